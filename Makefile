@@ -1,0 +1,39 @@
+# Two commands are enough on a fresh machine: `make demo` and `make test`. Everything installs into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: setup demo test lint bench generate clean
+
+setup: $(STAMP)
+
+# pip refuses an editable install with hashes, so the pinned dependencies and the project install separately.
+$(STAMP): .ci/requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r .ci/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(STAMP)
+
+demo: setup
+	$(BIN)/foreslice demo
+
+test: setup
+	$(BIN)/pytest -q -n 2
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m tests.generated --check
+
+bench: setup
+	$(BIN)/python -m benchmarks.run
+
+# Everything that is derived from code: JSON schemas, CRDs, the command reference, state diagrams.
+generate: setup
+	$(BIN)/python -m tests.generated
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,40 @@
+"""DeviceClass and DeviceTaintRule (resource.k8s.io)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog.taint import Taint
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """One CEL selector. `expression` is None when the API object has no `cel` (an unsupported selector type)."""
+
+    expression: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClass:
+    """`created` orders classes that claim one extended resource name: the newest wins (KEP-5004)."""
+
+    name: str
+    selectors: tuple[Selector, ...] = ()
+    extended_resource_name: str | None = None
+    created: float = 0.0  # seconds since the epoch; 0 when unknown
+    unsupported: tuple[str, ...] = ()
+    origin: Origin = field(default=CLUSTER, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTaintRule:
+    """Adds `taint` to matching devices; None selects all of that dimension."""
+
+    name: str
+    taint: Taint
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+    unsupported: tuple[str, ...] = ()
+    origin: Origin = field(default=CLUSTER, compare=False)

@@ -1,0 +1,19 @@
+"""Label selectors (metav1.LabelSelector) as values, with matching."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from instance_catalog.node_selector import Requirement, requirement_matches
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """matchLabels and matchExpressions as requirements. No requirement matches everything."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether all requirements hold."""
+        return all(requirement_matches(r, labels) for r in self.requirements)

@@ -1,0 +1,139 @@
+"""Pods: everything that decides where one may run, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm
+from instance_catalog.quantity import Quantity
+from instance_catalog.taint import Toleration
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A host port of a container; host_ip "" and "0.0.0.0" mean all addresses."""
+
+    port: int
+    protocol: str = "TCP"
+    host_ip: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Requests are effective ones: limits without requests count as requests. `sidecar`: init with restartPolicy Always."""
+
+    name: str
+    requests: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
+    sidecar: bool = False
+    host_ports: tuple[HostPort, ...] = ()
+    claims: tuple[str, ...] = ()  # names of entries of spec.resourceClaims
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaim:
+    """An entry of spec.resourceClaims, resolved.
+
+    `claim` is the name of the ResourceClaim in the pod's namespace; "" means intentionally no claim (skipped).
+    None means the claim was not created yet: `template` says from what.
+    """
+
+    name: str
+    claim: str | None
+    template: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredTerm:
+    """preferredDuringScheduling…: only scores read it."""
+
+    weight: int
+    term: NodeSelectorTerm
+
+
+@dataclass(frozen=True, slots=True)
+class PodAffinityTerm:
+    """A required pod (anti-)affinity term; namespaces are resolved names, `namespace_selector` is on top of them."""
+
+    selector: LabelSelector | None
+    topology_key: str
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopologySpread:
+    """One topologySpreadConstraint with upstream's defaults applied; matchLabelKeys are merged into the selector."""
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
+    selector: LabelSelector | None
+    min_domains: int | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class GangRef:
+    """The gang a pod belongs to: (namespace, name) of a PodGroup-like object that is in the snapshot's gangs."""
+
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod. `node_name` is set once bound; `phase` as in status; `nominated_node` as in status.nominatedNodeName."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+    labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    annotations: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
+    pod_requests: FrozenMap[str, Quantity] | None = None  # pod-level resources (KEP-2837)
+    claims: tuple[PodClaim, ...] = ()
+    node_name: str | None = None
+    nominated_node: str | None = None
+    node_selector: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    affinity: NodeSelector | None = None
+    preferred_affinity: tuple[PreferredTerm, ...] = ()
+    pod_affinity: tuple[PodAffinityTerm, ...] = ()
+    pod_anti_affinity: tuple[PodAffinityTerm, ...] = ()
+    topology_spread: tuple[TopologySpread, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    volumes: tuple[str, ...] = ()  # names of PersistentVolumeClaims in the pod's namespace
+    host_network: bool = False
+    scheduler_name: str = "default-scheduler"
+    scheduling_gates: tuple[str, ...] = ()
+    priority: int = 0
+    preemption_policy: str = "PreemptLowerPriority"
+    gang: GangRef | None = None
+    phase: str = "Pending"
+    deleting: bool = False
+    owner: str = ""  # "Job/train", "DaemonSet/x"; from the controlling owner reference
+    # When the pod promises to be finished, seconds of run time (activeDeadlineSeconds); None: unknown.
+    active_deadline_seconds: int | None = None
+    unsupported: tuple[str, ...] = ()
+    origin: Origin = field(default=CLUSTER, compare=False)
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def bound(self) -> bool:
+        """Whether it occupies a node (assigned and not finished)."""
+        return self.node_name is not None and self.phase not in ("Succeeded", "Failed")

@@ -1,0 +1,117 @@
+"""Why: closed enums plus data. Text is made in report/ only.
+
+A `Reason` is one finding about one thing (a pod on a node, a claim, a device, a pool). `code` is closed, `detail` carries
+the facts as text-free data (names, numbers), so that equal findings compare equal and can be counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from instance_catalog.frozen_map import FrozenMap
+
+Fact: TypeAlias = str | int | float | bool | tuple[str, ...]
+
+
+class Code(Enum):
+    """Every reason Foreslice can give. The value is the stable identifier used in JSON and metrics."""
+
+    # DRA: why a claim does not fit a node
+    NO_DEVICE_OF_CLASS = "NoDeviceOfClass"  # no device on the node passes the class selectors
+    SELECTOR_FALSE = "SelectorFalse"  # devices of the class exist, none passes the request's selectors
+    TOO_FEW_DEVICES = "TooFewDevices"  # wanted, found
+    DEVICES_IN_USE = "DevicesInUse"
+    CONSTRAINT_UNSATISFIED = "ConstraintUnsatisfied"  # attribute
+    COUNTERS_EXHAUSTED = "CountersExhausted"
+    CAPACITY_INSUFFICIENT = "CapacityInsufficient"
+    DEVICE_TAINTED = "DeviceTainted"
+    NO_COMBINATION = "NoCombination"  # each request alone could be satisfied, all together not
+    INVALID_POOL = "InvalidPool"
+    INCOMPLETE_POOL = "IncompletePool"
+    CLAIM_ALLOCATED_ELSEWHERE = "ClaimAllocatedElsewhere"
+    CLAIM_RESERVED_FULL = "ClaimReservedFull"
+    CLAIM_DELETING = "ClaimDeleting"
+    BINDING_FAILED = "BindingFailed"
+    SEARCH_TIMEOUT = "SearchTimeout"  # kube-scheduler would give up
+    PREPARE_REFUSED = "PrepareRefused"  # the driver would refuse after scheduling
+    # DRA: fatal for the pod
+    SELECTOR_ERROR = "SelectorError"
+    SELECTOR_INVALID = "SelectorInvalid"
+    CLASS_NOT_FOUND = "ClassNotFound"
+    CLAIM_NOT_FOUND = "ClaimNotFound"
+    CLAIM_NOT_CREATED = "ClaimNotCreated"
+    CLAIM_NOT_OWNED = "ClaimNotOwned"
+    TOO_MANY_DEVICES = "TooManyDevices"  # above 32 per claim
+    FEATURE_DISABLED = "FeatureDisabled"
+    MALFORMED_REQUEST = "MalformedRequest"
+    ALL_OVER_UNFINISHED_POOL = "AllOverUnfinishedPool"
+    ALL_VIOLATES_CONSTRAINT = "AllViolatesConstraint"
+    BAD_NODE_SELECTOR = "BadNodeSelector"
+    # DRA: unknown
+    RUNTIME_ATTRIBUTE = "RuntimeAttribute"  # decided by a value that exists only at run time
+    CATALOG_UNKNOWN = "CatalogUnknown"  # decided by a fact the catalog does not have
+    UNSUPPORTED = "Unsupported"  # a field or feature this version does not understand
+    # other predicates
+    INSUFFICIENT_RESOURCE = "InsufficientResource"  # resource, wanted, free
+    NODE_SELECTOR_MISMATCH = "NodeSelectorMismatch"
+    NODE_AFFINITY_MISMATCH = "NodeAffinityMismatch"
+    NODE_NAME_MISMATCH = "NodeNameMismatch"
+    TAINT_NOT_TOLERATED = "TaintNotTolerated"
+    NODE_UNSCHEDULABLE = "NodeUnschedulable"
+    NODE_NOT_READY = "NodeNotReady"
+    PORT_CONFLICT = "PortConflict"
+    VOLUME_ZONE_CONFLICT = "VolumeZoneConflict"
+    VOLUME_UNBOUND = "VolumeUnbound"
+    TOPOLOGY_SPREAD = "TopologySpread"
+    POD_AFFINITY = "PodAffinity"
+    POD_ANTI_AFFINITY = "PodAntiAffinity"
+    SCHEDULING_GATED = "SchedulingGated"
+    OTHER_SCHEDULER = "OtherScheduler"
+    # planning
+    OUT_OF_SCOPE = "OutOfScope"  # no claim and no extended resource served by DRA
+    NO_CANDIDATE = "NoCandidate"  # no offering of any pool fits
+    NO_POOL = "NoPool"  # no pool admits the offering that would fit
+    POOL_LIMIT = "PoolLimit"  # resource, limit, wanted
+    POOL_REFUSES = "PoolRefuses"  # requirement of the pool
+    NO_PRICE = "NoPrice"  # never bought without a price
+    SHORTAGE = "Shortage"  # the provider had none
+    QUARANTINED = "Quarantined"
+    GANG_INCOMPLETE = "GangIncomplete"  # placed, wanted
+    GANG_TOPOLOGY = "GangTopology"
+    BUNDLE_SPLIT = "BundleSplit"  # pods sharing a claim do not fit one node together
+    BLOCK_ENDS_TOO_SOON = "BlockEndsTooSoon"  # block, needed seconds, left seconds
+    BLOCK_DURATION_UNKNOWN = "BlockDurationUnknown"
+    BLOCK_NOT_CONSUMER = "BlockNotConsumer"
+    BLOCK_FULL = "BlockFull"
+    BREAKS_OTHER_POD = "BreaksOtherPod"  # its devices would make another pending pod's selector fail
+    SPENDING_GUARD = "SpendingGuard"
+    PLAN_BUDGET = "PlanBudget"  # the search ran out of its step budget
+    # good outcomes
+    FITS = "Fits"
+    CHEAPEST = "Cheapest"
+    PREFERRED = "Preferred"  # an earlier firstAvailable alternative
+    PREPAID = "Prepaid"
+    ALREADY_BOUND = "AlreadyBound"
+    EXISTING_NODE = "ExistingNode"
+    COMING_NODE = "ComingNode"
+    BLOCK_HELD = "BlockHeld"
+    BLOCK_ENDING = "BlockEnding"
+    NODE_EMPTY = "NodeEmpty"
+    BASELINE = "Baseline"
+    SHARES_CLAIM = "SharesClaim"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One finding. `subject` names what it is about ("claim default/gpu", "request gpu", "pool p")."""
+
+    code: Code
+    subject: str = ""
+    detail: FrozenMap[str, Fact] = field(default_factory=FrozenMap)
+
+    @staticmethod
+    def of(code: Code, subject: str = "", **detail: Fact) -> Reason:
+        """Shorthand: Reason.of(Code.TOO_FEW_DEVICES, "request gpu", wanted=8, found=4)."""
+        return Reason(code, subject, FrozenMap(detail))

@@ -1,0 +1,155 @@
+"""ResourceClaims: requests, constraints and allocations in the shape of resource.k8s.io/v1, defaults applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from autoscaler.model.device_class import Selector
+from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.node_selector import NodeSelector
+from instance_catalog.quantity import Quantity
+from instance_catalog.taint import Toleration
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """An `exactly` request or one subrequest of `firstAvailable`.
+
+    `allocation_mode` is ExactCount, All, or whatever the manifest says (unsupported modes are fatal in the allocator).
+    `admin_access` None means absent, which differs from False when the feature gate is off.
+    `capacity` None means no capacity requirements were given at all.
+    """
+
+    name: str
+    device_class: str
+    selectors: tuple[Selector, ...] = ()
+    allocation_mode: str = "ExactCount"
+    count: int = 1
+    admin_access: bool | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    capacity: FrozenMap[str, Quantity] | None = None
+    unsupported: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FirstAvailable:
+    """A prioritized list: the first subrequest that can be satisfied wins."""
+
+    name: str
+    subrequests: tuple[DeviceRequest, ...]
+
+
+Request = DeviceRequest | FirstAvailable
+
+
+@dataclass(frozen=True, slots=True)
+class MatchAttribute:
+    """All devices of the named requests (none named: of the claim) have the same value of `attribute`."""
+
+    attribute: str
+    requests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctAttribute:
+    """All devices of the named requests differ in `attribute`."""
+
+    attribute: str
+    requests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownConstraint:
+    """A constraint of a type this version does not know; `found` lists its fields."""
+
+    found: str = ""
+    requests: tuple[str, ...] = ()
+
+
+Constraint = MatchAttribute | DistinctAttribute | UnknownConstraint
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimConfig:
+    """Opaque driver configuration; no influence on fit. `parameters` is the JSON text."""
+
+    requests: tuple[str, ...]
+    driver: str
+    parameters: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatedDevice:
+    """One result of an allocation. `request` is "request" or "request/subrequest"."""
+
+    request: str
+    driver: str
+    pool: str
+    device: str
+    admin_access: bool = False
+    share_id: str | None = None
+    consumed_capacity: FrozenMap[str, Quantity] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """status.allocation. `node_selector` None means usable on every node."""
+
+    devices: tuple[AllocatedDevice, ...]
+    node_selector: NodeSelector | None = None
+    allocated_at: float | None = None  # allocationTimestamp, seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """An entry of status.reservedFor: resource is "pods" or "podgroups"."""
+
+    resource: str
+    name: str
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceClaim:
+    """A claim. `controller` is the uid of the controlling owner ("" for claims made by hand).
+
+    `device_conditions` maps "driver/pool/device" to the condition types that are True, for binding conditions.
+    `spec_key()` is equal for claims that ask for the same thing, whatever their names.
+    """
+
+    namespace: str
+    name: str
+    requests: tuple[Request, ...]
+    constraints: tuple[Constraint, ...] = ()
+    config: tuple[ClaimConfig, ...] = ()
+    uid: str = ""
+    controller: str = ""
+    allocation: Allocation | None = None
+    reserved_for: tuple[Consumer, ...] = ()
+    deleting: bool = False
+    device_conditions: FrozenMap[str, tuple[str, ...]] = field(default_factory=FrozenMap)
+    unsupported: tuple[str, ...] = ()
+    origin: Origin = field(default=CLUSTER, compare=False)
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+    def spec_key(self) -> tuple[tuple[Request, ...], tuple[Constraint, ...], tuple[str, ...]]:
+        """What the claim asks for, as a hashable value."""
+        return (self.requests, self.constraints, self.unsupported)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceClaimTemplate:
+    """Claims generated from it take `spec` with their own name."""
+
+    namespace: str
+    name: str
+    spec: ResourceClaim
+    origin: Origin = field(default=CLUSTER, compare=False)

@@ -1,0 +1,46 @@
+"""Verdicts: what kube-scheduler would say about pods on one node. A sum type; every one but Fits has reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from autoscaler.model.reason import Reason
+from autoscaler.model.resource_claim import Allocation
+from instance_catalog.frozen_map import FrozenMap
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """The pods fit. `allocations` maps claim keys (namespace/name) to what would be allocated for unallocated claims.
+
+    `preference` is the sum of chosen firstAvailable indexes (0: first choices everywhere).
+    """
+
+    allocations: FrozenMap[str, Allocation] = field(default_factory=FrozenMap)
+    preference: int = 0
+    reasons: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DoesNotFit:
+    """This node cannot take the pods; another may."""
+
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fatal:
+    """kube-scheduler aborts the whole attempt of the pod; no other node is a fallback."""
+
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """It depends on something that cannot be known before launch or is not understood; nothing is bought on it."""
+
+    reasons: tuple[Reason, ...]
+
+
+Verdict: TypeAlias = Fits | DoesNotFit | Fatal | Unknown

@@ -1,0 +1,60 @@
+"""An immutable, hashable mapping.
+
+Snapshots, devices and plans are values: they are compared, used as memo keys and shared between threads. A plain dict
+is none of that, and a tuple of pairs cannot be looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V_co = TypeVar("V_co", covariant=True)
+
+
+class FrozenMap(Mapping[K, V_co], Generic[K, V_co]):
+    """A mapping that keeps insertion order, compares by content and caches its hash.
+
+    Values must be hashable themselves for `hash()` to work.
+    """
+
+    __slots__ = ("_hash", "_items")
+
+    def __init__(self, items: Mapping[K, V_co] | Iterable[tuple[K, V_co]] = ()) -> None:
+        self._items: dict[K, V_co] = dict(items)
+        self._hash: int | None = None
+
+    def __getitem__(self, key: K) -> V_co:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, FrozenMap):
+            return self._items == other._items
+        if isinstance(other, Mapping):
+            return self._items == dict(other)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self._items.items()))
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"FrozenMap({self._items!r})"
+
+    def with_items(self, items: Mapping[K, V_co]) -> FrozenMap[K, V_co]:  # type: ignore[misc]  # a new value, not a mutation
+        """A new map with `items` added or replaced."""
+        return FrozenMap({**self._items, **items})
+
+
+EMPTY: FrozenMap[str, str] = FrozenMap()

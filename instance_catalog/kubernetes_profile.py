@@ -1,0 +1,172 @@
+"""What a Kubernetes version means for DRA: feature gates and behaviour switches, one table.
+
+Behaviour differs between patch releases. A profile covers a range; the nearest lower one is chosen and `note` says so.
+Facts: k8s.io/dynamic-resource-allocation and kube-scheduler 0.34 … 0.37, measured against the Go libraries.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """Feature gates that change scheduling or publishing, named as in Kubernetes."""
+
+    admin_access: bool = True
+    prioritized_list: bool = True
+    partitionable_devices: bool = True
+    consumable_capacity: bool = True
+    device_taints: bool = True
+    device_taint_rules: bool = False
+    binding_conditions: bool = True
+    extended_resource: bool = True
+    list_type_attributes: bool = False
+    fractional_capacity_range: bool = False
+    generic_workload: bool = False
+    gang_scheduling: bool = False
+    workload_resource_claims: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorBehaviour:
+    """Switches of the structured allocator; defaults are those of 0.36.3 (variant incubating)."""
+
+    slices_sorted_by_name: bool = True
+    combinations: bool = True  # False: permutations inside one request
+    incomplete_pool_allocates: bool = False  # ExactCount may use devices of an incomplete pool (0.34)
+    duplicate_device_fatal: bool = False
+    counter_slices_follow_node_filter: bool = False
+    counters_keyed_by_driver: bool = False  # False: by pool name alone
+    counters_of_shared_devices: bool = True
+    leaks_on_rejection: bool = False
+    all_mode_drops_busy_capacity: bool = True  # False: a device without free capacity makes All not fit
+    any_taint_effect_blocks: bool = False
+    tolerations_in_result: bool = True
+    distinct_remembers_all: bool = False
+    share_id_alone_skips_counters: bool = False
+    config_requests_cleared_when_all: bool = False
+    limit_checked_per_request: bool = False
+    deadline_is_error: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CelBehaviour:
+    """Switches of the CEL environment."""
+
+    cel_go: str = "0.26.0"
+    dyn_attributes: bool = False  # attribute values have type dyn instead of any
+    add_mutates_big_quantity: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesProfile:
+    """One row of the table. `version` is (major, minor, patch) of the first release with this behaviour."""
+
+    version: tuple[int, int, int]
+    gates: Gates = Gates()
+    allocator: AllocatorBehaviour = AllocatorBehaviour()
+    cel: CelBehaviour = CelBehaviour()
+    served: tuple[str, ...] = ("v1", "v1beta2", "v1beta1")  # versions of resource.k8s.io
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """"v1.36.3"."""
+        return "v" + ".".join(str(part) for part in self.version)
+
+    @property
+    def minor(self) -> tuple[int, int]:
+        """(1, 36)."""
+        return self.version[:2]
+
+    def with_gates(self, **gates: bool) -> KubernetesProfile:
+        """The same profile with some gates set otherwise."""
+        return replace(self, gates=replace(self.gates, **gates))
+
+
+_A36 = AllocatorBehaviour()
+_A37 = replace(
+    _A36,
+    counter_slices_follow_node_filter=True,
+    counters_keyed_by_driver=True,
+    all_mode_drops_busy_capacity=False,
+    distinct_remembers_all=True,
+    share_id_alone_skips_counters=True,
+    config_requests_cleared_when_all=True,
+)
+_A35 = replace(
+    _A36,
+    slices_sorted_by_name=False,
+    combinations=False,
+    counters_of_shared_devices=False,
+    leaks_on_rejection=True,
+)
+_A34 = replace(
+    _A35,
+    incomplete_pool_allocates=True,
+    duplicate_device_fatal=True,
+    all_mode_drops_busy_capacity=False,
+    any_taint_effect_blocks=True,
+    tolerations_in_result=False,
+    deadline_is_error=False,
+)
+_G34 = Gates(
+    partitionable_devices=False,
+    consumable_capacity=False,
+    device_taints=False,
+    binding_conditions=False,
+    extended_resource=False,
+)
+_C37 = CelBehaviour(cel_go="0.29.2", dyn_attributes=True, add_mutates_big_quantity=False)
+
+PROFILES: tuple[KubernetesProfile, ...] = (
+    KubernetesProfile((1, 34, 0), _G34, _A34),
+    KubernetesProfile((1, 35, 0), _G34, _A35),
+    KubernetesProfile((1, 35, 10), _G34, replace(_A35, limit_checked_per_request=True)),
+    KubernetesProfile((1, 36, 0), Gates(), replace(_A36, leaks_on_rejection=True, counters_of_shared_devices=False)),
+    KubernetesProfile((1, 36, 2), Gates(), replace(_A36, leaks_on_rejection=True)),
+    KubernetesProfile((1, 36, 3), Gates(), _A36),
+    KubernetesProfile((1, 36, 4), Gates(), replace(_A36, counters_keyed_by_driver=True)),
+    KubernetesProfile((1, 36, 5), Gates(), replace(_A36, counters_keyed_by_driver=True, limit_checked_per_request=True)),
+    KubernetesProfile((1, 37, 0), Gates(device_taint_rules=True, fractional_capacity_range=True), _A37, _C37),
+    KubernetesProfile(
+        (1, 37, 1),
+        Gates(device_taint_rules=True, fractional_capacity_range=True),
+        replace(_A37, limit_checked_per_request=True),
+        _C37,
+    ),
+)
+REFERENCE = next(p for p in PROFILES if p.version == (1, 36, 3))
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+].*)?\Z")
+
+
+class UnknownVersionError(ValueError):
+    """A version text that cannot be read, or one older than every profile."""
+
+
+def profile_for(version: str) -> KubernetesProfile:
+    """The profile of a version such as "1.36", "v1.36.3" or "1.36.4-eks-1a2b3c4".
+
+    Without a patch number, the reference patch of that minor (1.36.3) or its first profile is taken. The nearest lower
+    profile is chosen; `note` says so when it is not exact. Raises UnknownVersionError.
+    """
+    found = _VERSION.match(version.strip())
+    if not found:
+        raise UnknownVersionError(f"{version!r} is not a Kubernetes version; write it like 1.36 or v1.36.3")
+    minor = (int(found[1]), int(found[2]))
+    if found[3] is None:
+        if minor == REFERENCE.minor:
+            return REFERENCE
+        wanted = (*minor, 0)
+    else:
+        wanted = (*minor, int(found[3]))
+    lower = [p for p in PROFILES if p.version <= wanted]
+    if not lower:
+        oldest = PROFILES[0].name
+        raise UnknownVersionError(f"Kubernetes {version} is older than {oldest}, the first with resource.k8s.io/v1")
+    profile = lower[-1]
+    if profile.minor == minor:
+        return profile
+    return replace(profile, note=f"Kubernetes {version} is not known; deciding as {profile.name}, the nearest lower one")
