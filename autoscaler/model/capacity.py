@@ -1,0 +1,154 @@
+"""CapacityPools and CapacityBlocks: what may be launched, and what is held. Validated at the edge (kube/)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.node_selector import Requirement
+from instance_catalog.quantity import Quantity
+from instance_catalog.taint import Taint
+
+
+class Mode(Enum):
+    """Observe proposes, Act launches."""
+
+    OBSERVE = "Observe"
+    ACT = "Act"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Upper bounds over all nodes of a pool; None does not limit that dimension."""
+
+    accelerators: int | None = None
+    nodes: int | None = None
+    usd_per_hour: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A warm floor of `replicas` nodes; always, or while the cron `schedule` window in `time_zone` is open."""
+
+    replicas: int
+    schedule: str | None = None
+    time_zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """At most `nodes` nodes (or a percentage such as "10%") disrupted at once."""
+
+    nodes: str
+    schedule: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Disruption:
+    """When nodes may go. `after` is how long a node must have been empty."""
+
+    consolidate: str = "WhenEmpty"
+    after: timedelta = timedelta(minutes=5)
+    drift: str = "WhenEmpty"
+    budgets: tuple[DisruptionBudget, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityPool:
+    """A team's permission to launch: requirements bound the offerings, limits the amount.
+
+    `drivers` are driver profile names, () means Auto. `capacity_types` are in order of preference. `implicit` pools exist
+    only in `foreslice plan` without any CapacityPool: they offer the whole catalog in every driver variant.
+    `uid` is part of launch tokens.
+    """
+
+    name: str
+    mode: Mode = Mode.OBSERVE
+    requirements: tuple[Requirement, ...] = ()
+    capacity_types: tuple[str, ...] = ("capacity-block", "reserved", "on-demand")
+    node_template: tuple[str, str] = ("", "")  # (kind, name)
+    labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    kubelet_reserved: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
+    drivers: tuple[str, ...] = ()
+    limits: Limits = Limits()
+    overflow: str = "Never"
+    baselines: tuple[Baseline, ...] = ()
+    disruption: Disruption = Disruption()
+    weight: int = 0
+    implicit: bool = False
+    uid: str = ""
+    origin: Origin = field(default=CLUSTER, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Consumers:
+    """Which pods may use a block."""
+
+    namespace_selector: LabelSelector | None = None
+    pod_selector: LabelSelector | None = None
+    min_accelerators: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Notice, then eviction for `budget`, before the provider takes the machines back."""
+
+    notice: timedelta = timedelta(minutes=30)
+    budget: timedelta = timedelta(minutes=15)
+    at_deadline: str = "Delete"
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityBlock:
+    """A prepaid reservation to hold. Its nodes cost nothing more.
+
+    `reclaim_at` is when the provider takes the machines back (from the provider; None until it was observed, then
+    `ends_at` counts). `available` is how many more instances the provider would start now (None: not observed, `count` less
+    the nodes we know of).
+    """
+
+    name: str
+    instance_type: str
+    zone: str
+    count: int
+    starts_at: datetime
+    ends_at: datetime
+    pool: str = ""
+    reservation: str = ""  # provider's id
+    hold: str = "Always"
+    consumers: Consumers = Consumers()
+    taint: Taint | None = None
+    unknown_duration: str = "Allow"
+    min_remaining: timedelta = timedelta(0)
+    drain: Drain = Drain()
+    reclaim_at: datetime | None = None
+    available: int | None = None
+    drivers: tuple[str, ...] = ()
+    uid: str = ""
+    origin: Origin = field(default=CLUSTER, compare=False)
+
+    @property
+    def reclaimed(self) -> datetime:
+        """The moment the machines are gone."""
+        return self.reclaim_at or self.ends_at
+
+    @property
+    def drain_starts(self) -> datetime:
+        """From here on evictions may run."""
+        return self.reclaimed - self.drain.budget
+
+    @property
+    def notice_at(self) -> datetime:
+        """From here on pods are told."""
+        return self.drain_starts - self.drain.notice
+
+    def open_at(self, now: datetime) -> bool:
+        """Whether nodes may be started and used."""
+        return self.starts_at <= now < self.drain_starts

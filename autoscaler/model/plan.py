@@ -1,0 +1,141 @@
+"""The plan: a value. Not executing it is the dry run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from enum import Enum
+
+from autoscaler.model.node import Node
+from autoscaler.model.provisioned_node import OfferingRef, Prediction
+from autoscaler.model.reason import Reason
+from autoscaler.model.resource_claim import Allocation
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.resource_slice import DeviceId, ResourceSlice
+
+
+class Target(Enum):
+    """What kind of node a pod goes to."""
+
+    EXISTING = "existing"
+    COMING = "coming"
+    NEW = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a pod goes and what its unallocated claims get (by claim key). `reasons` say why there."""
+
+    pod: str
+    target: Target
+    node: str
+    allocations: FrozenMap[str, Allocation] = field(default_factory=FrozenMap)
+    preference: int = 0
+    reasons: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNode:
+    """A node to launch. `offerings` in order of preference, the first is the chosen one; others fit the same pods.
+
+    `node` and `slices` are the hypothetical node and what its drivers will publish. `devices_used` are devices that the
+    placements allocate, `devices_total` all devices that could have been (counter-sharing devices count per counter set).
+    `usd_per_hour` None means not priced (only possible when an operator allows it).
+    """
+
+    name: str
+    pool: str
+    drivers: tuple[str, ...]
+    offerings: tuple[OfferingRef, ...]
+    node: Node
+    slices: tuple[ResourceSlice, ...]
+    pods: tuple[str, ...]
+    devices_used: tuple[DeviceId, ...]
+    devices_total: int
+    usd_per_hour: Decimal | None
+    prediction: Prediction
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def offering(self) -> OfferingRef:
+        """The chosen one."""
+        return self.offerings[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """An offering that was looked at for a group of equal demands.
+
+    `outcome` is "chosen", "fits", "does-not-fit", "fatal" or "unknown"; `reasons` why it does not fit, or why another won.
+    """
+
+    pool: str
+    drivers: tuple[str, ...]
+    offering: OfferingRef
+    outcome: str
+    reasons: tuple[Reason, ...] = ()
+    nodes: int = 0  # how many of it the plan launches
+
+
+@dataclass(frozen=True, slots=True)
+class NearMiss:
+    """One failed condition with how many instance types failed on it first, and an example of them."""
+
+    reason: Reason
+    types: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A pod that gets no node, its claims, and why. `verdict` is "does-not-fit", "fatal" or "unknown"."""
+
+    pod: str
+    verdict: str
+    reasons: tuple[Reason, ...]
+    claims: tuple[str, ...] = ()
+    near_misses: tuple[NearMiss, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """One group of equal pods or pods that must land together, with everything that was considered for it."""
+
+    pods: tuple[str, ...]
+    considered: tuple[Considered, ...] = ()
+
+
+class Disposal(Enum):
+    """What to do with a node."""
+
+    HOLD = "hold"
+    KEEP = "keep"
+    NOTICE = "notice"
+    DRAIN = "drain"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDecision:
+    """What happens to an existing or coming node of ours, and why."""
+
+    provisioned_node: str
+    disposal: Disposal
+    reasons: tuple[Reason, ...] = ()
+    deadline: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The decision. Everything pending in scope appears in exactly one of placements and left_out."""
+
+    launches: tuple[PlannedNode, ...] = ()
+    placements: tuple[Placement, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    demands: tuple[Demand, ...] = ()
+    nodes: tuple[NodeDecision, ...] = ()
+    out_of_scope: tuple[str, ...] = ()  # pod keys
+    warnings: tuple[Reason, ...] = ()
+    usd_per_hour: Decimal = Decimal(0)
+    profile: str = ""
+    catalog_digest: str = ""

@@ -1,0 +1,95 @@
+"""ProvisionedNode and LaunchBatch: what was asked of a provider, and how far it got. Edges live in lifecycle/."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+
+from autoscaler.model.reason import Reason
+from instance_catalog.frozen_map import FrozenMap
+
+
+class Phase(Enum):
+    """Where a ProvisionedNode is in its life."""
+
+    INTENDED = "Intended"
+    LAUNCHING = "Launching"
+    LAUNCHED = "Launched"
+    REGISTERED = "Registered"
+    DRIVERS_READY = "DriversReady"
+    READY = "Ready"
+    DRAINING = "Draining"
+    TERMINATING = "Terminating"
+    GONE = "Gone"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class OfferingRef:
+    """An offering by name. `reservation` is the provider's id for reserved capacity; `block` our CapacityBlock."""
+
+    instance_type: str
+    zone: str
+    capacity_type: str
+    usd_per_hour: str | None = None  # decimal text, as planned
+    reservation: str = ""
+    block: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What was predicted when the node was bought, as digests."""
+
+    instance_type: str
+    drivers: tuple[str, ...]
+    catalog_digest: str
+    slices_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisionedNode:
+    """One node asked of a provider. `offerings` are in order, each proven to fit the same pods."""
+
+    name: str
+    pool: str
+    node_name: str
+    batch: str
+    offerings: tuple[OfferingRef, ...]
+    prediction: Prediction
+    phase: Phase = Phase.INTENDED
+    phase_since: datetime | None = None
+    obtained: OfferingRef | None = None
+    provider: str = ""
+    provider_id: str = ""
+    token: str = ""
+    labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    pods: tuple[str, ...] = ()  # keys of the pods it was bought for
+    reasons: tuple[Reason, ...] = ()
+    empty_since: datetime | None = None
+    history: tuple[tuple[Phase, datetime, str], ...] = ()
+    uid: str = ""
+    resource_version: str = ""
+
+    @property
+    def offering(self) -> OfferingRef:
+        """What was obtained, or the one that is asked for first."""
+        return self.obtained or self.offerings[0]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchBatch:
+    """Nodes launched by one provider call. Written before the call; `token` is hash(batch, attempt, zone)."""
+
+    name: str
+    pool: str
+    nodes: tuple[str, ...]
+    offerings: tuple[OfferingRef, ...]
+    attempt: int = 0
+    token: str = ""
+    parameter_hash: str = ""
+    # provider ids in the order of `nodes`; () until the answer was persisted
+    instances: tuple[str, ...] = ()
+    outcome: str = "Intended"  # Intended, Calling, Launched, Failed
+    uid: str = ""
+    resource_version: str = ""

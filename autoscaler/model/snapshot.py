@@ -1,0 +1,65 @@
+"""The world as one frozen value: what plan_for decides from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
+from autoscaler.model.gang import Gang
+from autoscaler.model.node import Node
+from autoscaler.model.origin import CLUSTER, Origin
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.model.resource_claim import ResourceClaim
+from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile
+from instance_catalog.resource_slice import ResourceSlice
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSet:
+    """A DaemonSet as its overhead on a node: `pod` is its template (node_name None)."""
+
+    namespace: str
+    name: str
+    pod: Pod
+    image: str = ""
+    origin: Origin = field(default=CLUSTER, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Do not ask for this before `until`. Empty fields match everything (a whole zone, a whole type)."""
+
+    until: datetime
+    instance_type: str = ""
+    zone: str = ""
+    capacity_type: str = ""
+    pool: str = ""
+    reason: str = ""  # the provider's error kind
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything known at one moment. Collections are in a defined order: by namespace and name unless said otherwise."""
+
+    profile: KubernetesProfile = REFERENCE
+    pods: tuple[Pod, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    claims: FrozenMap[str, ResourceClaim] = field(default_factory=FrozenMap)  # by namespace/name
+    classes: tuple[DeviceClass, ...] = ()
+    slices: tuple[ResourceSlice, ...] = ()  # in the order the API server listed them
+    taint_rules: tuple[DeviceTaintRule, ...] = ()
+    gangs: FrozenMap[str, Gang] = field(default_factory=FrozenMap)  # by namespace/name
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    namespaces: FrozenMap[str, FrozenMap[str, str]] = field(default_factory=FrozenMap)  # name -> labels
+    volumes: FrozenMap[str, PersistentVolume] = field(default_factory=FrozenMap)
+    volume_claims: FrozenMap[str, PersistentVolumeClaim] = field(default_factory=FrozenMap)
+    storage_classes: FrozenMap[str, StorageClass] = field(default_factory=FrozenMap)
+    pools: tuple[CapacityPool, ...] = ()
+    blocks: tuple[CapacityBlock, ...] = ()
+    provisioned: tuple[ProvisionedNode, ...] = ()
+    backoffs: tuple[Backoff, ...] = ()
