@@ -1,4 +1,4 @@
-"""Taints and tolerations of nodes and devices: values only; the two kinds differ in which effects block, not in shape."""
+"""Taints and tolerations of nodes and devices: the two kinds differ in which effects block, not in shape."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """An empty key (with Exists) tolerates every key, an empty effect every effect. Seconds do not matter for placement."""
+    """An empty key (with Exists) tolerates every key, an empty effect every effect; seconds do not matter here."""
 
     key: str = ""
     operator: str = "Equal"
@@ -25,7 +25,7 @@ class Toleration:
     toleration_seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
-        """Upstream: k8s.io/component-helpers scheduling/corev1 and dynamic-resource-allocation resourceclaim (v1.36)."""
+        """Upstream: component-helpers scheduling/corev1, dynamic-resource-allocation resourceclaim (v1.36)."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:

@@ -62,8 +62,8 @@ class Disruption:
 class CapacityPool:
     """A team's permission to launch: requirements bound the offerings, limits the amount.
 
-    `drivers` are driver profile names, () means Auto. `capacity_types` are in order of preference. `implicit` pools exist
-    only in `foreslice plan` without any CapacityPool: they offer the whole catalog in every driver variant.
+    `drivers` are driver profile names, () means Auto. `capacity_types` are in order of preference. `implicit` pools
+    exist only in `foreslice plan` without any CapacityPool: they offer the whole catalog in every driver variant.
     `uid` is part of launch tokens.
     """
 
@@ -110,8 +110,8 @@ class CapacityBlock:
     """A prepaid reservation to hold. Its nodes cost nothing more.
 
     `reclaim_at` is when the provider takes the machines back (from the provider; None until it was observed, then
-    `ends_at` counts). `available` is how many more instances the provider would start now (None: not observed, `count` less
-    the nodes we know of).
+    `ends_at` counts). `available` is how many more instances the provider would start now (None: not observed, then
+    `count` less the nodes we know of).
     """
 
     name: str

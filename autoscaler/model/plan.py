@@ -39,8 +39,8 @@ class Placement:
 class PlannedNode:
     """A node to launch. `offerings` in order of preference, the first is the chosen one; others fit the same pods.
 
-    `node` and `slices` are the hypothetical node and what its drivers will publish. `devices_used` are devices that the
-    placements allocate, `devices_total` all devices that could have been (counter-sharing devices count per counter set).
+    `node` and `slices` are the hypothetical node and what its drivers will publish. `devices_used` are devices that
+    the placements allocate, `devices_total` all that could have been (devices sharing a counter set count as one).
     `usd_per_hour` None means not priced (only possible when an operator allows it).
     """
 
@@ -67,7 +67,8 @@ class PlannedNode:
 class Considered:
     """An offering that was looked at for a group of equal demands.
 
-    `outcome` is "chosen", "fits", "does-not-fit", "fatal" or "unknown"; `reasons` why it does not fit, or why another won.
+    `outcome` is "chosen", "fits", "does-not-fit", "fatal" or "unknown"; `reasons` say why it does not fit, or why
+    another won.
     """
 
     pool: str

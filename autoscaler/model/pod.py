@@ -24,7 +24,7 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Requests are effective ones: limits without requests count as requests. `sidecar`: init with restartPolicy Always."""
+    """`requests` are effective (a limit alone counts); `sidecar` is an init container with restartPolicy Always."""
 
     name: str
     requests: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)

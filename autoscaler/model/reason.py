@@ -1,7 +1,7 @@
 """Why: closed enums plus data. Text is made in report/ only.
 
-A `Reason` is one finding about one thing (a pod on a node, a claim, a device, a pool). `code` is closed, `detail` carries
-the facts as text-free data (names, numbers), so that equal findings compare equal and can be counted.
+A `Reason` is one finding about one thing (a pod on a node, a claim, a device, a pool). `code` is closed, `detail`
+carries the facts as text-free data (names, numbers), so that equal findings compare equal and can be counted.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything known at one moment. Collections are in a defined order: by namespace and name unless said otherwise."""
+    """Everything known at one moment, in a defined order: by namespace and name unless said otherwise."""
 
     profile: KubernetesProfile = REFERENCE
     pods: tuple[Pod, ...] = ()
