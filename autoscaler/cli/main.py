@@ -1,0 +1,89 @@
+"""`foreslice`: the command group, which imports a command's module only when that command is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+# name -> (module, one line for --help): the modules stay unimported until used.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "plan": ("autoscaler.cli.plan", "Say which nodes the pending pods of your manifests need, why, and at what price."),
+    "slices": ("autoscaler.cli.slices", "Show the ResourceSlices that an instance type's drivers will publish."),
+    "catalog": ("autoscaler.cli.catalog", "List, show and check the catalog of instance types."),
+    "demo": ("autoscaler.cli.demo", "Run the whole autoscaler on an embedded cluster and a simulated cloud."),
+    "completion": ("autoscaler.cli.completion", "Print the shell completion script for bash, zsh or fish."),
+    "version": ("autoscaler.cli.version", "Print the version, the Kubernetes profiles and the catalog's digest."),
+}
+
+
+class LazyGroup(click.Group):
+    """Knows the names and one-line helps of its commands; loads a command's module on first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command object, which is named like the command in its module."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Unknown names get the nearest known one."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            if near:
+                raise click.UsageError(f"{error.message} Did you mean '{near[0]}'?", ctx) from error
+            raise
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def foreslice() -> None:
+    """Plan and launch nodes for pods that claim devices through Dynamic Resource Allocation (DRA).
+
+    \b
+    Try:
+      foreslice demo                          see the whole thing work, nothing needed
+      foreslice plan -f manifests/            which nodes would my pending pods get, and why
+      foreslice slices p5.48xlarge            what the drivers on that type will publish
+      foreslice catalog list --accelerator H100
+
+    \b
+    Exit codes: 0 all placed, 1 bad input or failure, 2 wrong usage, 3 something cannot be placed.
+    """
+
+
+def main() -> None:
+    """The entry point: errors that a person can act on are printed without a traceback, exit code 1."""
+    from autoscaler.errors import ForesliceError
+
+    try:
+        foreslice.main(prog_name=_prog_name(), standalone_mode=True)
+    except ForesliceError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        # `foreslice … | head` closes the pipe: not an error. Keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _prog_name() -> str:
+    return "kubectl foreslice" if os.path.basename(sys.argv[0]).startswith("kubectl-") else "foreslice"

@@ -1,0 +1,31 @@
+"""`foreslice version`."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="Output form.")
+def version(output: str) -> None:
+    """Print the version, the Kubernetes profiles that can be simulated and the catalog's digest."""
+    from importlib.metadata import version as installed
+
+    from autoscaler.cli.output import print_data
+    from instance_catalog.kubernetes_profile import PROFILES, REFERENCE
+    from instance_catalog.loader import load_catalog
+
+    catalog = load_catalog()
+    facts = {
+        "version": installed("foreslice"),
+        "kubernetesProfiles": [profile.name for profile in PROFILES],
+        "referenceProfile": REFERENCE.name,
+        "catalogTypes": len(catalog.types),
+        "catalogDigest": catalog.digest,
+    }
+    if output != "table":
+        print_data(facts, output)
+        return
+    click.echo(f"foreslice {facts['version']}")
+    click.echo(f"Kubernetes profiles: {', '.join(p.name for p in PROFILES)} (reference {REFERENCE.name})")
+    click.echo(f"catalog: {len(catalog.types)} instance types, digest {catalog.digest}")
