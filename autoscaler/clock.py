@@ -1,0 +1,139 @@
+"""Clocks: the system's, a shifted one, and a virtual one. The only place that reads the system clock.
+
+Everything else gets a `providers.contract.Clock` or a `now`. The virtual clock makes a day of a cluster's life take
+milliseconds: it advances only when told, and runs what was scheduled for the moments it passes, in order.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from providers.contract import Clock
+
+EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        """The current time, aware UTC."""
+        return datetime.now(UTC)  # noqa: TID251  # this is the one place
+
+    def monotonic(self) -> float:
+        """Seconds since an arbitrary moment."""
+        return time.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        """Block the calling thread."""
+        time.sleep(max(seconds, 0.0))  # noqa: TID251  # this is the one place
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftedClock:
+    """Another clock whose `now` is moved by `offset`, to meet the end of a block on a real cluster. The rest stays."""
+
+    clock: Clock
+    offset: timedelta
+
+    def now(self) -> datetime:
+        """The shifted time."""
+        return self.clock.now() + self.offset
+
+    def monotonic(self) -> float:
+        """Not shifted: leases and rates depend on it."""
+        return self.clock.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        """Wait as the other clock does."""
+        self.clock.wait(seconds)
+
+
+class VirtualClock:
+    """Time that advances only when told.
+
+    With `self_driven` (one thread, as in simulations) `wait` itself advances the time. Without it `wait` blocks until
+    another thread has advanced the clock far enough, so that a test decides when time passes.
+    """
+
+    def __init__(self, start: datetime = EPOCH, *, self_driven: bool = True) -> None:
+        if start.tzinfo is None:
+            raise ValueError("a clock needs an aware start time, such as datetime(2026, 1, 1, tzinfo=UTC)")
+        self._start = start.astimezone(UTC)
+        self._elapsed = timedelta(0)
+        self._self_driven = self_driven
+        self._changed = threading.Condition(threading.RLock())
+        self._waiters = 0
+        self._order = itertools.count()
+        self._timers: list[tuple[timedelta, int, Callable[[], None]]] = []
+
+    def now(self) -> datetime:
+        """The virtual time."""
+        return self._start + self._elapsed
+
+    def monotonic(self) -> float:
+        """Virtual seconds since the clock was made."""
+        return self._elapsed.total_seconds()
+
+    def wait(self, seconds: float) -> None:
+        """Advance the clock (self-driven), or block until it has been advanced."""
+        if seconds <= 0:
+            return
+        if self._self_driven:
+            self.advance(timedelta(seconds=seconds))
+            return
+        with self._changed:
+            until = self._elapsed + timedelta(seconds=seconds)
+            self._waiters += 1
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._elapsed >= until)
+            self._waiters -= 1
+
+    def await_waiters(self, count: int) -> None:
+        """Block until `count` threads are inside `wait`, so that a test advances the clock at a defined moment."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiters >= count)
+
+    def call_at(self, moment: datetime, action: Callable[[], None]) -> None:
+        """Run `action` when the clock passes `moment`; a moment that has passed is due at the next advance."""
+        with self._changed:
+            heapq.heappush(self._timers, (moment - self._start, next(self._order), action))
+
+    def call_after(self, delay: timedelta, action: Callable[[], None]) -> None:
+        """Run `action` once `delay` has passed."""
+        self.call_at(self.now() + delay, action)
+
+    def next_timer(self) -> datetime | None:
+        """When the next scheduled action is due; None without any."""
+        with self._changed:
+            return self._start + self._timers[0][0] if self._timers else None
+
+    def advance(self, by: timedelta) -> None:
+        """Move the time on, running the actions that fall due at their moments, in order of time and of scheduling.
+
+        An action may schedule others and may itself advance the clock; time never goes back.
+        """
+        if by < timedelta(0):
+            raise ValueError(f"time cannot go back by {-by}")
+        with self._changed:
+            until = self._elapsed + by
+            while self._timers and self._timers[0][0] <= until:
+                due, _, action = heapq.heappop(self._timers)
+                self._move_to(due)
+                action()
+            self._move_to(until)
+
+    def advance_to(self, moment: datetime) -> None:
+        """Advance to a moment; does nothing when it has passed."""
+        self.advance(max(moment - self.now(), timedelta(0)))
+
+    def _move_to(self, elapsed: timedelta) -> None:
+        self._elapsed = max(self._elapsed, elapsed)
+        self._changed.notify_all()

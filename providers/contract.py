@@ -1,0 +1,317 @@
+"""What a provider promises, and the words it is asked and answers in.
+
+A provider rents machines. It knows instance types, zones, reservations and money; it knows nothing of pods, claims or
+plans, and it never imports the autoscaler. Guarantees that every provider gives (providers/conformance.py checks them):
+
+Idempotency. `launch` is idempotent by token: repeating a request with an equal token and equal parameters never
+    launches more machines, and answers with those the token produced. An equal token with other parameters raises
+    TokenReusedError. The caller derives tokens from what it has written down, so a restart repeats and never doubles.
+One zone. All offerings of a request lie in one zone, because tokens are zonal with some clouds. Another zone is another
+    request with another token, made only once the first is known to have failed.
+Partial answers. `launch` answers with the instances that exist and with one failure per offering that had to be passed
+    over; both may be non-empty. Fewer than `minimum` instances are never left behind. It raises only when the request
+    as a whole was refused, or when nobody knows what happened (AmbiguousError): then repeat it unchanged.
+Eventual consistency. For at most `traits.consistency_window` after a launch, `describe` may omit the instance and
+    `terminate` may call it gone. What is missing is believed to be gone only when it is older than that.
+Gone is an answer. Terminating twice, or something unknown, is not an error: the id comes back under `gone`.
+Ownership. Every machine carries the tags of its request from its first moment on; with them anything can be found
+    again without any memory of ours. A provider never touches a machine that lacks them.
+Ends are the provider's. `reclaim_at` says when the provider takes machines back (before a block's end, at a spot
+    notice). It may move in both directions, so it is read anew at each decision.
+No retries inside. A provider makes each call once; back-off belongs to the caller, who sees every error.
+
+Errors are one tree, providers/errors.py. All times are aware UTC datetimes, all prices decimal USD per instance hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Final, Protocol, runtime_checkable
+
+from instance_catalog.frozen_map import EMPTY, FrozenMap
+from instance_catalog.quantity import Quantity
+from instance_catalog.taint import Taint
+from providers.errors import CapacityError, ProviderError
+
+# Ownership tags. Providers whose clouds allow fewer characters translate them, reversibly.
+TAG_CLUSTER: Final = "foreslice.dev/cluster"  # uid of the namespace kube-system
+TAG_POOL: Final = "foreslice.dev/pool"
+TAG_BATCH: Final = "foreslice.dev/batch"  # name of the LaunchBatch
+TAG_NODE: Final = "foreslice.dev/node"  # only where machines can be tagged one by one
+
+# EC2 takes 64 ASCII characters (RunInstances and CreateFleet ClientToken), the shortest limit we know of.
+TOKEN_LENGTH: Final = 64
+
+
+class Clock(Protocol):
+    """Time as a parameter. `now` may be shifted by tests; `monotonic` (leases, rates, time-outs) never is."""
+
+    def now(self) -> datetime:
+        """The wall clock, aware UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds since an arbitrary moment; never goes back."""
+
+    def wait(self, seconds: float) -> None:
+        """Return once `monotonic` has advanced by that much; at once when it is not positive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """How a provider works.
+
+    `exact`: every machine is named or owned one by one. `counted`: only a group's size is set, machines are told apart
+    afterwards. `publishes_slices`: ResourceSlices appear without a driver (simulated, kwok). `max_nodes` is the most
+    nodes of one request.
+    """
+
+    exact: bool = True
+    counted: bool = False
+    publishes_slices: bool = False
+    consistency_window: timedelta = timedelta(0)
+    max_nodes: int = 100
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OfferingKey:
+    """Something that can be asked for. `reservation` is the provider's id; capacity type capacity-block needs it."""
+
+    instance_type: str
+    zone: str
+    capacity_type: str
+    reservation: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.instance_type} in {self.zone} ({self.capacity_type}"
+        return f"{where} {self.reservation})" if self.reservation else f"{where})"
+
+
+@dataclass(frozen=True, slots=True)
+class OfferingStatus:
+    """What a provider knows about an offering now; None where it does not know (the catalog's price then counts)."""
+
+    offering: OfferingKey
+    usd_per_hour: Decimal | None = None
+    available: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateRef:
+    """The provider's node template by kind and name; `generation` is part of what "identical parameters" means."""
+
+    kind: str = ""
+    name: str = ""
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRequest:
+    """Machines that are alike, in one zone, from the first of `offerings` that can be had.
+
+    `nodes` are the names the machines shall register with. `minimum` is how many must come together or not at all.
+    `drivers` are the driver profiles whose slices are expected. Raises ValueError for what no provider could carry out.
+    """
+
+    token: str
+    nodes: tuple[str, ...]
+    offerings: tuple[OfferingKey, ...]
+    tags: FrozenMap[str, str]
+    minimum: int = 1
+    template: TemplateRef = TemplateRef()
+    labels: FrozenMap[str, str] = EMPTY
+    taints: tuple[Taint, ...] = ()
+    kubelet_reserved: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
+    drivers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.token.isascii() or not 0 < len(self.token) <= TOKEN_LENGTH:
+            raise ValueError(f"token {self.token!r} must be 1 to {TOKEN_LENGTH} ASCII characters")
+        if not self.nodes or len(set(self.nodes)) != len(self.nodes):
+            raise ValueError("a launch request needs at least one node, each named once")
+        if len({offering.zone for offering in self.offerings}) != 1:
+            raise ValueError("a launch request needs at least one offering, all of them in one zone")
+        if not 1 <= self.minimum <= len(self.nodes):
+            raise ValueError(f"minimum must be 1 to {len(self.nodes)}, found {self.minimum}")
+        if not self.tags.get(TAG_CLUSTER):
+            raise ValueError(f"the tag {TAG_CLUSTER} is missing: unowned machines could never be found again")
+
+    @property
+    def zone(self) -> str:
+        """The one zone of all offerings."""
+        return self.offerings[0].zone
+
+
+class InstanceState(Enum):
+    """Where a machine is in its life. TERMINATED ones are shown for a while and then forgotten."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    TERMINATING = "terminating"
+    TERMINATED = "terminated"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A machine. `provider_id` is the Node's spec.providerID; `offering` what was obtained.
+
+    `node` is "" where the provider cannot say which of its request's nodes the machine is (the launch answer can).
+    `reclaim_at` is when the provider takes it back, if that is known. `message` explains an end we did not ask for.
+    """
+
+    id: str
+    provider_id: str
+    offering: OfferingKey
+    state: InstanceState
+    launched_at: datetime
+    tags: FrozenMap[str, str]
+    node: str = ""
+    reclaim_at: datetime | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferingFailure:
+    """Why an offering of a request was passed over."""
+
+    offering: OfferingKey
+    error: CapacityError
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchAnswer:
+    """Instances in the order of the request's nodes, each with its `node`; `missing` are the nodes without one."""
+
+    instances: tuple[Instance, ...] = ()
+    missing: tuple[str, ...] = ()
+    failures: tuple[OfferingFailure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InstancePage:
+    """Some instances; `next_page` is "" on the last page."""
+
+    instances: tuple[Instance, ...] = ()
+    next_page: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TerminateAnswer:
+    """Ids that are on their way out, ids the provider does not know (any more), and ids it would not terminate."""
+
+    terminating: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    failures: FrozenMap[str, ProviderError] = field(default_factory=FrozenMap)
+
+
+class ReservationState(Enum):
+    """PENDING may still come to nothing; only ACTIVE ones can be launched into; ENDED covers every kind of loss."""
+
+    PENDING = "pending"
+    SCHEDULED = "scheduled"
+    ACTIVE = "active"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Reserved capacity. `count` in instances; `available` how many more would start now (may lag, see consistency).
+
+    `capacity_type` is "reserved" or "capacity-block". `reclaim_at` <= `ends_at` is when the provider starts to take
+    machines back; None where machines simply stay (then they cost the on-demand price).
+    """
+
+    id: str
+    capacity_type: str
+    instance_type: str
+    zone: str
+    state: ReservationState
+    count: int
+    available: int
+    starts_at: datetime
+    ends_at: datetime | None = None
+    reclaim_at: datetime | None = None
+    tags: FrozenMap[str, str] = EMPTY
+
+    @property
+    def offering(self) -> OfferingKey:
+        """What to ask for to launch into it."""
+        return OfferingKey(self.instance_type, self.zone, self.capacity_type, self.id)
+
+
+class Provider(Protocol):
+    """A way to rent machines. Any method may raise ThrottledError, PermissionDeniedError or an UncertainError."""
+
+    @property
+    def name(self) -> str:
+        """Short, stable and lower case; part of objects and metrics."""
+
+    @property
+    def traits(self) -> Traits:
+        """How it works."""
+
+    def launch(self, request: LaunchRequest) -> LaunchAnswer:
+        """Start machines (see the guarantees above). Also raises TemplateError and TokenReusedError."""
+
+    def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
+        """One page of the instances that carry all of `tags`, ordered by id; terminated ones may be among them."""
+
+    def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
+        """Stop machines for good. Each id comes back in exactly one of the answer's fields."""
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """All reservations this account can launch into, now or later, ordered by id."""
+
+    def offerings(self) -> tuple[OfferingStatus, ...]:
+        """What can be asked for, as far as the provider says; () leaves it to the catalog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One result of a preflight: what was looked at, whether it is right, and what to do if not."""
+
+    subject: str
+    passed: bool
+    message: str
+    next_step: str = ""
+
+
+@runtime_checkable
+class Preflight(Protocol):
+    """Optional: a provider that can check its credentials, permissions and parameters without launching."""
+
+    def check(self) -> tuple[Finding, ...]:
+        """Look at everything a launch needs."""
+
+
+class KubernetesObjects(Protocol):
+    """What a provider may need from Kubernetes: cluster-scoped objects as JSON dicts. `app` hands in an implementation.
+
+    `resource` is (apiVersion, plural), such as ("v1", "nodes") or ("resource.k8s.io/v1", "resourceslices").
+    """
+
+    def get(self, resource: tuple[str, str], name: str) -> Mapping[str, Any] | None:
+        """The object, or None."""
+
+    def list(self, resource: tuple[str, str], *, labels: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
+        """All objects that carry these labels, ordered by name."""
+
+    def create(self, resource: tuple[str, str], manifest: Mapping[str, Any]) -> bool:
+        """Create it; False when an object of this name exists already."""
+
+    def delete(self, resource: tuple[str, str], name: str) -> bool:
+        """Delete it; False when there is none."""
+
+
+def describe_all(provider: Provider, tags: Mapping[str, str]) -> Iterator[Instance]:
+    """All instances that carry `tags`, page by page."""
+    page = ""
+    while True:
+        answer = provider.describe(tags, page=page)
+        yield from answer.instances
+        if not answer.next_page:
+            return
+        page = answer.next_page

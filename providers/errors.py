@@ -1,0 +1,203 @@
+"""What a provider could not do: one tree, each error with the scope of its back-off and advice for a person.
+
+Adapters translate their clouds' codes into these at their edge, with the cause chained. Callers decide by class: a
+CapacityError lets the next offering be tried, a RefusedError needs a person, an UncertainError is repeated unchanged.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import Enum
+from typing import ClassVar, Final
+
+
+class BackoffScope(Enum):
+    """What must not be asked for again for a while after an error."""
+
+    OFFERING = "offering"  # (type, zone, capacity type)
+    RESERVATION = "reservation"  # this reservation
+    TYPE_IN_ZONE = "type-in-zone"  # (type, zone) in every capacity type
+    QUOTA = "quota"  # the capacity type of this account and region
+    API = "api"  # every call to this provider
+    TEMPLATE = "template"  # everything launched from this node template
+    PROVIDER = "provider"  # everything this provider would launch
+    OBJECT = "object"  # the object that was named
+
+
+class ProviderError(Exception):
+    """Something a provider could not do.
+
+    ProviderError
+    ├── CapacityError               the offering cannot be had now; the next one may
+    │   ├── ShortageError           the cloud has none left
+    │   ├── ReservationExhaustedError  all machines of the reservation are taken
+    │   ├── NotOfferedError         the type is not sold there
+    │   └── QuotaError              the account may not have more
+    ├── RefusedError                the request is wrong and stays wrong until a person changes something
+    │   ├── TemplateError           node template or launch parameters (configuration)
+    │   ├── PermissionDeniedError   our credentials do not allow it
+    │   └── TokenReusedError        this token was used with other parameters
+    ├── ThrottledError              too many calls; nothing happened
+    ├── GoneError                   what was named does not exist, or is not visible yet
+    └── UncertainError              nobody knows whether it happened
+        ├── AmbiguousError          no answer arrived (time-out, cut connection, server fault)
+        └── UnclassifiedError       an answer with a code that we do not know
+
+    `code` is the provider's own, `next_step` what a person does about it, `retry_after` what the provider asked for.
+    """
+
+    kind: ClassVar[str] = "ProviderError"
+    scope: ClassVar[BackoffScope] = BackoffScope.PROVIDER
+    first_backoff: ClassVar[timedelta] = timedelta(minutes=1)
+    longest_backoff: ClassVar[timedelta] = timedelta(minutes=30)
+    advice: ClassVar[str] = "See the provider's message."
+
+    def __init__(
+        self, message: str, *, code: str = "", next_step: str = "", retry_after: timedelta | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.next_step = next_step or self.advice
+        self.retry_after = retry_after
+
+    def backoff(self, failures: int) -> timedelta:
+        """How long to leave the scope alone after `failures` (>= 1) failures in a row: doubling, bounded, no jitter."""
+        doubled = self.first_backoff * (1 << min(max(failures, 1) - 1, 16))
+        return max(min(doubled, self.longest_backoff), self.retry_after or timedelta(0))
+
+
+class CapacityError(ProviderError):
+    """The offering cannot be had now. Part of a LaunchAnswer; the next offering may succeed."""
+
+    kind = "Capacity"
+    scope = BackoffScope.OFFERING
+
+
+class ShortageError(CapacityError):
+    """The cloud has no machine of this type, zone and capacity type now."""
+
+    kind = "Shortage"
+    first_backoff = timedelta(minutes=3)
+    advice = "Nothing to do: the next offering is tried. Admit more zones or types if this is frequent."
+
+
+class ReservationExhaustedError(CapacityError):
+    """All machines of the reservation are in use, perhaps by somebody else."""
+
+    kind = "ReservationExhausted"
+    scope = BackoffScope.RESERVATION
+    first_backoff = timedelta(minutes=1)
+    longest_backoff = timedelta(minutes=10)
+    advice = "Check who else uses the reservation; it is asked again when its available count rises."
+
+
+class NotOfferedError(CapacityError):
+    """The type is not sold in that zone, or not in that capacity type."""
+
+    kind = "NotOffered"
+    scope = BackoffScope.TYPE_IN_ZONE
+    first_backoff = timedelta(hours=6)
+    longest_backoff = timedelta(hours=24)
+    advice = "Correct the catalog with an InstanceTypeOverlay, or leave the zone out of the pool's requirements."
+
+
+class QuotaError(CapacityError):
+    """The account's quota is used up."""
+
+    kind = "Quota"
+    scope = BackoffScope.QUOTA
+    first_backoff = timedelta(minutes=15)
+    longest_backoff = timedelta(hours=4)
+    advice = "Ask the provider to raise the quota, or admit another capacity type."
+
+
+class RefusedError(ProviderError):
+    """The request is wrong, and stays wrong until a person changes something."""
+
+    kind = "Refused"
+    first_backoff = timedelta(minutes=10)
+    longest_backoff = timedelta(hours=1)
+
+
+class TemplateError(RefusedError):
+    """The node template or a launch parameter cannot be used (image, subnet, profile, user data …)."""
+
+    kind = "Configuration"
+    scope = BackoffScope.TEMPLATE
+    advice = "Correct the pool's node template; it is tried again when the template changes."
+
+
+class PermissionDeniedError(RefusedError):
+    """Our credentials are missing, or do not allow the call."""
+
+    kind = "Permission"
+    advice = "Give the controller's identity the permission that the message names."
+
+
+class TokenReusedError(RefusedError):
+    """The token was used before, with other parameters. Never resolved by changing the token blindly."""
+
+    kind = "TokenReused"
+    scope = BackoffScope.OBJECT
+    advice = "Find out what the token launched (describe by its batch tag) before asking again."
+
+
+class ThrottledError(ProviderError):
+    """Too many calls, or the API is overloaded. Nothing happened; the same plan holds after a while."""
+
+    kind = "Throttled"
+    scope = BackoffScope.API
+    first_backoff = timedelta(seconds=1)
+    longest_backoff = timedelta(minutes=2)
+    advice = "Nothing to do: the call is repeated more slowly."
+
+
+class GoneError(ProviderError):
+    """What was named does not exist; or it is so young that it is not visible yet."""
+
+    kind = "Gone"
+    scope = BackoffScope.OBJECT
+    first_backoff = timedelta(seconds=5)
+    advice = "Looked at again after the provider's consistency window."
+
+
+class UncertainError(ProviderError):
+    """Nobody knows whether it happened: repeat it with identical parameters, never with a new token."""
+
+    kind = "Uncertain"
+    scope = BackoffScope.API
+    first_backoff = timedelta(seconds=5)
+    longest_backoff = timedelta(minutes=5)
+
+
+class AmbiguousError(UncertainError):
+    """No answer arrived: time-out, cut connection or a fault of the server."""
+
+    kind = "Ambiguous"
+    advice = "Nothing to do: the call is repeated with its token until its outcome is known."
+
+
+class UnclassifiedError(UncertainError):
+    """The provider answered with a code that this version does not know. Never retried quickly."""
+
+    kind = "Unknown"
+    scope = BackoffScope.TEMPLATE
+    first_backoff = timedelta(minutes=5)
+    longest_backoff = timedelta(hours=1)
+    advice = "Report the code to the project, with the provider's message."
+
+
+ERRORS: Final[tuple[type[ProviderError], ...]] = (
+    ShortageError,
+    ReservationExhaustedError,
+    NotOfferedError,
+    QuotaError,
+    TemplateError,
+    PermissionDeniedError,
+    TokenReusedError,
+    ThrottledError,
+    GoneError,
+    AmbiguousError,
+    UnclassifiedError,
+)

@@ -1,0 +1,110 @@
+"""autoscaler/clock.py: virtual time advances only when told and runs what falls due, in order."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from autoscaler.clock import EPOCH, ShiftedClock, SystemClock, VirtualClock
+
+SECOND = timedelta(seconds=1)
+
+
+def test_waiting_advances_a_self_driven_clock() -> None:
+    clock = VirtualClock()
+    clock.wait(90)
+    assert clock.now() == EPOCH + timedelta(seconds=90)
+    assert clock.monotonic() == 90.0
+
+
+def test_a_wait_that_is_not_positive_returns_at_once() -> None:
+    clock = VirtualClock(self_driven=False)
+    clock.wait(0)
+    clock.wait(-5)
+    assert clock.now() == EPOCH
+
+
+def test_timers_run_at_their_moments_in_order_of_time_then_of_scheduling() -> None:
+    clock, seen = VirtualClock(), list[tuple[str, float]]()
+    clock.call_after(2 * SECOND, lambda: seen.append(("late", clock.monotonic())))
+    clock.call_after(SECOND, lambda: seen.append(("first", clock.monotonic())))
+    clock.call_after(SECOND, lambda: seen.append(("second", clock.monotonic())))
+    assert clock.next_timer() == EPOCH + SECOND
+    clock.advance(3 * SECOND)
+    assert seen == [("first", 1.0), ("second", 1.0), ("late", 2.0)]
+    assert clock.next_timer() is None
+    assert clock.monotonic() == 3.0
+
+
+def test_a_timer_may_schedule_another_within_the_same_advance() -> None:
+    clock, seen = VirtualClock(), list[float]()
+    clock.call_after(SECOND, lambda: clock.call_after(SECOND, lambda: seen.append(clock.monotonic())))
+    clock.advance(5 * SECOND)
+    assert seen == [2.0]
+
+
+def test_a_timer_that_itself_waits_never_turns_time_back() -> None:
+    clock = VirtualClock()
+    clock.call_after(SECOND, lambda: clock.wait(10))
+    clock.advance(2 * SECOND)
+    assert clock.monotonic() == 11.0
+
+
+def test_a_moment_that_has_passed_is_due_at_the_next_advance() -> None:
+    clock, seen = VirtualClock(), list[float]()
+    clock.advance(5 * SECOND)
+    clock.call_at(EPOCH, lambda: seen.append(clock.monotonic()))
+    clock.advance(timedelta(0))
+    assert seen == [5.0]
+
+
+def test_advance_to_a_past_moment_does_nothing() -> None:
+    clock = VirtualClock()
+    clock.advance_to(EPOCH + SECOND)
+    clock.advance_to(EPOCH)
+    assert clock.now() == EPOCH + SECOND
+
+
+def test_time_cannot_go_back() -> None:
+    with pytest.raises(ValueError, match="cannot go back"):
+        VirtualClock().advance(-SECOND)
+
+
+def test_a_clock_needs_an_aware_start() -> None:
+    with pytest.raises(ValueError, match="aware start time"):
+        VirtualClock(EPOCH.replace(tzinfo=None))
+
+
+def test_threads_wait_until_another_one_advances_the_clock() -> None:
+    clock, woken = VirtualClock(self_driven=False), list[str]()
+    threads = [
+        threading.Thread(target=lambda s=seconds: (clock.wait(s), woken.append(f"after {s}"))) for seconds in (5, 10)
+    ]
+    for thread in threads:
+        thread.start()
+    clock.await_waiters(2)
+    clock.advance(5 * SECOND)
+    threads[0].join()
+    assert woken == ["after 5"]
+    clock.advance(5 * SECOND)
+    threads[1].join()
+    assert woken == ["after 5", "after 10"]
+
+
+def test_a_shifted_clock_moves_now_and_nothing_else() -> None:
+    inner = VirtualClock()
+    clock = ShiftedClock(inner, timedelta(days=2))
+    clock.wait(7)
+    assert clock.now() == EPOCH + timedelta(days=2, seconds=7)
+    assert clock.monotonic() == inner.monotonic() == 7.0
+
+
+def test_the_system_clock_is_aware_and_monotonic() -> None:
+    clock = SystemClock()
+    before = clock.monotonic()
+    clock.wait(0)
+    assert clock.now().tzinfo is UTC
+    assert clock.now() > datetime(2026, 1, 1, tzinfo=UTC)
+    assert clock.monotonic() >= before
