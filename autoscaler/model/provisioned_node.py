@@ -8,6 +8,8 @@ from enum import Enum
 
 from autoscaler.model.reason import Reason
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.quantity import Quantity
+from instance_catalog.taint import Taint
 
 
 class Phase(Enum):
@@ -79,17 +81,30 @@ class ProvisionedNode:
 
 @dataclass(frozen=True, slots=True)
 class LaunchBatch:
-    """Nodes launched by one provider call. Written before the call; `token` is hash(batch, attempt, zone)."""
+    """Nodes launched together. Written before any provider call, with everything the calls and the nodes derive from.
+
+    The parameters (`labels`, `taints`, `kubelet_reserved`, `template`) are copied from the pool, so that a repetition
+    after a restart is identical even when the pool changed meanwhile. `token` is hash(batch, attempt, zone). `pods`,
+    `instances` and `obtained` are in the order of `nodes`; the latter two are () until an answer was persisted.
+    """
 
     name: str
     pool: str
     nodes: tuple[str, ...]
     offerings: tuple[OfferingRef, ...]
-    attempt: int = 0
+    attempt: int = 0  # index of the offering that is asked for
     token: str = ""
     parameter_hash: str = ""
-    # provider ids in the order of `nodes`; () until the answer was persisted
-    instances: tuple[str, ...] = ()
+    instances: tuple[str, ...] = ()  # provider ids, "" where no offering could be had yet
     outcome: str = "Intended"  # Intended, Calling, Launched, Failed
     uid: str = ""
     resource_version: str = ""
+    minimum: int = 1  # so many nodes come together or none
+    provider: str = ""
+    pods: tuple[tuple[str, ...], ...] = ()  # keys of the pods each node is bought for
+    prediction: Prediction | None = None
+    labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    taints: tuple[Taint, ...] = ()
+    kubelet_reserved: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
+    template: tuple[str, str] = ("", "")  # (kind, name)
+    obtained: tuple[int, ...] = ()  # index into `offerings`, -1 where no instance was obtained
