@@ -1,0 +1,147 @@
+"""The seam to Kubernetes: a Protocol on plain dicts, and its errors.
+
+Everything above it (store, journal, publish) runs unchanged on the real client and on the in-memory API server of
+`simulation`. It knows nothing of what the objects mean; that is autoscaler/kube.
+
+Guarantees an implementation gives:
+
+- Objects returned are the caller's own: changing them changes nothing in the API.
+- Every write that changes an object gives it a new `metadata.resourceVersion`; a write that changes nothing gives none.
+- `update` and `patch` with a `metadata.resourceVersion` fail with ConflictError when the object moved on.
+- `watch` delivers, in order, every change after `resource_version`, or raises GoneError when it no longer can.
+
+Errors:
+
+    ApiError
+    ├── NotFoundError          404
+    ├── AlreadyExistsError     409 on create
+    ├── ConflictError          409 on update, patch, delete: somebody else was faster; read again
+    ├── GoneError              410: the resourceVersion or page token expired; list again
+    ├── ForbiddenError         403: the role lacks the verb
+    ├── InvalidError           422: the API server refuses the object
+    ├── BlockedError           429 on eviction: a PodDisruptionBudget forbids it for now
+    └── UnavailableError       the answer is unknown: time-out, connection lost, 5xx
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+from autoscaler.cluster.resources import Resource
+from autoscaler.errors import ForesliceError
+
+Object: TypeAlias = dict[str, Any]
+Subresource: TypeAlias = Literal["", "status"]
+
+
+class ApiError(ForesliceError):
+    """The API server refused or could not be asked."""
+
+
+class NotFoundError(ApiError):
+    """The object does not exist."""
+
+
+class AlreadyExistsError(ApiError):
+    """An object of that name exists."""
+
+
+class ConflictError(ApiError):
+    """The object changed since it was read, or a precondition does not hold."""
+
+
+class GoneError(ApiError):
+    """The resourceVersion or the page token is too old: list again."""
+
+
+class ForbiddenError(ApiError):
+    """The role does not grant the verb on the resource."""
+
+
+class InvalidError(ApiError):
+    """The API server refuses the object."""
+
+
+class BlockedError(ApiError):
+    """An eviction that a PodDisruptionBudget forbids for now."""
+
+
+class UnavailableError(ApiError):
+    """Whether the request was carried out is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a list. `resource_version` is that of the whole list; `next_page` is "" on the last page."""
+
+    items: tuple[Object, ...]
+    resource_version: str
+    next_page: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """A change. A BOOKMARK carries only `resource_version`: nothing up to there was missed."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+    resource_version: str
+    object: Object
+
+
+class KubernetesApi(Protocol):
+    """What Foreslice asks of Kubernetes. Names are cluster-unique when `namespace` is "" (cluster-scoped resources)."""
+
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
+        """One object, or NotFoundError."""
+
+    def list(self, resource: Resource, *, namespace: str = "", limit: int = 500, page: str = "") -> Page:
+        """At most `limit` objects, ordered by namespace and name, of one namespace or ("") of all; `page` continues."""
+
+    def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
+        """Changes after `resource_version`, for at most `timeout_seconds` (0: those that are there), or GoneError."""
+
+    def create(self, resource: Resource, manifest: Object) -> Object:
+        """The object as created; `metadata.generateName` is completed. AlreadyExistsError, InvalidError."""
+
+    def update(self, resource: Resource, manifest: Object, *, subresource: Subresource = "") -> Object:
+        """Replace the object, which must carry the resourceVersion it was read with. ConflictError, NotFoundError."""
+
+    def patch(
+        self, resource: Resource, name: str, patch: Object, *, namespace: str = "", subresource: Subresource = ""
+    ) -> Object:
+        """Apply a JSON merge patch (RFC 7386). A resourceVersion inside guards it. ConflictError, NotFoundError."""
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        resource_version: str = "",
+        grace_seconds: int | None = None,
+    ) -> None:
+        """Delete, or only mark while finalizers or a pod's grace period hold it. Preconditions: ConflictError."""
+
+    def evict(self, name: str, *, namespace: str, uid: str = "") -> None:
+        """Create an Eviction of a pod. BlockedError when a PodDisruptionBudget forbids it now."""
+
+
+def key_of(manifest: Object) -> str:
+    """namespace/name, or the name of a cluster-scoped object."""
+    metadata = manifest["metadata"]
+    namespace = metadata.get("namespace", "")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
+
+
+def list_all(api: KubernetesApi, resource: Resource, *, namespace: str = "") -> tuple[tuple[Object, ...], str]:
+    """All pages of a list with the list's resourceVersion. GoneError when a page expired on the way: ask again."""
+    page = api.list(resource, namespace=namespace)
+    items: Iterable[Object] = page.items
+    collected = list(items)
+    while page.next_page:
+        page = api.list(resource, namespace=namespace, page=page.next_page)
+        collected.extend(page.items)
+    return tuple(collected), page.resource_version

@@ -1,0 +1,77 @@
+"""The kinds of API objects Foreslice reads or writes, one table: where they live and whether status is apart.
+
+It knows names only; what is inside the objects is the business of autoscaler/kube.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A resource of the Kubernetes API. `group` is "" for the core group; `status`: it is a subresource."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = False
+    status: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """ "v1" or "resource.k8s.io/v1"."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+PODS = Resource("", "v1", "pods", "Pod", namespaced=True)
+NODES = Resource("", "v1", "nodes", "Node")
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace")
+EVENTS = Resource("", "v1", "events", "Event", namespaced=True, status=False)
+PERSISTENT_VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume")
+PERSISTENT_VOLUME_CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", namespaced=True)
+STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", status=False)
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", status=False)
+DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", namespaced=True)
+DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True)
+POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", namespaced=True)
+RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", namespaced=True)
+CLAIM_TEMPLATES = Resource(
+    "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", namespaced=True, status=False
+)
+DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", status=False)
+RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", status=False)
+# Upstream serves DeviceTaintRule as v1beta2 from Kubernetes 1.36 on, behind its own gate.
+DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule")
+CAPACITY_POOLS = Resource("foreslice.dev", "v1alpha1", "capacitypools", "CapacityPool")
+CAPACITY_BLOCKS = Resource("foreslice.dev", "v1alpha1", "capacityblocks", "CapacityBlock")
+PROVISIONED_NODES = Resource("foreslice.dev", "v1alpha1", "provisionednodes", "ProvisionedNode")
+LAUNCH_BATCHES = Resource("foreslice.dev", "v1alpha1", "launchbatches", "LaunchBatch")
+
+ALL = (
+    PODS,
+    NODES,
+    NAMESPACES,
+    EVENTS,
+    PERSISTENT_VOLUMES,
+    PERSISTENT_VOLUME_CLAIMS,
+    STORAGE_CLASSES,
+    PRIORITY_CLASSES,
+    DAEMON_SETS,
+    DISRUPTION_BUDGETS,
+    POD_GROUPS,
+    RESOURCE_CLAIMS,
+    CLAIM_TEMPLATES,
+    DEVICE_CLASSES,
+    RESOURCE_SLICES,
+    DEVICE_TAINT_RULES,
+    CAPACITY_POOLS,
+    CAPACITY_BLOCKS,
+    PROVISIONED_NODES,
+    LAUNCH_BATCHES,
+)
+BY_KIND = {resource.kind: resource for resource in ALL}
