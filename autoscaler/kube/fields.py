@@ -1,0 +1,242 @@
+"""Typed reading of JSON objects, one field at a time.
+
+`Fields` is a cursor: it knows its path, records every value of the wrong type as a problem, and remembers which fields
+were asked for. What a converter reads is thereby known; `unread` reports the rest. It knows no Kubernetes kind.
+
+null counts as absent everywhere, as in the API server.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from autoscaler.kube.problem import Path, Problems
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.quantity import Quantity, QuantityError
+
+_INT64 = range(-(2**63), 2**63)
+
+
+class Fields:
+    """A JSON object being read. Accessors return a usable value whatever is there and report what does not fit."""
+
+    __slots__ = ("_raw", "_seen", "path", "problems")
+
+    def __init__(self, raw: object, problems: Problems | None = None, path: Path = ()) -> None:
+        self.problems = Problems() if problems is None else problems
+        self.path = path
+        self._raw: dict[object, object] = {}
+        self._seen: set[str] = set()
+        if isinstance(raw, dict):
+            self._raw = raw
+        elif raw is not None:
+            self.problems.error(path, f"expected an object, found {describe(raw)}", "write it as `name: value` lines")
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the field is present (and not null). Does not count as reading it."""
+        return self._raw.get(name) is not None
+
+    def __bool__(self) -> bool:
+        """Whether the object has any field."""
+        return bool(self._raw)
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all fields that are present, in order; non-text keys are reported."""
+        names = []
+        for key, value in self._raw.items():
+            if not isinstance(key, str):
+                self.problems.error(self.path, f"field name {key!r} is not text", "put it in quotes")
+            elif value is not None:
+                names.append(key)
+        return tuple(names)
+
+    def raw(self, name: str) -> object:
+        """The value as it is; None when absent."""
+        self._seen.add(name)
+        return self._raw.get(name)
+
+    def error(self, name: str, message: str, next_step: str = "") -> None:
+        """Report an error at the field `name`."""
+        self.problems.error((*self.path, name), message, next_step)
+
+    def warn(self, name: str, message: str, next_step: str = "") -> None:
+        """Report a warning at the field `name`."""
+        self.problems.warn((*self.path, name), message, next_step)
+
+    def _wrong(self, name: str, expected: str, value: object, next_step: str = "") -> None:
+        self.error(name, f"expected {expected}, found {describe(value)}", next_step)
+
+    def optional_text(self, name: str) -> str | None:
+        """A string, None when absent."""
+        value = self.raw(name)
+        if value is None or isinstance(value, str):
+            return value
+        self._wrong(name, "a string", value, "put the value in quotes" if not isinstance(value, dict | list) else "")
+        return None
+
+    def text(self, name: str, default: str = "") -> str:
+        """A string."""
+        value = self.optional_text(name)
+        return default if value is None else value
+
+    def required(self, name: str) -> str:
+        """A string that must be there and not be empty."""
+        value = self.text(name)
+        if not value and not isinstance(self._raw.get(name), dict | list | int | float):
+            self.error(name, "is required", f"add `{name}:` here")
+        return value
+
+    def choice(self, name: str, allowed: Iterable[str], default: str) -> str:
+        """One of the strings `allowed`; anything else is reported and kept, so that it is not taken for another."""
+        value = self.text(name) or default
+        allowed = tuple(allowed)
+        if value not in allowed:
+            self.error(name, f"{value!r} is not one of {', '.join(allowed)}", "use one of the allowed values")
+        return value
+
+    def optional_flag(self, name: str) -> bool | None:
+        """true or false, None when absent."""
+        value = self.raw(name)
+        if value is None or isinstance(value, bool):
+            return value
+        self._wrong(name, "true or false", value)
+        return None
+
+    def flag(self, name: str) -> bool:
+        """true or false; absent is false."""
+        return bool(self.optional_flag(name))
+
+    def optional_integer(self, name: str) -> int | None:
+        """A whole number of 64 bits, None when absent."""
+        value = self.raw(name)
+        if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+            value = int(value)
+        if value is None:
+            return None
+        if isinstance(value, int) and not isinstance(value, bool) and value in _INT64:
+            return value
+        self._wrong(name, "a whole number", value, "write it without quotes" if isinstance(value, str) else "")
+        return None
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """A whole number of 64 bits."""
+        value = self.optional_integer(name)
+        return default if value is None else value
+
+    def time(self, name: str) -> datetime | None:
+        """An RFC 3339 time, None when absent or unreadable."""
+        text = self.optional_text(name)
+        if not text:
+            return None
+        try:
+            found = datetime.fromisoformat(text)
+        except ValueError:
+            self.error(name, f"{text!r} is not a time", "write it like 2027-01-31T09:00:00Z")
+            return None
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+    def epoch(self, name: str) -> float | None:
+        """An RFC 3339 time as seconds since the epoch."""
+        found = self.time(name)
+        return None if found is None else found.timestamp()
+
+    def quantity(self, name: str) -> Quantity | None:
+        """A Kubernetes quantity, written as a string or a number; None when absent or unreadable."""
+        value = self.raw(name)
+        return None if value is None else self._quantity(value, (*self.path, name))
+
+    def _quantity(self, value: object, path: Path) -> Quantity | None:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # as sigs.k8s.io/yaml hands it to JSON
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            try:
+                return Quantity.parse(str(value))
+            except QuantityError:
+                pass
+        step = 'write a number with an optional suffix, like "40Gi" or "500m"'
+        self.problems.error(path, f"expected a quantity, found {describe(value)}", step)
+        return None
+
+    def child(self, name: str) -> Fields:
+        """The object in field `name`, empty when absent."""
+        return Fields(self.raw(name), self.problems, (*self.path, name))
+
+    def optional_child(self, name: str) -> Fields | None:
+        """The object in field `name`, None when absent or of another type."""
+        value = self.raw(name)
+        found = self.child(name)
+        return found if isinstance(value, dict) else None
+
+    def _list(self, name: str) -> list[object]:
+        value = self.raw(name)
+        if isinstance(value, list):
+            return value
+        if value is not None:
+            self._wrong(name, "a list", value, "start each entry with `- `")
+        return []
+
+    def children(self, name: str) -> Iterator[Fields]:
+        """The objects of a list."""
+        for index, value in enumerate(self._list(name)):
+            path = (*self.path, name, index)
+            if value is None:
+                self.problems.error(path, "expected an object, found nothing", "remove the empty entry or fill it in")
+            else:
+                yield Fields(value, self.problems, path)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """The strings of a list."""
+        found = []
+        for index, value in enumerate(self._list(name)):
+            if isinstance(value, str):
+                found.append(value)
+            else:
+                path = (*self.path, name, index)
+                self.problems.error(path, f"expected a string, found {describe(value)}", "put the value in quotes")
+        return tuple(found)
+
+    def text_map(self, name: str) -> FrozenMap[str, str]:
+        """An object whose values are strings, such as labels."""
+        inner = self.child(name)
+        return FrozenMap({key: inner.text(key) for key in inner.names()})
+
+    def quantities(self, name: str) -> FrozenMap[str, Quantity]:
+        """An object whose values are quantities, such as resource requests."""
+        inner = self.child(name)
+        pairs = ((key, inner.quantity(key)) for key in inner.names())
+        return FrozenMap({key: value for key, value in pairs if value is not None})
+
+    def quantity_list(self, name: str) -> tuple[Quantity, ...]:
+        """The quantities of a list."""
+        path = (*self.path, name)
+        found = (self._quantity(value, (*path, index)) for index, value in enumerate(self._list(name)))
+        return tuple(quantity for quantity in found if quantity is not None)
+
+    def ignore(self, *names: str) -> None:
+        """Fields that are known to have no influence on what this object means here."""
+        self._seen.update(names)
+
+    def unread(self) -> tuple[str, ...]:
+        """Report every field that nobody asked for as unknown, and return their names."""
+        unknown = tuple(name for name in self.names() if name not in self._seen)
+        for name in unknown:
+            self.problems.unknown_field((*self.path, name), self._seen - set(unknown))
+        return unknown
+
+
+def describe(value: object) -> str:
+    """A JSON value in the words of a person who wrote it."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+    kind = "the string" if isinstance(value, str) else "the number" if isinstance(value, int | float) else "the value"
+    text = repr(value)
+    return f"{kind} {text if len(text) <= 60 else text[:57] + '...'}"

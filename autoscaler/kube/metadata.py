@@ -1,0 +1,77 @@
+"""ObjectMeta, as far as placement depends on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from autoscaler.kube.fields import Fields
+from instance_catalog.frozen_map import FrozenMap
+
+_IGNORED = ("finalizers", "generation", "managedFields", "resourceVersion", "selfLink", "deletionGracePeriodSeconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The controlling owner reference."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """`namespace` is "default" for objects without one. `created` is in seconds since the epoch, 0 when unknown."""
+
+    name: str
+    namespace: str = "default"
+    uid: str = ""
+    labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    annotations: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    created: float = 0.0
+    deleting: bool = False
+    controller: Owner | None = None
+
+
+def parse_metadata(fields: Fields) -> Metadata:
+    """The metadata of the object `fields`, which must have a name (or generateName, which then stands for it)."""
+    metadata = fields.child("metadata")
+    metadata.ignore(*_IGNORED)
+    prefix = metadata.text("generateName")
+    name = metadata.text("name") or prefix.removesuffix("-")
+    if not name:
+        metadata.error("name", "is required", "give the object a metadata.name")
+    found = Metadata(
+        name=name,
+        namespace=metadata.text("namespace") or "default",
+        uid=metadata.text("uid"),
+        labels=metadata.text_map("labels"),
+        annotations=metadata.text_map("annotations"),
+        created=metadata.epoch("creationTimestamp") or 0.0,
+        deleting=metadata.optional_text("deletionTimestamp") is not None,
+        controller=_controller(metadata),
+    )
+    metadata.unread()
+    return found
+
+
+def _controller(metadata: Fields) -> Owner | None:
+    found = None
+    for reference in metadata.children("ownerReferences"):
+        reference.ignore("blockOwnerDeletion")
+        owner = Owner(
+            reference.text("apiVersion"), reference.text("kind"), reference.text("name"), reference.text("uid")
+        )
+        if reference.flag("controller") and found is None:
+            found = owner
+        reference.unread()
+    return found
+
+
+def header(raw: object) -> tuple[str, str]:
+    """(apiVersion, kind) of any JSON value, empty strings where it has none."""
+    if not isinstance(raw, dict):
+        return "", ""
+    version, kind = raw.get("apiVersion"), raw.get("kind")
+    return version if isinstance(version, str) else "", kind if isinstance(kind, str) else ""

@@ -1,0 +1,96 @@
+"""Problems found while an API object is read: where inside the object, what is wrong, what to do next.
+
+They are collected instead of raised, so that a person sees all of them at once. Files and lines are added by
+manifests/, which knows where the object came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from enum import Enum
+from typing import TypeAlias
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+class Severity(Enum):
+    """An ERROR stops the plan. An UNKNOWN_FIELD is a warning that `--strict` turns into an error."""
+
+    ERROR = "error"
+    UNKNOWN_FIELD = "unknown field"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """`path` is the field inside the object, () for the object itself."""
+
+    path: Path
+    message: str
+    next_step: str = ""
+    severity: Severity = Severity.ERROR
+
+    @property
+    def field(self) -> str:
+        """The path as people write it: spec.devices.requests[0].exactly."""
+        return path_text(self.path)
+
+    def below(self, prefix: Path) -> Problem:
+        """The same problem seen from an object that holds this one at `prefix`."""
+        return replace(self, path=(*prefix, *self.path))
+
+
+class Problems:
+    """Collects the problems of one object."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: list[Problem] = []
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def error(self, path: Path, message: str, next_step: str = "") -> None:
+        """Something that must be corrected before a plan can be trusted."""
+        self._found.append(Problem(path, message, next_step))
+
+    def warn(self, path: Path, message: str, next_step: str = "") -> None:
+        """Something a person should know; the object is used."""
+        self._found.append(Problem(path, message, next_step, Severity.WARNING))
+
+    def unknown_field(self, path: Path, known: Iterable[str]) -> None:
+        """A field that neither Kubernetes 1.37 nor Foreslice knows at this place."""
+        near = did_you_mean(str(path[-1]), known)
+        step = f"did you mean {near!r}?" if near else "remove it, or check how it is spelled and indented"
+        self._found.append(Problem(path, f"unknown field {path[-1]!r}", step, Severity.UNKNOWN_FIELD))
+
+    @property
+    def errors(self) -> bool:
+        """Whether any of them is an error."""
+        return any(problem.severity is Severity.ERROR for problem in self._found)
+
+
+def path_text(path: Path) -> str:
+    """spec.devices.requests[0].exactly; keys with dots are quoted in brackets."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif "." in part or "/" in part or not part:
+            text += f"[{part!r}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """The known name nearest to `name`, if any is near enough to be what was meant."""
+    by_lower = {candidate.lower(): candidate for candidate in sorted(known)}
+    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
+    return by_lower[found[0]] if found else None

@@ -1,0 +1,172 @@
+"""ResourceSlices (resource.k8s.io v1, v1beta2, v1beta1) to the physical vocabulary.
+
+v1beta1 keeps everything of a device but its name in `basic`; otherwise the versions agree. Fields of newer versions
+that change what a device can do end in `unsupported`, so that the allocator says unknown instead of guessing.
+"""
+
+from __future__ import annotations
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import header, parse_metadata
+from autoscaler.kube.problem import Problems
+from autoscaler.kube.resource_claim import FLAT_VERSION
+from autoscaler.kube.selectors import DEVICE_TAINT_EFFECTS, parse_node_selector, parse_taint
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.quantity import Quantity
+from instance_catalog.resource_slice import (
+    AttributeKind,
+    AttributeValue,
+    Capacity,
+    CounterConsumption,
+    CounterSet,
+    Device,
+    ListValue,
+    NodeReach,
+    Pool,
+    RequestPolicy,
+    ResourceSlice,
+    Unset,
+    ValidRange,
+    Version,
+)
+
+_ZERO = Quantity.of(0)
+_LISTS: dict[str, AttributeKind] = {"ints": "int", "bools": "bool", "strings": "string", "versions": "version"}
+
+
+def parse_resource_slice(raw: object, problems: Problems | None = None) -> ResourceSlice:
+    """A ResourceSlice. Missing numbers are 0, as in Go: an absent resourceSliceCount never makes a pool complete."""
+    fields = Fields(raw, problems)
+    metadata = parse_metadata(fields)
+    fields.ignore("apiVersion", "kind")
+    flat = header(raw)[0] != FLAT_VERSION
+    spec = fields.child("spec")
+    pool = spec.child("pool")
+    return ResourceSlice(
+        name=metadata.name,
+        driver=spec.required("driver"),
+        pool=Pool(pool.required("name"), pool.integer("generation"), pool.integer("resourceSliceCount")),
+        devices=tuple(_parse_device(entry, flat=flat) for entry in spec.children("devices")),
+        reach=_parse_reach(spec),
+        per_device_node_selection=spec.optional_flag("perDeviceNodeSelection"),
+        shared_counters=tuple(CounterSet(*_parse_counters(entry, "name")) for entry in spec.children("sharedCounters")),
+        unsupported=(*pool.unread(), *spec.unread(), *fields.unread()),
+    )
+
+
+def _parse_reach(fields: Fields) -> NodeReach:
+    return NodeReach(
+        node_name=fields.optional_text("nodeName") or None,
+        node_selector=parse_node_selector(fields.optional_child("nodeSelector")),
+        all_nodes=fields.flag("allNodes"),
+    )
+
+
+def _parse_device(fields: Fields, *, flat: bool) -> Device:
+    name = fields.required("name")
+    body = fields if flat else fields.child("basic")
+    attributes = body.child("attributes")
+    capacity = body.child("capacity")
+    return Device(
+        name=name,
+        attributes=FrozenMap({key: _parse_attribute(attributes.child(key)) for key in attributes.names()}),
+        capacity=FrozenMap({key: _parse_capacity(capacity.child(key)) for key in capacity.names()}),
+        consumes_counters=tuple(
+            CounterConsumption(*_parse_counters(entry, "counterSet")) for entry in body.children("consumesCounters")
+        ),
+        taints=tuple(parse_taint(entry, effects=DEVICE_TAINT_EFFECTS) for entry in body.children("taints")),
+        reach=_parse_reach(body),
+        allow_multiple_allocations=body.flag("allowMultipleAllocations"),
+        binds_to_node=body.flag("bindsToNode"),
+        binding_conditions=body.texts("bindingConditions") if "bindingConditions" in body else None,
+        binding_failure_conditions=(
+            body.texts("bindingFailureConditions") if "bindingFailureConditions" in body else None
+        ),
+        unsupported=_unread_of_device(fields, body),
+    )
+
+
+def _unread_of_device(fields: Fields, body: Fields) -> tuple[str, ...]:
+    body.ignore("bindingConditions", "bindingFailureConditions")
+    return body.unread() if body is fields else (*body.unread(), *fields.unread())
+
+
+def _parse_attribute(fields: Fields) -> AttributeValue:
+    """Exactly one of the value fields must be set; anything else is what upstream calls an unset value."""
+    present = fields.names()
+    if len(present) == 1:
+        value = _parse_value(fields, present[0])
+        if value is not None:
+            fields.unread()
+            return value
+    elif not present:
+        fields.problems.error(
+            fields.path, "an attribute needs a value", "write one of int, bool, string or version below it"
+        )
+    else:
+        fields.problems.error(
+            fields.path, f"an attribute has one value, found {', '.join(present)}", "keep one of them"
+        )
+        fields.ignore(*present)
+    fields.unread()
+    return Unset(", ".join(present))
+
+
+def _parse_value(fields: Fields, name: str) -> AttributeValue | None:
+    match name:
+        case "string":
+            return fields.optional_text(name)
+        case "int":
+            return fields.optional_integer(name)
+        case "bool":
+            return fields.optional_flag(name)
+        case "version":
+            text = fields.optional_text(name)
+            return None if text is None else Version(text)
+        case _ if name in _LISTS:
+            return _parse_list(fields, name, _LISTS[name])
+        case _:
+            return None
+
+
+def _parse_list(fields: Fields, name: str, kind: AttributeKind) -> ListValue | None:
+    values = fields.raw(name)
+    expected = {"int": int, "bool": bool, "string": str, "version": str}[kind]
+    if not isinstance(values, list) or any(type(value) is not expected for value in values):
+        fields.error(name, f"expected a list of values of type {kind}", "write every entry with that type")
+        return None
+    return ListValue(kind, tuple(Version(value) if kind == "version" else value for value in values))
+
+
+def _parse_capacity(fields: Fields) -> Capacity:
+    value = fields.quantity("value")
+    if value is None and "value" not in fields:
+        fields.error("value", "is required", 'write the amount as `value: "40Gi"`')
+    policy = fields.optional_child("requestPolicy")
+    capacity = Capacity(value if value is not None else _ZERO, None if policy is None else _parse_policy(policy))
+    fields.unread()
+    return capacity
+
+
+def _parse_policy(fields: Fields) -> RequestPolicy:
+    default = fields.quantity("default")
+    values = fields.quantity_list("validValues")
+    limits = fields.optional_child("validRange")
+    valid_range = None
+    if limits is not None:
+        valid_range = ValidRange(limits.quantity("min"), limits.quantity("max"), limits.quantity("step"))
+        limits.unread()
+    fields.unread()
+    return RequestPolicy(default, values, valid_range)
+
+
+def _parse_counters(fields: Fields, name_field: str) -> tuple[str, FrozenMap[str, Quantity]]:
+    name = fields.required(name_field)
+    counters = fields.child("counters")
+    found = {}
+    for counter in counters.names():
+        entry = counters.child(counter)
+        found[counter] = entry.quantity("value") or _ZERO
+        entry.unread()
+    fields.unread()
+    return name, FrozenMap(found)

@@ -1,0 +1,149 @@
+"""ResourceSlices, DeviceClasses and DeviceTaintRules as published."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
+from autoscaler.kube.problem import Problems
+from autoscaler.kube.resource_slice import parse_resource_slice
+from autoscaler.model.device_class import Selector
+from instance_catalog.quantity import Quantity
+from instance_catalog.resource_slice import (
+    CounterConsumption,
+    Device,
+    ListValue,
+    NodeReach,
+    Pool,
+    ResourceSlice,
+    Unset,
+    ValidRange,
+    Version,
+)
+from instance_catalog.taint import Taint
+
+BODY = {
+    "attributes": {"type": {"string": "gpu"}, "index": {"int": 0}, "ecc": {"bool": False}, "drv": {"version": "1.0.0"}},
+    "capacity": {"memory": {"value": "80Gi"}},
+    "consumesCounters": [{"counterSet": "s", "counters": {"c": {"value": "1"}}}],
+    "taints": [{"key": "k", "effect": "None"}],
+}
+
+
+def slice_of(*devices: object, version: str = "v1", **spec: object) -> dict[str, object]:
+    base = {"driver": "d", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 2}, "nodeName": "n"}
+    return {
+        "apiVersion": f"resource.k8s.io/{version}",
+        "metadata": {"name": "s"},
+        "spec": {**base, "devices": list(devices), **spec},
+    }
+
+
+def parsed(raw: object) -> tuple[ResourceSlice, list[str]]:
+    problems = Problems()
+    found = parse_resource_slice(raw, problems)
+    return found, [f"{problem.field}: {problem.message}" for problem in problems]
+
+
+@pytest.mark.parametrize(
+    ("version", "device"),
+    [("v1", {"name": "x", **BODY}), ("v1beta2", {"name": "x", **BODY}), ("v1beta1", {"name": "x", "basic": BODY})],
+)
+def test_versions_agree(version: str, device: object) -> None:
+    found, problems = parsed(slice_of(device, version=version))
+    assert problems == []
+    assert found.pool == Pool("p", 1, 2)
+    assert found.reach == NodeReach(node_name="n")
+    (x,) = found.devices
+    assert x.attributes == {"type": "gpu", "index": 0, "ecc": False, "drv": Version("1.0.0")}
+    assert x.capacity["memory"].value == Quantity.parse("80Gi")
+    assert x.consumes_counters == (CounterConsumption("s", {"c": Quantity.of(1)}),)  # type: ignore[arg-type]
+    assert x.taints == (Taint("k", effect="None"),)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ({"ints": [1, 2]}, ListValue("int", (1, 2))),
+        ({"versions": ["1.0.0"]}, ListValue("version", (Version("1.0.0"),))),
+        ({"bools": [True]}, ListValue("bool", (True,))),
+        ({"ints": [True]}, Unset("ints")),
+        ({}, Unset()),
+        ({"int": 1, "string": "a"}, Unset("int, string")),
+        ({"float": 1.5}, Unset("float")),
+        ({"int": "1"}, Unset("int")),
+        (None, Unset()),
+    ],
+)
+def test_attribute_values(attribute: object, value: object) -> None:
+    found, problems = parsed(slice_of({"name": "x", "attributes": {"a": attribute}}))
+    if attribute is None:
+        assert found.devices[0].attributes == {}
+        return
+    assert found.devices[0].attributes["a"] == value
+    assert bool(problems) == isinstance(value, Unset)
+
+
+def test_binding_conditions_tell_absent_from_empty() -> None:
+    found, _ = parsed(slice_of({"name": "a"}, {"name": "b", "bindingConditions": []}))
+    assert [device.binding_conditions for device in found.devices] == [None, ()]
+
+
+def test_fields_of_newer_versions_make_a_device_unsupported() -> None:
+    found, problems = parsed(slice_of({"name": "a", "compatibilityGroups": ["x"]}))
+    assert found.devices == (Device("a", unsupported=("compatibilityGroups",)),)
+    assert problems == ["spec.devices[0].compatibilityGroups: unknown field 'compatibilityGroups'"]
+
+
+def test_request_policy() -> None:
+    policy = {"default": "1Gi", "validRange": {"min": "1Gi", "step": "1Gi"}}
+    capacity = {"m": {"value": "8Gi", "requestPolicy": policy}}
+    found, problems = parsed(slice_of({"name": "a", "capacity": capacity}))
+    assert problems == []
+    gibibyte = Quantity.parse("1Gi")
+    read = found.devices[0].capacity["m"].policy
+    assert read is not None
+    assert (read.default, read.valid_range) == (gibibyte, ValidRange(gibibyte, None, gibibyte))
+
+
+def test_counters_and_selectors_of_a_slice() -> None:
+    raw = slice_of(
+        nodeName=None,
+        nodeSelector={"nodeSelectorTerms": [{"matchExpressions": [{"key": "z", "operator": "Exists"}]}]},
+        sharedCounters=[{"name": "s", "counters": {"c": {"value": "7"}}}],
+    )
+    found, problems = parsed(raw)
+    assert problems == []
+    assert found.reach.node_name is None
+    assert found.reach.node_selector is not None
+    assert found.shared_counters[0].counters == {"c": Quantity.of(7)}
+
+
+def test_device_class() -> None:
+    problems = Problems()
+    raw = {
+        "metadata": {"name": "gpu", "creationTimestamp": "1970-01-01T00:00:10Z"},
+        "spec": {
+            "selectors": [{"cel": {"expression": "true"}}, {"rego": {}}],
+            "extendedResourceName": "nvidia.com/gpu",
+            "config": [{"opaque": {"driver": "d", "parameters": {}}}],
+        },
+    }
+    found = parse_device_class(raw, problems)
+    assert found.selectors == (Selector("true"), Selector(None))
+    assert (found.extended_resource_name, found.created) == ("nvidia.com/gpu", 10.0)
+    assert {problem.field for problem in problems} == {"spec.selectors[1].cel", "spec.selectors[1].rego"}
+
+
+def test_device_taint_rule() -> None:
+    problems = Problems()
+    raw = {
+        "metadata": {"name": "r"},
+        "spec": {
+            "deviceSelector": {"driver": "d", "deviceClassName": "c"},
+            "taint": {"key": "k", "value": "v", "effect": "NoExecute"},
+        },
+    }
+    found = parse_device_taint_rule(raw, problems)
+    assert (found.taint, found.driver, found.pool) == (Taint("k", "v", "NoExecute"), "d", None)
+    assert found.unsupported == ("deviceClassName",)
