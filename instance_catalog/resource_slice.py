@@ -36,6 +36,14 @@ class RuntimeOnly:
     kind: AttributeKind
     group: str
 
+    @property
+    def is_catalog_gap(self) -> bool:
+        """Whether the value could be known before launch but the catalog lacks it.
+
+        Whether two gaps of different groups are equal is not known either.
+        """
+        return self.group.startswith("catalog:")
+
 
 @dataclass(frozen=True, slots=True)
 class ListValue:
@@ -76,10 +84,14 @@ class RequestPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """A capacity of a device: its total value and, for shareable devices, how it may be requested."""
+    """A capacity of a device: its total value and, for shareable devices, how it may be requested.
+
+    `guess` marks a predicted value without a source: what depends on it is unknown.
+    """
 
     value: Quantity
     policy: RequestPolicy | None = None
+    guess: bool = False
 
 
 @dataclass(frozen=True, slots=True)
