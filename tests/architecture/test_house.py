@@ -1,0 +1,84 @@
+"""Rules of the house that no linter knows."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGES = ("autoscaler", "instance_catalog", "providers")
+TOP_LEVEL = {
+    ".ci", ".git", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "autoscaler",
+    "benchmarks", "deploy", "docs", "instance_catalog", "providers", "pyproject.toml", "tests",
+}  # fmt: skip
+LONGEST = 400
+
+
+def python_files() -> list[Path]:
+    return sorted(path for package in (*PACKAGES, "tests", "benchmarks") for path in (ROOT / package).rglob("*.py"))
+
+
+def test_files_stay_readable() -> None:
+    long = {str(path.relative_to(ROOT)): lines for path in python_files() if (lines := _lines(path)) > LONGEST}
+    assert long == {}
+
+
+def test_every_module_says_why_it_exists() -> None:
+    silent = [str(path.relative_to(ROOT)) for path in python_files() if not _starts_with_docstring(path)]
+    assert silent == []
+
+
+def test_top_level_holds_only_what_the_house_names() -> None:
+    tracked = {path.name for path in ROOT.iterdir() if not _ignored(path)}
+    assert tracked - TOP_LEVEL == set()
+
+
+def test_lock_file_names_no_index_and_pins_every_hash() -> None:
+    text = (ROOT / ".ci/requirements.txt").read_text(encoding="utf-8")
+    assert "://" not in text
+    pins = [line for line in text.splitlines() if re.match(r"[a-z0-9]", line)]
+    assert len(pins) > 50
+    assert all("==" in line for line in pins)
+    assert text.count("--hash=sha256:") >= len(pins)
+
+
+def test_every_dependency_has_a_lower_bound() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*project["dependencies"], *(d for extra in project["optional-dependencies"].values() for d in extra)]
+    assert [d for d in wanted if ">=" not in d and not d.startswith("foreslice[")] == []
+
+
+@pytest.mark.parametrize("package", ["boto3", "botocore", "google.cloud", "kubernetes", "pynvml"])
+def test_sdks_are_imported_only_where_they_are_used(package: str) -> None:
+    allowed = {
+        "boto3": "providers/aws/",
+        "botocore": "providers/aws/",
+        "google.cloud": "providers/gcp/",
+        "kubernetes": "autoscaler/cluster/client",
+        "pynvml": "instance_catalog/probe/",
+    }[package]
+    pattern = re.compile(rf"^\s*(?:import|from) {re.escape(package)}(?:[.\s]|$)", re.MULTILINE)
+    users = [
+        str(path.relative_to(ROOT))
+        for name in PACKAGES
+        for path in (ROOT / name).rglob("*.py")
+        if pattern.search(path.read_text(encoding="utf-8"))
+    ]
+    assert [user for user in users if not user.startswith(allowed)] == []
+
+
+def _lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def _starts_with_docstring(path: Path) -> bool:
+    text = path.read_text(encoding="utf-8")
+    return text.startswith('"""') or not text.strip()
+
+
+def _ignored(path: Path) -> bool:
+    ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()}
+    return path.name in ignored or path.suffix == ".egg-info"
