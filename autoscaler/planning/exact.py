@@ -1,0 +1,207 @@
+"""The exact answer to a small packing problem: dynamic programming over what is still to be placed.
+
+Why it is exact: the objective is a sum and its order is lexicographic, so of all nodes that take the same bundles (and
+use no more of any limit) only the best can be part of a best plan; and the best way to finish depends only on what is
+left to place, on how much of the limits is used and on how many gang members may still be left out. Gangs are decided
+first, each in or out, because a gang that stays out must not have any pod placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import combinations
+from math import prod
+
+from autoscaler.planning.fillings import Fillings, OutOfStepsError
+from autoscaler.planning.objective import Score, left_out, on_rank
+from autoscaler.planning.problem import (
+    Budget,
+    Column,
+    Counts,
+    Problem,
+    Solution,
+    State,
+    subtract,
+    total,
+    within,
+)
+
+# A sub-demand is one level of recursion; Python allows a thousand frames.
+_DEEPEST = 300
+_MOST_GANGS = 6
+
+
+def solve_exactly(problem: Problem, fillings: Fillings[State], start: Solution, budget: Budget) -> Solution:
+    """The best solution, proven. `start` is any solution; it bounds the search. Raises OutOfStepsError."""
+    if sum(problem.demand) > _DEEPEST or len(problem.gangs) > _MOST_GANGS:
+        raise OutOfStepsError
+    if prod(count + 1 for count in problem.demand) > budget.states:
+        raise OutOfStepsError
+    limits = _binding(problem)
+    columns = _columns(problem, fillings, start, budget=budget, limits=limits)
+    search = _Search(problem, _by_first_item(columns, len(problem.items)), limits, [budget.states])
+    best = start
+    gangs = range(len(problem.gangs))
+    for size in range(len(gangs) + 1):
+        for out in combinations(gangs, size):
+            found = search.run(frozenset(out))
+            if found is not None and found.score < best.score:
+                best = found
+        if not any(best.score.left_out):
+            break
+    return best.proven()
+
+
+def _binding(problem: Problem) -> tuple[int, ...]:
+    """The limits that some plan could hit; every bundle is on a node of its own at worst."""
+    bundles = sum(problem.demand)
+    return tuple(
+        i
+        for i, limit in enumerate(problem.limits)
+        if bundles * max((kind.uses[i] for kind in problem.kinds), default=Decimal(0)) > limit
+    )
+
+
+def _columns(
+    problem: Problem, fillings: Fillings[State], start: Solution, *, budget: Budget, limits: tuple[int, ...]
+) -> list[Column]:
+    """Every node worth considering: all fillings of all kinds, less those that another one always beats."""
+    best: dict[Counts, list[Column]] = {}
+    shapes: dict[int, list[int]] = {}
+    for index, kind in enumerate(problem.kinds):
+        if not _hopeless(problem, index, start.score):
+            shapes.setdefault(kind.shape, []).append(index)
+    for shape, kinds in shapes.items():
+        for counts in fillings.patterns(shape, problem.demand, puts=budget.puts):
+            for index in kinds:
+                column = fillings.column(index, counts)
+                if column is not None:
+                    keep(best.setdefault(counts, []), column, problem, limits)
+    return [column for group in best.values() for column in group]
+
+
+def _hopeless(problem: Problem, index: int, bound: Score) -> bool:
+    """Whether one node of the kind alone is worse than a known solution; later fields of the score cannot matter."""
+    kind, zero = problem.kinds[index], problem.zero
+    least = (zero.left_out, 0, on_rank(1, rank=kind.rank, zero=zero), kind.usd_per_hour)
+    return least > (bound.left_out, bound.preference, bound.capacity, bound.usd_per_hour)
+
+
+def keep(group: list[Column], column: Column, problem: Problem, limits: Sequence[int]) -> None:
+    """Add a column to those with the same bundles, unless one is at least as good and takes no more of any limit."""
+
+    def beats(a: Column, b: Column) -> bool:
+        left, right = problem.kinds[a.kind].uses, problem.kinds[b.kind].uses
+        return a.score <= b.score and all(left[i] <= right[i] for i in limits)
+
+    if any(beats(other, column) for other in group):
+        return
+    group[:] = [other for other in group if not beats(column, other)]
+    group.append(column)
+
+
+def _by_first_item(columns: Iterable[Column], items: int) -> list[list[Column]]:
+    result: list[list[Column]] = [[] for _ in range(items)]
+    for column in sorted(columns, key=lambda c: (c.score, c.counts)):
+        result[next(i for i, count in enumerate(column.counts) if count)].append(column)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A sub-problem: what is still to be placed, how much of the binding limits is used, how many may yet be left."""
+
+    residual: Counts
+    used: tuple[Decimal, ...]
+    slack: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """How a task is finished best: its score, the first step (a column, or None: leave one bundle out), the rest."""
+
+    score: Score
+    step: Column | None
+    rest: _Task | None
+
+
+class _Search:
+    """Best finishes by task. A bundle is either covered by a column that starts with its item, or left out."""
+
+    def __init__(
+        self, problem: Problem, columns: list[list[Column]], limits: tuple[int, ...], steps: list[int]
+    ) -> None:
+        self._problem = problem
+        self._zero = problem.zero
+        self._columns = columns
+        self._limits = limits
+        self._steps = steps
+        self._memo: dict[_Task, _Best | None] = {}
+
+    def run(self, out: frozenset[int]) -> Solution | None:
+        """The best solution that leaves out exactly the gangs `out`; None if the others cannot be served."""
+        items = self._problem.items
+        demand = tuple(0 if item.gang in out else item.count for item in items)
+        task = _Task(
+            demand,
+            used=(Decimal(0),) * len(self._limits),
+            slack=tuple(gang.may_leave for gang in self._problem.gangs),
+        )
+        best = self._best(task)
+        if best is None:
+            return None
+        columns: list[Column] = []
+        while best is not None and best.rest is not None:
+            if best.step is not None:
+                columns.append(best.step)
+            best = self._memo[best.rest]
+        return assemble(self._problem, columns)
+
+    def _best(self, task: _Task) -> _Best | None:
+        if task not in self._memo:
+            self._memo[task] = self._explore(task)
+        return self._memo[task]
+
+    def _explore(self, task: _Task) -> _Best | None:
+        item = next((i for i, count in enumerate(task.residual) if count), None)
+        if item is None:
+            return _Best(self._zero, None, None)
+        best: _Best | None = None
+        for score, step, rest in self._steps_from(task, item):
+            self._steps[0] -= 1
+            if self._steps[0] < 0:
+                raise OutOfStepsError
+            tail = self._best(rest)
+            if tail is not None and (best is None or score + tail.score < best.score):
+                best = _Best(score + tail.score, step, rest)
+        return best
+
+    def _steps_from(self, task: _Task, item: int) -> Iterable[tuple[Score, Column | None, _Task]]:
+        for column in self._columns[item]:
+            if not within(column.counts, task.residual):
+                continue
+            uses = self._problem.kinds[column.kind].uses
+            used = tuple(u + uses[i] for u, i in zip(task.used, self._limits, strict=True))
+            if all(u <= self._problem.limits[i] for u, i in zip(used, self._limits, strict=True)):
+                yield column.score, column, _Task(subtract(task.residual, column.counts), used, task.slack)
+        left = self._problem.items[item]
+        slack = task.slack
+        if left.gang is not None:
+            if slack[left.gang] < left.pods:
+                return
+            slack = tuple(s - left.pods * (g == left.gang) for g, s in enumerate(slack))
+        residual = tuple(c - (i == item) for i, c in enumerate(task.residual))
+        yield left_out(left.pods, level=left.level, zero=self._zero), None, _Task(residual, task.used, slack)
+
+
+def assemble(problem: Problem, columns: Sequence[Column]) -> Solution:
+    """The solution that buys these columns and leaves out the rest of the demand."""
+    left = problem.demand
+    for column in columns:
+        left = subtract(left, column.counts)
+    zero = problem.zero
+    scores = [column.score for column in columns]
+    scores += [left_out(i.pods * n, level=i.level, zero=zero) for i, n in zip(problem.items, left, strict=True) if n]
+    return Solution(tuple(columns), left, total(scores, zero))

@@ -1,0 +1,123 @@
+"""A good answer to a packing problem of any size: fill the node that is best per pod, again and again.
+
+It is the first bound of the exact search and, for large demands, the source of patterns for the mixed-integer program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+from autoscaler.planning.exact import assemble
+from autoscaler.planning.fillings import Fillings
+from autoscaler.planning.objective import Score
+from autoscaler.planning.problem import Column, Counts, Problem, Solution, State, subtract, within
+
+Rate: TypeAlias = tuple[Fraction, ...]
+
+
+def solve_greedily(problem: Problem, fillings: Fillings[State]) -> Solution:
+    """A solution that respects limits and gangs; the scheduler's order decides who is served first."""
+    filler = _Filler(problem, fillings)
+    for unit in _units(problem):
+        filler.serve(unit)
+    return assemble(problem, filler.columns)
+
+
+def _units(problem: Problem) -> Iterator[tuple[int, ...]]:
+    """Items that are served together: each gang, and every other item alone; in the order of the first item."""
+    seen: set[int] = set()
+    for index, item in enumerate(problem.items):
+        if item.gang is None:
+            yield (index,)
+        elif item.gang not in seen:
+            seen.add(item.gang)
+            yield tuple(i for i, other in enumerate(problem.items) if other.gang == item.gang)
+
+
+class _Filler:
+    """What was bought so far and what is still wanted."""
+
+    def __init__(self, problem: Problem, fillings: Fillings[State]) -> None:
+        self._problem = problem
+        self._fillings = fillings
+        self._residual = problem.demand
+        self._used = (Decimal(0),) * len(problem.limits)
+        self._lone = frozenset(i for i, item in enumerate(problem.items) if item.gang is None)
+        self.columns: list[Column] = []
+
+    def serve(self, unit: tuple[int, ...]) -> None:
+        """Buy nodes for these items; for a gang that stays incomplete, buy nothing."""
+        before = (self._residual, self._used, len(self.columns))
+        allowed = self._lone | set(unit)
+        for item in unit:
+            while self._residual[item]:
+                column = self._best(item, frozenset(allowed))
+                if column is None:
+                    break
+                self._buy(column)
+        gang = self._problem.items[unit[0]].gang
+        if gang is None:
+            return
+        left = sum(self._residual[i] * self._problem.items[i].pods for i in unit)
+        if left > self._problem.gangs[gang].may_leave:
+            self._residual, self._used = before[:2]
+            del self.columns[before[2] :]
+
+    def _best(self, item: int, allowed: frozenset[int]) -> Column | None:
+        best: tuple[Rate, Column] | None = None
+        for index, kind in enumerate(self._problem.kinds):
+            if item in kind.refuses or not self._affordable(index):
+                continue
+            welcome = allowed - kind.refuses
+            for counts in self._fillings.filled(kind.shape, self._residual, first=item, allowed=welcome):
+                column = self._fillings.column(index, counts)
+                if column is None:
+                    continue
+                rate = _rate(column.score, self._problem.pods(counts))
+                if best is None or rate < best[0]:
+                    best = (rate, column)
+        return best[1] if best else None
+
+    def _affordable(self, kind: int) -> bool:
+        uses = self._problem.kinds[kind].uses
+        return self._problem.allows([u + n for u, n in zip(self._used, uses, strict=True)])
+
+    def _buy(self, column: Column) -> None:
+        """Buy the column as often as the demand and the limits allow."""
+        while within(column.counts, self._residual) and self._affordable(column.kind):
+            uses = self._problem.kinds[column.kind].uses
+            self.columns.append(column)
+            self._residual = subtract(self._residual, column.counts)
+            self._used = tuple(u + n for u, n in zip(self._used, uses, strict=True))
+
+
+def _rate(score: Score, pods: int) -> Rate:
+    """The score per pod, comparable exactly."""
+    parts: tuple[int | Decimal, ...] = (
+        score.preference,
+        *score.capacity,
+        score.usd_per_hour,
+        score.disruption,
+        score.nodes,
+        score.fragmentation,
+        score.weight,
+    )
+    return (*(Fraction(part) / pods for part in parts), Fraction(score.order))
+
+
+def fills(problem: Problem, fillings: Fillings[State], *, puts: int) -> Iterator[tuple[int, Counts]]:
+    """Patterns by simulated filling: for every kind and first item, every step of filling a node with it, and with
+    everything after it. Stops asking after `puts` puts."""
+    items = range(len(problem.items))
+    for first in items:
+        for index, kind in enumerate(problem.kinds):
+            if first in kind.refuses:
+                continue
+            for allowed in (frozenset({first}), frozenset(items) - kind.refuses):
+                if fillings.puts > puts:
+                    return
+                for counts in fillings.filled(kind.shape, problem.demand, first=first, allowed=allowed):
+                    yield index, counts

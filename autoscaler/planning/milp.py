@@ -1,0 +1,161 @@
+"""Improve a packing over generated patterns with a mixed-integer program (HiGHS), one objective after the other.
+
+For demands too large for the exact search. The program chooses how often each pattern is bought; every pattern was
+filled through the oracle, so whatever it answers is possible, and its floating-point objective only proposes: the
+result is scored exactly and kept only if it is better. HiGHS is imported here, when needed, because that takes as long
+as a small plan. Node limits instead of time limits keep the answer the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from autoscaler.planning.exact import assemble, keep
+from autoscaler.planning.fillings import Fillings
+from autoscaler.planning.greedy import fills
+from autoscaler.planning.objective import Score
+from autoscaler.planning.problem import Budget, Column, Counts, Problem, Solution, State
+
+_NODES = 2000
+_TOLERANCE = 1e-7
+
+
+def improve(problem: Problem, fillings: Fillings[State], start: Solution, budget: Budget) -> Solution:
+    """The better of `start` and the best combination of generated patterns."""
+    columns = _generate(problem, fillings, start, budget)
+    chosen = _Program(problem, columns).solve(start)
+    if chosen is None:
+        return start
+    found = assemble(problem, chosen)
+    return found if found.score < start.score else start
+
+
+def _generate(problem: Problem, fillings: Fillings[State], start: Solution, budget: Budget) -> list[Column]:
+    limits = range(len(problem.limits))
+    best: dict[Counts, list[Column]] = {}
+    for column in start.columns:
+        keep(best.setdefault(column.counts, []), column, problem, limits)
+    for kind, counts in fills(problem, fillings, puts=fillings.puts + budget.puts):
+        found = fillings.column(kind, counts)
+        if found is not None:
+            keep(best.setdefault(counts, []), found, problem, limits)
+    columns = sorted((c for group in best.values() for c in group), key=lambda c: (c.score, c.counts))
+    return columns[: budget.columns]
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """One level of the objective: what a column and what a bundle left out add to it."""
+
+    of_column: Callable[[Score], float]
+    of_item: tuple[float, ...]
+
+
+class _Program:
+    """Variables: how often each column is bought, how many bundles of each item are left, which gangs stay out."""
+
+    def __init__(self, problem: Problem, columns: Sequence[Column]) -> None:
+        # Imported late: loading HiGHS costs as much as a small plan.
+        import highspy
+
+        self._problem = problem
+        self._columns = columns
+        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy ships without annotations here
+        self._highs.silent()
+        self._highs.setOptionValue("threads", 1)
+        self._highs.setOptionValue("mip_max_nodes", _NODES)
+        self._optimal = highspy.HighsModelStatus.kOptimal
+        self._sum = self._highs.qsum
+        demand = problem.demand
+        self._bought = [
+            self._highs.addIntegral(0, min(d // c for d, c in zip(demand, column.counts, strict=True) if c))
+            for column in columns
+        ]
+        self._left = [self._highs.addIntegral(0, count) for count in demand]
+        self._add_demand()
+        self._add_limits()
+        self._add_gangs()
+
+    def _add_demand(self) -> None:
+        for item, count in enumerate(self._problem.demand):
+            terms = [x * c.counts[item] for x, c in zip(self._bought, self._columns, strict=True) if c.counts[item]]
+            self._highs.addConstr(self._sum([*terms, self._left[item] * 1]) == count)
+
+    def _add_limits(self) -> None:
+        for index, limit in enumerate(self._problem.limits):
+            uses = [float(self._problem.kinds[c.kind].uses[index]) for c in self._columns]
+            terms = [x * use for x, use in zip(self._bought, uses, strict=True) if use]
+            if terms:
+                self._highs.addConstr(self._sum(terms) <= float(limit))
+
+    def _add_gangs(self) -> None:
+        for index, gang in enumerate(self._problem.gangs):
+            members = [i for i, item in enumerate(self._problem.items) if item.gang == index]
+            pods = sum(self._problem.items[i].pods * self._problem.items[i].count for i in members)
+            left = self._sum([self._left[i] * self._problem.items[i].pods for i in members])
+            out = self._highs.addBinary()
+            self._highs.addConstr(left - out * (pods - gang.may_leave) <= gang.may_leave)
+            self._highs.addConstr(left - out * pods >= 0)
+
+    def solve(self, start: Solution) -> list[Column] | None:
+        """The columns to buy; None when HiGHS finds nothing within its limits."""
+        for goal in self._goals(start.score):
+            parts = [x * goal.of_column(c.score) for x, c in zip(self._bought, self._columns, strict=True)]
+            parts += [x * weight for x, weight in zip(self._left, goal.of_item, strict=True) if weight]
+            expression = self._sum(parts)
+            self._highs.minimize(expression)
+            if self._highs.getModelStatus() != self._optimal:
+                return None
+            value = float(self._highs.getInfo().objective_function_value)
+            self._highs.addConstr(expression <= value + _TOLERANCE * max(1.0, abs(value)))
+        times = [round(self._highs.val(x)) for x in self._bought]
+        chosen = [column for column, n in zip(self._columns, times, strict=True) for _ in range(n)]
+        return chosen if self._possible(chosen) else None
+
+    def _goals(self, bound: Score) -> list[_Goal]:
+        """The levels in which columns differ at all, most important first."""
+        nothing = (0.0,) * len(self._problem.items)
+        goals = [
+            _Goal(
+                lambda _: 0.0,
+                tuple(float(item.pods) if item.level == level else 0.0 for item in self._problem.items),
+            )
+            for level in range(len(bound.left_out))
+        ]
+        parts: list[Callable[[Score], float]] = [lambda s: float(s.preference)]
+        parts += [lambda s, i=i: float(s.capacity[i]) for i in range(len(bound.capacity))]  # type: ignore[misc]  # i is bound
+        parts += [
+            lambda s: float(s.usd_per_hour),
+            lambda s: float(s.disruption),
+            lambda s: float(s.nodes),
+            lambda s: float(s.fragmentation),
+        ]
+        goals += [_Goal(part, nothing) for part in parts if any(part(c.score) for c in self._columns)]
+        return goals
+
+    def _possible(self, chosen: Sequence[Column]) -> bool:
+        """Whether the rounded answer keeps demand, limits and gangs exactly."""
+        solution = assemble(self._problem, chosen)
+        used = [
+            sum((self._problem.kinds[c.kind].uses[i] for c in chosen), Decimal(0))
+            for i in range(len(self._problem.limits))
+        ]
+        return (
+            min(solution.left, default=0) >= 0
+            and self._problem.allows(used)
+            and gangs_hold(self._problem, solution.left)
+        )
+
+
+def gangs_hold(problem: Problem, left: Counts) -> bool:
+    """Whether every gang is either out completely or missing no more pods than it may."""
+    for index, gang in enumerate(problem.gangs):
+        members = [i for i, item in enumerate(problem.items) if item.gang == index]
+        missing = sum(problem.items[i].pods * left[i] for i in members)
+        everything = sum(problem.items[i].pods * problem.items[i].count for i in members)
+        if gang.may_leave < missing < everything:
+            return False
+    return True

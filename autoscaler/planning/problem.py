@@ -1,0 +1,151 @@
+"""The packing problem and its answer as values. See packing.py for how it is solved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Protocol, TypeAlias, TypeVar
+
+from autoscaler.planning.objective import Score
+
+State = TypeVar("State")
+Counts: TypeAlias = tuple[int, ...]  # how many bundles of each item
+
+
+class Oracle(Protocol[State]):
+    """What a node can take. A state is one node with what was put on it so far."""
+
+    def empty(self, shape: int) -> State:
+        """A fresh node of the shape."""
+
+    def put(self, state: State, item: int) -> State | None:
+        """The node with one more bundle of the item, or None if it does not fit."""
+
+    def preference(self, state: State) -> int:
+        """Sum of the firstAvailable indexes chosen on the node."""
+
+    def free(self, state: State) -> int:
+        """Devices of the node that nobody uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """`count` equal bundles of `pods` pods each. `level` is their priority, 0 the highest. `gang` indexes the gangs."""
+
+    count: int
+    pods: int = 1
+    level: int = 0
+    gang: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GangRule:
+    """All or nothing: either every item of the gang is left out, or at most `may_leave` pods of it."""
+
+    may_leave: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Something that can be bought: an offering of a pool. Kinds of one `shape` take the same bundles.
+
+    `rank` is the capacity type's place in the pool's list. `uses` says how much one node takes of each limit of the
+    problem. `refuses` are items that may not go there although they fit. `risk` is how many pods of one bundle of each
+    item may be interrupted there; () means none.
+    """
+
+    shape: int
+    usd_per_hour: Decimal
+    rank: int = 0
+    weight: int = 0
+    uses: tuple[Decimal, ...] = ()
+    refuses: frozenset[int] = frozenset()
+    risk: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Items in the order in which the scheduler takes them; kinds in a stable order; `limits`: how much may be used."""
+
+    items: tuple[Item, ...]
+    kinds: tuple[Kind, ...]
+    limits: tuple[Decimal, ...] = ()
+    gangs: tuple[GangRule, ...] = ()
+
+    @property
+    def zero(self) -> Score:
+        """The score of doing nothing for nobody."""
+        return Score.zero(
+            priorities=1 + max((item.level for item in self.items), default=-1),
+            ranks=1 + max((kind.rank for kind in self.kinds), default=-1),
+        )
+
+    @property
+    def demand(self) -> Counts:
+        """How many bundles of each item want a place."""
+        return tuple(item.count for item in self.items)
+
+    def pods(self, counts: Counts) -> int:
+        """How many pods these bundles are."""
+        return sum(item.pods * count for item, count in zip(self.items, counts, strict=True))
+
+    def allows(self, used: Sequence[Decimal]) -> bool:
+        """Whether that much of every limit may be used."""
+        return all(amount <= limit for amount, limit in zip(used, self.limits, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One node of a kind with these bundles on it, put there in the order of the items."""
+
+    kind: int
+    counts: Counts
+    score: Score
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Nodes to buy and how many bundles of each item are left out. `optimal`: proven to be the best."""
+
+    columns: tuple[Column, ...]
+    left: Counts
+    score: Score
+    optimal: bool = False
+
+    def proven(self) -> Solution:
+        """The same, known to be the best."""
+        return replace(self, optimal=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much work may be done. `puts`: questions to the oracle for finding patterns. `states`: steps of the exact
+    search (sub-demands times patterns). `columns`: patterns of one mixed-integer program."""
+
+    puts: int = 4000
+    states: int = 60_000
+    columns: int = 4000
+
+
+def add(left: Counts, right: Counts) -> Counts:
+    """Element by element."""
+    return tuple(a + b for a, b in zip(left, right, strict=True))
+
+
+def subtract(left: Counts, right: Counts) -> Counts:
+    """Element by element."""
+    return tuple(a - b for a, b in zip(left, right, strict=True))
+
+
+def within(small: Counts, large: Counts) -> bool:
+    """Whether no element is larger."""
+    return all(a <= b for a, b in zip(small, large, strict=True))
+
+
+def total(scores: Iterable[Score], zero: Score) -> Score:
+    """Their sum."""
+    result = zero
+    for score in scores:
+        result += score
+    return result

@@ -1,0 +1,213 @@
+"""The optimizer against brute force: every way to put few bundles onto few nodes, compared with the same Score.
+
+The brute force shares only the problem values and the objective with the optimizer. Nodes are vectors of integers; a
+bundle may have a second choice, so that what a node takes depends on the order, as with firstAvailable requests.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pytest
+
+from autoscaler.planning.objective import Score, left_out, on_rank
+from autoscaler.planning.packing import solve
+from autoscaler.planning.problem import Budget, Counts, GangRule, Item, Kind, Problem, Solution
+
+Vector = tuple[int, ...]
+EXACT = Budget(puts=100_000, states=1_000_000)
+STARVED = Budget(puts=0, states=0)
+
+
+@dataclass(frozen=True)
+class Node:
+    """Free amounts, and the sum of the choices made so far."""
+
+    free: Vector
+    preference: int = 0
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """An oracle over integer vectors: each item has choices in order of preference, the first that fits is taken."""
+
+    shapes: tuple[Vector, ...]
+    choices: tuple[tuple[Vector, ...], ...]
+
+    def empty(self, shape: int) -> Node:
+        return Node(self.shapes[shape])
+
+    def put(self, state: Node, item: int) -> Node | None:
+        for index, size in enumerate(self.choices[item]):
+            if all(s <= f for s, f in zip(size, state.free, strict=True)):
+                free = tuple(f - s for s, f in zip(size, state.free, strict=True))
+                return Node(free, state.preference + index)
+        return None
+
+    def preference(self, state: Node) -> int:
+        return state.preference
+
+    def free(self, state: Node) -> int:
+        return sum(state.free)
+
+
+def random_case(seed: int) -> tuple[Problem, Vectors]:
+    """A small problem; about half have limits, a third have gangs."""
+    rng = random.Random(seed)
+    shapes = tuple((rng.randint(1, 5), rng.randint(0, 4)) for _ in range(rng.randint(1, 3)))
+    count = rng.randint(1, 4)
+    choices = tuple(
+        tuple((rng.randint(0, 3), rng.randint(0, 2)) for _ in range(rng.choice((1, 1, 2)))) for _ in range(count)
+    )
+    gangs = tuple(GangRule(rng.randint(0, 1)) for _ in range(rng.choice((0, 0, 1, 2))))
+    items, bundles = [], 5
+    for _ in range(count):
+        size = rng.randint(1, max(1, min(3, bundles)))
+        bundles -= size
+        gang = rng.choice((None, *range(len(gangs))))
+        items.append(Item(size, pods=rng.randint(1, 2), level=rng.randint(0, 1), gang=gang))
+        if bundles <= 0:
+            break
+    limits = tuple(Decimal(rng.randint(1, 6)) for _ in range(rng.choice((0, 0, 1, 2))))
+    kinds = tuple(
+        Kind(
+            shape=rng.randrange(len(shapes)),
+            usd_per_hour=Decimal(rng.randint(0, 6)),
+            rank=rng.randint(0, 2),
+            weight=rng.randint(0, 1),
+            uses=tuple(Decimal(rng.randint(0, 3)) for _ in limits),
+            refuses=frozenset(i for i in range(len(items)) if rng.random() < 0.1),
+            risk=tuple(rng.randint(0, 1) for _ in items) if rng.random() < 0.3 else (),
+        )
+        for _ in range(rng.randint(1, 4))
+    )
+    return Problem(tuple(items), kinds, limits, gangs), Vectors(shapes, choices[: len(items)])
+
+
+def brute_force(problem: Problem, oracle: Vectors) -> Score:
+    """The best score over all ways to put each bundle onto a node of its own, onto an open node, or nowhere."""
+    bundles = [i for i, item in enumerate(problem.items) for _ in range(item.count)]
+    return min(score(problem, oracle, nodes) for nodes in ways(problem, oracle, bundles) if allowed(problem, nodes))
+
+
+Way = list[tuple[int, list[int]]]  # (kind, items in scheduling order)
+
+
+def ways(problem: Problem, oracle: Vectors, bundles: list[int]) -> Iterator[Way]:
+    if not bundles:
+        yield []
+        return
+    *rest, last = bundles
+    for way in ways(problem, oracle, rest):
+        yield way
+        for index, (kind, items) in enumerate(way):
+            if holds(problem, oracle, kind, [*items, last]):
+                yield [*way[:index], (kind, [*items, last]), *way[index + 1 :]]
+        for kind in range(len(problem.kinds)):
+            if holds(problem, oracle, kind, [last]):
+                yield [*way, (kind, [last])]
+
+
+def holds(problem: Problem, oracle: Vectors, kind: int, items: list[int]) -> bool:
+    return not problem.kinds[kind].refuses.intersection(items) and filled(problem, oracle, kind, items) is not None
+
+
+def filled(problem: Problem, oracle: Vectors, kind: int, items: list[int]) -> Node | None:
+    state: Node | None = oracle.empty(problem.kinds[kind].shape)
+    for item in items:
+        state = oracle.put(state, item) if state is not None else None
+    return state
+
+
+def missing(problem: Problem, way: Way) -> Counts:
+    placed = [item for _, items in way for item in items]
+    return tuple(item.count - placed.count(i) for i, item in enumerate(problem.items))
+
+
+def allowed(problem: Problem, way: Way) -> bool:
+    for index, limit in enumerate(problem.limits):
+        if sum(problem.kinds[kind].uses[index] for kind, _ in way) > limit:
+            return False
+    left = missing(problem, way)
+    for index, gang in enumerate(problem.gangs):
+        members = [(item, n) for item, n in zip(problem.items, left, strict=True) if item.gang == index]
+        out = sum(item.pods * n for item, n in members)
+        if out > gang.may_leave and out != sum(item.pods * item.count for item, _ in members):
+            return False
+    return True
+
+
+def score(problem: Problem, oracle: Vectors, way: Way) -> Score:
+    zero = problem.zero
+    result = zero
+    for item, count in zip(problem.items, missing(problem, way), strict=True):
+        result += left_out(item.pods * count, level=item.level, zero=zero)
+    for index, items in way:
+        kind = problem.kinds[index]
+        state = filled(problem, oracle, index, items)
+        assert state is not None
+        result += Score(
+            zero.left_out,
+            preference=state.preference,
+            capacity=on_rank(sum(problem.items[i].pods for i in items), rank=kind.rank, zero=zero),
+            usd_per_hour=kind.usd_per_hour,
+            disruption=sum(kind.risk[i] for i in items) if kind.risk else 0,
+            nodes=1,
+            fragmentation=sum(state.free),
+            weight=-kind.weight,
+            order=index,
+        )
+    return result
+
+
+def as_way(solution: Solution) -> Way:
+    return [(c.kind, [i for i, n in enumerate(c.counts) for _ in range(n)]) for c in solution.columns]
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_exact_search_finds_the_best_of_all_ways(block: int) -> None:
+    for seed in range(block * 40, block * 40 + 40):
+        problem, oracle = random_case(seed)
+        solution = solve(problem, oracle, EXACT)
+        assert solution.optimal, f"seed {seed}"
+        assert solution.score == brute_force(problem, oracle), f"seed {seed}"
+        assert score(problem, oracle, as_way(solution)) == solution.score, f"seed {seed}"
+
+
+def test_without_steps_the_answer_is_possible_and_rarely_worse() -> None:
+    best = 0
+    for seed in range(150):
+        problem, oracle = random_case(seed)
+        solution = solve(problem, oracle, STARVED)
+        way = as_way(solution)
+        assert allowed(problem, way), f"seed {seed}"
+        assert all(holds(problem, oracle, kind, items) for kind, items in way), f"seed {seed}"
+        assert score(problem, oracle, way) == solution.score, f"seed {seed}"
+        assert missing(problem, way) == solution.left, f"seed {seed}"
+        optimum = brute_force(problem, oracle)
+        assert optimum <= solution.score, f"seed {seed}"
+        best += optimum == solution.score
+    # Greedy filling and the few patterns it met; 137 of these 150 when this was written.
+    assert best >= 100
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_patterns_combined_by_the_integer_program_reach_the_optimum_of_one_dimension(seed: int) -> None:
+    """Equal bundles: every pattern is generated, so HiGHS must find what the exact search finds."""
+    rng = random.Random(seed)
+    shapes = tuple((rng.randint(1, 8), 0) for _ in range(4))
+    kinds = tuple(Kind(i, Decimal(rng.randint(1, 9)), uses=(Decimal(1),)) for i in range(4))
+    problem = Problem((Item(rng.randint(3, 12)),), kinds, limits=(Decimal(rng.randint(2, 6)),))
+    oracle = Vectors(shapes, (((1, 0),),))
+    by_program = solve(problem, oracle, Budget(puts=10_000, states=0))
+    exact = solve(problem, oracle, EXACT)
+    assert exact.optimal
+    assert not by_program.optimal
+    assert _without_order(by_program.score) == _without_order(exact.score)
+
+
+def _without_order(score: Score) -> tuple[object, ...]:
+    return (score.left_out, score.usd_per_hour, score.nodes, score.fragmentation)
