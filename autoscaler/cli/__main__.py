@@ -1,0 +1,5 @@
+"""`python -m autoscaler.cli` is `foreslice`."""
+
+from autoscaler.cli.main import main
+
+main()

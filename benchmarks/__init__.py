@@ -1,0 +1,1 @@
+"""Measurements, never assertions: figures are printed beside their targets, and people judge them."""

@@ -1,0 +1,273 @@
+"""Every row of the filter table: one case that passes and one for each way it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.node import Node
+from autoscaler.model.pod import Container, HostPort, Pod, PodAffinityTerm, TopologySpread
+from autoscaler.model.reason import Code
+from autoscaler.model.snapshot import DaemonSet, Snapshot
+from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.model.verdict import DoesNotFit, Fits, Unknown
+from autoscaler.scheduling.daemons import daemon_pods
+from autoscaler.scheduling.filters import FILTERS
+from autoscaler.scheduling.fit import fit, fit_one
+from autoscaler.scheduling.world import World
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.quantity import Quantity
+from instance_catalog.taint import Taint, Toleration
+
+ZONE = "topology.kubernetes.io/zone"
+HOST = "kubernetes.io/hostname"
+
+
+def node(name: str = "n1", *, zone: str = "a", cpu: str = "4", **labels: str) -> Node:
+    return Node(
+        name,
+        labels=FrozenMap({HOST: name, ZONE: zone, **labels}),
+        allocatable=FrozenMap({"cpu": Quantity.parse(cpu), "pods": Quantity.parse("10")}),
+    )
+
+
+def selector(**labels: str) -> LabelSelector:
+    return LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in labels.items()))
+
+
+def pod(name: str = "p", *, cpu: str = "1", **fields: object) -> Pod:
+    requests = FrozenMap({"cpu": Quantity.parse(cpu)})
+    return replace(Pod("ns", name, containers=(Container("c", requests),)), **fields)  # type: ignore[arg-type]
+
+
+def bound(where: str, name: str, **fields: object) -> Pod:
+    return pod(name, node_name=where, phase="Running", **fields)
+
+
+def world(*, nodes: tuple[Node, ...] = (node(),), **fields: object) -> World:
+    return World.of(replace(Snapshot(nodes=nodes), **fields))  # type: ignore[arg-type]
+
+
+def codes(subject: Pod, where: str, seen: World) -> list[Code]:
+    verdict = fit_one(subject, where, seen)
+    return [] if isinstance(verdict, Fits) else [reason.code for reason in verdict.reasons]
+
+
+def spread(**fields: object) -> TopologySpread:
+    return replace(TopologySpread(1, ZONE, "DoNotSchedule", selector(app="x")), **fields)  # type: ignore[arg-type]
+
+
+APP = FrozenMap({"app": "x"})
+TAINTED = replace(node(), taints=(Taint("dedicated", "gpu", "NoSchedule"),))
+PREFER = replace(node(), taints=(Taint("dedicated", "gpu", "PreferNoSchedule"),))
+CORDONED = replace(node(), unschedulable=True)
+UNSCHEDULABLE = Toleration("node.kubernetes.io/unschedulable", "Exists")
+
+
+@pytest.mark.parametrize(
+    ("subject", "on", "expected"),
+    [
+        pytest.param(pod(), node(), [], id="plain pod fits"),
+        pytest.param(pod(node_name="other"), node(), [Code.NODE_NAME_MISMATCH], id="node name differs"),
+        pytest.param(pod(), CORDONED, [Code.NODE_UNSCHEDULABLE], id="cordoned"),
+        pytest.param(pod(tolerations=(UNSCHEDULABLE,)), CORDONED, [], id="cordoned, tolerated"),
+        pytest.param(pod(), TAINTED, [Code.TAINT_NOT_TOLERATED], id="taint"),
+        pytest.param(pod(tolerations=(Toleration("dedicated", "Exists"),)), TAINTED, [], id="taint tolerated"),
+        pytest.param(
+            pod(tolerations=(Toleration("dedicated", "Equal", "cpu"),)),
+            TAINTED,
+            [Code.TAINT_NOT_TOLERATED],
+            id="toleration of another value",
+        ),
+        pytest.param(pod(), PREFER, [], id="PreferNoSchedule does not filter"),
+        pytest.param(
+            pod(node_selector=FrozenMap({ZONE: "b"})), node(), [Code.NODE_SELECTOR_MISMATCH], id="node selector"
+        ),
+        pytest.param(
+            pod(affinity=NodeSelector((NodeSelectorTerm((Requirement(ZONE, "In", ("b", "c")),)),))),
+            node(),
+            [Code.NODE_AFFINITY_MISMATCH],
+            id="node affinity",
+        ),
+        pytest.param(
+            pod(
+                affinity=NodeSelector(
+                    (
+                        NodeSelectorTerm((Requirement(ZONE, "In", ("b",)),)),
+                        NodeSelectorTerm((Requirement(ZONE, "Exists"),)),
+                    )
+                )
+            ),
+            node(),
+            [],
+            id="affinity terms are ORed",
+        ),
+        pytest.param(
+            pod(affinity=NodeSelector(())), node(), [Code.NODE_AFFINITY_MISMATCH], id="no term matches nothing"
+        ),
+        pytest.param(pod(cpu="5"), node(), [Code.INSUFFICIENT_RESOURCE], id="too little cpu"),
+        pytest.param(pod(unsupported=("spec.future",)), node(), [Code.UNSUPPORTED], id="unknown field"),
+    ],
+)
+def test_one_node(subject: Pod, on: Node, expected: list[Code]) -> None:
+    assert codes(subject, on.name, world(nodes=(on,))) == expected
+
+
+def test_pods_on_the_node_use_its_resources() -> None:
+    full = world(pods=(bound("n1", "a", cpu="2"), bound("n1", "b", cpu="1500m")))
+    verdict = fit_one(pod(cpu="1"), "n1", full)
+    assert isinstance(verdict, DoesNotFit)
+    assert verdict.reasons[0].detail == {"resource": "cpu", "wanted": 1000, "free": 500}
+
+
+def test_finished_pods_use_nothing() -> None:
+    done = bound("n1", "a", cpu="4")
+    assert codes(pod(), "n1", world(pods=(replace(done, phase="Succeeded"),))) == []
+
+
+def test_host_ports_clash_by_protocol_and_address() -> None:
+    def serving(name: str, **port: object) -> Pod:
+        ports = (replace(HostPort(80), **port),)  # type: ignore[arg-type]
+        return Pod("ns", name, containers=(Container("c", host_ports=ports),))
+
+    taken = world(pods=(replace(serving("a", host_ip="10.0.0.1"), node_name="n1"),))
+    assert codes(serving("b"), "n1", taken) == [Code.PORT_CONFLICT]
+    assert codes(serving("b", protocol="UDP"), "n1", taken) == []
+    assert codes(serving("b", host_ip="10.0.0.2"), "n1", taken) == []
+
+
+def test_pods_that_land_together_compete() -> None:
+    seen = world()
+    assert isinstance(fit([pod("a", cpu="2"), pod("b", cpu="2")], "n1", seen), Fits)
+    assert isinstance(fit([pod("a", cpu="2"), pod("b", cpu="3")], "n1", seen), DoesNotFit)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "expected"),
+    [
+        pytest.param(spread(), [Code.TOPOLOGY_SPREAD], id="skew 2 - 0"),
+        pytest.param(spread(max_skew=2), [], id="skew allowed"),
+        pytest.param(spread(when_unsatisfiable="ScheduleAnyway"), [], id="soft"),
+        pytest.param(spread(topology_key="rack"), [Code.TOPOLOGY_SPREAD], id="node lacks the label"),
+        pytest.param(spread(selector=selector(app="y")), [], id="counts only matching pods"),
+    ],
+)
+def test_topology_spread(constraint: TopologySpread, expected: list[Code]) -> None:
+    two_zones = world(nodes=(node(), node("n2", zone="b")), pods=(bound("n1", "a", labels=APP),))
+    assert codes(pod(labels=APP, topology_spread=(constraint,)), "n1", two_zones) == expected
+
+
+def test_min_domains_counts_missing_domains_as_empty() -> None:
+    one_zone = world(pods=(bound("n1", "a", labels=APP),))
+    wanted = pod(labels=APP, topology_spread=(spread(),))
+    assert codes(wanted, "n1", one_zone) == []
+    strict = pod(labels=APP, topology_spread=(spread(min_domains=2),))
+    assert codes(strict, "n1", one_zone) == [Code.TOPOLOGY_SPREAD]
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [pytest.param("Ignore", [Code.TOPOLOGY_SPREAD], id="ignored"), pytest.param("Honor", [], id="honoured")],
+)
+def test_tainted_nodes_count_by_policy(policy: str, expected: list[Code]) -> None:
+    empty_tainted = replace(node("n2", zone="b"), taints=(Taint("dedicated"),))
+    seen = world(nodes=(node(), empty_tainted), pods=(bound("n1", "a", labels=APP),))
+    wanted = pod(labels=APP, topology_spread=(spread(node_taints_policy=policy),))
+    assert codes(wanted, "n1", seen) == expected
+
+
+AFFINITY = PodAffinityTerm(selector(app="x"), ZONE, ("ns",))
+
+
+def test_affinity_needs_a_matching_pod_in_the_domain() -> None:
+    seen = world(nodes=(node(), node("n2", zone="b")), pods=(bound("n2", "a", labels=APP),))
+    wanted = pod(pod_affinity=(AFFINITY,))
+    assert codes(wanted, "n1", seen) == [Code.POD_AFFINITY]
+    assert codes(wanted, "n2", seen) == []
+
+
+def test_first_pod_with_affinity_to_itself_may_land_anywhere() -> None:
+    assert codes(pod(labels=APP, pod_affinity=(AFFINITY,)), "n1", world()) == []
+    assert codes(pod(pod_affinity=(AFFINITY,)), "n1", world()) == [Code.POD_AFFINITY]
+
+
+def test_anti_affinity_works_both_ways() -> None:
+    repels = world(pods=(bound("n1", "a", labels=FrozenMap({"app": "y"}), pod_anti_affinity=(AFFINITY,)),))
+    assert codes(pod(labels=APP), "n1", repels) == [Code.POD_ANTI_AFFINITY]
+    present = world(pods=(bound("n1", "a", labels=APP),))
+    assert codes(pod(pod_anti_affinity=(AFFINITY,)), "n1", present) == [Code.POD_ANTI_AFFINITY]
+
+
+def test_namespace_selector_widens_the_scope() -> None:
+    term = PodAffinityTerm(selector(app="x"), ZONE, (), selector(team="red"))
+    other = replace(bound("n1", "a", labels=APP), namespace="elsewhere")
+    labelled = FrozenMap({"elsewhere": FrozenMap({"team": "red"})})
+    wanted = pod(pod_anti_affinity=(term,))
+    assert codes(wanted, "n1", world(pods=(other,), namespaces=labelled)) == [Code.POD_ANTI_AFFINITY]
+    assert codes(wanted, "n1", world(pods=(other,))) == []
+
+
+IN_ZONE_B = NodeSelector((NodeSelectorTerm((Requirement(ZONE, "In", ("b",)),)),))
+LATER = StorageClass("later", "WaitForFirstConsumer", provisioner="ebs.csi.aws.com")
+
+
+@pytest.mark.parametrize(
+    ("storage", "expected"),
+    [
+        pytest.param({}, [Code.VOLUME_UNBOUND], id="no claim of that name"),
+        pytest.param({"claim": PersistentVolumeClaim("ns", "d", "later")}, [], id="made where the pod lands"),
+        pytest.param(
+            {"claim": PersistentVolumeClaim("ns", "d", "later"), "class": replace(LATER, topologies=IN_ZONE_B)},
+            [Code.VOLUME_ZONE_CONFLICT],
+            id="class allows another zone only",
+        ),
+        pytest.param(
+            {"claim": PersistentVolumeClaim("ns", "d", "later"), "class": replace(LATER, binding_mode="Immediate")},
+            [Code.VOLUME_UNBOUND],
+            id="immediate and not bound",
+        ),
+        pytest.param(
+            {"claim": PersistentVolumeClaim("ns", "d", volume="v"), "volume": PersistentVolume("v", IN_ZONE_B)},
+            [Code.VOLUME_ZONE_CONFLICT],
+            id="bound elsewhere by affinity",
+        ),
+        pytest.param(
+            {"claim": PersistentVolumeClaim("ns", "d", volume="v"), "volume": PersistentVolume("v", zones=("b",))},
+            [Code.VOLUME_ZONE_CONFLICT],
+            id="bound elsewhere by label",
+        ),
+    ],
+)
+def test_volumes(storage: dict[str, object], expected: list[Code]) -> None:
+    claim, volume = storage.get("claim"), storage.get("volume")
+    seen = world(
+        storage_classes=FrozenMap({"later": storage.get("class", LATER)}),
+        volume_claims=FrozenMap({"ns/d": claim} if claim else {}),
+        volumes=FrozenMap({"v": volume} if volume else {}),
+    )
+    assert codes(pod(volumes=("d",)), "n1", seen) == expected
+
+
+def test_many_volumes_are_unknown() -> None:
+    names = [f"d{i}" for i in range(13)]
+    claims = FrozenMap({f"ns/{name}": PersistentVolumeClaim("ns", name, "later") for name in names})
+    seen = world(storage_classes=FrozenMap({"later": LATER}), volume_claims=claims)
+    assert isinstance(fit_one(pod(volumes=tuple(names)), "n1", seen), Unknown)
+    assert isinstance(fit_one(pod(volumes=tuple(names[:12])), "n1", seen), Fits)
+
+
+def test_daemon_sets_run_where_they_select_and_tolerate() -> None:
+    everywhere = DaemonSet("kube-system", "log", pod("log"))
+    gpu_only = DaemonSet("kube-system", "gpu", pod("gpu", node_selector=FrozenMap({"gpu": "yes"})))
+    names = [p.name for p in daemon_pods(node(gpu="yes"), (everywhere, gpu_only))]
+    assert names == ["log-n1", "gpu-n1"]
+    assert daemon_pods(TAINTED, (everywhere,)) == ()
+    assert [p.node_name for p in daemon_pods(CORDONED, (everywhere,))] == ["n1"]
+
+
+def test_the_table_names_each_plugin_once() -> None:
+    plugins = [entry.plugin for entry in FILTERS]
+    assert len(set(plugins)) == len(plugins)

@@ -1,0 +1,103 @@
+"""Effective pod requests, case by case against the rules of component-helpers."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.model.pod import Container, Pod
+from autoscaler.scheduling.resources import is_extended, pod_requests, total_requests, units
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.quantity import Quantity
+
+
+def container(*, sidecar: bool = False, **requests: str) -> Container:
+    return Container("c", FrozenMap({k.replace("_", "-"): Quantity.parse(v) for k, v in requests.items()}), sidecar)
+
+
+def quantities(**values: str) -> FrozenMap[str, Quantity]:
+    return FrozenMap({key: Quantity.parse(value) for key, value in values.items()})
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        pytest.param(
+            Pod("ns", "p", containers=(container(cpu="500m", memory="1Gi"), container(cpu="1"))),
+            {"cpu": 1500, "memory": 2**30},
+            id="containers add up",
+        ),
+        pytest.param(
+            Pod("ns", "p", containers=(container(cpu="1"),), init_containers=(container(cpu="3", memory="1"),)),
+            {"cpu": 3000, "memory": 1},
+            id="a larger init container wins",
+        ),
+        pytest.param(
+            Pod("ns", "p", containers=(container(cpu="1"),), init_containers=(container(cpu="2", sidecar=True),)),
+            {"cpu": 3000},
+            id="a sidecar runs beside the containers",
+        ),
+        pytest.param(
+            Pod(
+                "ns",
+                "p",
+                containers=(container(cpu="1"),),
+                init_containers=(container(cpu="2", sidecar=True), container(cpu="4")),
+            ),
+            {"cpu": 6000},
+            id="an init container runs beside the sidecars before it",
+        ),
+        pytest.param(
+            Pod(
+                "ns",
+                "p",
+                containers=(container(cpu="1"),),
+                init_containers=(container(cpu="4"), container(cpu="2", sidecar=True)),
+            ),
+            {"cpu": 4000},
+            id="a later sidecar does not count for an earlier init container",
+        ),
+        pytest.param(
+            Pod("ns", "p", containers=(container(cpu="1"),), overhead=quantities(cpu="250m")),
+            {"cpu": 1250},
+            id="overhead is added",
+        ),
+        pytest.param(
+            Pod(
+                "ns",
+                "p",
+                containers=(container(cpu="1", memory="7"),),
+                pod_requests=quantities(cpu="5"),
+                overhead=quantities(cpu="1"),
+            ),
+            {"cpu": 6000, "memory": 7},
+            id="pod-level requests replace the sum before overhead",
+        ),
+    ],
+)
+def test_pod_requests(pod: Pod, expected: dict[str, int]) -> None:
+    assert pod_requests(pod) == expected
+
+
+def test_units_round_up() -> None:
+    assert units("cpu", Quantity.parse("1.0001")) == 1001
+    assert units("memory", Quantity.parse("1500m")) == 2
+
+
+def test_total_counts_pods() -> None:
+    pods = [Pod("ns", "a", containers=(container(cpu="1"),)), Pod("ns", "b")]
+    assert total_requests(pods) == {"pods": 2, "cpu": 1000}
+
+
+@pytest.mark.parametrize(
+    ("resource", "expected"),
+    [
+        ("cpu", False),
+        ("hugepages-2Mi", False),
+        ("nvidia.com/gpu", True),
+        ("example.kubernetes.io/x", False),
+        ("kubernetes.io/batch-cpu", False),
+        ("gpu", False),
+    ],
+)
+def test_is_extended(resource: str, expected: bool) -> None:
+    assert is_extended(resource) is expected
