@@ -82,6 +82,7 @@ class CapacityPool:
     baselines: tuple[Baseline, ...] = ()
     disruption: Disruption = Disruption()
     weight: int = 0
+    deletion_policy: str = "Drain"  # or Retain: what happens to the nodes when the pool is deleted
     implicit: bool = False
     uid: str = ""
     origin: Origin = field(default=CLUSTER, compare=False)
@@ -131,6 +132,8 @@ class CapacityBlock:
     reclaim_at: datetime | None = None
     available: int | None = None
     drivers: tuple[str, ...] = ()
+    reservation_tags: FrozenMap[str, str] = field(default_factory=FrozenMap)  # finds the reservation instead of an id
+    deletion_policy: str = "Retain"  # or Drain: what happens to the nodes when the block's object is deleted
     uid: str = ""
     origin: Origin = field(default=CLUSTER, compare=False)
 

@@ -1,0 +1,274 @@
+"""CapacityBlock: a prepaid reservation to hold until the provider takes its machines back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, StringConstraints
+
+from autoscaler.kube.custom.capacity_pool import DriversSpec
+from autoscaler.kube.custom.objects import custom_object, read_spec, read_status
+from autoscaler.kube.custom.schema import (
+    NO_ENTRIES,
+    ApiModel,
+    Conditions,
+    DurationText,
+    Items,
+    LongText,
+    Name,
+    Rule,
+    Text,
+    TimeText,
+    duration,
+    duration_text,
+    moment,
+    moment_text,
+    taint_json,
+)
+from autoscaler.kube.problem import Problems
+from autoscaler.model.capacity import CapacityBlock, Consumers, Drain
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.labels import CAPACITY_BLOCK
+from instance_catalog.node_selector import Requirement
+from instance_catalog.taint import Taint
+
+NO_TAINT: Final = "None"
+
+
+class SelectorRequirement(ApiModel):
+    """metav1.LabelSelectorRequirement."""
+
+    key: Text
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: Annotated[Items[Annotated[str, StringConstraints(max_length=63)]], Field(max_length=100)] = ()
+
+    RULES = (
+        Rule(
+            "self.operator in ['In', 'NotIn'] ? size(self.values) > 0 : size(self.values) == 0",
+            "In and NotIn need values, Exists and DoesNotExist take none",
+            lambda self: (self.operator in ("In", "NotIn")) == bool(self.values),
+            field="values",
+        ),
+    )
+
+
+class SelectorSpec(ApiModel):
+    """metav1.LabelSelector; an empty one selects everything."""
+
+    match_labels: Annotated[dict[str, Annotated[str, StringConstraints(max_length=63)]], Field(max_length=64)] = (
+        NO_ENTRIES
+    )
+    match_expressions: Annotated[Items[SelectorRequirement], Field(max_length=50)] = ()
+
+    def model(self) -> LabelSelector:
+        """As a model value."""
+        labels = tuple(Requirement(key, "In", (value,)) for key, value in self.match_labels.items())
+        return LabelSelector(labels + tuple(Requirement(r.key, r.operator, r.values) for r in self.match_expressions))
+
+
+class ConsumersSpec(ApiModel):
+    """Which pods may use the block; absent selectors admit every pod that tolerates its taint."""
+
+    namespace_selector: SelectorSpec | None = None
+    pod_selector: SelectorSpec | None = None
+    min_accelerators: Annotated[int, Field(ge=0)] = 0
+    """Pods that claim fewer accelerators stay away, so that a whole machine is not held for one device."""
+
+    def model(self) -> Consumers:
+        """As a model value."""
+        return Consumers(
+            self.namespace_selector.model() if self.namespace_selector else None,
+            self.pod_selector.model() if self.pod_selector else None,
+            self.min_accelerators,
+        )
+
+
+class BlockTaint(ApiModel):
+    """The taint that keeps others off the block's nodes."""
+
+    key: Text = CAPACITY_BLOCK
+    value: LongText | None = None
+    """Absent: the name of the block."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", "None"] = "NoSchedule"
+    """None: no taint at all."""
+
+
+class UnknownDuration(ApiModel):
+    """What happens to pods that do not say how long they run."""
+
+    policy: Literal["Allow", "Deny"] = "Allow"
+    min_remaining: DurationText = "0s"
+    """With Allow: only while at least so much of the block is left."""
+
+
+class DrainSpec(ApiModel):
+    """The end of the block, counted back from the moment the provider takes the machines."""
+
+    notice: DurationText = "30m"
+    """How long before the evictions pods and nodes are told."""
+    budget: DurationText = "15m"
+    """How long evictions may take."""
+    at_deadline: Literal["Delete", "Leave"] = "Delete"
+    """What happens to pods that are still there at the end of the budget."""
+
+
+class CapacityBlockSpec(ApiModel):
+    """What was paid for, who may use it, and how it ends."""
+
+    pool: Name
+    """The CapacityPool whose node template, labels and mode its nodes get."""
+    reservation: LongText = ""
+    """The provider's id of the reservation."""
+    reservation_tags: Annotated[dict[str, LongText], Field(max_length=50)] = NO_ENTRIES
+    """Instead of an id: tags that exactly one reservation carries."""
+    instance_type: Text
+    zone: Text
+    count: Annotated[int, Field(ge=1, le=10000)]
+    """Machines."""
+    starts_at: TimeText
+    ends_at: TimeText
+    """The end that was paid for; an extension seen at the provider counts before this."""
+    hold: Literal["Always", "WhileNeeded"] = "Always"
+    """Always: all machines run from start to end. WhileNeeded: they come with demand and go when idle."""
+    consumers: ConsumersSpec = ConsumersSpec()
+    taint: BlockTaint = BlockTaint()
+    unknown_duration: UnknownDuration = UnknownDuration()
+    drain: DrainSpec = DrainSpec()
+    drivers: DriversSpec = DriversSpec()
+    deletion_policy: Literal["Retain", "Drain"] = "Retain"
+    """What happens to the nodes when this object is deleted."""
+
+    RULES = (
+        Rule(
+            "self.startsAt < self.endsAt",
+            "startsAt must be before endsAt",
+            lambda self: moment(self.starts_at) < moment(self.ends_at),
+            field="endsAt",
+        ),
+        Rule(
+            "(self.reservation != '') != (size(self.reservationTags) > 0)",
+            "name the reservation by its id or by tags: exactly one of reservation and reservationTags",
+            lambda self: bool(self.reservation) != bool(self.reservation_tags),
+            field="reservation",
+        ),
+        Rule(
+            "self.instanceType == oldSelf.instanceType && self.zone == oldSelf.zone && "
+            "self.reservation == oldSelf.reservation",
+            "reservation, instanceType and zone cannot change: another reservation is another CapacityBlock",
+        ),
+    )
+
+
+BlockPhaseName = Literal["Pending", "Holding", "Notice", "Draining", "Ended"]
+
+
+class BlockNodeStatus(ApiModel):
+    """One of the block's nodes."""
+
+    name: Name
+    phase: Text
+    pods: Annotated[int, Field(ge=0)] = 0
+
+
+class CapacityBlockStatus(ApiModel):
+    """What was seen of the reservation, and how far the block's life has come."""
+
+    observed_generation: Annotated[int, Field(ge=0)] = 0
+    conditions: Conditions = ()
+    phase: BlockPhaseName = "Pending"
+    phase_since: TimeText | None = None
+    reservation: LongText = ""
+    """The id that was found for reservationTags."""
+    ends_at: TimeText | None = None
+    """As the provider says it, after extensions."""
+    reclaim_at: TimeText | None = None
+    """When the provider takes the machines back."""
+    available: Annotated[int, Field(ge=0)] | None = None
+    """How many more machines the provider would start now."""
+    nodes: Annotated[Items[BlockNodeStatus], Field(max_length=10000)] = ()
+    blocked: Annotated[Items[LongText], Field(max_length=100)] = ()
+    """Pods that could not be evicted, and why."""
+
+
+def parse_capacity_block(
+    raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER
+) -> CapacityBlock | None:
+    """A CapacityBlock; None when it cannot be used. What the provider said (its status) comes before the spec."""
+    metadata, spec = read_spec(CapacityBlockSpec, raw, problems)
+    if spec is None:
+        return None
+    status = read_status(CapacityBlockStatus, raw, problems) or CapacityBlockStatus()
+    return CapacityBlock(
+        name=metadata.name,
+        instance_type=spec.instance_type,
+        zone=spec.zone,
+        count=spec.count,
+        starts_at=moment(spec.starts_at),
+        ends_at=moment(status.ends_at or spec.ends_at),
+        pool=spec.pool,
+        reservation=spec.reservation or status.reservation,
+        reservation_tags=FrozenMap(spec.reservation_tags),
+        hold=spec.hold,
+        consumers=spec.consumers.model(),
+        taint=_taint(spec.taint, metadata.name),
+        unknown_duration=spec.unknown_duration.policy,
+        min_remaining=duration(spec.unknown_duration.min_remaining),
+        drain=Drain(duration(spec.drain.notice), duration(spec.drain.budget), spec.drain.at_deadline),
+        reclaim_at=moment(status.reclaim_at) if status.reclaim_at else None,
+        available=status.available,
+        drivers=spec.drivers.model(),
+        deletion_policy=spec.deletion_policy,
+        uid=metadata.uid,
+        origin=origin,
+    )
+
+
+def _taint(spec: BlockTaint, block: str) -> Taint | None:
+    if spec.effect == NO_TAINT:
+        return None
+    return Taint(spec.key, block if spec.value is None else spec.value, spec.effect)
+
+
+def write_capacity_block(block: CapacityBlock) -> dict[str, Any]:
+    """The manifest of a block (spec only; its status is written apart)."""
+    taint = block.taint
+    spec = CapacityBlockSpec.model_validate(
+        {
+            "pool": block.pool,
+            "reservation": "" if block.reservation_tags else block.reservation,
+            "reservationTags": dict(block.reservation_tags),
+            "instanceType": block.instance_type,
+            "zone": block.zone,
+            "count": block.count,
+            "startsAt": moment_text(block.starts_at),
+            "endsAt": moment_text(block.ends_at),
+            "hold": block.hold,
+            "consumers": {
+                "namespaceSelector": _selector(block.consumers.namespace_selector),
+                "podSelector": _selector(block.consumers.pod_selector),
+                "minAccelerators": block.consumers.min_accelerators,
+            },
+            "taint": taint_json(taint) if taint else {"effect": NO_TAINT},
+            "unknownDuration": {"policy": block.unknown_duration, "minRemaining": duration_text(block.min_remaining)},
+            "drain": {
+                "notice": duration_text(block.drain.notice),
+                "budget": duration_text(block.drain.budget),
+                "atDeadline": block.drain.at_deadline,
+            },
+            "drivers": DriversSpec.of(block.drivers).manifest(),
+            "deletionPolicy": block.deletion_policy,
+        }
+    )
+    return custom_object("CapacityBlock", block.name, spec=spec, uid=block.uid)
+
+
+def _selector(selector: LabelSelector | None) -> dict[str, Any] | None:
+    if selector is None:
+        return None
+    return {
+        "matchExpressions": [
+            {"key": r.key, "operator": r.operator, "values": list(r.values)} for r in selector.requirements
+        ]
+    }

@@ -1,0 +1,333 @@
+"""CapacityPool: a team's permission to launch. Platform fields live in the provider's node template instead."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from autoscaler.kube.custom.objects import custom_object, read_spec, read_status
+from autoscaler.kube.custom.schema import (
+    NO_ENTRIES,
+    ApiModel,
+    CapacityTypeName,
+    Conditions,
+    DollarsValue,
+    DurationText,
+    Items,
+    Labels,
+    LongText,
+    Name,
+    NodesOrPercentage,
+    Quantities,
+    RequirementSpec,
+    Rule,
+    TaintSpec,
+    Text,
+    TimeText,
+    dollars,
+    dollars_text,
+    duration,
+    duration_text,
+    moment,
+    moment_text,
+    taint_json,
+)
+from autoscaler.kube.problem import Problems
+from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Limits, Mode
+from autoscaler.model.origin import CLUSTER, Origin
+from autoscaler.model.snapshot import Backoff
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.labels import GROUP
+from instance_catalog.quantity import Quantity
+
+AUTO: Final = "Auto"
+# Five cron fields; names of months and days are left to the scheduler that reads them.
+_CRON: Final = r"^[0-9A-Za-z*,/-]+( [0-9A-Za-z*,/?#-]+){4}$"
+
+
+def _time_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"{name!r} is not a time zone: write it like Europe/Berlin or UTC") from None
+    return name
+
+
+Cron = Annotated[str, StringConstraints(pattern=_CRON, max_length=128)]
+
+
+class DriversSpec(ApiModel):
+    """Which DRA drivers publish devices on the nodes."""
+
+    profiles: Annotated[Items[Text], Field(min_length=1, max_length=16)] = (AUTO,)
+    """Names of driver profiles; or the one word Auto: read from the DaemonSets and DeviceClasses that run."""
+
+    RULES = (
+        Rule(
+            f"!('{AUTO}' in self.profiles) || size(self.profiles) == 1",
+            f"{AUTO} stands alone: list driver profiles or leave the detection to {AUTO}",
+            lambda self: AUTO not in self.profiles or len(self.profiles) == 1,
+            field="profiles",
+        ),
+    )
+
+    def model(self) -> tuple[str, ...]:
+        """() for Auto, as in the model."""
+        return () if self.profiles == (AUTO,) else self.profiles
+
+    @staticmethod
+    def of(drivers: tuple[str, ...]) -> DriversSpec:
+        """From a model value."""
+        return DriversSpec(profiles=drivers or (AUTO,))
+
+
+class LimitsSpec(ApiModel):
+    """Upper bounds over all nodes of the pool; at least one is required."""
+
+    accelerators: Annotated[int, Field(ge=0)] | None = None
+    """Accelerators of all nodes together, counted as whole devices."""
+    nodes: Annotated[int, Field(ge=0)] | None = None
+    usd_per_hour: DollarsValue | None = None
+    """List price of all nodes together; prepaid nodes count as nothing."""
+
+    RULES = (
+        Rule(
+            "has(self.accelerators) || has(self.nodes) || has(self.usdPerHour)",
+            "limits needs at least one of accelerators, nodes and usdPerHour",
+            lambda self: (self.accelerators, self.nodes, self.usd_per_hour) != (None, None, None),
+        ),
+    )
+
+
+class TemplateReference(ApiModel):
+    """The provider's own kind that holds the platform fields."""
+
+    kind: Text
+    name: Name
+
+
+class BaselineSpec(ApiModel):
+    """A floor of nodes that are kept without demand, always or while a schedule's window is open."""
+
+    replicas: Annotated[int, Field(ge=0, le=10000)]
+    schedule: Cron | None = None
+    """Cron expression of the minutes in which the floor holds, such as `* 8-18 * * 1-5`. Absent: always."""
+    time_zone: Annotated[str, AfterValidator(_time_zone), StringConstraints(min_length=1, max_length=64)] = "UTC"
+    """IANA name."""
+
+
+class BudgetSpec(ApiModel):
+    """At most so many nodes disrupted at once."""
+
+    nodes: NodesOrPercentage
+    """A number, or a percentage of the pool's nodes."""
+    schedule: Cron | None = None
+    """Cron expression of the minutes in which the budget holds, in UTC. Absent: always."""
+
+
+class DisruptionSpec(ApiModel):
+    """When nodes may go although they still work."""
+
+    consolidate: Literal["Never", "WhenEmpty"] = "WhenEmpty"
+    after: DurationText = "5m"
+    """How long a node must have been empty."""
+    drift: Literal["Never", "WhenEmpty"] = "WhenEmpty"
+    budgets: Annotated[Items[BudgetSpec], Field(max_length=50)] = ()
+
+
+class CapacityPoolSpec(ApiModel):
+    """What may be launched, how much of it, and when it goes."""
+
+    mode: Literal["Observe", "Act"] = "Observe"
+    """Observe only says what it would launch; Act launches."""
+    requirements: Annotated[Items[RequirementSpec], Field(max_length=100)] = ()
+    """All must hold for an offering: instance type, zone, architecture, capacity type, accelerator, ..."""
+    capacity_types: Annotated[
+        Items[CapacityTypeName],
+        Field(min_length=1, max_length=4, json_schema_extra={"x-kubernetes-list-type": "set"}),
+    ] = ("capacity-block", "reserved", "on-demand")
+    """In order of preference. spot must be asked for."""
+    node_template_ref: TemplateReference | None = None
+    """Required to launch."""
+    labels: Labels = NO_ENTRIES
+    """Labels of the nodes; keys under foreslice.dev/ are reserved."""
+    taints: Annotated[Items[TaintSpec], Field(max_length=50)] = ()
+    startup_taints: Annotated[Items[TaintSpec], Field(max_length=50)] = ()
+    """Taints that something removes once a node is usable. Every expected driver must tolerate them."""
+    kubelet_reserved: Quantities = NO_ENTRIES
+    """What kubelet and system keep for themselves, instead of the provider's formula."""
+    drivers: DriversSpec = DriversSpec()
+    limits: LimitsSpec
+    overflow: Literal["Never", "Allow"] = "Never"
+    """Whether a pool of reserved capacity may buy what is not reserved once that is full."""
+    baseline: Annotated[Items[BaselineSpec], Field(max_length=20)] = ()
+    disruption: DisruptionSpec = DisruptionSpec()
+    weight: Annotated[int, Field(ge=0, le=100)] = 0
+    """Of two pools that serve equally well, the heavier one launches."""
+    deletion_policy: Literal["Drain", "Retain"] = "Drain"
+    """What happens to the nodes when the pool is deleted."""
+
+    RULES = (
+        Rule(
+            "self.mode != 'Act' || has(self.nodeTemplateRef)",
+            "a pool in mode Act needs a nodeTemplateRef",
+            lambda self: self.mode != "Act" or self.node_template_ref is not None,
+            field="nodeTemplateRef",
+        ),
+        Rule(
+            f"self.labels.all(key, !key.startsWith('{GROUP}/'))",
+            f"label keys under {GROUP}/ are set by Foreslice itself",
+            lambda self: not any(key.startswith(f"{GROUP}/") for key in self.labels),
+            field="labels",
+        ),
+    )
+
+
+class ProposedLaunch(ApiModel):
+    """What a pool in mode Observe would launch."""
+
+    instance_type: Text
+    zone: Text
+    capacity_type: CapacityTypeName
+    count: Annotated[int, Field(ge=1)]
+    usd_per_hour: DollarsValue | None = None
+    pods: Annotated[int, Field(ge=0)] = 0
+    """How many pods they would serve."""
+
+
+class BackoffStatus(ApiModel):
+    """Not asked for again before `until`; absent fields stand for everything."""
+
+    until: TimeText
+    instance_type: LongText = ""
+    zone: LongText = ""
+    capacity_type: LongText = ""
+    reason: LongText = ""
+
+
+class Quarantine(ApiModel):
+    """An instance type that does not boot, or does not publish what was predicted, with these driver profiles."""
+
+    instance_type: Text
+    drivers: Annotated[Items[Text], Field(max_length=16)] = ()
+    failed_boots: Annotated[int, Field(ge=0)] = 0
+    mispredictions: Annotated[int, Field(ge=0)] = 0
+    until: TimeText | None = None
+    """Absent: counted, but not quarantined yet."""
+
+
+class CapacityPoolStatus(ApiModel):
+    """What was seen, and what must survive a restart."""
+
+    observed_generation: Annotated[int, Field(ge=0)] = 0
+    conditions: Conditions = ()
+    nodes: Annotated[int, Field(ge=0)] = 0
+    accelerators: Annotated[int, Field(ge=0)] = 0
+    usd_per_hour: DollarsValue | None = None
+    proposed_launches: Annotated[Items[ProposedLaunch], Field(max_length=200)] = ()
+    backoffs: Annotated[Items[BackoffStatus], Field(max_length=500)] = ()
+    quarantines: Annotated[Items[Quarantine], Field(max_length=200)] = ()
+
+
+def parse_capacity_pool(
+    raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER
+) -> CapacityPool | None:
+    """A CapacityPool; None when it cannot be used, with the reasons in `problems`."""
+    metadata, spec = read_spec(CapacityPoolSpec, raw, problems)
+    if spec is None:
+        return None
+    reference = spec.node_template_ref
+    return CapacityPool(
+        name=metadata.name,
+        mode=Mode(spec.mode),
+        requirements=tuple(requirement.model() for requirement in spec.requirements),
+        capacity_types=spec.capacity_types,
+        node_template=(reference.kind, reference.name) if reference else ("", ""),
+        labels=FrozenMap(spec.labels),
+        taints=tuple(taint.model() for taint in spec.taints),
+        startup_taints=tuple(taint.model() for taint in spec.startup_taints),
+        kubelet_reserved=FrozenMap({k: Quantity.parse(str(v)) for k, v in spec.kubelet_reserved.items()}),
+        drivers=spec.drivers.model(),
+        limits=Limits(spec.limits.accelerators, spec.limits.nodes, dollars(spec.limits.usd_per_hour)),
+        overflow=spec.overflow,
+        baselines=tuple(Baseline(b.replicas, b.schedule, b.time_zone) for b in spec.baseline),
+        disruption=Disruption(
+            consolidate=spec.disruption.consolidate,
+            after=duration(spec.disruption.after),
+            drift=spec.disruption.drift,
+            budgets=tuple(DisruptionBudget(str(b.nodes), b.schedule) for b in spec.disruption.budgets),
+        ),
+        weight=spec.weight,
+        deletion_policy=spec.deletion_policy,
+        uid=metadata.uid,
+        origin=origin,
+    )
+
+
+def write_capacity_pool(pool: CapacityPool) -> dict[str, Any]:
+    """The manifest of a pool (spec only; its status is written apart). Raises ValueError for an implicit pool."""
+    if pool.implicit:
+        raise ValueError("an implicit pool exists only inside `foreslice plan` and has no manifest")
+    kind, name = pool.node_template
+    limits = {"accelerators": pool.limits.accelerators, "nodes": pool.limits.nodes}
+    spec = CapacityPoolSpec.model_validate(
+        {
+            "mode": pool.mode.value,
+            "requirements": [
+                {"key": r.key, "operator": r.operator, "values": list(r.values)} for r in pool.requirements
+            ],
+            "capacityTypes": list(pool.capacity_types),
+            "nodeTemplateRef": {"kind": kind, "name": name} if kind else None,
+            "labels": dict(pool.labels),
+            "taints": [taint_json(taint) for taint in pool.taints],
+            "startupTaints": [taint_json(taint) for taint in pool.startup_taints],
+            "kubeletReserved": {key: str(value) for key, value in pool.kubelet_reserved.items()},
+            "drivers": DriversSpec.of(pool.drivers).manifest(),
+            "limits": {**limits, "usdPerHour": dollars_text(pool.limits.usd_per_hour)},
+            "overflow": pool.overflow,
+            "baseline": [
+                {"replicas": b.replicas, "schedule": b.schedule, "timeZone": b.time_zone} for b in pool.baselines
+            ],
+            "disruption": {
+                "consolidate": pool.disruption.consolidate,
+                "after": duration_text(pool.disruption.after),
+                "drift": pool.disruption.drift,
+                "budgets": [{"nodes": b.nodes, "schedule": b.schedule} for b in pool.disruption.budgets],
+            },
+            "weight": pool.weight,
+            "deletionPolicy": pool.deletion_policy,
+        }
+    )
+    return custom_object("CapacityPool", pool.name, spec=spec, uid=pool.uid)
+
+
+def parse_pool_status(raw: object, problems: Problems | None = None) -> CapacityPoolStatus:
+    """The status of a CapacityPool; an unreadable one counts as empty."""
+    return read_status(CapacityPoolStatus, raw, problems) or CapacityPoolStatus()
+
+
+def backoffs_of(status: CapacityPoolStatus, pool: str) -> tuple[Backoff, ...]:
+    """The back-offs a pool's status remembers."""
+    return tuple(
+        Backoff(moment(b.until), b.instance_type, b.zone, b.capacity_type, pool, b.reason) for b in status.backoffs
+    )
+
+
+def backoff_statuses(backoffs: tuple[Backoff, ...], *, now: datetime) -> list[BackoffStatus]:
+    """What a pool's status must remember: back-offs that have not passed, the longest first, as many as fit."""
+    live = sorted((b for b in backoffs if b.until > now), key=lambda b: b.until, reverse=True)
+    return [
+        BackoffStatus.model_validate(
+            {
+                "until": moment_text(b.until),
+                "instanceType": b.instance_type,
+                "zone": b.zone,
+                "capacityType": b.capacity_type,
+                "reason": b.reason,
+            }
+        )
+        for b in live[:500]
+    ]

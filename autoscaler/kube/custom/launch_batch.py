@@ -1,0 +1,145 @@
+"""LaunchBatch: the write-ahead record of machines launched together. Its spec is what every repetition derives from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from autoscaler.kube.custom.capacity_pool import TemplateReference
+from autoscaler.kube.custom.launch_parts import Offerings, OfferingSpec, PredictionSpec
+from autoscaler.kube.custom.objects import custom_object, read_own, resource_version
+from autoscaler.kube.custom.schema import (
+    NO_ENTRIES,
+    ApiModel,
+    Conditions,
+    Items,
+    Labels,
+    LongText,
+    Name,
+    PodKeys,
+    Quantities,
+    Rule,
+    TaintSpec,
+    taint_json,
+)
+from autoscaler.model.provisioned_node import LaunchBatch
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.labels import POOL
+from instance_catalog.quantity import Quantity
+
+_NODES = 100
+
+
+class LaunchBatchSpec(ApiModel):
+    """Everything the provider calls and the ProvisionedNodes derive from."""
+
+    pool: Name
+    nodes: Annotated[Items[Name], Field(min_length=1, max_length=_NODES)]
+    """Names of the nodes, which are also those of their ProvisionedNodes."""
+    offerings: Offerings
+    minimum: Annotated[int, Field(ge=1, le=_NODES)] = 1
+    """So many machines come together or none."""
+    pods: Annotated[Items[PodKeys], Field(max_length=_NODES)] = ()
+    """Keys of the pods each node is bought for, in the order of nodes."""
+    prediction: PredictionSpec | None = None
+    labels: Labels = NO_ENTRIES
+    taints: Annotated[Items[TaintSpec], Field(max_length=50)] = ()
+    kubelet_reserved: Quantities = NO_ENTRIES
+    node_template_ref: TemplateReference | None = None
+
+    RULES = (
+        Rule("self == oldSelf", "a LaunchBatch's spec cannot change"),
+        Rule(
+            "self.minimum <= size(self.nodes)",
+            "minimum cannot exceed the number of nodes",
+            lambda self: self.minimum <= len(self.nodes),
+            field="minimum",
+        ),
+    )
+
+
+class LaunchBatchStatus(ApiModel):
+    """How far it got."""
+
+    observed_generation: Annotated[int, Field(ge=0)] = 0
+    conditions: Conditions = ()
+    outcome: Literal["Intended", "Calling", "Launched", "Failed"] = "Intended"
+    provider: LongText = ""
+    attempt: Annotated[int, Field(ge=0)] = 0
+    """Index of the offering that is asked for."""
+    token: LongText = ""
+    """Idempotency token of the attempt."""
+    parameter_hash: LongText = ""
+    """Hash of what the attempt asks for; a repetition must have the same."""
+    instances: Annotated[Items[LongText], Field(max_length=_NODES)] = ()
+    """Ids at the provider in the order of nodes, empty where nothing could be had."""
+    obtained: Annotated[Items[int], Field(max_length=_NODES)] = ()
+    """Index of the offering that each node got, -1 for none."""
+
+
+def parse_launch_batch(raw: object) -> LaunchBatch:
+    """A LaunchBatch as read from the API. Raises BadInputError when it is not one that Foreslice wrote."""
+    metadata, spec, status = read_own(LaunchBatchSpec, LaunchBatchStatus, raw, "LaunchBatch")
+    reference = spec.node_template_ref
+    return LaunchBatch(
+        name=metadata.name,
+        pool=spec.pool,
+        nodes=spec.nodes,
+        offerings=tuple(offering.model() for offering in spec.offerings),
+        attempt=status.attempt,
+        token=status.token,
+        parameter_hash=status.parameter_hash,
+        instances=status.instances,
+        outcome=status.outcome,
+        uid=metadata.uid,
+        resource_version=resource_version(raw),
+        minimum=spec.minimum,
+        provider=status.provider,
+        pods=spec.pods,
+        prediction=spec.prediction.model() if spec.prediction else None,
+        labels=FrozenMap(spec.labels),
+        taints=tuple(taint.model() for taint in spec.taints),
+        kubelet_reserved=FrozenMap({k: Quantity.parse(str(v)) for k, v in spec.kubelet_reserved.items()}),
+        template=(reference.kind, reference.name) if reference else ("", ""),
+        obtained=status.obtained,
+    )
+
+
+def write_launch_batch(batch: LaunchBatch) -> dict[str, Any]:
+    """The manifest with spec and status; its resourceVersion guards the write when the batch was read before."""
+    kind, name = batch.template
+    spec = LaunchBatchSpec.model_validate(
+        {
+            "pool": batch.pool,
+            "nodes": batch.nodes,
+            "offerings": [OfferingSpec.of(offering) for offering in batch.offerings],
+            "minimum": batch.minimum,
+            "pods": batch.pods,
+            "prediction": PredictionSpec.of(batch.prediction) if batch.prediction else None,
+            "labels": dict(batch.labels),
+            "taints": [taint_json(taint) for taint in batch.taints],
+            "kubeletReserved": {key: str(value) for key, value in batch.kubelet_reserved.items()},
+            "nodeTemplateRef": {"kind": kind, "name": name} if kind else None,
+        }
+    )
+    status = LaunchBatchStatus.model_validate(
+        {
+            "outcome": batch.outcome,
+            "provider": batch.provider,
+            "attempt": batch.attempt,
+            "token": batch.token,
+            "parameterHash": batch.parameter_hash,
+            "instances": batch.instances,
+            "obtained": batch.obtained,
+        }
+    )
+    return custom_object(
+        "LaunchBatch",
+        batch.name,
+        spec=spec,
+        status=status,
+        uid=batch.uid,
+        version=batch.resource_version,
+        labels={POOL: batch.pool},
+    )

@@ -1,0 +1,125 @@
+"""What ProvisionedNodes and LaunchBatches have in common: offerings, predictions and reasons as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, JsonValue, WithJsonSchema
+
+from autoscaler.kube.custom.schema import (
+    NO_ENTRIES,
+    ApiModel,
+    CapacityTypeName,
+    DollarsValue,
+    Items,
+    LongText,
+    Text,
+)
+from autoscaler.model.provisioned_node import OfferingRef, Prediction
+from autoscaler.model.reason import Code, Fact, Reason
+from instance_catalog.frozen_map import FrozenMap
+
+_CODES = {code.value: code for code in Code}
+
+
+class OfferingSpec(ApiModel):
+    """Something that can be bought, by name."""
+
+    instance_type: Text
+    zone: Text
+    capacity_type: CapacityTypeName
+    usd_per_hour: DollarsValue | None = None
+    """As it was when it was planned."""
+    reservation: LongText = ""
+    """The provider's id of the reservation."""
+    block: LongText = ""
+    """Our CapacityBlock."""
+
+    def model(self) -> OfferingRef:
+        """As a model value."""
+        price = None if self.usd_per_hour is None else str(self.usd_per_hour)
+        return OfferingRef(self.instance_type, self.zone, self.capacity_type, price, self.reservation, self.block)
+
+    @staticmethod
+    def of(offering: OfferingRef) -> OfferingSpec:
+        """From a model value."""
+        return OfferingSpec.model_validate(
+            {
+                "instanceType": offering.instance_type,
+                "zone": offering.zone,
+                "capacityType": offering.capacity_type,
+                "usdPerHour": offering.usd_per_hour,
+                "reservation": offering.reservation,
+                "block": offering.block,
+            }
+        )
+
+
+Offerings = Annotated[Items[OfferingSpec], Field(min_length=1, max_length=60)]
+
+
+class PredictionSpec(ApiModel):
+    """What was predicted when the node was bought; digests, not devices."""
+
+    instance_type: Text
+    drivers: Annotated[Items[Text], Field(max_length=16)] = ()
+    catalog_digest: LongText = ""
+    slices_digest: LongText = ""
+
+    def model(self) -> Prediction:
+        """As a model value."""
+        return Prediction(self.instance_type, self.drivers, self.catalog_digest, self.slices_digest)
+
+    @staticmethod
+    def of(prediction: Prediction) -> PredictionSpec:
+        """From a model value."""
+        return PredictionSpec.model_validate(
+            {
+                "instanceType": prediction.instance_type,
+                "drivers": prediction.drivers,
+                "catalogDigest": prediction.catalog_digest,
+                "slicesDigest": prediction.slices_digest,
+            }
+        )
+
+
+class ReasonStatus(ApiModel):
+    """One finding: a code, what it is about, and its facts."""
+
+    code: Text
+    subject: LongText = ""
+    detail: Annotated[
+        dict[str, JsonValue], WithJsonSchema({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+    ] = NO_ENTRIES
+    """Names and numbers that depend on the code."""
+
+
+Reasons = Annotated[Items[ReasonStatus], Field(max_length=50)]
+
+
+def reasons_model(reasons: Iterable[ReasonStatus]) -> tuple[Reason, ...]:
+    """As model values. Codes of other versions are left out: they explain, nothing is decided by them."""
+    return tuple(Reason(_CODES[r.code], r.subject, _facts(r.detail)) for r in reasons if r.code in _CODES)
+
+
+def _facts(detail: Mapping[str, JsonValue]) -> FrozenMap[str, Fact]:
+    facts: dict[str, Fact] = {}
+    for name, value in detail.items():
+        if isinstance(value, list):
+            facts[name] = tuple(str(item) for item in value)
+        elif isinstance(value, str | int | float):
+            facts[name] = value
+    return FrozenMap(facts)
+
+
+def reasons_json(reasons: Iterable[Reason]) -> list[dict[str, Any]]:
+    """As JSON, at most as many as the schema holds."""
+    return [
+        {
+            "code": reason.code.value,
+            "subject": reason.subject,
+            "detail": {k: list(v) if isinstance(v, tuple) else v for k, v in reason.detail.items()},
+        }
+        for reason in list(reasons)[:50]
+    ]

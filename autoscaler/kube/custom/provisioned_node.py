@@ -1,0 +1,160 @@
+"""ProvisionedNode (pnode): one node asked of a provider. Written by Foreslice only; its spec never changes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from autoscaler.kube.custom.launch_parts import (
+    Offerings,
+    OfferingSpec,
+    PredictionSpec,
+    Reasons,
+    reasons_json,
+    reasons_model,
+)
+from autoscaler.kube.custom.objects import custom_object, read_own, resource_version
+from autoscaler.kube.custom.schema import (
+    NO_ENTRIES,
+    ApiModel,
+    Conditions,
+    Items,
+    Labels,
+    LongText,
+    Name,
+    PodKeys,
+    Rule,
+    TimeText,
+    moment,
+    moment_text,
+)
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.labels import POOL
+
+# How much of its life a node remembers; the latest entries are kept.
+_HISTORY = 50
+
+PhaseName = Literal[
+    "Intended",
+    "Launching",
+    "Launched",
+    "Registered",
+    "DriversReady",
+    "Ready",
+    "Draining",
+    "Terminating",
+    "Gone",
+    "Failed",
+]
+
+
+class ProvisionedNodeSpec(ApiModel):
+    """The intent."""
+
+    pool: Name
+    node_name: Name
+    """The name the machine registers with."""
+    batch: LongText = ""
+    """The LaunchBatch that asks for it; empty for an adopted machine."""
+    offerings: Offerings
+    """In order of preference, each proven to fit the same pods."""
+    prediction: PredictionSpec
+    labels: Labels = NO_ENTRIES
+    pods: PodKeys = ()
+    """Keys (namespace/name) of the pods it was bought for."""
+
+    RULES = (Rule("self == oldSelf", "a ProvisionedNode's spec cannot change"),)
+
+
+class HistoryEntry(ApiModel):
+    """A phase that was entered."""
+
+    phase: PhaseName
+    at: TimeText
+    reason: LongText = ""
+
+
+class ProvisionedNodeStatus(ApiModel):
+    """How far it got."""
+
+    observed_generation: Annotated[int, Field(ge=0)] = 0
+    conditions: Conditions = ()
+    phase: PhaseName = "Intended"
+    phase_since: TimeText | None = None
+    obtained: OfferingSpec | None = None
+    """The one of the offerings that could be had."""
+    provider: LongText = ""
+    provider_id: Annotated[LongText, Field(alias="providerID")] = ""
+    """The id of the machine at its provider."""
+    token: LongText = ""
+    reasons: Reasons = ()
+    empty_since: TimeText | None = None
+    history: Annotated[Items[HistoryEntry], Field(max_length=_HISTORY)] = ()
+
+
+def parse_provisioned_node(raw: object) -> ProvisionedNode:
+    """A ProvisionedNode as read from the API. Raises BadInputError when it is not one that Foreslice wrote."""
+    metadata, spec, status = read_own(ProvisionedNodeSpec, ProvisionedNodeStatus, raw, "ProvisionedNode")
+    return ProvisionedNode(
+        name=metadata.name,
+        pool=spec.pool,
+        node_name=spec.node_name,
+        batch=spec.batch,
+        offerings=tuple(offering.model() for offering in spec.offerings),
+        prediction=spec.prediction.model(),
+        phase=Phase(status.phase),
+        phase_since=moment(status.phase_since) if status.phase_since else None,
+        obtained=status.obtained.model() if status.obtained else None,
+        provider=status.provider,
+        provider_id=status.provider_id,
+        token=status.token,
+        labels=FrozenMap(spec.labels),
+        pods=spec.pods,
+        reasons=reasons_model(status.reasons),
+        empty_since=moment(status.empty_since) if status.empty_since else None,
+        history=tuple((Phase(entry.phase), moment(entry.at), entry.reason) for entry in status.history),
+        uid=metadata.uid,
+        resource_version=resource_version(raw),
+    )
+
+
+def write_provisioned_node(node: ProvisionedNode) -> dict[str, Any]:
+    """The manifest with spec and status; its resourceVersion guards the write when the node was read before."""
+    spec = ProvisionedNodeSpec.model_validate(
+        {
+            "pool": node.pool,
+            "nodeName": node.node_name,
+            "batch": node.batch,
+            "offerings": [OfferingSpec.of(offering) for offering in node.offerings],
+            "prediction": PredictionSpec.of(node.prediction),
+            "labels": dict(node.labels),
+            "pods": node.pods,
+        }
+    )
+    status = ProvisionedNodeStatus.model_validate(
+        {
+            "phase": node.phase.value,
+            "phaseSince": moment_text(node.phase_since) if node.phase_since else None,
+            "obtained": OfferingSpec.of(node.obtained) if node.obtained else None,
+            "provider": node.provider,
+            "providerID": node.provider_id,
+            "token": node.token,
+            "reasons": reasons_json(node.reasons),
+            "emptySince": moment_text(node.empty_since) if node.empty_since else None,
+            "history": [
+                {"phase": phase.value, "at": moment_text(at), "reason": reason}
+                for phase, at, reason in node.history[-_HISTORY:]
+            ],
+        }
+    )
+    return custom_object(
+        "ProvisionedNode",
+        node.name,
+        spec=spec,
+        status=status,
+        uid=node.uid,
+        version=node.resource_version,
+        labels={POOL: node.pool},
+    )

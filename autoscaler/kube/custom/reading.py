@@ -1,0 +1,124 @@
+"""From a JSON object to a validated pydantic model, with every problem in the words of the other converters.
+
+pydantic finds out what is wrong; here that becomes `Problem`s with a field path, what was found and what is allowed.
+Unknown fields are pruned with a warning, as the API server would, and do not make an object unusable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from autoscaler.kube.custom.schema import ApiModel
+from autoscaler.kube.fields import describe
+from autoscaler.kube.problem import Path, Problems, did_you_mean
+
+M = TypeVar("M", bound=ApiModel)
+
+
+def read(model: type[M], raw: object, problems: Problems, *, path: Path) -> M | None:
+    """`raw` as `model`; None when it cannot be used, with the reasons in `problems` below `path`."""
+    if raw is None:
+        raw = {}
+    if not isinstance(raw, Mapping):
+        problems.error(path, f"expected an object, found {describe(raw)}", "write it as `name: value` lines")
+        return None
+    cleaned = _without_nulls(raw)
+    try:
+        return model.model_validate(cleaned)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    unknown = [detail["loc"] for detail in details if detail["type"] == "extra_forbidden"]
+    for location in unknown:
+        problems.unknown_field((*path, *location), _known_fields(model, location[:-1]))
+        _remove(cleaned, location)
+    if unknown:
+        try:
+            return model.model_validate(cleaned)
+        except ValidationError as error:
+            details = error.errors(include_url=False)
+    wrong = {detail["loc"][:-1] for detail in details}
+    for detail in details:
+        # A tuple whose entries are wrong also counts as too short.
+        if not (detail["type"] == "too_short" and detail["loc"] in wrong):
+            _report(detail, problems, path)
+    return None
+
+
+def _report(detail: ErrorDetails, problems: Problems, path: Path) -> None:
+    *parents, last = detail["loc"] or ("",)
+    if last == "int":
+        return  # the other branch of int-or-string reports the same value
+    location = (*path, *parents) if last == "str" else (*path, *detail["loc"])
+    context, found = detail.get("ctx", {}), describe(detail["input"])
+    match detail["type"]:
+        case "missing":
+            problems.error(location, "is required", f"add `{last}:` here")
+        case "rule":
+            field = context["field"]
+            problems.error((*location, field) if field else location, context["message"])
+        case "literal_error":
+            allowed = str(context["expected"]).replace("'", "").replace(" or ", ", ")
+            near = did_you_mean(str(detail["input"]), allowed.split(", "))
+            problems.error(location, f"{found} is not one of {allowed}", f"did you mean {near!r}?" if near else "")
+        case "value_error":
+            message, _, step = str(context["error"]).partition(": ")
+            problems.error(location, message, step)
+        case "string_type" if last == "str":
+            problems.error(location, f"expected a whole number or a string, found {found}", "put the value in quotes")
+        case "string_type":
+            problems.error(location, f"expected a string, found {found}", "put the value in quotes")
+        case "int_type":
+            problems.error(location, f"expected a whole number, found {found}", "write it without quotes or fraction")
+        case "string_pattern_mismatch":
+            problems.error(location, f"{found} does not match {context['pattern']}")
+        case kind:
+            problems.error(location, _MESSAGES.get(kind, detail["msg"]).format(**context, found=found))
+
+
+# Every other kind of pydantic error that these models can produce.
+_MESSAGES = {
+    "tuple_type": "expected a list, found {found}",
+    "dict_type": "expected an object, found {found}",
+    "model_type": "expected an object, found {found}",
+    "greater_than_equal": "must be {ge} or more, found {found}",
+    "less_than_equal": "must be {le} or less, found {found}",
+    "string_too_short": "must have {min_length} or more characters, found {found}",
+    "string_too_long": "must have {max_length} or fewer characters, found {found}",
+    "too_short": "needs {min_length} or more entries, found {actual_length}",
+    "too_long": "must have {max_length} or fewer entries, found {actual_length}",
+}
+
+
+def _without_nulls(value: Any) -> Any:
+    """A copy in which null fields are absent, as the API server treats them."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+def _remove(value: Any, location: tuple[int | str, ...]) -> None:
+    for part in location[:-1]:
+        value = value[part]
+    del value[location[-1]]
+
+
+def _known_fields(model: type[BaseModel], location: tuple[int | str, ...]) -> set[str]:
+    """The camelCase names of the fields at `location` inside `model`."""
+    for part in location:
+        if isinstance(part, int):
+            continue
+        field = next(field for field in model.model_fields.values() if field.alias == part)
+        model = _model_in(field.annotation) or model
+    return {field.alias or name for name, field in model.model_fields.items()}
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for argument in get_args(annotation) if (found := _model_in(argument))), None)

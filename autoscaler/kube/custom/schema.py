@@ -1,0 +1,258 @@
+"""The vocabulary of the custom resources' schemas: field types, and rules that exist once for Python and for CEL.
+
+A `Rule` states one condition twice, side by side: as a CEL expression, which the API server enforces, and as a Python
+predicate, which `foreslice plan` applies to manifests without a cluster. A unit test evaluates both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    Strict,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from instance_catalog.labels import GROUP
+from instance_catalog.node_selector import BadSelectorError, Requirement, check_requirement
+from instance_catalog.quantity import Quantity, QuantityError
+from instance_catalog.taint import Taint
+
+T = TypeVar("T")
+
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+# Names of custom objects become label values.
+NAME_LENGTH: Final = 63
+
+_UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION_PART: Final = re.compile(r"([0-9]+)([smhd])")
+# RFC 3339; fromisoformat alone would also take week dates and times without a zone.
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+DURATION_PATTERN: Final = r"^([0-9]+[smhd])+$"
+DOLLARS_PATTERN: Final = r"^[0-9]+(\.[0-9]+)?$"
+QUANTITY_PATTERN: Final = r"^[+]?[0-9.]+([numkKMGTPE]i?|[eE][-+]?[0-9]+)?$"
+NAME_PATTERN: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+PERCENTAGE_PATTERN: Final = r"^((100|[0-9]{1,2})%|[0-9]+)$"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One condition on an object. `holds` is None for transition rules (they name oldSelf), which need a server.
+
+    `field` is the camelCase field the message is about, "" for the whole object.
+    """
+
+    cel: str
+    message: str
+    holds: Callable[[Any], bool] | None = None
+    field: str = ""
+
+
+class ApiModel(BaseModel):
+    """An object of the API: camelCase names, no unknown fields, no conversions between JSON types."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+    RULES: ClassVar[tuple[Rule, ...]] = ()
+
+    @model_validator(mode="after")
+    def _obey_rules(self) -> Self:
+        for rule in self.RULES:
+            if rule.holds is not None and not rule.holds(self):
+                raise PydanticCustomError("rule", "{message}", {"message": rule.message, "field": rule.field})
+        return self
+
+    def manifest(self) -> dict[str, Any]:
+        """As JSON, without absent fields."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def duration(text: str) -> timedelta:
+    """ "1h30m" as a timedelta; ValueError says how to write it."""
+    parts = _DURATION_PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise ValueError(f"{text!r} is not a duration: write it like 30m, 1h30m or 2d")
+    try:
+        return timedelta(seconds=sum(int(number) * _UNIT_SECONDS[unit] for number, unit in parts))
+    except OverflowError:
+        raise ValueError(f"{text!r} is longer than a cluster lives: write it like 30m, 1h30m or 2d") from None
+
+
+def duration_text(value: timedelta) -> str:
+    """The shortest form that `duration` reads back, in days, hours, minutes and seconds."""
+    left, text = int(value.total_seconds()), ""
+    for unit, seconds in reversed(_UNIT_SECONDS.items()):
+        count, left = divmod(left, seconds)
+        text += f"{count}{unit}" if count else ""
+    return text or "0s"
+
+
+def moment(text: str) -> datetime:
+    """An RFC 3339 time as aware UTC; ValueError says how to write it."""
+    try:
+        found = datetime.fromisoformat(text) if _TIME.fullmatch(text) else None
+    except ValueError:
+        found = None
+    if found is None:
+        raise ValueError(f"{text!r} is not a time with zone: write it like 2027-01-31T11:30:00Z")
+    return found.astimezone(UTC)
+
+
+def moment_text(value: datetime) -> str:
+    """As the API server writes times; microseconds only where there are any."""
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _duration(text: str) -> str:
+    duration(text)
+    return text
+
+
+def _moment(text: str) -> str:
+    moment(text)
+    return text
+
+
+def _quantity(value: str | int) -> str | int:
+    try:
+        found = Quantity.parse(str(value))
+    except QuantityError:
+        raise ValueError(f'{value!r} is not a quantity: write it like 500m or "40Gi"') from None
+    if found.sign < 0:
+        raise ValueError(f"{value!r} is negative: write a quantity of zero or more")
+    return value
+
+
+def _dollars(value: str | int) -> str | int:
+    if not re.fullmatch(DOLLARS_PATTERN, str(value)):
+        raise ValueError(f'{value!r} is not an amount of dollars: write it like 250 or "99.50"')
+    return value
+
+
+def _percentage(value: str | int) -> str | int:
+    if not re.fullmatch(PERCENTAGE_PATTERN, str(value)):
+        raise ValueError(f'{value!r} is neither a number of nodes nor a percentage: write it like 2 or "10%"')
+    return value
+
+
+def _int_or_string(pattern: str) -> WithJsonSchema:
+    # pydantic applies no pattern to integers, and neither does the API server.
+    either = [{"type": "integer"}, {"type": "string"}]
+    return WithJsonSchema({"anyOf": either, "x-kubernetes-int-or-string": True, "pattern": pattern, "maxLength": 32})
+
+
+DurationText = Annotated[
+    str,
+    AfterValidator(_duration),
+    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "maxLength": 32}),
+]
+TimeText = Annotated[str, AfterValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
+QuantityValue = Annotated[str | int, AfterValidator(_quantity), _int_or_string(QUANTITY_PATTERN)]
+DollarsValue = Annotated[str | int, AfterValidator(_dollars), _int_or_string(DOLLARS_PATTERN)]
+NodesOrPercentage = Annotated[str | int, AfterValidator(_percentage), _int_or_string(PERCENTAGE_PATTERN)]
+# JSON lists as tuples, so that models are immutable through and through; the one conversion that strict models allow.
+Items: TypeAlias = Annotated[tuple[T, ...], Strict(False)]
+# pydantic copies a default for each model.
+NO_ENTRIES: Final[dict[str, Any]] = {}
+Name = Annotated[str, StringConstraints(min_length=1, max_length=NAME_LENGTH, pattern=NAME_PATTERN)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+LongText = Annotated[str, StringConstraints(max_length=1024)]
+Labels = Annotated[dict[str, Annotated[str, StringConstraints(max_length=63)]], Field(max_length=64)]
+Quantities = Annotated[dict[str, QuantityValue], Field(max_length=16)]
+CapacityTypeName = Literal["capacity-block", "reserved", "spot", "on-demand"]
+PodKeys = Annotated[Items[Text], Field(max_length=512)]
+
+
+def dollars(value: str | int | None) -> Decimal | None:
+    """An amount as exact decimal."""
+    return None if value is None else Decimal(str(value))
+
+
+def dollars_text(value: Decimal | None) -> str | None:
+    """Plain decimal text, never with an exponent."""
+    return None if value is None else f"{value:f}"
+
+
+class RequirementSpec(ApiModel):
+    """One line of requirements, as in Karpenter's NodePools and in node affinity."""
+
+    key: Text
+    """A label or requirement key, such as node.kubernetes.io/instance-type."""
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+    values: Annotated[Items[Annotated[str, StringConstraints(max_length=253)]], Field(max_length=100)] = ()
+
+    RULES = (
+        Rule(
+            "self.operator in ['In', 'NotIn'] ? size(self.values) > 0 : "
+            "(self.operator in ['Gt', 'Lt'] ? size(self.values) == 1 && self.values[0].matches('^[+-]?[0-9]+$') : "
+            "size(self.values) == 0)",
+            "In and NotIn need values, Gt and Lt exactly one integer, Exists and DoesNotExist take none",
+            lambda self: _well_formed(self.model()),
+            field="values",
+        ),
+    )
+
+    def model(self) -> Requirement:
+        """As a model value."""
+        return Requirement(self.key, self.operator, self.values)
+
+
+def _well_formed(requirement: Requirement) -> bool:
+    try:
+        check_requirement(requirement)
+    except BadSelectorError:
+        return False
+    return True
+
+
+class TaintSpec(ApiModel):
+    """A node taint."""
+
+    key: Text
+    value: Annotated[str, StringConstraints(max_length=63)] = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+    def model(self) -> Taint:
+        """As a model value."""
+        return Taint(self.key, self.value, self.effect)
+
+
+def taint_json(taint: Taint) -> dict[str, str]:
+    """A taint as JSON."""
+    return {"key": taint.key, "value": taint.value, "effect": taint.effect}
+
+
+class Condition(ApiModel):
+    """metav1.Condition."""
+
+    type: Text
+    status: Literal["True", "False", "Unknown"]
+    observed_generation: Annotated[int, Field(ge=0)] = 0
+    last_transition_time: TimeText
+    reason: Text
+    message: Annotated[str, StringConstraints(max_length=32768)] = ""
+
+
+Conditions = Annotated[
+    Items[Condition],
+    Field(
+        max_length=32,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    ),
+]
