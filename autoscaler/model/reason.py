@@ -76,6 +76,7 @@ class Code(Enum):
     POOL_LIMIT = "PoolLimit"  # resource, limit, wanted
     POOL_REFUSES = "PoolRefuses"  # requirement of the pool
     NO_PRICE = "NoPrice"  # never bought without a price
+    NEEDS_RESERVATION = "NeedsReservation"  # capacity_type: sold only to holders of a reservation or block
     SHORTAGE = "Shortage"  # the provider had none
     QUARANTINED = "Quarantined"
     GANG_INCOMPLETE = "GangIncomplete"  # placed, wanted

@@ -65,6 +65,7 @@ _TEXTS: dict[Code, str] = {
     Code.POOL_LIMIT: "the limit of pool {pool} on {resource} is reached",
     Code.POOL_REFUSES: "the pool's requirement on {key} excludes it",
     Code.NO_PRICE: "no price is known; set one with an overlay to allow buying it",
+    Code.NEEDS_RESERVATION: "{capacity_type} capacity needs a reservation; declare a CapacityBlock to use it",
     Code.SHORTAGE: "the provider has none left until {until}",
     Code.QUARANTINED: "quarantined after failed boots",
     Code.GANG_INCOMPLETE: "the gang needs {wanted} pods at once, {placed} could be placed",
