@@ -40,7 +40,7 @@ class RuntimeOnly:
     def is_catalog_gap(self) -> bool:
         """Whether the value could be known before launch but the catalog lacks it.
 
-        Whether two gaps of different groups are equal is not known either.
+        Then it is not known either whether it equals a known value or a gap of another group.
         """
         return self.group.startswith("catalog:")
 

@@ -1,0 +1,281 @@
+"""The facts about DRA drivers that ship with Foreslice: releases, gates, DeviceClasses, MIG tables.
+
+They are constants of the package, kept as YAML (data/drivers, data/mig) because people check and correct data more
+easily than code. Reading files of the own package is the only I/O here, done once per process. Must not know instance
+types or what a prediction does with the facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.quantity import Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release of a driver; `features` name what it publishes differently (see the driver's prediction module)."""
+
+    name: str
+    features: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A feature gate of a driver: its default and the first release that knows it."""
+
+    default: bool
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClassFacts:
+    """A DeviceClass that a driver's chart installs. `selectors` are CEL expressions."""
+
+    name: str
+    selectors: tuple[str, ...]
+    extended_resource_name: str | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareRules:
+    """What a driver refuses after scheduling, when the kubelet prepares a claim."""
+
+    all_devices_of_node: bool = False  # a claim must hold every device the driver published on the node
+    one_compute_domain_per_node: bool = False  # channels of two ComputeDomains cannot share a node
+
+
+@dataclass(frozen=True, slots=True)
+class AddressingMode:
+    """The NVML addressing mode on nodes of an architecture, with GPUs of one of `gpu` and an NVIDIA driver branch."""
+
+    branch: str
+    node: str
+    gpu: tuple[str, ...]
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class CardFacts:
+    """What every network card of one kind publishes. None: differs or is not known.
+
+    `rdma_device` is a pattern over the PCI bus and slot numbers.
+    """
+
+    vendor: str
+    device: str | None
+    netdev: bool
+    mtu: int | None
+    rdma_device: str | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriverFacts:
+    """A driver as data. `releases` are ordered oldest first, which version numbers are not (25.12 came before 0.4)."""
+
+    profile: str
+    driver: str
+    source: str
+    releases: tuple[Release, ...]
+    calendar: FrozenMap[str, str]  # "25.12" → "0.3": calendar lines and the minors they count as
+    gates: FrozenMap[str, Gate]
+    exclusive_gates: tuple[tuple[str, str], ...]
+    unpredicted_gates: frozenset[str]
+    prepare: PrepareRules
+    node_labels: FrozenMap[str, str]
+    device_classes: tuple[DeviceClassFacts, ...]
+    addressing_modes: tuple[AddressingMode, ...] = ()  # gpu.nvidia.com only
+    cards: FrozenMap[str, CardFacts] = field(default_factory=FrozenMap)  # dra.net only, by NetworkCard.kind
+
+    def release(self, name: str) -> Release | None:
+        """The release of exactly this name."""
+        return next((r for r in self.releases if r.name == name), None)
+
+    def knows_gate(self, gate: str, release: str) -> bool:
+        """Whether `release` has the gate."""
+        names = [r.name for r in self.releases]
+        return gate in self.gates and names.index(release) >= names.index(self.gates[gate].since)
+
+
+@dataclass(frozen=True, slots=True)
+class MigProfile:
+    """A GPU instance profile of one GPU model. `figures` maps capacity names to values; None: no source has them.
+
+    `gi_id` is nvmlGpuInstanceProfileInfo.id; `starts` and `size` count memory slices.
+    """
+
+    kind: str  # the profile class shared by all models of a geometry, e.g. 1g+me
+    name: str
+    gi_id: int
+    size: int
+    starts: tuple[int, ...]
+    figures: FrozenMap[str, Quantity] | None
+    guess: bool = False
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the figures have a source."""
+        return self.figures is not None and not self.guess
+
+
+@dataclass(frozen=True, slots=True)
+class MigTable:
+    """How one GPU model can be partitioned. `balanced` counts profile kinds in nvidia-mig-parted's all-balanced."""
+
+    model: str
+    memory_slices: int
+    profiles: tuple[MigProfile, ...]
+    balanced: FrozenMap[str, int]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """What Foreslice takes for granted about drivers and images where nobody says otherwise (defaults.yaml)."""
+
+    releases: FrozenMap[str, str]  # profile name → release
+    nvidia_driver: str | None = None
+    cuda: str | None = None
+    assumed_on: str = ""
+    source: str = field(default="", compare=False)
+
+
+# Capacity name in the slice ← field in the data file (kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1 deviceinfo.go).
+_MIG_FIGURES = {
+    "multiprocessors": "multiprocessors",
+    "copyEngines": "copy_engines",
+    "decoders": "decoders",
+    "encoders": "encoders",
+    "jpegEngines": "jpeg_engines",
+    "ofaEngines": "ofa_engines",
+    "memory": "memory",
+}
+
+
+@cache
+def driver_facts() -> FrozenMap[str, DriverFacts]:
+    """All drivers with a prediction, by profile name."""
+    rows = (_driver(content) for name, content in _data("drivers") if "driver" in content)
+    return FrozenMap({row.profile: row for row in rows})
+
+
+@cache
+def assumptions() -> Assumptions:
+    """The content of data/drivers/defaults.yaml."""
+    content = dict(_data("drivers"))["defaults"]
+    return Assumptions(
+        releases=FrozenMap({name: row["release"] for name, row in content["profiles"].items()}),
+        nvidia_driver=content["image"]["nvidia_driver"],
+        cuda=content["image"]["cuda"],
+        assumed_on=str(content["assumed_on"]),
+        source=content["source"],
+    )
+
+
+@cache
+def mig_tables() -> FrozenMap[str, MigTable]:
+    """All MIG tables by the name under which accelerators refer to them."""
+    content = dict(_data("mig"))
+    geometries = content.pop("geometries")
+    return FrozenMap({name: _mig_table(row, geometries[row["geometry"]]) for name, row in content.items()})
+
+
+@cache
+def builtin_device_classes(kubernetes: KubernetesProfile) -> tuple[DeviceClassFacts, ...]:
+    """The DeviceClasses that driver charts install, by name.
+
+    Without the gate DRAExtendedResource the API server drops extendedResourceName, so the classes have none.
+    """
+    rows = [row for facts in driver_facts().values() for row in facts.device_classes]
+    others = dict(_data("drivers"))["other_classes"]
+    rows += [_device_class(row, row["source"]) for row in others["device_classes"]]
+    if not kubernetes.gates.extended_resource:
+        rows = [DeviceClassFacts(r.name, r.selectors, None, r.source) for r in rows]
+    return tuple(sorted(rows, key=lambda row: row.name))
+
+
+def _driver(content: Mapping[str, Any]) -> DriverFacts:
+    return DriverFacts(
+        profile=content["profile"],
+        driver=content["driver"],
+        source=content["source"],
+        releases=tuple(Release(r["name"], frozenset(r["features"])) for r in content["releases"]),
+        calendar=FrozenMap(content.get("calendar", {})),
+        gates=FrozenMap({name: Gate(g["default"], g["since"]) for name, g in content.get("gates", {}).items()}),
+        exclusive_gates=tuple((first, second) for first, second in content.get("exclusive_gates", ())),
+        unpredicted_gates=frozenset(content.get("unpredicted_gates", ())),
+        prepare=PrepareRules(**content.get("prepare", {})),
+        node_labels=FrozenMap(content.get("node_labels", {})),
+        device_classes=tuple(_device_class(row, content["source"]) for row in content["device_classes"]),
+        addressing_modes=tuple(
+            AddressingMode(row["branch"], row["node"], tuple(row["gpu"]), row["mode"])
+            for row in content.get("addressing_modes", ())
+        ),
+        cards=FrozenMap({kind: _card(row) for kind, row in content.get("cards", {}).items()}),
+    )
+
+
+def _card(row: Mapping[str, Any]) -> CardFacts:
+    return CardFacts(
+        row["vendor"], row.get("device"), row["netdev"], row.get("mtu"), row.get("rdma_device"), row["source"]
+    )
+
+
+def _device_class(row: Mapping[str, Any], source: str) -> DeviceClassFacts:
+    return DeviceClassFacts(row["name"], tuple(row["selectors"]), row.get("extended_resource_name"), source)
+
+
+def _mig_table(content: Mapping[str, Any], geometry: Mapping[str, Any]) -> MigTable:
+    return MigTable(
+        model=content["model"],
+        memory_slices=geometry["memory_slices"],
+        profiles=tuple(
+            _mig_profile(kind, row, geometry["profiles"][kind]) for kind, row in content["profiles"].items()
+        ),
+        balanced=FrozenMap(geometry["balanced"]),
+        source=content["source"],
+    )
+
+
+def _mig_profile(kind: str, row: Mapping[str, Any], place: Mapping[str, Any]) -> MigProfile:
+    figures = None
+    if "memory" in row:
+        # No GPU with MIG has encoders; the driver publishes the zero all the same.
+        values = {"encoders": "0", **{key: str(value) for key, value in row.items()}}
+        figures = FrozenMap({name: _binary(values[key]) for name, key in _MIG_FIGURES.items()})
+    return MigProfile(
+        kind=kind,
+        name=row["name"],
+        gi_id=place["id"],
+        size=place["size"],
+        starts=tuple(place["starts"]),
+        figures=figures,
+        guess=row.get("guess", False),
+    )
+
+
+def _binary(text: str) -> Quantity:
+    """The driver builds every capacity with resource.NewQuantity(n, BinarySI), which prints the largest suffix."""
+    return Quantity.of(int(Quantity.parse(text).value), "BinarySI")
+
+
+@cache
+def _data(folder: str) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """(file name without .yaml, content) of every file in a data folder, sorted by name."""
+    found = sorted(
+        (f for f in files("instance_catalog").joinpath("data", folder).iterdir() if f.name.endswith(".yaml")),
+        key=lambda f: f.name,
+    )
+    # The C parser is an order of magnitude faster; PyYAML has it wherever it found libyaml at build time.
+    loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return tuple((f.name.removesuffix(".yaml"), yaml.load(f.read_text("utf-8"), loader)) for f in found)

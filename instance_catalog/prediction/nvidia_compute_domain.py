@@ -1,0 +1,23 @@
+"""compute-domain.nvidia.com: one channel and one daemon per node (kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1).
+
+The same two devices on every node where the plugin runs, with or without an NVLink fabric. The clique is no attribute:
+it appears as node label nvidia.com/gpu.clique. Must not know GPUs.
+"""
+
+from __future__ import annotations
+
+from instance_catalog.driver_profile import DriverProfile
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.resource_slice import AttributeValue, Device
+
+
+def contents(profile: DriverProfile) -> tuple[SliceContents, ...]:
+    """One slice. Of the hardware's 2048 channels only channel 0 is published; the driver's order is random."""
+    kinds = ["channel"] if profile.gates.get("HostManagedIMEXDaemon") else ["channel", "daemon"]
+    return (SliceContents(tuple(_device(kind) for kind in kinds)),)
+
+
+def _device(kind: str) -> Device:
+    attributes: dict[str, AttributeValue] = {"type": kind, "id": 0}
+    return Device(f"{kind}-0", FrozenMap(attributes))

@@ -1,0 +1,303 @@
+"""gpu.nvidia.com: whole GPUs, static and dynamic MIG (kubernetes-sigs/dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin).
+
+Read at v0.4.1 (deviceinfo.go, mig.go, partitions.go, driver.go); what other releases do differently is a feature in
+data/drivers/gpu.nvidia.com.yaml:
+
+    minor-and-index                    int attributes minor and index (up to v25.3)
+    own-pci-bus-id                     pcieBusID in the driver's domain instead of resource.kubernetes.io/pciBusID
+    profile-in-mig-name                MIG devices are named after their profile
+    addressing-mode                    attribute addressingMode
+    dynamic-mig                        gate DynamicMIG exists
+    dynamic-mig-without-mig-hardware   … and GPUs without usable MIG are published whole under it
+    all-attributes-on-dynamic-mig      … and partitions carry pcieRoot and addressingMode
+    numa-node                          resource.kubernetes.io/numaNode
+
+Where the driver's device order is random, GPUs come by ascending minor. Must not know nodes or pools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from instance_catalog.driver_data import MigTable, mig_tables
+from instance_catalog.driver_profile import DriverProfile, DynamicMig, NoMig, StaticMig
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.instance_type import Accelerator, InstanceType, PcieRoot, RootGroup
+from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.prediction import nvidia_mig
+from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.prediction.nvidia_mig import Placed
+from instance_catalog.prediction.tokens import catalog_gap, on_node
+from instance_catalog.quantity import Quantity
+from instance_catalog.resource_slice import (
+    AttributeValue,
+    Capacity,
+    CounterConsumption,
+    CounterSet,
+    Device,
+    ListValue,
+    Version,
+)
+from instance_catalog.semver import SemanticVersion
+
+NVIDIA: Final = "NVIDIA"
+AMPERE: Final = "Ampere"
+PCI_BUS_ID: Final = "resource.kubernetes.io/pciBusID"
+PCIE_ROOT: Final = "resource.kubernetes.io/pcieRoot"
+NUMA_NODE: Final = "resource.kubernetes.io/numaNode"
+# From this API server version on, counter sets and devices go into different slices (driver.go, v0.4.1).
+_SPLIT_SINCE: Final = (1, 35)
+_COUNTER_SETS_PER_SLICE: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """What the driver finds on a node; `table` is None for GPUs that cannot be partitioned."""
+
+    type: InstanceType
+    accelerator: Accelerator
+    profile: DriverProfile
+    table: MigTable | None
+
+    def has(self, feature: str) -> bool:
+        """Whether the driver release has a feature."""
+        return feature in self.profile.features
+
+    @property
+    def partitions(self) -> bool:
+        """Whether the driver announces partitions: on Ampere only with MIG mode on when it starts."""
+        mig = self.profile.mig
+        if self.table is None or not isinstance(mig, DynamicMig):
+            return False
+        return mig.mode_enabled or self.accelerator.architecture != AMPERE
+
+
+def runs_on(instance_type: InstanceType) -> bool:
+    """Whether the type has NVIDIA devices."""
+    return instance_type.accelerator is not None and instance_type.accelerator.vendor == NVIDIA
+
+
+def mig_table(instance_type: InstanceType) -> MigTable | None:
+    """How the type's GPUs can be partitioned; None if they cannot (no MIG, or a vGPU)."""
+    accelerator = instance_type.accelerator
+    if accelerator is None or accelerator.virtual or accelerator.mig_table is None:
+        return None
+    return mig_tables().get(accelerator.mig_table)
+
+
+def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
+    """Why the slices cannot be predicted, or None if they can."""
+    node = _node(instance_type, profile)
+    if node is None or isinstance(profile.mig, NoMig):
+        return None
+    if node.table is None and node.accelerator.mig and not node.accelerator.virtual:
+        return f"how {node.accelerator.model} is partitioned has no source yet"
+    match profile.mig:
+        case StaticMig(layout):
+            return _why_no_layout(node, layout)
+        case DynamicMig():
+            return _why_not_dynamic(node)
+
+
+def contents(
+    instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile
+) -> tuple[SliceContents, ...]:
+    """The contents of the driver's slices in order. Only for what `why_unpredictable` lets pass."""
+    node = _node(instance_type, profile)
+    if node is None:
+        return ()
+    gpus = range(instance_type.device_count)
+    match profile.mig:
+        case NoMig():
+            return (SliceContents(tuple(_whole_gpu(node, gpu) for gpu in gpus)),)
+        case StaticMig(layout):
+            return (SliceContents(tuple(d for gpu in gpus for d in _static_instances(node, gpu, layout))),)
+        case DynamicMig():
+            return _dynamic(node, split=kubernetes.minor >= _SPLIT_SINCE)
+
+
+def _node(instance_type: InstanceType, profile: DriverProfile) -> _Node | None:
+    accelerator = instance_type.accelerator
+    if accelerator is None or not runs_on(instance_type):
+        return None
+    return _Node(instance_type, accelerator, profile, mig_table(instance_type))
+
+
+def _dynamic(node: _Node, *, split: bool) -> tuple[SliceContents, ...]:
+    """One slice per GPU; counter sets beside the devices, or all in a slice of their own in front of them."""
+    gpus = range(node.type.device_count)
+    if node.table is None or not node.partitions:
+        whole = tuple(SliceContents((_whole_gpu(node, gpu),)) for gpu in gpus)
+        # With MIG hardware that is switched off, the slice for counter sets is published all the same, empty.
+        return (SliceContents(), *whole) if split and node.table is not None else whole
+    devices = [_partitions_of(node, node.table, gpu) for gpu in gpus]
+    sets = [CounterSet(_counter_set(gpu), nvidia_mig.counters_of_gpu(node.table)) for gpu in gpus]
+    if split:
+        return (SliceContents((), tuple(sets)), *(SliceContents(of_gpu) for of_gpu in devices))
+    return tuple(SliceContents(of_gpu, (counters,)) for of_gpu, counters in zip(devices, sets, strict=True))
+
+
+def _partitions_of(node: _Node, table: MigTable, gpu: int) -> tuple[Device, ...]:
+    """The abstract devices of one GPU, by name. An Ampere GPU in MIG mode cannot be given away whole."""
+    devices = [_dynamic_instance(node, gpu, placed) for placed in nvidia_mig.every_placement(table)]
+    if node.accelerator.architecture != AMPERE:
+        capacity = FrozenMap({name: Capacity(v) for name, v in nvidia_mig.capacities_of_gpu(table).items()})
+        consumed = CounterConsumption(_counter_set(gpu), nvidia_mig.counters_of_gpu(table))
+        devices.append(Device(f"gpu-{gpu}", _gpu_attributes(node, gpu), capacity, (consumed,)))
+    return tuple(sorted(devices, key=lambda device: device.name))
+
+
+def _whole_gpu(node: _Node, gpu: int) -> Device:
+    memory = node.accelerator.memory or node.accelerator.api_memory
+    # The driver leaves memory out where NVML has none; a figure of the cloud's API is only near what NVML will say.
+    capacity = {} if memory is None else {"memory": Capacity(_bytes(memory), guess=node.accelerator.memory is None)}
+    return Device(f"gpu-{gpu}", _gpu_attributes(node, gpu), FrozenMap(capacity))
+
+
+def _dynamic_instance(node: _Node, gpu: int, placed: Placed) -> Device:
+    attributes = _mig_attributes(node, gpu, placed)
+    if not node.has("all-attributes-on-dynamic-mig"):
+        attributes.pop(PCIE_ROOT)
+    return Device(
+        _mig_name(node, gpu, placed),
+        FrozenMap(attributes),
+        FrozenMap({name: Capacity(value) for name, value in _figures(placed).items()}),
+        (CounterConsumption(_counter_set(gpu), nvidia_mig.counters_of(placed)),),
+    )
+
+
+def _static_instances(node: _Node, gpu: int, layout: str) -> tuple[Device, ...]:
+    if node.table is None:
+        return ()
+    placed = nvidia_mig.place(node.table, nvidia_mig.layouts(node.table)[layout]) or ()
+    return tuple(sorted((_static_instance(node, gpu, p) for p in placed), key=lambda device: device.name))
+
+
+def _static_instance(node: _Node, gpu: int, placed: Placed) -> Device:
+    name = _mig_name(node, gpu, placed)
+    attributes = {**_mig_attributes(node, gpu, placed), "uuid": on_node("string", name, "uuid")}
+    if node.has("minor-and-index"):
+        attributes.update(index=on_node("int", name, "index"), parentIndex=gpu)
+    capacity = {figure: Capacity(value) for figure, value in _figures(placed).items()}
+    capacity.update({f"memorySlice{i}": Capacity(Quantity.of(1, "BinarySI")) for i in placed.slices})
+    return Device(name, FrozenMap(attributes), FrozenMap(capacity))
+
+
+def _mig_attributes(node: _Node, gpu: int, placed: Placed) -> dict[str, AttributeValue]:
+    """The parent's attributes, except that its uuid is called parentUUID."""
+    parent = {k: v for k, v in _gpu_attributes(node, gpu).items() if k not in ("minor", "index")}
+    uuid = parent.pop("uuid")
+    return {**parent, "type": "mig", "parentUUID": uuid, "profile": placed.profile.name}
+
+
+def _gpu_attributes(node: _Node, gpu: int) -> FrozenMap[str, AttributeValue]:
+    """deviceinfo.go Attributes, plus the PCI attributes that the callers there add."""
+    name, placement, image = f"gpu-{gpu}", node.type.placement(gpu), node.profile.image
+    values: dict[str, AttributeValue] = {
+        "type": "gpu",
+        "uuid": on_node("string", name, "uuid"),
+        **_model_attributes(node.accelerator),
+        "driverVersion": _image_version(image.nvidia_driver, "driverVersion"),
+        "cudaDriverVersion": _image_version(image.cuda, "cudaDriverVersion"),
+        PCIE_ROOT: pcie_root(node.type, placement.pcie_root, name),
+    }
+    bus_id = placement.bus_id or on_node("string", name, "pciBusID")
+    values["pcieBusID" if node.has("own-pci-bus-id") else PCI_BUS_ID] = bus_id
+    if node.has("minor-and-index"):
+        values.update(minor=gpu, index=gpu)
+    dynamic = isinstance(node.profile.mig, DynamicMig)
+    if node.has("addressing-mode") and (not dynamic or node.has("all-attributes-on-dynamic-mig")):
+        values["addressingMode"] = _addressing_mode(node)
+    if node.has("numa-node"):
+        values[NUMA_NODE] = _numa_node(node, gpu)
+    return FrozenMap(values)
+
+
+def _model_attributes(accelerator: Accelerator) -> dict[str, AttributeValue]:
+    def known(value: str | None, name: str) -> AttributeValue:
+        return value if value is not None else catalog_gap("string", accelerator.key, name)
+
+    capability = accelerator.cuda_compute_capability
+    return {
+        "productName": known(accelerator.product_name, "productName"),
+        "brand": known(accelerator.brand, "brand"),
+        "architecture": known(accelerator.architecture, "architecture"),
+        "cudaComputeCapability": (
+            Version(capability) if capability else catalog_gap("version", accelerator.key, "cudaComputeCapability")
+        ),
+    }
+
+
+def pcie_root(instance_type: InstanceType, root: PcieRoot | None, device: str) -> AttributeValue:
+    """A verified root is a value, a group of equal roots a token of the node, an unknown one a gap in the catalog."""
+    match root:
+        case str():
+            return root
+        case RootGroup(group):
+            return on_node("string", str(group), "pcieRoot")
+        case None:
+            return catalog_gap("string", instance_type.name, device, "pcieRoot")
+
+
+def _numa_node(node: _Node, gpu: int) -> AttributeValue:
+    numa = node.type.placement(gpu).numa_node
+    if numa is None:
+        return catalog_gap("int", node.type.name, f"gpu-{gpu}", "numaNode")
+    return ListValue("int", (numa,)) if node.profile.gates.get("DRAListTypeAttributes") else numa
+
+
+def _image_version(text: str | None, name: str) -> AttributeValue:
+    """580.126.09 → 580.126.9, 13.0 → 13.0.0 (the driver parses leniently); without an image, a token of the node."""
+    if text is None:
+        return on_node("version", "image", name)
+    version = SemanticVersion.parse(text, normalize=True)
+    return Version(f"{version.major}.{version.minor}.{version.patch}")
+
+
+def _addressing_mode(node: _Node) -> AttributeValue:
+    branch = (node.profile.image.nvidia_driver or "").partition(".")[0]
+    for row in node.profile.facts.addressing_modes:
+        if (row.branch, row.node) == (branch, node.type.architecture) and node.accelerator.architecture in row.gpu:
+            return row.mode
+    return on_node("string", "image", "addressingMode")
+
+
+def _why_no_layout(node: _Node, layout: str) -> str | None:
+    if node.table is None:
+        return f"{node.accelerator.model} cannot be partitioned; drop mig={layout}"
+    known = nvidia_mig.layouts(node.table)
+    if layout not in known:
+        return f"{node.accelerator.model} has no MIG layout {layout!r}; it has {', '.join(known)}"
+    if not all(p.is_certain for p in nvidia_mig.profiles_in(node.table, layout)):
+        return f"the figures of the MIG profiles in {layout} of {node.accelerator.model} have no source yet"
+    return None
+
+
+def _why_not_dynamic(node: _Node) -> str | None:
+    if not node.partitions:
+        if node.has("dynamic-mig-without-mig-hardware"):
+            return None
+        return f"nvidia {node.profile.release} cannot publish GPUs without usable MIG under dynamic MIG; take v0.4.0"
+    if node.table is None or not all(p.is_certain for p in node.table.profiles):
+        return f"the figures of the MIG profiles of {node.accelerator.model} have no source yet"
+    if node.type.device_count > _COUNTER_SETS_PER_SLICE:
+        return f"dynamic MIG publishes at most {_COUNTER_SETS_PER_SLICE} GPUs; {node.type.name} has more"
+    return None
+
+
+def _figures(placed: Placed) -> FrozenMap[str, Quantity]:
+    return placed.profile.figures or FrozenMap()
+
+
+def _mig_name(node: _Node, gpu: int, placed: Placed) -> str:
+    return nvidia_mig.device_name(gpu, placed, with_profile=node.has("profile-in-mig-name"))
+
+
+def _counter_set(gpu: int) -> str:
+    return f"gpu-{gpu}-counter-set"
+
+
+def _bytes(quantity: Quantity) -> Quantity:
+    """As the driver publishes it: resource.NewQuantity(bytes, BinarySI)."""
+    return Quantity.of(quantity.int64_value(), "BinarySI")

@@ -1,0 +1,174 @@
+"""predict: what the drivers of a node will publish, as ResourceSlices of the same type that a cluster's slices have.
+
+The one entrance to this room. Every driver has one pool per node, named like the node; names and numbering of slices
+follow the publishing library (k8s.io/dynamic-resource-allocation resourceslice controller) that the release vendors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import Final
+
+from instance_catalog import labels
+from instance_catalog.driver_profile import DriverProfile, DriverSet, StaticMig
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.instance_type import InstanceType
+from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.prediction import dranet, google_tpu, nvidia_compute_domain, nvidia_gpu
+from instance_catalog.prediction.concrete import for_node
+from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.resource_slice import NodeReach, Pool, ResourceSlice
+
+PLACEHOLDER_NODE: Final = "future-node"
+# Value of the clique label on a node whose NVLink domain is not known yet: enough for `Exists`, equal to no real one.
+FUTURE_CLIQUE: Final = "future"
+_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery util/rand
+
+
+class UnpredictableError(ValueError):
+    """Asked for slices that cannot be predicted; the message says why. `unpredictable` tells beforehand."""
+
+
+def predict(
+    instance_type: InstanceType,
+    driver_set: DriverSet,
+    *,
+    kubernetes: KubernetesProfile,
+    node_name: str = PLACEHOLDER_NODE,
+) -> tuple[ResourceSlice, ...]:
+    """The slices that a node of this type will publish, driver by driver, each driver's in the order of their names.
+
+    Values that exist only at run time are tokens of `node_name`. A driver without devices on the type publishes
+    nothing. Raises UnpredictableError.
+    """
+    slices = _predicted(instance_type, driver_set, kubernetes)
+    return slices if node_name == PLACEHOLDER_NODE else for_node(slices, node_name)
+
+
+def unpredictable(instance_type: InstanceType, driver_set: DriverSet) -> str | None:
+    """Why the slices of this combination cannot be predicted, or None if they can."""
+    reasons = (_why_unpredictable(instance_type, profile) for profile in driver_set.profiles)
+    return next((reason for reason in reasons if reason), None)
+
+
+def node_labels(instance_type: InstanceType, driver_set: DriverSet) -> FrozenMap[str, str]:
+    """The labels a node carries because of its devices and drivers, beyond those of every node."""
+    found: dict[str, str] = {}
+    for profile in driver_set.profiles:
+        if runs_on(instance_type, profile):
+            found.update(profile.facts.node_labels)
+            found.update(_platform_labels(instance_type, profile))
+    return FrozenMap(found)
+
+
+def runs_on(instance_type: InstanceType, profile: DriverProfile) -> bool:
+    """Whether the driver has devices to publish on the type."""
+    match profile.name:
+        case "nvidia" | "compute-domain":
+            return nvidia_gpu.runs_on(instance_type)
+        case "dranet":
+            return dranet.runs_on(instance_type)
+        case "tpu":
+            return google_tpu.runs_on(instance_type)
+        case other:
+            raise UnpredictableError(f"driver profile {other!r} has no prediction")
+
+
+@lru_cache(maxsize=4096)
+def _predicted(
+    instance_type: InstanceType, driver_set: DriverSet, kubernetes: KubernetesProfile
+) -> tuple[ResourceSlice, ...]:
+    """Pure and asked for again by every plan, hence remembered."""
+    reason = unpredictable(instance_type, driver_set)
+    if reason:
+        raise UnpredictableError(f"{instance_type.name} with {driver_set.label}: {reason}")
+    slices = (
+        piece
+        for profile in driver_set.profiles
+        if runs_on(instance_type, profile)
+        for piece in _numbered(_contents(instance_type, profile, kubernetes), profile)
+    )
+    return for_node(tuple(slices), PLACEHOLDER_NODE)
+
+
+def _contents(
+    instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile
+) -> tuple[SliceContents, ...]:
+    match profile.name:
+        case "nvidia":
+            return nvidia_gpu.contents(instance_type, profile, kubernetes)
+        case "compute-domain":
+            return nvidia_compute_domain.contents(profile)
+        case "dranet":
+            return dranet.contents(instance_type, profile)
+        case _:
+            return google_tpu.contents(instance_type, profile)
+
+
+def _why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
+    match profile.name:
+        case "nvidia":
+            return nvidia_gpu.why_unpredictable(instance_type, profile)
+        case "tpu":
+            return google_tpu.why_unpredictable(instance_type)
+        case _:
+            return None
+
+
+def _numbered(contents: tuple[SliceContents, ...], profile: DriverProfile) -> tuple[ResourceSlice, ...]:
+    """One pool: names, numbering, reach. Publishing starts with generation 1."""
+    return tuple(
+        ResourceSlice(
+            name=_slice_name(profile, index),
+            driver=profile.driver,
+            pool=Pool(PLACEHOLDER_NODE, generation=1, slice_count=len(contents)),
+            devices=piece.devices,
+            reach=NodeReach(node_name=PLACEHOLDER_NODE),
+            shared_counters=piece.shared_counters,
+        )
+        for index, piece in enumerate(contents)
+    )
+
+
+def _slice_name(profile: DriverProfile, index: int) -> str:
+    """What the API server makes of generateName, with a suffix from a hash instead of chance.
+
+    Library ≥ 0.36: <index, five hex digits>-<driver>-<node>-. Before that <node>-<driver>-, so that names do not tell
+    the order of the slices: it is left to chance, and here the index comes first in the suffix.
+    """
+    if "index-first-slice-names" in profile.features:
+        return f"{index:05x}-{profile.driver}-{PLACEHOLDER_NODE}-{_suffix(profile.driver, index)}"
+    return f"{PLACEHOLDER_NODE}-{profile.driver}-{_SUFFIX_LETTERS[index]}{_suffix(profile.driver, index)[1:]}"
+
+
+def _suffix(driver: str, index: int) -> str:
+    digest = hashlib.sha256(f"{driver}/{index}".encode()).digest()
+    return "".join(_SUFFIX_LETTERS[byte % len(_SUFFIX_LETTERS)] for byte in digest[:5])
+
+
+def _platform_labels(instance_type: InstanceType, profile: DriverProfile) -> dict[str, str]:
+    if profile.name == "tpu":
+        return _tpu_labels(instance_type, profile)
+    found: dict[str, str] = {}
+    if profile.name == "nvidia":
+        if isinstance(profile.mig, StaticMig):
+            found[labels.NVIDIA_MIG_CONFIG] = profile.mig.layout
+        if instance_type.fabric.multi_node:
+            found[labels.NVIDIA_GPU_CLIQUE] = FUTURE_CLIQUE
+        if instance_type.cloud == "gcp":
+            found[labels.GKE_NO_DEVICE_PLUGIN] = "true"
+            found[labels.GKE_GPU_DRA_DRIVER] = "true"
+            if instance_type.accelerator and instance_type.accelerator.node_label:
+                found[labels.GKE_ACCELERATOR] = instance_type.accelerator.node_label
+    return found
+
+
+def _tpu_labels(instance_type: InstanceType, profile: DriverProfile) -> dict[str, str]:
+    found = {labels.GKE_ACCELERATOR_COUNT: str(instance_type.device_count)}
+    if instance_type.accelerator and instance_type.accelerator.node_label:
+        found[labels.GKE_TPU_ACCELERATOR] = instance_type.accelerator.node_label
+    topology = google_tpu.topology_of(instance_type, profile)
+    if topology:
+        found[labels.GKE_TPU_TOPOLOGY] = topology
+    return found

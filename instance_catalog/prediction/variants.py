@@ -1,0 +1,61 @@
+"""Which drivers a node may run when no CapacityPool says so: the variants that implicit pools offer.
+
+Devices are published differently with and without MIG, and which of it a node does is its image's choice. So each type
+is offered in every way that can be predicted, and the plan names the driver profile that a real pool must then have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from instance_catalog.driver_profile import (
+    DriverSet,
+    DynamicMig,
+    MigMode,
+    NoMig,
+    StaticMig,
+    assumed_profile,
+)
+from instance_catalog.instance_type import InstanceType
+from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.prediction import nvidia_gpu, nvidia_mig
+from instance_catalog.prediction.predict import runs_on, unpredictable
+
+
+@lru_cache(maxsize=4096)
+def implicit_driver_sets(instance_type: InstanceType, kubernetes: KubernetesProfile) -> tuple[DriverSet, ...]:
+    """The driver sets to try for a type, plainest first; empty if no known driver has devices on it.
+
+    NVIDIA types come plain, with every predictable static MIG layout and, where Kubernetes has partitionable devices,
+    with dynamic MIG; always with compute-domain. dranet and the TPU driver join where they have devices.
+    """
+    return tuple(s for s in _all_driver_sets(instance_type, kubernetes) if unpredictable(instance_type, s) is None)
+
+
+def left_out(instance_type: InstanceType, kubernetes: KubernetesProfile) -> tuple[tuple[DriverSet, str], ...]:
+    """The variants that `implicit_driver_sets` does not offer, each with the reason."""
+    found = ((s, unpredictable(instance_type, s)) for s in _all_driver_sets(instance_type, kubernetes))
+    return tuple((driver_set, reason) for driver_set, reason in found if reason)
+
+
+def _all_driver_sets(instance_type: InstanceType, kubernetes: KubernetesProfile) -> Iterator[DriverSet]:
+    common = tuple(p for p in map(assumed_profile, ("compute-domain", "dranet", "tpu")) if runs_on(instance_type, p))
+    if not nvidia_gpu.runs_on(instance_type):
+        if common:
+            yield DriverSet(common)
+        return
+    for mig in _mig_modes(instance_type, kubernetes):
+        yield DriverSet((assumed_profile("nvidia", mig=mig), *common))
+
+
+def _mig_modes(instance_type: InstanceType, kubernetes: KubernetesProfile) -> Iterator[MigMode]:
+    yield NoMig()
+    table = nvidia_gpu.mig_table(instance_type)
+    if table is None or instance_type.accelerator is None:
+        return
+    for layout in nvidia_mig.layouts(table):
+        yield StaticMig(layout)
+    if kubernetes.gates.partitionable_devices:
+        # Ampere with MIG mode off would publish what it publishes without dynamic MIG.
+        yield DynamicMig(mode_enabled=instance_type.accelerator.architecture == nvidia_gpu.AMPERE)

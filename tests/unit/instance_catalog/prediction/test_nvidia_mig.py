@@ -1,0 +1,125 @@
+"""MIG: counters admit exactly the sets of instances that NVIDIA's placements admit."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from instance_catalog.driver_data import MigTable, mig_tables
+from instance_catalog.prediction.nvidia_mig import (
+    Placed,
+    device_name,
+    every_placement,
+    fits_counters,
+    layouts,
+    place,
+    possible_together,
+)
+
+COMPLETE = [name for name, table in mig_tables().items() if all(p.figures is not None for p in table.profiles)]
+
+
+def sets_admitted(table: MigTable, admits: object) -> set[frozenset[Placed]]:
+    """All sets of placements that `admits` lets pass, found by extending admitted sets (both rules are monotone)."""
+    everything = every_placement(table)
+    found: set[frozenset[Placed]] = set()
+
+    def extend(chosen: tuple[Placed, ...], following: int) -> None:
+        found.add(frozenset(chosen))
+        for index in range(following, len(everything)):
+            more = (*chosen, everything[index])
+            if admits(more):  # type: ignore[operator]
+                extend(more, index + 1)
+
+    extend((), 0)
+    return found
+
+
+def test_counters_admit_what_placements_admit_on_an_a100() -> None:
+    table = mig_tables()["a100-40gb"]
+    by_placement = sets_admitted(table, possible_together)
+    assert sets_admitted(table, lambda chosen: fits_counters(table, chosen)) == by_placement
+    assert max(len(chosen) for chosen in by_placement) == 7
+
+
+@pytest.mark.parametrize("name", COMPLETE)
+def test_pairs_of_instances_agree_between_counters_and_placements(name: str) -> None:
+    table = mig_tables()[name]
+    everything = every_placement(table)
+    for index, first in enumerate(everything):
+        for second in everything[index + 1 :]:
+            assert fits_counters(table, (first, second)) == possible_together((first, second)), (first, second)
+
+
+@pytest.mark.parametrize(
+    ("counts", "possible"),
+    [
+        ({"1g": 7}, True),
+        ({"1g": 7, "1g+me": 1}, False),
+        ({"1g": 6, "1g+me": 1}, True),
+        ({"1g+me": 2}, False),
+        ({"1g": 2, "2g": 1, "3g": 1}, True),
+        ({"3g": 2}, True),
+        ({"3g": 2, "1g": 1}, False),
+        ({"4g": 1, "3g": 1}, True),
+        ({"4g": 1, "2g": 1, "1g": 1}, True),
+        ({"4g": 1, "2g": 1, "1g": 2}, False),
+        ({"4g": 2}, False),
+        ({"7g": 1, "1g": 1}, False),
+        ({"1g-double": 4}, True),
+        ({"1g-double": 3, "2g": 1}, True),
+        ({"2g": 4}, False),
+    ],
+    ids=str,
+)
+def test_profile_counts_are_possible_as_on_nvidia_hardware(counts: dict[str, int], possible: bool) -> None:
+    placed = place(mig_tables()["h100-80gb"], counts)
+    assert (placed is not None) is possible
+    if placed is not None:
+        assert Counter(p.profile.kind for p in placed) == counts
+        assert possible_together(placed)
+
+
+def test_layouts_are_those_of_mig_parted() -> None:
+    assert {name: dict(counts) for name, counts in layouts(mig_tables()["h100-80gb"]).items()} == {
+        "all-1g.10gb": {"1g": 7},
+        "all-1g.10gb.me": {"1g+me": 1},
+        "all-1g.20gb": {"1g-double": 4},
+        "all-2g.20gb": {"2g": 3},
+        "all-3g.40gb": {"3g": 2},
+        "all-4g.40gb": {"4g": 1},
+        "all-7g.80gb": {"7g": 1},
+        "all-balanced": {"1g": 2, "2g": 1, "3g": 1},
+    }
+    assert dict(layouts(mig_tables()["a30"])["all-2g.12gb"]) == {"2g": 2}
+
+
+@pytest.mark.parametrize("table", mig_tables().values(), ids=mig_tables())
+def test_every_layout_can_be_made(table: MigTable) -> None:
+    for layout, counts in layouts(table).items():
+        assert place(table, counts) is not None, layout
+
+
+@pytest.mark.parametrize(
+    ("profile", "expected"),
+    [("1g", "gpu-3-mig-1g10gb-19-2"), ("1g+me", "gpu-3-mig-1g10gb-me-20-2")],
+)
+def test_devices_are_named_after_gpu_profile_and_start(profile: str, expected: str) -> None:
+    found = next(p for p in mig_tables()["h100-80gb"].profiles if p.kind == profile)
+    assert device_name(3, Placed(found, 2), with_profile=True) == expected
+
+
+# Total memory in MiB → the part of a profile's name after "g.", for one, two, four and eight eighths of the memory
+# (NVIDIA/go-nvlib pkg/nvlib/device/mig_profile.go).
+@pytest.mark.parametrize(
+    ("name", "total"),
+    [("a100-40gb", 40960), ("a100-80gb", 81920), ("h100-80gb", 81559), ("b200", 183359)],
+)
+def test_profile_names_follow_from_memory(name: str, total: int) -> None:
+    gibibytes = -(-total // 1024)
+    for profile in mig_tables()[name].profiles:
+        assert profile.figures is not None
+        mebibytes = int(profile.figures["memory"].value) // 2**20
+        eighths = -(-mebibytes * 8 // total)
+        assert profile.name.partition(".")[2].partition("gb")[0] == str(int(eighths * gibibytes / 8 + 0.5))
