@@ -95,3 +95,28 @@ CA_IGNORE_TAINT_PREFIX: Final = "ignore-taint.cluster-autoscaler.kubernetes.io/"
 CONSUME_PROVISIONING_REQUEST: Final = "autoscaling.x-k8s.io/consume-provisioning-request"  # pod: no scale-up of its own
 POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"  # annotation of the implicit claim
+
+# --- gangs: which group a pod belongs to -------------------------------------------------------------------------
+COSCHEDULING_POD_GROUP: Final = "scheduling.x-k8s.io/pod-group"  # label (scheduler-plugins coscheduling)
+VOLCANO_POD_GROUP: Final = "scheduling.k8s.io/group-name"  # annotation
+VOLCANO_POD_GROUP_NEW: Final = "scheduling.volcano.sh/group-name"  # annotation, the newer spelling
+KAI_POD_GROUP: Final = "pod-group-name"  # annotation set by KAI's pod-grouper
+LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"  # label
+LWS_GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"  # label
+LWS_GROUP_KEY: Final = "leaderworkerset.sigs.k8s.io/group-key"  # label, the same for the pods of one group
+LWS_WORKER_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"  # label
+LWS_EXCLUSIVE_TOPOLOGY: Final = "leaderworkerset.sigs.k8s.io/exclusive-topology"  # annotation: one group per domain
+JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"  # label
+JOBSET_REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"  # label
+JOBSET_JOB_INDEX: Final = "jobset.sigs.k8s.io/job-index"  # label
+JOBSET_JOB_KEY: Final = "jobset.sigs.k8s.io/job-key"  # label, the same for the pods of one child Job
+JOBSET_EXCLUSIVE_TOPOLOGY: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"  # annotation: one Job per domain
+
+# --- labels that workload controllers give their pods ------------------------------------------------------------
+POD_TEMPLATE_HASH: Final = "pod-template-hash"
+STATEFUL_SET_POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
+POD_INDEX: Final = "apps.kubernetes.io/pod-index"
+JOB_NAME: Final = "batch.kubernetes.io/job-name"
+JOB_NAME_LEGACY: Final = "job-name"
+JOB_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+DEFAULT_STORAGE_CLASS: Final = "storageclass.kubernetes.io/is-default-class"  # annotation "true"

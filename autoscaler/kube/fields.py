@@ -218,6 +218,14 @@ class Fields:
         """Fields that are known to have no influence on what this object means here."""
         self._seen.update(names)
 
+    def unsupported(self, *names: str) -> tuple[str, ...]:
+        """Those of the known fields `names` that are present and cannot be honoured, with a warning for each."""
+        found = tuple(name for name in names if name in self)
+        self._seen.update(names)
+        for name in found:
+            self.warn(name, f"{name} is not supported", "what depends on it gets the verdict unknown; see docs")
+        return found
+
     def unread(self) -> tuple[str, ...]:
         """Report every field that nobody asked for as unknown, and return their names."""
         unknown = tuple(name for name in self.names() if name not in self._seen)

@@ -1,0 +1,90 @@
+"""Affinity and topology spread of pods, with upstream's defaults applied and matchLabelKeys merged into selectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.selectors import parse_label_selector, parse_node_selector, parse_node_selector_term
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.pod import PodAffinityTerm, PreferredTerm, TopologySpread
+from instance_catalog.node_selector import NodeSelector, Requirement
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+@dataclass(frozen=True, slots=True)
+class Affinity:
+    """spec.affinity; preferences between pods only score and are not kept. `unknown` are fields nobody understands."""
+
+    nodes: NodeSelector | None = None
+    preferred_nodes: tuple[PreferredTerm, ...] = ()
+    pods: tuple[PodAffinityTerm, ...] = ()
+    anti_pods: tuple[PodAffinityTerm, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def parse_affinity(fields: Fields, *, namespace: str, labels: Mapping[str, str]) -> Affinity:
+    """The affinity of a pod in `namespace` with `labels`."""
+    nodes, pods, anti = (fields.child(f"{kind}Affinity") for kind in ("node", "pod", "podAnti"))
+    for inner in (pods, anti):
+        inner.ignore(_PREFERRED)
+    return Affinity(
+        nodes=parse_node_selector(nodes.optional_child(_REQUIRED)),
+        preferred_nodes=tuple(_parse_preferred(entry) for entry in nodes.children(_PREFERRED)),
+        pods=tuple(_parse_term(term, namespace, labels) for term in pods.children(_REQUIRED)),
+        anti_pods=tuple(_parse_term(term, namespace, labels) for term in anti.children(_REQUIRED)),
+        unknown=(*nodes.unread(), *pods.unread(), *anti.unread(), *fields.unread()),
+    )
+
+
+def parse_topology_spread(fields: Fields, labels: Mapping[str, str]) -> TopologySpread:
+    """One entry of spec.topologySpreadConstraints of a pod with `labels`."""
+    when = fields.choice("whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway"), "DoNotSchedule")
+    selector = parse_label_selector(fields.optional_child("labelSelector"))
+    constraint = TopologySpread(
+        max_skew=fields.integer("maxSkew", 1),
+        topology_key=fields.required("topologyKey"),
+        when_unsatisfiable="ScheduleAnyway" if when == "ScheduleAnyway" else "DoNotSchedule",
+        selector=_merge(selector, "In", fields.texts("matchLabelKeys"), labels),
+        min_domains=fields.optional_integer("minDomains"),
+        node_affinity_policy=fields.text("nodeAffinityPolicy") or "Honor",
+        node_taints_policy=fields.text("nodeTaintsPolicy") or "Ignore",
+    )
+    fields.unread()
+    return constraint
+
+
+def _parse_preferred(fields: Fields) -> PreferredTerm:
+    term = PreferredTerm(fields.integer("weight"), parse_node_selector_term(fields.child("preference")))
+    fields.unread()
+    return term
+
+
+def _parse_term(fields: Fields, namespace: str, labels: Mapping[str, str]) -> PodAffinityTerm:
+    """Without namespaces and namespaceSelector the pod's own namespace counts (core/v1 PodAffinityTerm)."""
+    selector = parse_label_selector(fields.optional_child("labelSelector"))
+    selector = _merge(selector, "In", fields.texts("matchLabelKeys"), labels)
+    selector = _merge(selector, "NotIn", fields.texts("mismatchLabelKeys"), labels)
+    namespaces = fields.texts("namespaces")
+    namespace_selector = parse_label_selector(fields.optional_child("namespaceSelector"))
+    term = PodAffinityTerm(
+        selector=selector,
+        topology_key=fields.required("topologyKey"),
+        namespaces=namespaces if namespaces or namespace_selector is not None else (namespace,),
+        namespace_selector=namespace_selector,
+    )
+    fields.unread()
+    return term
+
+
+def _merge(
+    selector: LabelSelector | None, operator: str, keys: tuple[str, ...], labels: Mapping[str, str]
+) -> LabelSelector | None:
+    """Keys that the pod does not have are skipped; the API server may have merged already, which changes nothing."""
+    if selector is None:
+        return None
+    more = [Requirement(key, operator, (labels[key],)) for key in keys if key in labels]
+    return LabelSelector((*selector.requirements, *(one for one in more if one not in selector.requirements)))

@@ -1,0 +1,87 @@
+"""Containers as far as they decide where a pod fits: effective requests, host ports, claims used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from autoscaler.kube.fields import Fields
+from autoscaler.model.pod import Container, HostPort
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.quantity import Quantity
+
+_IGNORED = (
+    "args",
+    "command",
+    "env",
+    "envFrom",
+    "image",
+    "imagePullPolicy",
+    "lifecycle",
+    "livenessProbe",
+    "readinessProbe",
+    "resizePolicy",
+    "restartPolicyRules",
+    "securityContext",
+    "startupProbe",
+    "stdin",
+    "stdinOnce",
+    "terminationMessagePath",
+    "terminationMessagePolicy",
+    "tty",
+    "volumeDevices",
+    "volumeMounts",
+    "workingDir",
+)
+# Only these resources have a pod-level default from pod-level limits (pkg/apis/core/v1/defaults.go, v1.36.3).
+_POD_LEVEL = ("cpu", "memory")
+
+
+def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[Container, tuple[str, ...]]:
+    """A container and the names of its unknown fields."""
+    fields.ignore(*_IGNORED)
+    resources = fields.child("resources")
+    container = Container(
+        name=fields.required("name"),
+        requests=effective_requests(resources),
+        sidecar=init and fields.text("restartPolicy") == "Always",
+        host_ports=tuple(_host_ports(fields, host_network=host_network)),
+        claims=tuple(entry.text("name") for entry in resources.children("claims")),
+    )
+    fields.ignore("restartPolicy")
+    return container, (*resources.unread(), *fields.unread())
+
+
+def effective_requests(resources: Fields) -> FrozenMap[str, Quantity]:
+    """Requests, completed by limits without a request (the API server's default)."""
+    limits, requests = resources.quantities("limits"), resources.quantities("requests")
+    for name, wanted in requests.items():
+        if name in limits and limits[name] < wanted:
+            message = f"request {wanted} of {name} is above its limit {limits[name]}"
+            resources.error("requests", message, "raise the limit or lower the request")
+    return FrozenMap({**limits, **requests})
+
+
+def pod_level_requests(resources: Fields | None, containers: Iterable[Container]) -> FrozenMap[str, Quantity] | None:
+    """Pod-level requests (KEP-2837). A limit stands in for a missing request unless a container asks for it."""
+    if resources is None:
+        return None
+    limits, requests = resources.quantities("limits"), resources.quantities("requests")
+    asked = {name for container in containers for name in container.requests}
+    resources.unread()
+    defaults = {
+        name: limit
+        for name, limit in limits.items()
+        if name not in asked and (name in _POD_LEVEL or name.startswith("hugepages-"))
+    }
+    return FrozenMap({**defaults, **requests})
+
+
+def _host_ports(fields: Fields, *, host_network: bool) -> Iterable[HostPort]:
+    for entry in fields.children("ports"):
+        entry.ignore("name")
+        container_port = entry.integer("containerPort")
+        port = entry.integer("hostPort") or (container_port if host_network else 0)
+        found = HostPort(port, entry.text("protocol") or "TCP", entry.text("hostIP"))
+        entry.unread()
+        if port:
+            yield found

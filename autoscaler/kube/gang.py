@@ -1,0 +1,101 @@
+"""Everything that says "these pods start together": one file for the APIs, one value for the planner.
+
+| API | object | a pod names it by |
+|---|---|---|
+| scheduling.k8s.io v1alpha2 and newer | PodGroup | spec.schedulingGroup.podGroupName |
+| scheduling.k8s.io v1alpha1 (1.35) | Workload, one gang per pod group | spec.workloadRef |
+| scheduling.x-k8s.io (coscheduling) | PodGroup | label scheduling.x-k8s.io/pod-group |
+| scheduling.volcano.sh | PodGroup | annotation scheduling.k8s.io/group-name |
+| scheduling.run.ai (KAI) | PodGroup | annotation pod-group-name |
+
+Workloads of newer versions are only templates: their controllers make the PodGroups.
+"""
+
+from __future__ import annotations
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import header, parse_metadata
+from autoscaler.kube.problem import Problems
+from autoscaler.model.gang import Gang
+from autoscaler.model.origin import CLUSTER, Origin
+
+# Queueing and accounting: no influence on where the members fit.
+_IGNORED = (
+    "queue",
+    "priorityClassName",
+    "minResources",
+    "scheduleTimeoutSeconds",
+    "markUnschedulable",
+    "preemptibility",
+    "backoffLimit",
+    "schedulingBackoff",
+    "stalenessGracePeriod",
+    "podGroupTemplateRef",
+    "disruptionMode",
+    "priority",
+    "preemptionPriority",
+)
+# Known, and they would change which members fit where.
+_UNSUPPORTED = ("resourceClaims", "subGroups", "minTaskMember", "networkTopology", "minSubGroup")
+
+
+def parse_pod_group(raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER) -> Gang:
+    """A PodGroup of any of the APIs. One with the basic policy is a gang of one: it asks for nothing together."""
+    fields = Fields(raw, problems)
+    metadata = parse_metadata(fields)
+    fields.ignore("apiVersion", "kind", "status")
+    version = header(raw)[0]
+    spec = fields.child("spec")
+    spec.ignore(*_IGNORED)
+    if version.startswith("scheduling.k8s.io/"):
+        count, topology, unsupported = _policy(spec)
+    else:
+        if "minMember" not in spec:
+            spec.warn("minMember", "is missing: 1 is assumed", "say how many pods must start together")
+        count = spec.integer("minMember", 1)
+        constraint = spec.child("topologyConstraint")  # KAI; the level is a node label
+        constraint.ignore("topology", "preferredTopologyLevel")
+        topology = constraint.text("requiredTopologyLevel") or None
+        unsupported = constraint.unread()
+    unsupported = (*unsupported, *spec.unsupported(*_UNSUPPORTED), *spec.unread(), *fields.unread())
+    return Gang(metadata.namespace, metadata.name, f"PodGroup {version}", count, topology, unsupported, origin)
+
+
+def parse_workload(raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER) -> tuple[Gang, ...]:
+    """The gangs of a v1alpha1 Workload, named workload/podGroup as pods refer to them; newer ones are templates."""
+    fields = Fields(raw, problems)
+    metadata = parse_metadata(fields)
+    fields.ignore("apiVersion", "kind", "status")
+    spec = fields.child("spec")
+    spec.ignore("controllerRef", "podGroupTemplates")
+    found = []
+    for group in spec.children("podGroups"):
+        name = f"{metadata.name}/{group.required('name')}"
+        count = _min_count(group.child("policy"))
+        kind = f"Workload {header(raw)[0]}"
+        found.append(Gang(metadata.namespace, name, kind, count, unsupported=group.unread(), origin=origin))
+    spec.unread()
+    fields.unread()
+    return tuple(found)
+
+
+def _policy(spec: Fields) -> tuple[int, str | None, tuple[str, ...]]:
+    """(count, topology key, unsupported) of scheduling.k8s.io policies and constraints."""
+    count = _min_count(spec.child("schedulingPolicy"))
+    constraints = spec.child("schedulingConstraints")
+    levels = [entry.required("key") for entry in constraints.children("topology")]
+    several = ("schedulingConstraints.topology with several keys",) if len(levels) > 1 else ()
+    return count, levels[0] if levels else None, (*several, *constraints.unread())
+
+
+def _min_count(policy: Fields) -> int:
+    gang = policy.optional_child("gang")
+    policy.ignore("basic")
+    policy.unread()
+    if gang is None:
+        return 1
+    count = gang.integer("minCount")
+    if count < 1:
+        gang.error("minCount", "must be at least 1", "say how many pods must start together")
+    gang.unread()
+    return max(count, 1)

@@ -1,0 +1,204 @@
+"""Pods and pod templates to the model: everything that decides where a pod may run.
+
+A field of a pod spec that is neither read nor known to be irrelevant for placement makes the pod unsupported: it may be
+a misspelled constraint or one of a newer Kubernetes, and ignoring either could buy the wrong node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID, uuid5
+
+from autoscaler.kube.affinity import parse_affinity, parse_topology_spread
+from autoscaler.kube.containers import parse_container, pod_level_requests
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import Metadata, parse_metadata
+from autoscaler.kube.priority import PriorityClass, resolve_priority
+from autoscaler.kube.problem import Problems
+from autoscaler.kube.selectors import parse_toleration
+from autoscaler.model.origin import CLUSTER, Origin
+from autoscaler.model.pod import Container, GangRef, Pod, PodClaim
+from instance_catalog import labels as keys
+
+_IGNORED = (
+    "automountServiceAccountToken",
+    "dnsConfig",
+    "dnsPolicy",
+    "enableServiceLinks",
+    "ephemeralContainers",
+    "hostAliases",
+    "hostIPC",
+    "hostPID",
+    "hostUsers",
+    "hostname",
+    "hostnameOverride",
+    "imagePullSecrets",
+    "os",
+    "readinessGates",
+    "restartPolicy",
+    # A RuntimeClass may add a node selector and overhead; manifests/ says so when one of the files does.
+    "runtimeClassName",
+    "securityContext",
+    "serviceAccount",
+    "serviceAccountName",
+    "setHostnameAsFQDN",
+    "shareProcessNamespace",
+    "subdomain",
+    "terminationGracePeriodSeconds",
+)
+_UIDS = UUID("6a2cf7b4-6f0e-5d9b-9a38-0b7e6c0f2f51")
+NO_PRIORITIES: Mapping[str, PriorityClass] = {}
+
+
+def parse_pod(
+    raw: object,
+    problems: Problems | None = None,
+    *,
+    origin: Origin = CLUSTER,
+    priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
+) -> Pod:
+    """A pod. One that never met an API server gets a uid derived from its name, so that claims can be owned by it."""
+    fields = Fields(raw, problems)
+    fields.ignore("apiVersion", "kind")
+    metadata = parse_metadata(fields)
+    status = fields.child("status")
+    pod = _parse(fields, metadata, status, origin=origin, priorities=priorities)
+    fields.unread()
+    return pod
+
+
+def parse_pod_template(
+    template: Fields,
+    *,
+    namespace: str,
+    name: str,
+    labels: Mapping[str, str],
+    origin: Origin,
+    priorities: Mapping[str, PriorityClass],
+) -> Pod:
+    """The pod that a controller makes from `template`, named `name`, with the controller's `labels` added."""
+    own = template.child("metadata")
+    own.ignore("name", "namespace", "creationTimestamp", "finalizers", "generateName")
+    merged = own.text_map("labels").with_items(labels)
+    metadata = Metadata(name=name, namespace=namespace, labels=merged, annotations=own.text_map("annotations"))
+    own.unread()
+    pod = _parse(template, metadata, Fields(None), origin=origin, priorities=priorities)
+    template.unread()
+    return pod
+
+
+def uid_of(kind: str, namespace: str, name: str) -> str:
+    """The uid of an object that no API server has seen: a function of its name."""
+    return str(uuid5(_UIDS, f"{kind}/{namespace}/{name}"))
+
+
+def _parse(
+    fields: Fields, metadata: Metadata, status: Fields, *, origin: Origin, priorities: Mapping[str, PriorityClass]
+) -> Pod:
+    spec = fields.child("spec")
+    spec.ignore(*_IGNORED)
+    host_network = spec.flag("hostNetwork")
+    containers, unknown = _containers(spec, "containers", host_network=host_network)
+    init_containers, unknown_of_init = _containers(spec, "initContainers", host_network=host_network)
+    if not containers:
+        spec.error("containers", "a pod needs at least one container", "add `containers:` to the pod's spec")
+    affinity = parse_affinity(spec.child("affinity"), namespace=metadata.namespace, labels=metadata.labels)
+    priority, preemption_policy = resolve_priority(spec, priorities)
+    owner = metadata.controller
+    return Pod(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid or uid_of("Pod", metadata.namespace, metadata.name),
+        labels=metadata.labels,
+        annotations=metadata.annotations,
+        containers=containers,
+        init_containers=init_containers,
+        overhead=spec.quantities("overhead"),
+        pod_requests=pod_level_requests(spec.optional_child("resources"), (*containers, *init_containers)),
+        claims=_claims(spec, status),
+        node_name=spec.optional_text("nodeName") or None,
+        nominated_node=status.optional_text("nominatedNodeName") or None,
+        node_selector=spec.text_map("nodeSelector"),
+        affinity=affinity.nodes,
+        preferred_affinity=affinity.preferred_nodes,
+        pod_affinity=affinity.pods,
+        pod_anti_affinity=affinity.anti_pods,
+        topology_spread=tuple(
+            parse_topology_spread(entry, metadata.labels) for entry in spec.children("topologySpreadConstraints")
+        ),
+        tolerations=tuple(parse_toleration(entry) for entry in spec.children("tolerations")),
+        volumes=_volumes(spec, metadata.name),
+        host_network=host_network,
+        scheduler_name=spec.text("schedulerName") or "default-scheduler",
+        scheduling_gates=tuple(entry.required("name") for entry in spec.children("schedulingGates")),
+        priority=priority,
+        preemption_policy=preemption_policy,
+        gang=_gang(spec, metadata),
+        phase=status.text("phase") or "Pending",
+        deleting=metadata.deleting,
+        owner=f"{owner.kind}/{owner.name}" if owner else "",
+        active_deadline_seconds=spec.optional_integer("activeDeadlineSeconds"),
+        unsupported=(*unknown, *unknown_of_init, *affinity.unknown, *spec.unread()),
+        origin=origin,
+    )
+
+
+def _containers(spec: Fields, name: str, *, host_network: bool) -> tuple[tuple[Container, ...], tuple[str, ...]]:
+    init = name == "initContainers"
+    found = [parse_container(entry, init=init, host_network=host_network) for entry in spec.children(name)]
+    return tuple(container for container, _ in found), tuple(field for _, unknown in found for field in unknown)
+
+
+def _claims(spec: Fields, status: Fields) -> tuple[PodClaim, ...]:
+    """Entries of spec.resourceClaims; generated claims have their names in status (dynamic-resource-allocation/api)."""
+    generated = {
+        entry.text("name"): entry.optional_text("resourceClaimName") or ""
+        for entry in status.children("resourceClaimStatuses")
+    }
+    found: list[PodClaim] = []
+    for entry in spec.children("resourceClaims"):
+        name = entry.required("name")
+        claim, template = entry.optional_text("resourceClaimName"), entry.optional_text("resourceClaimTemplateName")
+        old = entry.optional_child("source")
+        if old is not None:
+            step = "move resourceClaimName or resourceClaimTemplateName out of `source`"
+            entry.error("source", "`source` was removed with Kubernetes 1.31", step)
+            claim, template = old.optional_text("resourceClaimName"), old.optional_text("resourceClaimTemplateName")
+        if (claim is None) == (template is None):
+            step = "write either resourceClaimName or resourceClaimTemplateName"
+            entry.error("resourceClaimName", "a claim of a pod needs one source", step)
+        if any(name == earlier.name for earlier in found):
+            entry.error("name", f"duplicate claim name {name!r}", "give each entry its own name")
+        entry.unread()
+        found.append(PodClaim(name, generated.get(name) if template is not None else claim or "", template))
+    return tuple(found)
+
+
+def _volumes(spec: Fields, pod_name: str) -> tuple[str, ...]:
+    """Names of the PersistentVolumeClaims; those of ephemeral volumes are called <pod>-<volume>."""
+    found = []
+    for volume in spec.children("volumes"):
+        name = volume.required("name")
+        claim = volume.optional_child("persistentVolumeClaim")
+        if claim is not None:
+            found.append(claim.required("claimName"))
+        elif "ephemeral" in volume:
+            found.append(f"{pod_name}-{name}")
+    return tuple(found)
+
+
+def _gang(spec: Fields, metadata: Metadata) -> GangRef | None:
+    """The gang a pod names, by whichever of the APIs; see kube/gang.py for the objects."""
+    own, reference = spec.child("schedulingGroup"), spec.child("workloadRef")
+    parts = (reference.text("name"), reference.text("podGroup"), reference.text("podGroupReplicaKey"))
+    group = own.text("podGroupName") or "/".join(part for part in parts if part)
+    own.unread()
+    reference.unread()
+    group = (
+        group
+        or metadata.labels.get(keys.COSCHEDULING_POD_GROUP, "")
+        or metadata.annotations.get(keys.VOLCANO_POD_GROUP_NEW, "")
+        or metadata.annotations.get(keys.VOLCANO_POD_GROUP, "")
+        or metadata.annotations.get(keys.KAI_POD_GROUP, "")
+    )
+    return GangRef(metadata.namespace, group) if group else None

@@ -1,0 +1,70 @@
+"""PriorityClasses, resolved into pods where these are read; the model knows numbers only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import parse_metadata
+from autoscaler.kube.problem import Problems, did_you_mean
+
+_POLICIES = ("PreemptLowerPriority", "Never")
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClass:
+    """A scheduling.k8s.io/v1 PriorityClass."""
+
+    name: str
+    value: int
+    preemption_policy: str = "PreemptLowerPriority"
+    global_default: bool = False
+
+
+# Installed by every API server (pkg/apis/scheduling/v1/helpers.go, v1.36.3).
+SYSTEM_CLASSES = (
+    PriorityClass("system-node-critical", 2_000_001_000),
+    PriorityClass("system-cluster-critical", 2_000_000_000),
+)
+
+
+def parse_priority_class(raw: object, problems: Problems | None = None) -> PriorityClass:
+    """A PriorityClass."""
+    fields = Fields(raw, problems)
+    fields.ignore("apiVersion", "kind", "description")
+    metadata = parse_metadata(fields)
+    if "value" not in fields:
+        fields.error("value", "is required", "add the priority as a whole number")
+    found = PriorityClass(
+        metadata.name,
+        fields.integer("value"),
+        fields.choice("preemptionPolicy", _POLICIES, _POLICIES[0]),
+        fields.flag("globalDefault"),
+    )
+    fields.unread()
+    return found
+
+
+def resolve_priority(spec: Fields, classes: Mapping[str, PriorityClass]) -> tuple[int, str]:
+    """(priority, preemption policy) of a pod spec, as the Priority admission plug-in would set them (v1.36.3).
+
+    A priority that is already there wins: the pod was admitted. Without any class the default class counts, the one
+    with the smallest value if several claim to be it.
+    """
+    known = {found.name: found for found in SYSTEM_CLASSES} | dict(classes)
+    name, policy = spec.text("priorityClassName"), spec.text("preemptionPolicy")
+    number = spec.optional_integer("priority")
+    if number is not None:
+        return number, policy or "PreemptLowerPriority"
+    found = known.get(name)
+    if name and found is None:
+        near = did_you_mean(name, known)
+        step = f"did you mean {near!r}?" if near else "add the PriorityClass to the files"
+        spec.error("priorityClassName", f"there is no PriorityClass {name!r}", step)
+    if not name:
+        defaults = [candidate for candidate in known.values() if candidate.global_default]
+        found = min(defaults, key=lambda candidate: candidate.value, default=None)
+    if found is None:
+        return 0, policy or "PreemptLowerPriority"
+    return found.value, policy or found.preemption_policy

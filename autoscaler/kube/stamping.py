@@ -1,0 +1,104 @@
+"""Pods from a pod template: what all workload controllers have in common.
+
+Names and uids are functions of the workload's name, so that the same files always give the same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import Metadata
+from autoscaler.kube.pod import NO_PRIORITIES, parse_pod_template, uid_of
+from autoscaler.kube.priority import PriorityClass
+from autoscaler.kube.storage import ephemeral_volume_claims
+from autoscaler.model.gang import Gang
+from autoscaler.model.origin import CLUSTER, Origin
+from autoscaler.model.pod import GangRef, Pod
+from autoscaler.model.storage import PersistentVolumeClaim
+
+MOST_PODS = 10_000  # of one workload; more is a typing mistake or belongs into a cluster, not into one plan
+_POD = "{pod}"  # stands for the pod's name while a template is read; no Kubernetes name contains braces
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """What a workload turns into."""
+
+    pods: tuple[Pod, ...] = ()
+    gangs: tuple[Gang, ...] = ()
+    volume_claims: tuple[PersistentVolumeClaim, ...] = ()
+
+    def __add__(self, other: Expansion) -> Expansion:
+        return Expansion(
+            (*self.pods, *other.pods), (*self.gangs, *other.gangs), (*self.volume_claims, *other.volume_claims)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The object whose pods are made. `owner` names what controls the pods when that is not the object itself."""
+
+    kind: str
+    metadata: Metadata
+    origin: Origin = CLUSTER
+    priorities: Mapping[str, PriorityClass] = field(default_factory=lambda: NO_PRIORITIES)
+    owner: str = ""
+
+    @property
+    def pod_origin(self) -> Origin:
+        """Where its pods come from: the file, and the workload a person knows them by."""
+        return replace(self.origin, owner=f"{self.kind} {self.metadata.namespace}/{self.metadata.name}")
+
+
+def stamp(
+    template: Fields,
+    workload: Workload,
+    names: Sequence[str],
+    *,
+    labels: Mapping[str, str] | None = None,
+    labels_of: Callable[[int], Mapping[str, str]] = lambda _: {},
+    gang: Gang | None = None,
+) -> Expansion:
+    """One pod per name. `labels` are the controller's own for all of them, `labels_of(i)` those of the i-th.
+
+    The template is read once, so that a mistake in it is reported once.
+    """
+    metadata, origin = workload.metadata, workload.pod_origin
+    model = parse_pod_template(
+        template,
+        namespace=metadata.namespace,
+        name=_POD,
+        labels=labels or {},
+        origin=origin,
+        priorities=workload.priorities,
+    )
+    if gang is not None and model.gang is None:
+        model = replace(model, gang=GangRef(gang.namespace, gang.name))
+    model = replace(model, owner=workload.owner or f"{workload.kind}/{metadata.name}")
+    ephemeral = ephemeral_volume_claims(
+        Fields(template.raw("spec")), namespace=metadata.namespace, pod_name=_POD, origin=origin
+    )
+    pods = tuple(_named(model, name, labels_of(index)) for index, name in enumerate(names))
+    claims = tuple(replace(claim, name=claim.name.replace(_POD, name)) for name in names for claim in ephemeral)
+    return Expansion(pods, (gang,) if gang is not None else (), claims)
+
+
+def count(fields: Fields, name: str, default: int) -> int:
+    """A number of pods, groups or jobs: between 0 and MOST_PODS."""
+    found = fields.integer(name, default)
+    if 0 <= found <= MOST_PODS:
+        return found
+    fields.error(name, f"{found} is outside 0 … {MOST_PODS}", "plan for fewer pods at a time")
+    return 0
+
+
+def _named(model: Pod, name: str, labels: Mapping[str, str]) -> Pod:
+    return replace(
+        model,
+        name=name,
+        uid=uid_of("Pod", model.namespace, name),
+        labels=model.labels.with_items(labels) if labels else model.labels,
+        volumes=tuple(volume.replace(_POD, name) for volume in model.volumes),
+    )

@@ -1,0 +1,86 @@
+"""Volumes, their claims and StorageClasses, as far as they bind pods to places."""
+
+from __future__ import annotations
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import parse_metadata
+from autoscaler.kube.problem import Problems
+from autoscaler.kube.selectors import parse_node_selector
+from autoscaler.model.origin import CLUSTER, Origin
+from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from instance_catalog import labels as keys
+from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+
+_ZONE_SEPARATOR = "__"  # several zones in one label value (volumehelpers.LabelMultiZoneDelimiter)
+
+
+def parse_persistent_volume(
+    raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER
+) -> PersistentVolume:
+    """A PersistentVolume: which nodes and zones can reach it."""
+    fields = Fields(raw, problems)
+    metadata = parse_metadata(fields)
+    affinity = fields.child("spec").child("nodeAffinity")
+    zones = metadata.labels.get(keys.ZONE, "")
+    return PersistentVolume(
+        name=metadata.name,
+        node_affinity=parse_node_selector(affinity.optional_child("required")),
+        zones=tuple(zone for zone in zones.split(_ZONE_SEPARATOR) if zone),
+        origin=origin,
+    )
+
+
+def parse_persistent_volume_claim(
+    raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER
+) -> PersistentVolumeClaim:
+    """A PersistentVolumeClaim; an empty storageClassName means static volumes only, an absent one the default class."""
+    fields = Fields(raw, problems)
+    metadata = parse_metadata(fields)
+    return volume_claim_from(fields, namespace=metadata.namespace, name=metadata.name, origin=origin)
+
+
+def volume_claim_from(fields: Fields, *, namespace: str, name: str, origin: Origin) -> PersistentVolumeClaim:
+    """The claim that `fields` (a claim or a volumeClaimTemplate) stands for, under the name a controller gives it."""
+    spec = fields.child("spec")
+    return PersistentVolumeClaim(
+        namespace=namespace,
+        name=name,
+        storage_class=spec.optional_text("storageClassName"),
+        volume=spec.optional_text("volumeName") or None,
+        access_modes=spec.texts("accessModes"),
+        origin=origin,
+    )
+
+
+def ephemeral_volume_claims(
+    spec: Fields, *, namespace: str, pod_name: str, origin: Origin
+) -> tuple[PersistentVolumeClaim, ...]:
+    """The claims that the generic ephemeral volumes of a pod spec become, named <pod>-<volume>."""
+    found = []
+    for volume in spec.children("volumes"):
+        ephemeral = volume.optional_child("ephemeral")
+        if ephemeral is not None:
+            name = f"{pod_name}-{volume.text('name')}"
+            template = ephemeral.child("volumeClaimTemplate")
+            found.append(volume_claim_from(template, namespace=namespace, name=name, origin=origin))
+    return tuple(found)
+
+
+def parse_storage_class(raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER) -> StorageClass:
+    """A StorageClass with allowedTopologies as a node selector."""
+    fields = Fields(raw, problems)
+    metadata = parse_metadata(fields)
+    terms = tuple(_parse_topology(term) for term in fields.children("allowedTopologies"))
+    return StorageClass(
+        name=metadata.name,
+        binding_mode=fields.text("volumeBindingMode") or "Immediate",
+        topologies=NodeSelector(terms) if terms else None,
+        provisioner=fields.text("provisioner"),
+        default=metadata.annotations.get(keys.DEFAULT_STORAGE_CLASS) == "true",
+        origin=origin,
+    )
+
+
+def _parse_topology(term: Fields) -> NodeSelectorTerm:
+    expressions = term.children("matchLabelExpressions")
+    return NodeSelectorTerm(tuple(Requirement(e.required("key"), "In", e.texts("values")) for e in expressions))

@@ -1,0 +1,208 @@
+"""Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs: the pods that their controllers would make.
+
+Ported rules: k8s.io/kubernetes pkg/controller, v1.36.3. Generated name suffixes are replaced by indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import parse_metadata
+from autoscaler.kube.pod import NO_PRIORITIES
+from autoscaler.kube.priority import PriorityClass
+from autoscaler.kube.problem import Problems
+from autoscaler.kube.stamping import Expansion, Workload, count, stamp
+from autoscaler.kube.storage import volume_claim_from
+from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog import labels as keys
+
+_DEPLOYMENT_IGNORED = (
+    "selector",
+    "strategy",
+    "minReadySeconds",
+    "revisionHistoryLimit",
+    "paused",
+    "progressDeadlineSeconds",
+)
+_STATEFUL_SET_IGNORED = (
+    "selector",
+    "serviceName",
+    "podManagementPolicy",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "minReadySeconds",
+    "persistentVolumeClaimRetentionPolicy",
+)
+_JOB_IGNORED = (
+    "backoffLimit",
+    "backoffLimitPerIndex",
+    "maxFailedIndexes",
+    "ttlSecondsAfterFinished",
+    "manualSelector",
+    "selector",
+    "podFailurePolicy",
+    "successPolicy",
+    "podReplacementPolicy",
+    "managedBy",
+)
+_CRON_JOB_IGNORED = (
+    "schedule",
+    "timeZone",
+    "concurrencyPolicy",
+    "startingDeadlineSeconds",
+    "successfulJobsHistoryLimit",
+    "failedJobsHistoryLimit",
+)
+
+
+def opened(
+    raw: object, problems: Problems | None, origin: Origin, priorities: Mapping[str, PriorityClass]
+) -> tuple[Fields, Workload]:
+    """The fields of a workload object and what stamping needs to know of it."""
+    fields = Fields(raw, problems)
+    metadata = parse_metadata(fields)
+    fields.ignore("apiVersion", "status")
+    return fields, Workload(fields.text("kind"), metadata, origin, priorities)
+
+
+def expand_replicas(
+    raw: object,
+    problems: Problems | None = None,
+    *,
+    origin: Origin = CLUSTER,
+    priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
+) -> Expansion:
+    """The pods of a Deployment, ReplicaSet or ReplicationController: <name>-<index>."""
+    fields, workload = opened(raw, problems, origin, priorities)
+    spec = fields.child("spec")
+    spec.ignore(*_DEPLOYMENT_IGNORED)
+    name = workload.metadata.name
+    names = [f"{name}-{index}" for index in range(count(spec, "replicas", 1))]
+    # All pods of one revision share the hash, which is all that selectors on it can see.
+    labels = {} if workload.kind == "ReplicationController" else {keys.POD_TEMPLATE_HASH: name}
+    found = stamp(spec.child("template"), workload, names, labels=labels)
+    spec.unread()
+    fields.unread()
+    return found
+
+
+def expand_stateful_set(
+    raw: object,
+    problems: Problems | None = None,
+    *,
+    origin: Origin = CLUSTER,
+    priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
+) -> Expansion:
+    """The pods of a StatefulSet, <name>-<ordinal>, with a claim <template>-<pod> per volumeClaimTemplate."""
+    fields, workload = opened(raw, problems, origin, priorities)
+    spec = fields.child("spec")
+    spec.ignore(*_STATEFUL_SET_IGNORED)
+    metadata, first = workload.metadata, spec.child("ordinals").integer("start")
+    names = [f"{metadata.name}-{first + index}" for index in range(count(spec, "replicas", 1))]
+
+    def labels_of(index: int) -> Mapping[str, str]:
+        return {keys.STATEFUL_SET_POD_NAME: names[index], keys.POD_INDEX: str(first + index)}
+
+    found = stamp(spec.child("template"), workload, names, labels_of=labels_of)
+    templates = [(entry.child("metadata").required("name"), entry) for entry in spec.children("volumeClaimTemplates")]
+    claims = tuple(
+        volume_claim_from(entry, namespace=metadata.namespace, name=f"{volume}-{pod}", origin=workload.pod_origin)
+        for pod in names
+        for volume, entry in templates
+    )
+    volumes = tuple(volume for volume, _ in templates)
+    pods = tuple(
+        replace(pod, volumes=(*pod.volumes, *(f"{volume}-{pod.name}" for volume in volumes))) for pod in found.pods
+    )
+    spec.unread()
+    fields.unread()
+    return replace(found, pods=pods, volume_claims=(*found.volume_claims, *claims))
+
+
+def expand_job(
+    raw: object,
+    problems: Problems | None = None,
+    *,
+    origin: Origin = CLUSTER,
+    priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
+) -> Expansion:
+    """The pods that a Job still runs at once: <name>-<index>."""
+    fields, workload = opened(raw, problems, origin, priorities)
+    status = fields.child("status")
+    conditions = {entry.text("type") for entry in status.children("conditions") if entry.text("status") == "True"}
+    done = None if conditions & {"Complete", "Failed"} else status.integer("succeeded")
+    found = job_pods(fields.child("spec"), workload, workload.metadata.name, done=done)
+    fields.unread()
+    return found
+
+
+def job_pods(
+    spec: Fields,
+    workload: Workload,
+    job_name: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    done: int | None = 0,
+) -> Expansion:
+    """The pods of the Job `job_name` with the spec `spec`, `done` of which have succeeded (None: the Job is over).
+
+    At most `parallelism` pods run at once, and no more than completions are missing. `labels` come on top of the Job's.
+    """
+    spec.ignore(*_JOB_IGNORED)
+    parallelism, wanted = count(spec, "parallelism", 1), spec.optional_integer("completions")
+    running = parallelism if wanted is None else min(parallelism, max(0, wanted - (done or 0)))
+    indexed = spec.text("completionMode") == "Indexed"
+    if done is None or suspended(spec):
+        running = 0
+    deadline = spec.optional_integer("activeDeadlineSeconds")
+    own = {keys.JOB_NAME: job_name, keys.JOB_NAME_LEGACY: job_name, **(labels or {})}
+    names = [f"{job_name}-{index}" for index in range(running)]
+
+    def labels_of(index: int) -> Mapping[str, str]:
+        return {keys.JOB_COMPLETION_INDEX: str(index)} if indexed else {}
+
+    found = stamp(
+        spec.child("template"),
+        replace(workload, owner=f"Job/{job_name}"),
+        names,
+        labels=own,
+        labels_of=labels_of,
+    )
+    spec.unread()
+    if deadline is None:
+        return found
+    limits = (min(deadline, pod.active_deadline_seconds or deadline) for pod in found.pods)
+    pods = tuple(replace(pod, active_deadline_seconds=limit) for pod, limit in zip(found.pods, limits, strict=True))
+    return replace(found, pods=pods)
+
+
+def suspended(spec: Fields) -> bool:
+    """Whether the workload makes no pods for now; a warning, since a person may want to plan for it all the same."""
+    found = spec.flag("suspend")
+    if found:
+        spec.warn("suspend", "suspended: it has no pods now", "set suspend to false to plan for its pods")
+    return found
+
+
+def expand_cron_job(
+    raw: object,
+    problems: Problems | None = None,
+    *,
+    origin: Origin = CLUSTER,
+    priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
+) -> Expansion:
+    """The pods of one run of a CronJob."""
+    fields, workload = opened(raw, problems, origin, priorities)
+    spec = fields.child("spec")
+    spec.ignore(*_CRON_JOB_IGNORED)
+    template = spec.child("jobTemplate")
+    template.ignore("metadata")
+    found = job_pods(template.child("spec"), workload, workload.metadata.name)
+    if suspended(spec):
+        found = Expansion()
+    template.unread()
+    spec.unread()
+    fields.unread()
+    return found

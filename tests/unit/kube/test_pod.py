@@ -1,0 +1,237 @@
+"""Pods: what decides where they run, with the defaults an API server and admission would have set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from autoscaler.kube.pod import parse_pod, uid_of
+from autoscaler.kube.priority import PriorityClass
+from autoscaler.kube.problem import Problems
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.pod import GangRef, HostPort, Pod, PodClaim
+from instance_catalog.node_selector import Requirement
+from instance_catalog.quantity import Quantity
+from instance_catalog.taint import Toleration
+
+
+def pod(*, metadata: dict[str, Any] | None = None, status: object = None, **spec: Any) -> dict[str, Any]:
+    spec = {"containers": [{"name": "c"}], **spec}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "ns", **(metadata or {})},
+        "spec": spec,
+        "status": status,
+    }
+
+
+def parsed(raw: object, **options: Any) -> tuple[Pod, list[str]]:
+    problems = Problems()
+    found = parse_pod(raw, problems, **options)
+    return found, [f"{problem.field}: {problem.message}" for problem in problems]
+
+
+def container(**fields: Any) -> dict[str, Any]:
+    return {"name": "c", "image": "i", **fields}
+
+
+def test_a_plain_pod() -> None:
+    found, problems = parsed(pod())
+    assert problems == []
+    assert (found.key, found.phase, found.node_name, found.priority) == ("ns/p", "Pending", None, 0)
+    assert found.uid == uid_of("Pod", "ns", "p")
+    assert found.unsupported == ()
+
+
+def test_limits_count_as_requests_where_there_are_none() -> None:
+    resources = {"limits": {"cpu": "2", "nvidia.com/gpu": 1}, "requests": {"cpu": "500m"}}
+    found, problems = parsed(pod(containers=[container(resources=resources)]))
+    assert problems == []
+    assert found.containers[0].requests == {"cpu": Quantity.parse("500m"), "nvidia.com/gpu": Quantity.of(1)}
+
+
+def test_a_request_above_its_limit() -> None:
+    resources = {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}
+    _, problems = parsed(pod(containers=[container(resources=resources)]))
+    assert problems == ["spec.containers[0].resources.requests: request 2 of cpu is above its limit 1"]
+
+
+def test_sidecars_are_init_containers_that_always_restart() -> None:
+    inits = [container(name="a", restartPolicy="Always"), container(name="b")]
+    found, problems = parsed(pod(initContainers=inits))
+    assert problems == []
+    assert [(one.name, one.sidecar) for one in found.init_containers] == [("a", True), ("b", False)]
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        (None, None),
+        ({"requests": {"cpu": "3"}}, {"cpu": Quantity.of(3)}),
+        ({"limits": {"cpu": "3", "memory": "1Gi"}}, {"memory": Quantity.parse("1Gi")}),
+    ],
+    ids=["absent", "requests", "limits stand in where no container asks"],
+)
+def test_pod_level_resources(resources: object, expected: object) -> None:
+    containers = [container(resources={"requests": {"cpu": "1"}})]
+    found, _ = parsed(pod(containers=containers, resources=resources))
+    assert found.pod_requests == expected
+
+
+@pytest.mark.parametrize(
+    ("host_network", "ports", "expected"),
+    [
+        (False, [{"containerPort": 80}], ()),
+        (False, [{"containerPort": 80, "hostPort": 8080, "protocol": "UDP"}], (HostPort(8080, "UDP"),)),
+        (True, [{"containerPort": 80}], (HostPort(80),)),
+    ],
+    ids=["no host port", "a host port", "host network uses the container port"],
+)
+def test_host_ports(host_network: bool, ports: object, expected: object) -> None:
+    found, problems = parsed(pod(hostNetwork=host_network, containers=[container(ports=ports)]))
+    assert problems == []
+    assert found.containers[0].host_ports == expected
+
+
+@pytest.mark.parametrize(
+    ("entry", "status", "expected"),
+    [
+        ({"resourceClaimName": "x"}, [], PodClaim("gpu", "x")),
+        ({"resourceClaimTemplateName": "t"}, [], PodClaim("gpu", None, "t")),
+        (
+            {"resourceClaimTemplateName": "t"},
+            [{"name": "gpu", "resourceClaimName": "p-gpu-abc"}],
+            PodClaim("gpu", "p-gpu-abc", "t"),
+        ),
+        ({"resourceClaimTemplateName": "t"}, [{"name": "gpu"}], PodClaim("gpu", "", "t")),
+    ],
+    ids=["a claim by name", "not created yet", "generated", "intentionally none"],
+)
+def test_claims(entry: dict[str, str], status: object, expected: PodClaim) -> None:
+    raw = pod(resourceClaims=[{"name": "gpu", **entry}], status={"resourceClaimStatuses": status})
+    found, problems = parsed(raw)
+    assert problems == []
+    assert found.claims == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        ([{"name": "g"}], "spec.resourceClaims[0].resourceClaimName: a claim of a pod needs one source"),
+        (
+            [{"name": "g", "source": {"resourceClaimName": "x"}}],
+            "spec.resourceClaims[0].source: `source` was removed with Kubernetes 1.31",
+        ),
+        (
+            [{"name": "g", "resourceClaimName": "x"}, {"name": "g", "resourceClaimName": "y"}],
+            "spec.resourceClaims[1].name: duplicate claim name 'g'",
+        ),
+    ],
+    ids=["no source", "the old form", "twice the same name"],
+)
+def test_mistakes_in_claims(entries: object, problem: str) -> None:
+    _, problems = parsed(pod(resourceClaims=entries))
+    assert problems == [problem]
+
+
+CLASSES = {
+    found.name: found for found in (PriorityClass("high", 1000, "Never"), PriorityClass("base", 5, global_default=True))
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"priorityClassName": "high"}, (1000, "Never")),
+        ({}, (5, "PreemptLowerPriority")),
+        ({"priority": 7, "priorityClassName": "high"}, (7, "PreemptLowerPriority")),
+        ({"priorityClassName": "system-node-critical"}, (2_000_001_000, "PreemptLowerPriority")),
+    ],
+    ids=["by class", "global default", "already admitted", "built in"],
+)
+def test_priority(spec: dict[str, Any], expected: tuple[int, str]) -> None:
+    found, problems = parsed(pod(**spec), priorities=CLASSES)
+    assert problems == []
+    assert (found.priority, found.preemption_policy) == expected
+
+
+def test_an_unknown_priority_class() -> None:
+    problems = Problems()
+    parse_pod(pod(priorityClassName="hihg"), problems, priorities=CLASSES)
+    (problem,) = problems
+    assert (problem.field, problem.next_step) == ("spec.priorityClassName", "did you mean 'high'?")
+
+
+def test_match_label_keys_are_merged_into_selectors() -> None:
+    spread = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}, "matchLabelKeys": ["rev", "gone"]}
+    term = {"topologyKey": "zone", "labelSelector": {}, "mismatchLabelKeys": ["rev"]}
+    raw = pod(
+        metadata={"labels": {"rev": "1"}},
+        topologySpreadConstraints=[{**spread, "maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"}],
+        affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+    )
+    found, problems = parsed(raw)
+    assert problems == []
+    (constraint,) = found.topology_spread
+    assert constraint.selector == LabelSelector((Requirement("a", "In", ("b",)), Requirement("rev", "In", ("1",))))
+    assert (constraint.max_skew, constraint.node_taints_policy) == (2, "Ignore")
+    (anti,) = found.pod_anti_affinity
+    assert anti.selector == LabelSelector((Requirement("rev", "NotIn", ("1",)),))
+    assert anti.namespaces == ("ns",)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "spec", "gang"),
+    [
+        ({}, {}, None),
+        ({}, {"schedulingGroup": {"podGroupName": "g"}}, "g"),
+        ({}, {"workloadRef": {"name": "w", "podGroup": "g", "podGroupReplicaKey": "0"}}, "w/g/0"),
+        ({"labels": {"scheduling.x-k8s.io/pod-group": "g"}}, {}, "g"),
+        ({"annotations": {"scheduling.k8s.io/group-name": "g"}}, {}, "g"),
+        ({"annotations": {"pod-group-name": "g"}}, {}, "g"),
+    ],
+    ids=["none", "scheduling.k8s.io", "workload", "coscheduling", "volcano", "kai"],
+)
+def test_gangs(metadata: dict[str, Any], spec: dict[str, Any], gang: str | None) -> None:
+    found, problems = parsed(pod(metadata=metadata, **spec))
+    assert problems == []
+    assert found.gang == (None if gang is None else GangRef("ns", gang))
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"nodeSelectr": {}}, "nodeSelectr"),
+        ({"containers": [container(resource={})]}, "resource"),
+        ({"affinity": {"gpuAffinity": {}}}, "gpuAffinity"),
+    ],
+)
+def test_what_is_not_understood_makes_the_pod_unsupported(spec: dict[str, Any], field: str) -> None:
+    found, problems = parsed(pod(**spec))
+    assert found.unsupported == (field,)
+    assert any(f"unknown field {field!r}" in problem for problem in problems)
+
+
+def test_the_rest_of_a_running_pod() -> None:
+    raw = pod(
+        metadata={"uid": "u", "ownerReferences": [{"kind": "Job", "name": "j", "uid": "x", "controller": True}]},
+        nodeName="n",
+        tolerations=[{"key": "a", "operator": "Exists"}],
+        volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "pvc"}}, {"name": "e", "ephemeral": {}}],
+        schedulingGates=[{"name": "gate"}],
+        status={"phase": "Running", "nominatedNodeName": "m", "conditions": []},
+    )
+    found, problems = parsed(raw)
+    assert problems == []
+    assert (found.node_name, found.nominated_node, found.phase, found.uid) == ("n", "m", "Running", "u")
+    assert found.owner == "Job/j"
+    assert found.volumes == ("pvc", "p-e")
+    assert found.scheduling_gates == ("gate",)
+    assert found.tolerations == (Toleration("a", "Exists"),)
+
+
+def test_a_pod_without_containers() -> None:
+    _, problems = parsed(pod(containers=[]))
+    assert problems == ["spec.containers: a pod needs at least one container"]
