@@ -188,7 +188,8 @@ class InstanceType:
     node shows. `placements` are the accelerators' PCI facts in device order, () if nothing is known.
     `topology` is the accelerators' wiring as the node label says it (TPU "2x4"). `prices` are list prices by capacity
     type; `capacity_types` what is sold at all, in the order of CapacityType. `min_driver` is the oldest NVIDIA driver
-    branch that knows the device. `provenance` is by fact group: "shape", "accelerator", "pci", "network", "price".
+    branch that knows the device. `allocatable` has values measured on a node, which win over the model of the cloud.
+    `provenance` is by fact group: "shape", "accelerator", "pci", "network", "price", "allocatable".
     `origin` is the data file, for messages.
     """
 
@@ -208,9 +209,18 @@ class InstanceType:
     capacity_types: tuple[CapacityType, ...] = ()
     prices: FrozenMap[CapacityType, Price] = field(default_factory=FrozenMap)
     min_driver: str | None = None
+    allocatable: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     notes: tuple[str, ...] = ()
     provenance: FrozenMap[str, Provenance] = field(default_factory=FrozenMap)
+    # The cloud's machine type and value of the node's instance-type label, where accelerators are attached to a machine
+    # (name n1-standard-8+1xnvidia-tesla-t4, machine n1-standard-8); else the name.
+    machine: str = ""
     origin: str = field(default="", compare=False, repr=False)
+
+    @property
+    def machine_type(self) -> str:
+        """What the cloud calls the machine, and what the node's label node.kubernetes.io/instance-type says."""
+        return self.machine or self.name
 
     @property
     def device_count(self) -> int:

@@ -1,0 +1,176 @@
+"""Checked catalog entries → InstanceType and Accelerator values; the checks that no schema can express.
+
+Pure apart from using the pydantic models of schema.py as its input types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TypeVar
+
+from instance_catalog import schema
+from instance_catalog.catalog import did_you_mean
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.instance_type import (
+    Accelerator,
+    CapacityType,
+    Fabric,
+    InstanceType,
+    NetworkCard,
+    PcieRoot,
+    PciPlacement,
+    Price,
+    Provenance,
+    RootGroup,
+)
+from instance_catalog.yaml_text import Path
+
+K = TypeVar("K", bound=str)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A field that contradicts another one or the rest of the catalog."""
+
+    path: Path
+    found: str
+    allowed: str
+    hint: str = ""
+
+
+def accelerator_of(entry: schema.AcceleratorEntry) -> Accelerator:
+    """The value of an accelerator entry."""
+    return Accelerator(
+        key=entry.key,
+        vendor=entry.vendor,
+        model=entry.model,
+        product_name=entry.product_name,
+        architecture=entry.architecture,
+        cuda_compute_capability=entry.cuda_compute_capability,
+        brand=entry.brand,
+        memory=entry.memory,
+        api_memory=entry.api_memory,
+        mig_table=entry.mig_table,
+        virtual=entry.virtual,
+        node_label=entry.node_label,
+        api_names=FrozenMap(entry.api_names),
+        provenance=_provenance(entry.provenance),
+    )
+
+
+def mismatches(entry: schema.InstanceTypeEntry, accelerators: Mapping[str, Accelerator]) -> Iterator[Mismatch]:
+    """Everything in the entry that contradicts itself or names an accelerator that does not exist."""
+    use = entry.accelerator
+    if use is None:
+        if entry.pci is not None:
+            yield Mismatch(("pci",), "PCI facts without accelerator", "accelerator and pci, or neither")
+    elif use.model not in accelerators:
+        yield Mismatch(
+            ("accelerator", "model"),
+            repr(use.model),
+            "the key of an entry under accelerators",
+            did_you_mean(use.model, accelerators),
+        )
+    if use is not None and entry.pci is not None:
+        yield from _pci_mismatches(entry.pci, _devices(use.count), ("pci",))
+    for index, card in enumerate(entry.network_cards):
+        yield from _pci_mismatches(card, card.count, ("networkCards", index))
+    if sum(card.count for card in entry.network_cards if card.primary) > 1:
+        yield Mismatch(("networkCards",), "several primary cards", "one card with primary: true, count 1")
+
+
+def instance_type_of(
+    entry: schema.InstanceTypeEntry, accelerators: Mapping[str, Accelerator], *, origin: str
+) -> InstanceType:
+    """The value of an instance type entry without mismatches."""
+    use = entry.accelerator
+    return InstanceType(
+        cloud=entry.cloud,
+        name=entry.name,
+        machine=entry.machine or "",
+        architecture=entry.architecture,
+        vcpu=entry.vcpu,
+        memory=entry.memory,
+        accelerator=_accelerator_in(entry.cloud, use, accelerators[use.model]) if use else None,
+        accelerator_count=use.count if use else Fraction(0),
+        placements=_placements(entry.pci, _devices(use.count)) if use and entry.pci else (),
+        fabric=_fabric(entry.fabric),
+        topology=entry.topology,
+        network_cards=tuple(card for group in entry.network_cards for card in _cards(group)),
+        network=entry.network,
+        local_nvme_gb=entry.local_nvme_gb,
+        capacity_types=tuple(kind for kind in CapacityType if kind in entry.capacity_types),
+        prices=FrozenMap(
+            {kind: Price(p.usd_per_hour, p.region, p.date) for kind, p in entry.prices.items() if p is not None}
+        ),
+        min_driver=entry.min_driver,
+        allocatable=FrozenMap(entry.allocatable),
+        notes=tuple(entry.notes),
+        provenance=_provenance(entry.provenance),
+        origin=origin,
+    )
+
+
+def _accelerator_in(cloud: str, use: schema.AcceleratorUse, model: Accelerator) -> Accelerator:
+    """The model as it is in this type. `productName: null` there says that the name is not known for the type."""
+    if "product_name" in use.model_fields_set:
+        model = replace(model, product_name=use.product_name)
+    if use.memory is not None:
+        model = replace(model, memory=use.memory)
+    if use.api_name is not None:
+        model = replace(model, api_names=model.api_names.with_items({cloud: use.api_name}))
+    return model
+
+
+def _devices(count: Fraction) -> int:
+    return -(-count.numerator // count.denominator)
+
+
+def _provenance(entries: Mapping[K, schema.ProvenanceEntry]) -> FrozenMap[str, Provenance]:
+    return FrozenMap({str(group): Provenance(p.source, p.date, p.guess) for group, p in entries.items()})
+
+
+def _fabric(entry: schema.FabricEntry | None) -> Fabric:
+    if entry is None:
+        return Fabric()
+    return Fabric(entry.link, entry.shape, entry.gigabytes_per_second, tuple(entry.domain_nodes))
+
+
+def _cards(entry: schema.NetworkCardEntry) -> Iterator[NetworkCard]:
+    places = _placements(entry, entry.count)
+    return (NetworkCard(entry.kind, place, entry.subsystem, entry.primary) for place in places)
+
+
+def _placements(entry: schema.PciEntry, count: int) -> tuple[PciPlacement, ...]:
+    roots: Sequence[PcieRoot] = entry.root or [RootGroup(group) for group in entry.root_group]
+    columns = (_spread(entry.bus, count), _spread(roots, count), _spread(entry.numa, count))
+    return tuple(PciPlacement(bus, root, numa) for bus, root, numa in zip(*columns, strict=True))
+
+
+def _spread(values: Sequence[T], count: int) -> Sequence[T | None]:
+    """`values` repeated evenly in order: [a, b] for 4 is [a, a, b, b]."""
+    if not values:
+        return [None] * count
+    return [values[index * len(values) // count] for index in range(count)]
+
+
+def _pci_mismatches(entry: schema.PciEntry, count: int, path: Path) -> Iterator[Mismatch]:
+    if entry.root and entry.root_group:
+        yield Mismatch((*path, "rootGroup"), "root and rootGroup", "one of them")
+    columns: dict[str, Sequence[object]] = {
+        "root": entry.root,
+        "rootGroup": entry.root_group,
+        "bus": entry.bus,
+        "numa": entry.numa,
+    }
+    for name, values in columns.items():
+        if values and (count % len(values) or (name == "bus" and len(values) != count)):
+            fitting = (
+                f"{count} values" if name == "bus" else f"{count} values, or a divisor of {count} to spread evenly"
+            )
+            yield Mismatch((*path, name), f"{len(values)} values for {count} devices", fitting)
+    if len(set(entry.bus)) != len(entry.bus):
+        yield Mismatch((*path, "bus"), "the same address twice", "one address per device")

@@ -1,0 +1,60 @@
+"""Layers of catalog entries: later files complete or override earlier ones, field by field.
+
+Pure, on plain mappings as read from YAML; whether the result makes sense is checked afterwards, once, on the merged
+entry. Every entry remembers the places it was written, latest last, so that a defect is reported where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from instance_catalog.yaml_text import Path, contains
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A part of a file that contributed to an entry: `value` stands at `path` in `file`."""
+
+    file: str
+    path: Path
+    value: Mapping[str, Any]
+
+
+# An entry's name and what one file says of it.
+Written: TypeAlias = tuple[str, tuple[Source, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Layered:
+    """An entry merged from its sources, in the order they apply."""
+
+    merged: Mapping[str, Any]
+    sources: tuple[Source, ...]
+
+    def place(self, path: Path) -> tuple[str, Path]:
+        """File and path in that file of the field at `path`: the latest source that has most of it."""
+        best = max(enumerate(self.sources), key=lambda item: (contains(item[1].value, path), item[0]))[1]
+        return best.file, (*best.path, *path)
+
+
+EMPTY: Final = Layered({}, ())
+
+
+def layered(sources: Iterable[Source], *, onto: Layered = EMPTY) -> Layered:
+    """`onto`, completed and overridden by `sources` in order."""
+    added = tuple(sources)
+    value = dict(onto.merged)
+    for source in added:
+        value = merge(value, source.value)
+    return Layered(value, (*onto.sources, *added))
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """`below` overridden by `above`: mappings field by field, anything else (also lists and null) as a whole."""
+    result = dict(below)
+    for key, value in above.items():
+        old = result.get(key)
+        result[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return result

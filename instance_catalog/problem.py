@@ -1,0 +1,33 @@
+"""What is wrong with catalog files, all of it at once, each with its place and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CatalogProblem:
+    """One defect. `entry` is "instance type p5.48xlarge", `field` a path such as "accelerator.count"."""
+
+    file: str
+    line: int
+    entry: str
+    field: str
+    found: str
+    allowed: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        place = ": ".join(part for part in (f"{self.file}:{self.line}", self.entry, self.field) if part)
+        return f"{place}: found {self.found}; allowed: {self.allowed}{self.hint}"
+
+
+class CatalogError(ValueError):
+    """Catalog files that cannot be used. Nothing of them takes effect; `problems` has every defect."""
+
+    def __init__(self, problems: Sequence[CatalogProblem]) -> None:
+        self.problems = tuple(sorted(problems))
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        lines = [f"{count} in the instance catalog; nothing was loaded", *map(str, self.problems)]
+        super().__init__("\n  ".join(lines))

@@ -1,0 +1,271 @@
+"""What may stand in a catalog file: pydantic models, and the JSON schema that editors use.
+
+Edge code: only loader.py (and through it the command line) imports pydantic. Cross-references between entries, which no
+schema can express, are checked in build.py.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import models_json_schema
+
+from instance_catalog.instance_type import CapacityType
+from instance_catalog.quantity import Quantity, QuantityError
+from instance_catalog.yaml_text import Path
+
+_COUNT: Final = re.compile(r"[1-9][0-9]*(?:/[1-9][0-9]*)?\Z")
+
+
+def _quantity(value: object) -> Quantity:
+    try:
+        return Quantity.parse(str(value))
+    except QuantityError as error:
+        raise ValueError("a Kubernetes quantity such as 80Gi or 81559Mi") from error
+
+
+def _count(value: object) -> Fraction:
+    if not _COUNT.match(str(value)):
+        raise ValueError("a whole number, or a fraction of a card such as 1/8")
+    return Fraction(str(value))
+
+
+def _date(value: object) -> object:
+    return str(value) if isinstance(value, int) else value
+
+
+def _usd(value: object) -> object:
+    return str(value) if isinstance(value, int) else value
+
+
+QuantityText: TypeAlias = Annotated[
+    Quantity,
+    PlainValidator(_quantity),
+    WithJsonSchema({"type": ["string", "integer"], "description": "a Kubernetes quantity", "examples": ["80Gi"]}),
+]
+Count: TypeAlias = Annotated[
+    Fraction,
+    PlainValidator(_count),
+    WithJsonSchema({"type": ["integer", "string"], "pattern": "^[1-9][0-9]*(/[1-9][0-9]*)?$", "examples": [8, "1/8"]}),
+]
+Day: TypeAlias = Annotated[
+    str,
+    BeforeValidator(_date),
+    Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", description="2026, 2026-08 or 2026-08-03"),
+    WithJsonSchema({"type": ["string", "integer"], "pattern": r"^\d{4}(-\d{2}(-\d{2})?)?$"}),
+]
+Usd: TypeAlias = Annotated[
+    Decimal, BeforeValidator(_usd), Field(ge=0), WithJsonSchema({"type": ["number", "string"], "minimum": 0})
+]
+Whole: TypeAlias = Annotated[int, Field(strict=True)]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, frozen=True, arbitrary_types_allowed=True)
+
+
+class ProvenanceEntry(_Entry):
+    """Where a group of facts comes from; a guess gives way to what nodes really publish."""
+
+    source: str = Field(min_length=1)
+    date: Day
+    guess: bool = False
+
+
+class AcceleratorEntry(_Entry):
+    """An accelerator model. An absent or null field means: not known, or the driver publishes none."""
+
+    key: str = Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", description="what instance types refer to")
+    vendor: Literal["NVIDIA", "AMD", "AWS", "Google", "Habana", "Intel", "Qualcomm"]
+    model: str = Field(min_length=1, description="the short name people say: H100")
+    product_name: str | None = Field(None, description="NVML's name, which selectors compare")
+    architecture: str | None = Field(None, description="as the driver publishes it: Hopper")
+    cuda_compute_capability: str | None = Field(None, pattern=r"^\d+\.\d+\.\d+$")
+    brand: str | None = None
+    memory: QuantityText | None = Field(None, description="as the driver reports it without MIG")
+    api_memory: QuantityText | None = Field(None, description="as the cloud's API reports it")
+    mig_table: str | None = Field(None, description="partition table in data/mig")
+    virtual: bool = Field(False, description="a vGPU")
+    node_label: str | None = Field(None, description="value of the cloud's accelerator node label")
+    api_names: dict[str, str] = Field({}, description="by cloud: what its API calls the model")
+    provenance: dict[Literal["identity", "productName", "memory"], ProvenanceEntry] = {}
+
+
+class AcceleratorUse(_Entry):
+    """Which accelerator a type has, how many, and what differs from the model on this type."""
+
+    model: str = Field(description="key of an accelerator")
+    count: Count
+    api_name: str | None = Field(None, description="what the cloud's API calls it on this type")
+    product_name: str | None = Field(None, description="null: not known on this type")
+    memory: QuantityText | None = Field(None, description="what the driver reports on this type")
+
+
+class PciEntry(_Entry):
+    """PCI facts in device order. Lists shorter than the devices are spread evenly: 2 values for 8 devices, 4 each."""
+
+    root: list[Annotated[str, Field(pattern=r"^pci[0-9a-f]{4,}:[0-9a-f]{2}$")]] = Field(
+        [], description="verified PCIe roots: pci0000:44"
+    )
+    root_group: list[Annotated[Whole, Field(ge=0)]] = Field(
+        [], description="instead of root: devices with equal numbers share a root whose name is not known"
+    )
+    bus: list[Annotated[str, Field(pattern=r"^[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]] = []
+    numa: list[Annotated[Whole, Field(ge=0)]] = []
+
+
+class NetworkCardEntry(PciEntry):
+    """One network device, or `count` equal ones; PCI facts as for accelerators."""
+
+    kind: Literal["ena", "efa", "gvnic", "rdma"]
+    count: Whole = Field(1, ge=1)
+    subsystem: str | None = None
+    primary: bool = Field(False, description="carries the default route")
+
+
+class FabricEntry(_Entry):
+    """How the accelerators reach each other."""
+
+    link: str | None = None
+    shape: str = ""
+    gigabytes_per_second: Whole | None = Field(None, gt=0, description="per accelerator")
+    domain_nodes: list[Annotated[Whole, Field(gt=1)]] = Field([], description="sizes of a multi-node NVLink domain")
+
+
+class PriceEntry(_Entry):
+    """A list price in one region on one day."""
+
+    usd_per_hour: Usd
+    region: str = Field(min_length=1)
+    date: Day
+
+
+class InstanceTypeEntry(_Entry):
+    """An instance type."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9.+-]*$", description="the cloud's name, unique in the catalog")
+    cloud: str = Field(min_length=1, description="given once a file")
+    machine: str | None = Field(None, description="the cloud's machine type, where accelerators are attached to it")
+    architecture: Literal["amd64", "arm64"]
+    vcpu: Whole = Field(gt=0)
+    memory: QuantityText
+    accelerator: AcceleratorUse | None = None
+    pci: PciEntry | None = Field(None, description="of the accelerators")
+    fabric: FabricEntry | None = None
+    topology: str | None = Field(None, pattern=r"^\d+(x\d+)+$", description="of TPU chips: 2x4")
+    network_cards: list[NetworkCardEntry] = []
+    network: str = ""
+    local_nvme_gb: Whole | None = Field(None, ge=0, alias="localNvmeGB")
+    capacity_types: list[CapacityType] = Field(min_length=1, description="what is sold at all")
+    prices: dict[CapacityType, PriceEntry | None] = Field({}, description="null: not known")
+    min_driver: str | None = Field(None, description="oldest NVIDIA driver branch that knows the device")
+    allocatable: dict[str, QuantityText] = Field({}, description="measured on a node; wins over the model of the cloud")
+    notes: list[str] = []
+    provenance: dict[Literal["shape", "accelerator", "pci", "network", "price", "allocatable"], ProvenanceEntry] = {}
+
+
+class MachineEntry(_Entry):
+    """A machine without accelerators that some can be attached to."""
+
+    name: str
+    vcpu: Whole = Field(gt=0)
+    memory: QuantityText
+
+
+class AttachmentEntry(_Entry):
+    """Accelerators that can be attached to every machine of the file within the bounds."""
+
+    accelerator: AcceleratorUse
+    max_vcpu: Whole = Field(gt=0)
+    max_memory: QuantityText
+    fabric: FabricEntry | None = None
+
+
+class PricesAsOf(_Entry):
+    """Region and date of prices that are written as bare numbers in this file."""
+
+    region: str = Field(min_length=1)
+    date: Day
+
+
+_Raw: TypeAlias = dict[str, Any]
+
+
+class CatalogFile(_Entry):
+    """One file of the instance catalog; entries are checked after defaults and overlays were merged in."""
+
+    cloud: str | None = Field(None, description="of every type in this file")
+    prices_as_of: PricesAsOf | None = None
+    provenance: _Raw = Field({}, description="of every type in this file that does not say otherwise")
+    defaults: _Raw = Field({}, description="for every type of this file that does not say otherwise")
+    types: list[_Raw] = []
+    machines: list[MachineEntry] = []
+    attachments: list[AttachmentEntry] = []
+    accelerators: list[_Raw] = []
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON schema (2020-12) of a catalog file. Entries may be partial, since defaults and overlays complete them."""
+    models: tuple[type[BaseModel], ...] = (CatalogFile, InstanceTypeEntry, AcceleratorEntry)
+    _, document = models_json_schema([(model, "validation") for model in models], by_alias=True)
+    definitions = document["$defs"]
+    definitions["InstanceTypeEntry"]["required"] = ["name"]
+    definitions["InstanceTypeEntry"]["properties"]["prices"]["additionalProperties"] = {
+        "anyOf": [{"$ref": "#/$defs/PriceEntry"}, {"type": ["number", "null"], "minimum": 0}]
+    }
+    definitions["AcceleratorEntry"]["required"] = ["key"]
+    definitions["AcceleratorUse"]["required"] = []
+    definitions["Defaults"] = {**definitions["InstanceTypeEntry"], "required": [], "title": "Defaults"}
+    root = definitions.pop("CatalogFile")
+    properties = root["properties"]
+    properties["types"]["items"] = {"$ref": "#/$defs/InstanceTypeEntry"}
+    properties["accelerators"]["items"] = {"$ref": "#/$defs/AcceleratorEntry"}
+    properties["defaults"] = {"$ref": "#/$defs/Defaults"}
+    properties["provenance"] = definitions["InstanceTypeEntry"]["properties"]["provenance"]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Foreslice instance catalog file",
+        **{key: value for key, value in root.items() if key != "title"},
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def known_fields(model: type[BaseModel], path: Path) -> tuple[str, ...]:
+    """The field names allowed at `path` (which may lead through lists and mappings) below a model."""
+    place: Any = model
+    for step in path:
+        place = _step(place, step)
+    entry = _entry_of(place)
+    return tuple(str(field.alias) for field in entry.model_fields.values()) if entry else ()
+
+
+def _step(place: Any, step: str | int) -> Any:
+    entry = _entry_of(place)
+    if entry is not None:
+        return next((f.annotation for f in entry.model_fields.values() if f.alias == step), None)
+    for option in _options(place):
+        if typing.get_origin(option) is list:
+            return typing.get_args(option)[0]
+        if typing.get_origin(option) is dict:
+            return typing.get_args(option)[1]
+    return None
+
+
+def _entry_of(place: Any) -> type[BaseModel] | None:
+    found = (option for option in _options(place) if isinstance(option, type) and issubclass(option, BaseModel))
+    return next(found, None)
+
+
+def _options(place: Any) -> tuple[Any, ...]:
+    if typing.get_origin(place) is Annotated:
+        return _options(typing.get_args(place)[0])
+    if typing.get_origin(place) in (types.UnionType, typing.Union):
+        return typing.get_args(place)
+    return (place,)

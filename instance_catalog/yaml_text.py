@@ -1,0 +1,98 @@
+"""YAML as people mean it, and where in the text a value stands.
+
+Catalog files are read with libyaml and a small set of scalar rules, because YAML 1.1 reads 0000:53:00.0 as a number to
+the base of 60, 2026-08-03 as a date object, 0.202 as a binary fraction, and `no` as false. Numbers with a point and
+dates stay text here; the schema makes exact values of them. Positions are only worked out when something is wrong, by
+composing the text a second time. Knows nothing of catalogs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable
+from typing import Any, TypeAlias
+
+import yaml
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+class YamlTextError(ValueError):
+    """Text that is not YAML, or that says something twice. `line` is 1-based."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class _Loader(yaml.CSafeLoader):
+    """Plain scalars: null, true, false and whole numbers; everything else is text."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own protocol: replaced, not shared
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        mapping = super().construct_mapping(node, deep=deep)
+        if len(mapping) != len(node.value):
+            _refuse_duplicates(node)
+        return mapping
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(?:~|null|)\Z"), ["~", "n", ""])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(?:true|false)\Z"), ["t", "f"])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9][0-9]*)\Z"), list("-0123456789"))
+
+
+def read(text: str) -> Any:
+    """The value of one YAML document. Raises YamlTextError."""
+    try:
+        return yaml.load(text, Loader=_Loader)  # a safe loader with fewer rules
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = " ".join(part for part in (error.context, error.problem) if part)
+        raise YamlTextError(problem, mark.line + 1 if mark else 1) from error
+    except yaml.YAMLError as error:
+        raise YamlTextError(str(error), 1) from error
+
+
+def line_of(text: str, path: Path) -> int:
+    """The 1-based line of the key or list item at `path`, or of what encloses it where it is absent."""
+    node = yaml.compose(text, Loader=_Loader)
+    line: int = node.start_mark.line if node is not None else 0
+    for step in path:
+        found = _child(node, step)
+        if found is None:
+            break
+        line, node = found
+    return line + 1
+
+
+def contains(value: Any, path: Path) -> int:
+    """How many leading steps of `path` exist in `value`."""
+    for depth, step in enumerate(path):
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return depth
+    return len(path)
+
+
+def _child(node: yaml.Node | None, step: str | int) -> tuple[int, yaml.Node] | None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == step:
+                return key.start_mark.line, value
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        return node.value[step].start_mark.line, node.value[step]
+    return None
+
+
+def _refuse_duplicates(node: yaml.MappingNode) -> None:
+    seen: set[str] = set()
+    for key, _ in _plain(node.value):
+        if key.value in seen:
+            raise YamlTextError(f"key {key.value!r} is given twice", key.start_mark.line + 1)
+        seen.add(key.value)
+
+
+def _plain(pairs: Iterable[tuple[yaml.Node, yaml.Node]]) -> Iterable[tuple[yaml.Node, yaml.Node]]:
+    return (pair for pair in pairs if isinstance(pair[0], yaml.ScalarNode))

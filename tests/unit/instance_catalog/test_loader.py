@@ -1,0 +1,449 @@
+"""The shipped catalog says what its sources say, and catalog directories add to it or override it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from instance_catalog.catalog import Catalog
+from instance_catalog.instance_type import (
+    CapacityType,
+    InstanceType,
+    NetworkCard,
+    PciPlacement,
+    Price,
+    RootGroup,
+)
+from instance_catalog.loader import load_catalog
+from instance_catalog.problem import CatalogError
+from instance_catalog.quantity import Quantity
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Catalog:
+    return load_catalog()
+
+
+def test_all_types_of_both_clouds_are_there(shipped: Catalog) -> None:
+    attached = [t for t in shipped if "+" in t.name]
+    assert Counter(t.cloud for t in shipped if t not in attached) == {"aws": 97, "gcp": 48}
+    assert {t.name.split("+")[1] for t in attached} == {
+        *(f"{n}xnvidia-tesla-{gpu}" for gpu in ("p4", "p100", "t4", "v100") for n in (1, 2, 4)),
+        "8xnvidia-tesla-v100",
+    }
+
+
+def test_types_without_a_price_or_a_product_name_are_counted(shipped: Catalog) -> None:
+    written = [t for t in shipped if "+" not in t.name]
+    assert len([t for t in written if t.price is None]) == 36 - 13
+    unnamed = [t for t in written if t.accelerator is None or t.accelerator.product_name is None]
+    parts_of_a_card = [t for t in unnamed if t.name in ("g4-standard-6", "g4-standard-12", "g4-standard-24")]
+    assert (len(unnamed), len(parts_of_a_card)) == (42 - 13 + 3, 3)
+    assert all(t.price is None and t.accelerator and not t.accelerator.product_name for t in shipped if "+" in t.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute", "value"),
+    [
+        ("p5.48xlarge", "vcpu", 192),
+        ("p5.48xlarge", "memory", Quantity.parse("2Ti")),
+        ("p5.48xlarge", "accelerator_count", Fraction(8)),
+        ("p5.48xlarge", "local_nvme_gb", 30400),
+        ("p5.48xlarge", "capacity_types", tuple(CapacityType)),
+        ("p5.48xlarge", "price", Price(Decimal("55.04"), "us-east-1", "2026-07-20")),
+        ("p5e.48xlarge", "price", None),
+        ("a3-megagpu-8g", "price", Price(Decimal("92.9375881512329"), "us-east4", "2026-08-03")),
+        ("a3-ultragpu-8g", "capacity_types", (CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED, CapacityType.SPOT)),
+        ("a3-highgpu-1g", "capacity_types", (CapacityType.SPOT,)),
+        ("p6e-gb200.36xlarge", "capacity_types", (CapacityType.CAPACITY_BLOCK,)),
+        ("p6e-gb200.36xlarge", "device_count", 4),
+        ("p2.xlarge", "capacity_types", (CapacityType.RESERVED, CapacityType.ON_DEMAND)),
+        ("g6f.large", "accelerator_count", Fraction(1, 8)),
+        ("g6f.large", "device_count", 1),
+        ("g3s.xlarge", "memory", Quantity.parse("30.5Gi")),
+        ("g5g.xlarge", "architecture", "arm64"),
+        ("a4x-highgpu-4g", "architecture", "arm64"),
+        ("g7.2xlarge", "min_driver", "595"),
+        ("ct6e-standard-8t", "topology", "2x4"),
+        ("n1-standard-8+1xnvidia-tesla-t4", "machine_type", "n1-standard-8"),
+        ("n1-standard-8+1xnvidia-tesla-t4", "memory", Quantity.parse("30Gi")),
+        ("p5.48xlarge", "machine_type", "p5.48xlarge"),
+    ],
+)
+def test_a_fact_of_a_type(shipped: Catalog, name: str, attribute: str, value: object) -> None:
+    assert getattr(shipped.get(name), attribute) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "product", "memory", "mig"),
+    [
+        ("p5.48xlarge", "NVIDIA H100 80GB HBM3", "81559Mi", "h100-80gb"),
+        ("p4d.24xlarge", "NVIDIA A100-SXM4-40GB", "40Gi", "a100-40gb"),
+        ("p4de.24xlarge", "NVIDIA A100-SXM4-80GB", "80Gi", "a100-80gb"),
+        ("p3dn.24xlarge", "Tesla V100-SXM2-32GB", "32Gi", None),
+        ("g6f.4xlarge", "NVIDIA L4-12Q", "12Gi", None),
+        ("g5g.xlarge", "NVIDIA T4G", "15Gi", None),
+        ("g5g.metal", "NVIDIA T4G", "16Gi", None),
+        ("p6e-gb200.36xlarge", None, "189471Mi", "gb200"),
+        ("a4x-highgpu-4g", "NVIDIA GB200", "189471Mi", "gb200"),
+        ("n1-standard-8+1xnvidia-tesla-t4", None, "15Gi", None),
+    ],
+)
+def test_the_accelerator_of_a_type(
+    shipped: Catalog, name: str, product: str | None, memory: str, mig: str | None
+) -> None:
+    accelerator = shipped.get(name).accelerator
+    assert accelerator is not None
+    assert (accelerator.product_name, accelerator.memory) == (product, Quantity.parse(memory))
+    assert (accelerator.mig_table, accelerator.mig) == (mig, mig is not None)
+
+
+def test_an_api_name_may_differ_by_type(shipped: Catalog) -> None:
+    names = [shipped.get(f"a3-{kind}-8g").accelerator for kind in ("highgpu", "megagpu")]
+    assert [a.api_names["gcp"] for a in names if a] == ["nvidia-h100-80gb", "nvidia-h100-mega-80gb"]
+
+
+def test_pci_facts_of_a_verified_type(shipped: Catalog) -> None:
+    p5 = shipped.get("p5.48xlarge")
+    assert p5.placements[0] == PciPlacement("0000:53:00.0", "pci0000:44", 0)
+    assert p5.placements[7] == PciPlacement("0000:ca:00.0", "pci0000:bb", 1)
+    efa = p5.cards("efa")
+    assert len(efa) == 32
+    assert Counter(card.placement.pcie_root for card in efa) == {p.pcie_root: 4 for p in p5.placements}
+    assert p5.cards("ena") == (NetworkCard("ena", primary=True),)
+
+
+def test_unverified_roots_are_equality_groups(shipped: Catalog) -> None:
+    p4de = shipped.get("p4de.24xlarge")
+    assert [p.pcie_root for p in p4de.placements] == [RootGroup(n) for n in (0, 0, 1, 1, 2, 2, 3, 3)]
+    assert [c.placement.pcie_root for c in p4de.cards("efa")] == [RootGroup(n) for n in range(4)]
+    assert p4de.provenance["pci"].guess
+
+
+def test_what_is_not_known_is_not_made_up(shipped: Catalog) -> None:
+    a3 = shipped.get("a3-highgpu-8g")
+    assert a3.placements == ()
+    assert a3.placement(3) == PciPlacement()
+    assert a3.provenance["accelerator"].guess  # the product name is copied from the same GPU on AWS
+    assert shipped.get("a4x-highgpu-4g").fabric.domain_nodes == (18,)
+    assert shipped.get("p6e-gb200.36xlarge").fabric.multi_node
+
+
+def test_every_type_is_complete(shipped: Catalog) -> None:
+    for instance_type in shipped:
+        assert instance_type.accelerator is not None, instance_type.name
+        assert instance_type.device_count > 0, instance_type.name
+        assert {"shape", "accelerator"} <= set(instance_type.provenance), instance_type.name
+        assert bool(instance_type.placements) <= ("pci" in instance_type.provenance), instance_type.name
+        assert bool(instance_type.price) <= ("price" in instance_type.provenance), instance_type.name
+        assert bool(instance_type.network_cards) <= ("network" in instance_type.provenance), instance_type.name
+        assert instance_type.origin, instance_type.name
+        assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", instance_type.machine_type), "a label value"
+
+
+def test_every_accelerator_is_used_and_sourced(shipped: Catalog) -> None:
+    used = {t.accelerator.key for t in shipped if t.accelerator}
+    assert used == set(shipped.accelerators)
+    for accelerator in shipped.accelerators.values():
+        assert "identity" in accelerator.provenance, accelerator.key
+        assert accelerator.vendor != "NVIDIA" or accelerator.architecture, accelerator.key
+        assert (accelerator.memory is None) or "memory" in accelerator.provenance, accelerator.key
+
+
+def test_loading_twice_gives_the_same_catalog(shipped: Catalog) -> None:
+    again = load_catalog()
+    assert again == shipped
+    assert again.digest == shipped.digest
+
+
+# --- directories given by the user -----------------------------------------------------------------------------------
+
+MINE = """
+cloud: my-dc
+types:
+  - name: big-box
+    architecture: amd64
+    vcpu: 64
+    memory: 512Gi
+    accelerator: {model: nvidia-h100-80gb, count: 2}
+    capacityTypes: [on-demand]
+    prices:
+      on-demand: {usdPerHour: 1, region: cellar, date: 2026-09-01}
+"""
+
+
+def _with(tmp_path: Path, **files: str) -> Catalog:
+    for name, text in files.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    return load_catalog(extra_dirs=[tmp_path])
+
+
+def test_a_directory_adds_a_type(tmp_path: Path, shipped: Catalog) -> None:
+    catalog = _with(tmp_path, mine=MINE)
+    box = catalog.get("big-box")
+    assert (box.cloud, box.price) == ("my-dc", Price(Decimal(1), "cellar", "2026-09-01"))
+    assert box.accelerator == shipped.accelerators["nvidia-h100-80gb"]
+    assert len(catalog) == len(shipped) + 1
+    assert catalog.digest != shipped.digest
+
+
+def _override(fields: str) -> str:
+    return f"types:\n  - name: p5e.48xlarge\n    {fields}\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "attribute", "value"),
+    [
+        (
+            "prices: {on-demand: {usdPerHour: 60.5, region: us-east-1, date: 2026-09}}",
+            "price",
+            Price(Decimal("60.5"), "us-east-1", "2026-09"),
+        ),
+        ("vcpu: 190", "vcpu", 190),
+        ("notes: [ours]", "notes", ("ours",)),
+        ("accelerator: {count: 4}\n    pci: null\n    networkCards: []", "device_count", 4),
+        ("allocatable: {cpu: 190}", "allocatable", {"cpu": Quantity.of(190)}),
+    ],
+    ids=["price", "number", "list", "nested", "measured"],
+)
+def test_a_partial_entry_overrides_by_name(
+    tmp_path: Path, shipped: Catalog, fields: str, attribute: str, value: object
+) -> None:
+    changed = _with(tmp_path, mine=_override(fields)).get("p5e.48xlarge")
+    assert getattr(changed, attribute) == value
+    untouched = shipped.get("p5e.48xlarge")
+    assert (changed.memory, changed.accelerator) == (untouched.memory, untouched.accelerator)
+
+
+def test_a_price_can_be_withdrawn(tmp_path: Path) -> None:
+    text = "types:\n  - {name: p5.48xlarge, prices: {on-demand: null}}\n"
+    assert _with(tmp_path, mine=text).get("p5.48xlarge").price is None
+
+
+def test_an_expanded_type_can_be_priced(tmp_path: Path) -> None:
+    name = "n1-standard-8+1xnvidia-tesla-t4"
+    as_of = "pricesAsOf: {region: us-central1, date: 2026-09-01}\n"
+    text = f"{as_of}types:\n  - {{name: {name}, prices: {{on-demand: 0.73}}}}\n"
+    assert _with(tmp_path, mine=text).get(name).price == Price(Decimal("0.73"), "us-central1", "2026-09-01")
+
+
+def test_an_accelerator_fact_changes_for_all_its_types(tmp_path: Path) -> None:
+    text = "accelerators:\n  - {key: nvidia-rtx-pro-4500, productName: NVIDIA RTX PRO 4500 Blackwell}\n"
+    catalog = _with(tmp_path, mine=text)
+    assert {t.accelerator.product_name for t in catalog if t.accelerator and t.name.startswith("g7.")} == {
+        "NVIDIA RTX PRO 4500 Blackwell"
+    }
+
+
+def test_later_directories_win(tmp_path: Path) -> None:
+    for name, vcpu in (("a", 1), ("b", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.yml").write_text(_override(f"vcpu: {vcpu}"))
+    assert load_catalog(extra_dirs=[tmp_path / "a", tmp_path / "b"]).get("p5e.48xlarge").vcpu == 2
+    assert load_catalog(extra_dirs=[tmp_path / "b", tmp_path / "a"]).get("p5e.48xlarge").vcpu == 1
+
+
+def test_attachments_expand_within_their_bounds(tmp_path: Path) -> None:
+    text = """
+cloud: my-dc
+defaults: {architecture: amd64, capacityTypes: [on-demand]}
+machines:
+  - {name: small, vcpu: 4, memory: 16Gi}
+  - {name: wide, vcpu: 32, memory: 16Gi}
+  - {name: fat, vcpu: 4, memory: 900Gi}
+attachments:
+  - {accelerator: {model: nvidia-l4, count: 2}, maxVcpu: 16, maxMemory: 128Gi}
+"""
+    mine = [t for t in _with(tmp_path, mine=text) if t.cloud == "my-dc"]
+    assert [(t.name, t.machine_type, t.device_count) for t in mine] == [("small+2xnvidia-l4", "small", 2)]
+
+
+# --- defects ---------------------------------------------------------------------------------------------------------
+
+
+def _problem(tmp_path: Path, text: str) -> str:
+    """The single problem of a file with this text."""
+    with pytest.raises(CatalogError) as caught:
+        _with(tmp_path, bad=text)
+    (problem,) = caught.value.problems
+    return str(problem).removeprefix(str(tmp_path) + "/")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("vcpu: 64", "vcpu: many"), "bad.yaml:6: instance type big-box: vcpu: found 'many'; allowed: a valid integer"),
+        (("vcpu: 64", "vcpu: 0"), "bad.yaml:6: instance type big-box: vcpu: found 0; allowed: greater than 0"),
+        (
+            ("vcpu: 64", "vcpu: 64\n    vcpus: 64"),
+            "bad.yaml:7: instance type big-box: vcpus: found an unknown field; allowed: name, cloud, machine, ",
+        ),
+        (
+            ("memory: 512Gi", "memory: 512GiB"),
+            "bad.yaml:7: instance type big-box: memory: found '512GiB'; "
+            "allowed: a Kubernetes quantity such as 80Gi or 81559Mi",
+        ),
+        (
+            ("nvidia-h100-80gb", "nvidia-h100-80g"),
+            "bad.yaml:8: instance type big-box: accelerator.model: found 'nvidia-h100-80g'; "
+            "allowed: the key of an entry under accelerators; did you mean 'nvidia-h100-80gb'",
+        ),
+        (
+            ("count: 2", "count: some"),
+            "bad.yaml:8: instance type big-box: accelerator.count: found 'some'; "
+            "allowed: a whole number, or a fraction of a card such as 1/8",
+        ),
+        (
+            ("amd64", "x86_64"),
+            "bad.yaml:5: instance type big-box: architecture: found 'x86_64'; allowed: 'amd64' or 'arm64'",
+        ),
+        (
+            ("[on-demand]", "[ondemand]"),
+            "bad.yaml:9: instance type big-box: capacityTypes[0]: found 'ondemand'; "
+            "allowed: 'capacity-block', 'reserved', 'spot' or 'on-demand'; did you mean 'on-demand'?",
+        ),
+        (
+            ("      on-demand: {", "      on-demnd: {"),
+            "bad.yaml:11: instance type big-box: prices.on-demnd: found 'on-demnd'; "
+            "allowed: 'capacity-block', 'reserved', 'spot' or 'on-demand'; did you mean 'on-demand'?",
+        ),
+        (
+            ("usdPerHour: 1,", ""),
+            "bad.yaml:11: instance type big-box: prices.on-demand.usdPerHour: found nothing; allowed: a value; it is",
+        ),
+        (
+            ("{usdPerHour: 1, region: cellar, date: 2026-09-01}", "1.5"),
+            "bad.yaml:11: instance type big-box: prices.on-demand: found '1.5'; allowed: a mapping (field: value), "
+            "or a number with pricesAsOf at the top of the file",
+        ),
+        (("cloud: my-dc", ""), "bad.yaml:4: instance type big-box: cloud: found nothing; allowed: a value; it is"),
+        (
+            ("- name: big-box", "- nam: big-box"),
+            "bad.yaml:4: name: found None; allowed: the name of the entry, as text",
+        ),
+        (("types:", "typs:"), "bad.yaml:3: typs: found an unknown field; allowed: cloud, pricesAsOf, provenance, defa"),
+        (
+            ("vcpu: 64", "vcpu: 64\n    vcpu: 65"),
+            "bad.yaml:7: found key 'vcpu' is given twice; allowed: YAML, every key",
+        ),
+        (("vcpu: 64", "vcpu: [64"), "bad.yaml:7: found while parsing a flow sequence did not find expected ',' or ']'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 20 else None,
+)
+def test_a_defect_names_place_field_and_way_out(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+    assert change[0] in MINE
+    assert _problem(tmp_path, MINE.replace(*change)).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "pci: {root: [pci0000:10, pci0000:20, pci0000:30]}",
+            "pci.root: found 3 values for 2 devices; allowed: 2 values",
+        ),
+        (
+            "pci: {root: [pci0000:10], rootGroup: [0, 0]}",
+            "pci.rootGroup: found root and rootGroup; allowed: one of them",
+        ),
+        ('pci: {bus: ["0000:10:00.0"]}', "pci.bus: found 1 values for 2 devices; allowed: 2 values"),
+        ('pci: {bus: ["0000:10:00.0", "0000:10:00.0"]}', "pci.bus: found the same address twice; allowed: one address"),
+        ("pci: {root: [pci:10]}", "pci.root[0]: found 'pci:10'; allowed: text like ^pci"),
+        (
+            "networkCards: [{kind: efa, count: 2, numa: [0, 1, 0]}]",
+            "networkCards[0].numa: found 3 values for 2 devices",
+        ),
+        (
+            "networkCards: [{kind: ena, primary: true, count: 2}]",
+            "networkCards: found several primary cards; allowed: one",
+        ),
+        (
+            "networkCards: [{kind: infiniband}]",
+            "networkCards[0].kind: found 'infiniband'; allowed: 'ena', 'efa', 'gvnic'",
+        ),
+        ("topology: 2by2", "topology: found '2by2'; allowed: text like"),
+        ("localNvmeGB: -1", "localNvmeGB: found -1; allowed: greater than or equal to 0"),
+        (
+            "provenance: {shap: {source: x, date: 2026}}",
+            "provenance.shap: found 'shap'; allowed: 'shape', 'accelerator'",
+        ),
+        ("provenance: {shape: {source: x, date: today}}", "provenance.shape.date: found 'today'; allowed: text like"),
+    ],
+)
+def test_a_contradiction_is_a_defect(tmp_path: Path, line: str, message: str) -> None:
+    text = MINE.replace("    vcpu: 64\n", f"    vcpu: 64\n    {line}\n")
+    assert _problem(tmp_path, text).startswith(f"bad.yaml:7: instance type big-box: {message}")
+
+
+def test_a_shipped_field_that_an_overlay_breaks_names_both_files(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("types:\n  - name: p5.48xlarge\n    accelerator: {count: 7}\n")
+    with pytest.raises(CatalogError) as caught:
+        load_catalog(extra_dirs=[tmp_path])
+    texts = [str(problem) for problem in caught.value.problems]
+    assert [text.split(": ")[2] for text in texts] == ["pci.root", "pci.bus", "pci.numa"]
+    assert all(text.startswith("data/aws/p5.yaml:") and str(tmp_path / "mine.yaml") in text for text in texts)
+
+
+def test_a_name_twice_in_one_layer_is_a_defect(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match=r"found a second entry of this name \(the other one is in .*a.yaml\)"):
+        _with(tmp_path, a=MINE, b=MINE)
+
+
+def test_all_defects_are_reported_at_once(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError) as caught:
+        _with(
+            tmp_path,
+            a=MINE.replace("vcpu: 64", "vcpu: no").replace("512Gi", "x"),
+            b="types: 1\n",
+            c="a: b: c\n",
+            d="- 1\n",
+        )
+    assert [(Path(p.file).name, p.line, p.field) for p in caught.value.problems] == [
+        ("a.yaml", 6, "vcpu"),
+        ("a.yaml", 7, "memory"),
+        ("b.yaml", 1, "types"),
+        ("c.yaml", 1, ""),
+        ("d.yaml", 1, ""),
+    ]
+    assert str(caught.value).startswith("5 problems in the instance catalog; nothing was loaded\n")
+
+
+@pytest.mark.parametrize(("create", "found"), [(True, "no YAML file"), (False, "no such directory")])
+def test_a_directory_without_files_is_a_defect(tmp_path: Path, create: bool, found: str) -> None:
+    directory = tmp_path / "empty"
+    if create:
+        directory.mkdir()
+    with pytest.raises(CatalogError, match=found):
+        load_catalog(extra_dirs=[directory])
+
+
+def test_a_file_that_is_no_text_is_a_defect(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(CatalogError, match="cannot be read"):
+        load_catalog(extra_dirs=[tmp_path])
+
+
+def test_an_empty_file_is_harmless(tmp_path: Path, shipped: Catalog) -> None:
+    assert _with(tmp_path, empty="# nothing yet\n") == shipped
+
+
+def test_a_type_knows_its_file(tmp_path: Path) -> None:
+    catalog = _with(tmp_path, mine=MINE)
+    origins = {t.name: t.origin for t in catalog}
+    assert origins["big-box"] == str(tmp_path / "mine.yaml")
+    assert origins["p5.48xlarge"] == "data/aws/p5.yaml"
+
+
+def test_equal_facts_from_different_places_are_equal(tmp_path: Path) -> None:
+    types: list[InstanceType] = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.yaml").write_text(MINE)
+        types.append(load_catalog(extra_dirs=[tmp_path / name]).get("big-box"))
+    assert types[0] == types[1]
+    assert types[0].origin != types[1].origin
