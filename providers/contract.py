@@ -5,7 +5,8 @@ plans, and it never imports the autoscaler. Guarantees that every provider gives
 
 Idempotency. `launch` is idempotent by token: repeating a request with an equal token and equal parameters never
     launches more machines, and answers with those the token produced. An equal token with other parameters raises
-    TokenReusedError. The caller derives tokens from what it has written down, so a restart repeats and never doubles.
+    TokenReusedError. A token that produced no machine is not used up: repeating it tries again. The caller derives
+    tokens from what it has written down, so a restart repeats and never doubles.
 One zone. All offerings of a request lie in one zone, because tokens are zonal with some clouds. Another zone is another
     request with another token, made only once the first is known to have failed.
 Partial answers. `launch` answers with the instances that exist and with one failure per offering that had to be passed
@@ -32,16 +33,17 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Final, Protocol, runtime_checkable
 
+from instance_catalog import labels
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.quantity import Quantity
 from instance_catalog.taint import Taint
 from providers.errors import CapacityError, ProviderError
 
 # Ownership tags. Providers whose clouds allow fewer characters translate them, reversibly.
-TAG_CLUSTER: Final = "foreslice.dev/cluster"  # uid of the namespace kube-system
-TAG_POOL: Final = "foreslice.dev/pool"
-TAG_BATCH: Final = "foreslice.dev/batch"  # name of the LaunchBatch
-TAG_NODE: Final = "foreslice.dev/node"  # only where machines can be tagged one by one
+TAG_CLUSTER: Final = labels.CLUSTER_TAG  # uid of the namespace kube-system
+TAG_POOL: Final = labels.POOL
+TAG_BATCH: Final = labels.LAUNCH_BATCH_TAG  # name of the LaunchBatch
+TAG_NODE: Final = labels.PROVISIONED_NODE  # only where machines can be tagged one by one
 
 # EC2 takes 64 ASCII characters (RunInstances and CreateFleet ClientToken), the shortest limit we know of.
 TOKEN_LENGTH: Final = 64

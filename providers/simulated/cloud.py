@@ -1,0 +1,237 @@
+"""The simulated cloud: what tests and simulations do to it. What we may ask of it as a customer is provider.py.
+
+It sells everything without limit until told otherwise: `limit`, `withdraw`, `shortage` and `reserve` shape its stock,
+`interrupt`, `lose` and `inject` are what a real cloud does to its customers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Final
+
+from instance_catalog.frozen_map import EMPTY, FrozenMap
+from providers.contract import Clock, LaunchRequest, OfferingFailure, OfferingKey, OfferingStatus
+from providers.errors import (
+    AmbiguousError,
+    CapacityError,
+    NotOfferedError,
+    PermissionDeniedError,
+    QuotaError,
+    ReservationExhaustedError,
+    ShortageError,
+    ThrottledError,
+    UnclassifiedError,
+)
+from providers.simulated.machines import PROMPT, Behaviour, Holding, Machine
+
+_PLENTY: Final = 1_000_000
+
+
+class Fault(Enum):
+    """What goes wrong in a call. LOST_REQUEST has no effect, LOST_ANSWER has it all and nobody hears of it."""
+
+    LOST_REQUEST = "lost-request"
+    LOST_ANSWER = "lost-answer"
+    THROTTLED = "throttled"
+    DENIED = "denied"
+    UNKNOWN_CODE = "unknown-code"
+
+
+class Call(Enum):
+    """The provider's methods that faults can be injected into."""
+
+    LAUNCH = "launch"
+    DESCRIBE = "describe"
+    TERMINATE = "terminate"
+    RESERVATIONS = "reservations"
+    OFFERINGS = "offerings"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What a token produced: the request it came with, the machines' ids, and what was passed over."""
+
+    request: LaunchRequest
+    ids: tuple[str, ...]
+    failures: tuple[OfferingFailure, ...]
+
+
+class SimulatedCloud:
+    """Stock, machines, reservations and faults, on a clock."""
+
+    def __init__(self, clock: Clock, behaviour: Behaviour = PROMPT) -> None:
+        self.clock = clock
+        self.behaviour = behaviour
+        self.machines: dict[str, Machine] = {}
+        self.holdings: dict[str, Holding] = {}
+        self.launches: dict[str, Launch] = {}
+        self.broken_templates: dict[str, str] = {}
+        self.calls: list[Call] = []
+        self._limits: dict[OfferingKey, int] = {}
+        self._prices: dict[OfferingKey, Decimal] = {}
+        self._withdrawn: set[OfferingKey] = set()
+        self._shortages: list[tuple[OfferingKey, datetime, datetime]] = []
+        self._quotas: dict[str, int] = {}
+        self._faults: dict[Call, deque[Fault]] = {call: deque() for call in Call}
+
+    # --- what a test or a simulation does to the cloud ---------------------------------------------------------
+
+    def limit(self, offering: OfferingKey, machines: int) -> None:
+        """Sell at most so many machines of an offering at a time."""
+        self._limits[offering] = machines
+
+    def price(self, offering: OfferingKey, usd_per_hour: Decimal) -> None:
+        """List an offering with a price."""
+        self._prices[offering] = usd_per_hour
+
+    def withdraw(self, offering: OfferingKey) -> None:
+        """Do not sell this at all."""
+        self._withdrawn.add(offering)
+
+    def quota(self, capacity_type: str, machines: int) -> None:
+        """Allow the account so many machines of a capacity type."""
+        self._quotas[capacity_type] = machines
+
+    def shortage(self, offering: OfferingKey, *, since: datetime, until: datetime) -> None:
+        """Have none left from `since` until before `until`."""
+        self._shortages.append((offering, since, until))
+
+    def reserve(
+        self,
+        reservation: str,
+        offering: OfferingKey,
+        *,
+        count: int,
+        starts_at: datetime,
+        ends_at: datetime | None = None,
+        reclaim: timedelta = timedelta(minutes=30),
+        tags: FrozenMap[str, str] = EMPTY,
+    ) -> OfferingKey:
+        """Reserve machines of the offering's type, zone and capacity type; answers what to ask for."""
+        holding = Holding(
+            id=reservation,
+            capacity_type=offering.capacity_type,
+            instance_type=offering.instance_type,
+            zone=offering.zone,
+            count=count,
+            starts_at=starts_at,
+            ends_at=ends_at,
+            reclaim=reclaim,
+            tags=tags,
+        )
+        self.holdings[reservation] = holding
+        return holding.offering
+
+    def extend(self, reservation: str, ends_at: datetime) -> None:
+        """Move the end of a reservation, as a paid extension does."""
+        self.holdings[reservation].ends_at = ends_at
+
+    def take(self, reservation: str, machines: int) -> None:
+        """Let somebody else use so many machines of a reservation."""
+        self.holdings[reservation].taken = machines
+
+    def interrupt(self, machine: str, at: datetime, message: str = "spot interruption") -> None:
+        """Give notice that a machine is taken back at `at`, and do so."""
+        self.machines[machine].reclaim_at = at
+        self.machines[machine].end(at, message)
+
+    def lose(self, machine: str, message: str = "hardware failure") -> None:
+        """End a machine at once, without notice."""
+        self.machines[machine].end(self.clock.now() - self.behaviour.shutdown, message)
+
+    def break_template(self, name: str, message: str) -> None:
+        """Refuse every launch from the node template of this name."""
+        self.broken_templates[name] = message
+
+    def inject(self, call: Call, *faults: Fault) -> None:
+        """Let the next calls of this kind fail, one fault each."""
+        self._faults[call].extend(faults)
+
+    # --- what the provider asks ------------------------------------------------------------------------------------
+
+    def begin(self, call: Call) -> Fault | None:
+        """Let latency pass and take back what is due; raises the fault that hits before any effect.
+
+        A LOST_ANSWER is returned instead: the caller works and then raises `lost_answer()`.
+        """
+        self.calls.append(call)
+        self.clock.wait(self.behaviour.latency.total_seconds())
+        self._reclaim()
+        fault = self._faults[call].popleft() if self._faults[call] else None
+        match fault:
+            case Fault.LOST_REQUEST:
+                raise AmbiguousError(f"{call.value}: connection reset before the request was read")
+            case Fault.THROTTLED:
+                raise ThrottledError(f"{call.value}: rate exceeded", code="RequestLimitExceeded")
+            case Fault.DENIED:
+                raise PermissionDeniedError(f"not authorized to {call.value}", code="UnauthorizedOperation")
+            case Fault.UNKNOWN_CODE:
+                raise UnclassifiedError(f"{call.value}: unexpected answer", code="Teapot")
+            case Fault.LOST_ANSWER | None:
+                return fault
+
+    def used(self, offering: OfferingKey) -> int:
+        """How many machines of an offering we occupy."""
+        now = self.clock.now()
+        return sum(1 for m in self.machines.values() if m.offering == offering and m.occupies(now, self.behaviour))
+
+    def free(self, offering: OfferingKey) -> int | CapacityError:
+        """How many machines (at least one) can be started now, or why none can."""
+        now = self.clock.now()
+        quota = self._free_of_quota(offering.capacity_type)
+        if quota is not None and quota <= 0:
+            return QuotaError(f"the quota of {offering.capacity_type} machines is used up", code="QuotaExceeded")
+        free = self._free_of_reservation if offering.reservation else self._free_on_sale
+        found = free(offering, now)
+        return found if isinstance(found, CapacityError) or quota is None else min(found, quota)
+
+    def listed(self) -> Iterator[OfferingStatus]:
+        """Offerings with a price or a limit."""
+        for offering in sorted(self._prices.keys() | self._limits.keys()):
+            if offering not in self._withdrawn:
+                free = self.free(offering) if offering in self._limits else None
+                available = 0 if isinstance(free, CapacityError) else free
+                yield OfferingStatus(offering, self._prices.get(offering), available)
+
+    def reclaim_at(self, machine: Machine) -> datetime | None:
+        """When the machine's reservation ends for it."""
+        holding = self.holdings.get(machine.offering.reservation)
+        return holding.reclaim_at if holding else None
+
+    def _free_of_quota(self, capacity_type: str) -> int | None:
+        if capacity_type not in self._quotas:
+            return None
+        now = self.clock.now()
+        live = (m for m in self.machines.values() if m.occupies(now, self.behaviour))
+        return self._quotas[capacity_type] - sum(1 for m in live if m.offering.capacity_type == capacity_type)
+
+    def _free_of_reservation(self, offering: OfferingKey, now: datetime) -> int | CapacityError:
+        holding = self.holdings.get(offering.reservation)
+        if holding is None or holding.offering != offering:
+            return NotOfferedError(f"there is no reservation for {offering}", code="ReservationNotFound")
+        free = holding.free(now, self.used(offering))
+        if free:
+            return free
+        state = holding.state(now).value
+        return ReservationExhaustedError(f"reservation {holding.id} ({state}) has no machine left", code="Exhausted")
+
+    def _free_on_sale(self, offering: OfferingKey, now: datetime) -> int | CapacityError:
+        if offering in self._withdrawn:
+            return NotOfferedError(f"{offering} is not sold", code="Unsupported")
+        short = any(o == offering and since <= now < until for o, since, until in self._shortages)
+        free = self._limits.get(offering, _PLENTY) - self.used(offering)
+        if short or free <= 0:
+            return ShortageError(f"no machine left: {offering}", code="InsufficientCapacity")
+        return free
+
+    def _reclaim(self) -> None:
+        now = self.clock.now()
+        for machine in self.machines.values():
+            due = self.reclaim_at(machine)
+            if due is not None and due <= now:
+                machine.end(due, "end of the capacity block")

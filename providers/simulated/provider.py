@@ -1,0 +1,147 @@
+"""The simulated cloud as a provider: the same guarantees and the same errors as the real ones."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from providers.contract import (
+    Instance,
+    InstancePage,
+    LaunchAnswer,
+    LaunchRequest,
+    OfferingFailure,
+    OfferingKey,
+    OfferingStatus,
+    Reservation,
+    TerminateAnswer,
+    Traits,
+)
+from providers.errors import AmbiguousError, CapacityError, TemplateError, TokenReusedError
+from providers.simulated.cloud import Call, Fault, Launch, SimulatedCloud
+from providers.simulated.machines import Machine
+
+
+class SimulatedProvider:
+    """Rents machines of a SimulatedCloud."""
+
+    def __init__(self, cloud: SimulatedCloud, name: str = "simulated") -> None:
+        self._cloud = cloud
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """Also the prefix of machine ids' scheme."""
+        return self._name
+
+    @property
+    def traits(self) -> Traits:
+        """Every machine is named; slices are published by the simulation."""
+        return Traits(exact=True, publishes_slices=True, consistency_window=self._cloud.behaviour.visibility)
+
+    def launch(self, request: LaunchRequest) -> LaunchAnswer:
+        """Start machines from the first offerings that have some."""
+        fault = self._cloud.begin(Call.LAUNCH)
+        if request.template.name in self._cloud.broken_templates:
+            raise TemplateError(self._cloud.broken_templates[request.template.name], code="InvalidTemplate")
+        known = self._cloud.launches.get(request.token)
+        if known is None:
+            known = self._start(request)
+        elif known.request != request:
+            raise TokenReusedError(f"token {request.token} was used with other parameters", code="IdempotentMismatch")
+        _lose_answer(fault, Call.LAUNCH)
+        machines = [self._cloud.machines[machine] for machine in known.ids]
+        nodes = {machine.node for machine in machines}
+        return LaunchAnswer(
+            instances=tuple(self._seen(machine) for machine in machines),
+            missing=tuple(node for node in request.nodes if node not in nodes),
+            failures=known.failures,
+        )
+
+    def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
+        """One page of our machines, by id."""
+        fault = self._cloud.begin(Call.DESCRIBE)
+        _lose_answer(fault, Call.DESCRIBE)
+        found = [
+            machine
+            for _, machine in sorted(self._cloud.machines.items())
+            if machine.id > page and self._visible(machine) and tags.items() <= machine.tags.items()
+        ]
+        size = self._cloud.behaviour.page_size
+        shown = found[:size]
+        return InstancePage(tuple(self._seen(machine) for machine in shown), shown[-1].id if len(found) > size else "")
+
+    def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
+        """Stop machines. Invisible ones are called gone and go on, as with a cloud that has not caught up."""
+        fault = self._cloud.begin(Call.TERMINATE)
+        terminating, gone = [], []
+        now, behaviour = self._cloud.clock.now(), self._cloud.behaviour
+        for machine_id in dict.fromkeys(ids):
+            machine = self._cloud.machines.get(machine_id)
+            if machine is None or not self._visible(machine) or not machine.occupies(now, behaviour):
+                gone.append(machine_id)
+                continue
+            machine.end(now, "terminated by request")
+            terminating.append(machine_id)
+        _lose_answer(fault, Call.TERMINATE)
+        return TerminateAnswer(tuple(terminating), tuple(gone))
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """All reservations, by id."""
+        fault = self._cloud.begin(Call.RESERVATIONS)
+        _lose_answer(fault, Call.RESERVATIONS)
+        now = self._cloud.clock.now()
+        holdings = [holding for _, holding in sorted(self._cloud.holdings.items())]
+        return tuple(holding.seen(now, self._cloud.used(holding.offering)) for holding in holdings)
+
+    def offerings(self) -> tuple[OfferingStatus, ...]:
+        """What has a price or a limit; everything else is sold without either."""
+        fault = self._cloud.begin(Call.OFFERINGS)
+        _lose_answer(fault, Call.OFFERINGS)
+        return tuple(self._cloud.listed())
+
+    def _start(self, request: LaunchRequest) -> Launch:
+        """Start machines, `minimum` of them or none. A token is remembered once it has produced one."""
+        ids: list[str] = []
+        failures: list[OfferingFailure] = []
+        for offering in request.offerings:
+            if len(ids) == len(request.nodes):
+                break
+            free = self._cloud.free(offering)
+            if isinstance(free, CapacityError):
+                failures.append(OfferingFailure(offering, free))
+                continue
+            upto = min(len(request.nodes), len(ids) + free)
+            ids += [self._boot(request, index, offering) for index in range(len(ids), upto)]
+        if len(ids) < request.minimum:
+            for machine in ids:
+                del self._cloud.machines[machine]
+            ids = []
+        launch = Launch(request, tuple(ids), tuple(failures))
+        if ids:
+            self._cloud.launches[request.token] = launch
+        return launch
+
+    def _boot(self, request: LaunchRequest, index: int, offering: OfferingKey) -> str:
+        digest = hashlib.sha256(f"{request.token}/{index}".encode()).hexdigest()
+        machine = Machine(
+            id=f"i-{digest[:17]}",
+            node=request.nodes[index],
+            offering=offering,
+            launched_at=self._cloud.clock.now(),
+            tags=request.tags,
+        )
+        self._cloud.machines[machine.id] = machine
+        return machine.id
+
+    def _seen(self, machine: Machine) -> Instance:
+        cloud = self._cloud
+        return machine.seen(cloud.clock.now(), cloud.behaviour, reclaim_at=cloud.reclaim_at(machine))
+
+    def _visible(self, machine: Machine) -> bool:
+        return machine.visible(self._cloud.clock.now(), self._cloud.behaviour)
+
+
+def _lose_answer(fault: Fault | None, call: Call) -> None:
+    if fault is Fault.LOST_ANSWER:
+        raise AmbiguousError(f"{call.value}: time-out while waiting for the answer")
