@@ -208,7 +208,7 @@ class ApiServer:
         for budget in self._objects.get(DISRUPTION_BUDGETS, {}).values():
             if budget["metadata"]["namespace"] != namespace:
                 continue
-            selector = parse_label_selector(Fields(budget["spec"]).optional_object("selector"))
+            selector = parse_label_selector(Fields(budget["spec"]).optional_child("selector"))
             covered = selector is not None and selector.matches(labels)
             if covered and budget.get("status", {}).get("disruptionsAllowed", 0) < 1:
                 raise BlockedError(

@@ -1,0 +1,147 @@
+"""Tells the cluster what was decided: events on pods and nodes, status of pools and blocks.
+
+Nothing is written twice: an event's name is the hash of what it says, a status is compared with what was written last.
+So a tick in which nothing changed writes nothing, and a restart repeats nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from autoscaler.cluster.api import AlreadyExistsError, KubernetesApi, NotFoundError
+from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, EVENTS, PODS, Resource
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
+from autoscaler.model.plan import Plan, PlannedNode
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.report.events import Event, events_of
+
+_COMPONENT = "foreslice"
+# The namespace of events about cluster-scoped objects, as client-go's recorder has it.
+_CLUSTER_EVENTS = "default"
+_LONGEST_MESSAGE = 1024
+_OVER = frozenset({Phase.GONE, Phase.FAILED})
+
+
+class Publisher:
+    """Writes what a person reads. What it remembers only saves calls."""
+
+    def __init__(self, api: KubernetesApi) -> None:
+        self._api = api
+        self._told: set[str] = set()
+        self._statuses: dict[tuple[Resource, str], dict[str, Any]] = {}
+
+    def publish(self, plan: Plan, snapshot: Snapshot, now: datetime) -> None:
+        """Events, nominations and statuses of one tick."""
+        for event in events_of(plan, snapshot):
+            self._tell(event, now)
+        for pod in snapshot.pods:
+            self._nominate(pod, snapshot)
+        for pool in snapshot.pools:
+            self._status(CAPACITY_POOLS, pool.name, _pool_status(pool, plan, snapshot))
+        for block in snapshot.blocks:
+            self._status(CAPACITY_BLOCKS, block.name, _block_status(block, snapshot, now))
+
+    def _tell(self, event: Event, now: datetime) -> None:
+        digest = hashlib.sha256(repr(event).encode()).hexdigest()[:16]
+        name = f"{event.name}.{digest}"
+        if name in self._told:
+            return
+        self._told.add(name)
+        moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        namespace = event.namespace or _CLUSTER_EVENTS
+        involved = {"kind": event.kind, "namespace": event.namespace, "name": event.name, "uid": event.uid}
+        manifest = {
+            "metadata": {"name": name, "namespace": namespace},
+            "involvedObject": {key: value for key, value in involved.items() if value},
+            "type": event.type,
+            "reason": event.reason,
+            "message": event.message[:_LONGEST_MESSAGE],
+            "source": {"component": _COMPONENT},
+            "reportingComponent": _COMPONENT,
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+            "count": 1,
+        }
+        with suppress(AlreadyExistsError):  # told before a restart
+            self._api.create(EVENTS, manifest)
+
+    def _nominate(self, pod: Pod, snapshot: Snapshot) -> None:
+        """Tell the scheduler, and other autoscalers, on which coming node a pod was planned (KEP-5278)."""
+        if pod.node_name is not None or pod.nominated_node or any(entry.claim is None for entry in pod.claims):
+            return
+        node = next((n for n in snapshot.provisioned if pod.key in n.pods and _accepted(n)), None)
+        if node is not None:
+            patch = {"status": {"nominatedNodeName": node.node_name}}
+            with suppress(NotFoundError):
+                self._api.patch(PODS, pod.name, patch, namespace=pod.namespace, subresource="status")
+
+    def _status(self, resource: Resource, name: str, status: dict[str, Any]) -> None:
+        if self._statuses.get((resource, name)) == status:
+            return
+        with suppress(NotFoundError):
+            self._api.patch(resource, name, {"status": status}, subresource="status")
+            self._statuses[resource, name] = status
+
+
+def _accepted(node: ProvisionedNode) -> bool:
+    """Whether a machine was obtained and the node is not on its way out."""
+    return bool(node.provider_id) and node.phase in (
+        Phase.LAUNCHED,
+        Phase.REGISTERED,
+        Phase.DRIVERS_READY,
+        Phase.READY,
+    )
+
+
+def _pool_status(pool: CapacityPool, plan: Plan, snapshot: Snapshot) -> dict[str, Any]:
+    nodes = [node for node in snapshot.provisioned if node.pool == pool.name and node.phase not in _OVER]
+    price = sum((Decimal(node.offering.usd_per_hour or 0) for node in nodes), Decimal(0))
+    proposed = [launch for launch in plan.launches if launch.pool == pool.name and pool.mode is Mode.OBSERVE]
+    return {"nodes": len(nodes), "usdPerHour": str(price), "proposedLaunches": _proposals(proposed)}
+
+
+def _proposals(launches: list[PlannedNode]) -> list[dict[str, Any]]:
+    """Equal proposals counted together."""
+    groups: dict[object, list[PlannedNode]] = {}
+    for launch in launches:
+        groups.setdefault(launch.offering, []).append(launch)
+    return [
+        {
+            "instanceType": group[0].offering.instance_type,
+            "zone": group[0].offering.zone,
+            "capacityType": group[0].offering.capacity_type,
+            "count": len(group),
+            "usdPerHour": None if group[0].usd_per_hour is None else str(group[0].usd_per_hour),
+            "pods": sum(len(launch.pods) for launch in group),
+        }
+        for group in groups.values()
+    ]
+
+
+def _block_status(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> dict[str, Any]:
+    nodes = [n for n in snapshot.provisioned if n.offering.block == block.name and n.phase not in _OVER]
+    pods: dict[str, int] = {}
+    for pod in snapshot.pods:
+        if pod.bound and pod.node_name is not None:
+            pods[pod.node_name] = pods.get(pod.node_name, 0) + 1
+    return {
+        "phase": block_phase(block, now),
+        "reclaimAt": None if block.reclaim_at is None else block.reclaim_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "available": block.available,
+        "nodes": [{"name": n.name, "phase": n.phase.value, "pods": pods.get(n.node_name, 0)} for n in nodes],
+    }
+
+
+def block_phase(block: CapacityBlock, now: datetime) -> str:
+    """Where a block is in its life, by the clock alone."""
+    bounds = ((block.starts_at, "Pending"), (block.notice_at, "Holding"), (block.drain_starts, "Notice"))
+    for bound, phase in bounds:
+        if now < bound:
+            return phase
+    return "Draining" if now < block.reclaimed else "Ended"

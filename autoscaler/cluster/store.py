@@ -1,0 +1,187 @@
+"""The cluster as it was last seen: one mirror for each resource, put together into a Snapshot.
+
+It reads; it never writes and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from autoscaler.cluster.api import KubernetesApi, Object
+from autoscaler.cluster.mirror import Mirror
+from autoscaler.cluster.resources import (
+    CAPACITY_BLOCKS,
+    CAPACITY_POOLS,
+    DAEMON_SETS,
+    DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    LAUNCH_BATCHES,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    PROVISIONED_NODES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    STORAGE_CLASSES,
+)
+from autoscaler.errors import BadInputError
+from autoscaler.kube.custom.capacity_block import parse_capacity_block
+from autoscaler.kube.custom.capacity_pool import backoffs_of, parse_capacity_pool, parse_pool_status
+from autoscaler.kube.custom.launch_batch import parse_launch_batch
+from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
+from autoscaler.kube.daemon_set import parse_daemon_set
+from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.gang import parse_pod_group
+from autoscaler.kube.metadata import parse_metadata
+from autoscaler.kube.node import parse_node
+from autoscaler.kube.pod import parse_pod
+from autoscaler.kube.priority import PriorityClass, parse_priority_class
+from autoscaler.kube.problem import Problem, Problems
+from autoscaler.kube.resource_claim import parse_resource_claim
+from autoscaler.kube.resource_slice import parse_resource_slice
+from autoscaler.kube.storage import parse_persistent_volume, parse_persistent_volume_claim, parse_storage_class
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import LaunchBatch
+from autoscaler.model.snapshot import Backoff, Snapshot
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes_profile import KubernetesProfile
+
+T = TypeVar("T")
+
+
+class _Keyed(Protocol):
+    @property
+    def key(self) -> str: ...
+
+
+K = TypeVar("K", bound=_Keyed)
+
+
+@dataclass(frozen=True, slots=True)
+class _PoolSeen:
+    pool: CapacityPool
+    backoffs: tuple[Backoff, ...]
+
+
+class Store:
+    """What Foreslice knows of the cluster. `refresh` pumps the watches, `snapshot` is what they add up to."""
+
+    def __init__(self, api: KubernetesApi, profile: KubernetesProfile) -> None:
+        self._profile = profile
+        self._priorities: Mirror[PriorityClass] = Mirror(api, PRIORITY_CLASSES, parse_priority_class)
+        self._pods: Mirror[Pod] = Mirror(api, PODS, self._parse_pod)
+        self._nodes = Mirror(api, NODES, parse_node)
+        self._claims = Mirror(api, RESOURCE_CLAIMS, parse_resource_claim)
+        self._classes = Mirror(api, DEVICE_CLASSES, parse_device_class)
+        self._slices = Mirror(api, RESOURCE_SLICES, parse_resource_slice)
+        self._taint_rules = Mirror(api, DEVICE_TAINT_RULES, parse_device_taint_rule)
+        self._gangs = Mirror(api, POD_GROUPS, parse_pod_group)
+        self._daemon_sets = Mirror(api, DAEMON_SETS, parse_daemon_set)
+        self._namespaces = Mirror(api, NAMESPACES, _parse_namespace)
+        self._volumes = Mirror(api, PERSISTENT_VOLUMES, parse_persistent_volume)
+        self._volume_claims = Mirror(api, PERSISTENT_VOLUME_CLAIMS, parse_persistent_volume_claim)
+        self._storage_classes = Mirror(api, STORAGE_CLASSES, parse_storage_class)
+        self._pools = Mirror(api, CAPACITY_POOLS, _parse_pool)
+        self._blocks = Mirror(api, CAPACITY_BLOCKS, parse_capacity_block)
+        self._provisioned = Mirror(api, PROVISIONED_NODES, _own(parse_provisioned_node))
+        self._batches = Mirror(api, LAUNCH_BATCHES, _own(parse_launch_batch))
+
+    def refresh(self) -> bool:
+        """Take over what changed since the last time; whether anything did."""
+        # A pod's priority is resolved on arrival, so other classes make all pods worth another look.
+        repriced = self._priorities.refresh()
+        changed = [self._pods.reread() if repriced else self._pods.refresh()]
+        changed += [mirror.refresh() for mirror in self._mirrors()]
+        return repriced or any(changed)
+
+    def snapshot(self) -> Snapshot:
+        """The cluster as one frozen value."""
+        return Snapshot(
+            profile=self._profile,
+            pods=self._pods.values,
+            nodes=self._nodes.values,
+            claims=_by_key(self._claims.values),
+            classes=self._classes.values,
+            slices=self._slices.values,
+            taint_rules=self._taint_rules.values,
+            gangs=_by_key(self._gangs.values),
+            daemon_sets=self._daemon_sets.values,
+            namespaces=FrozenMap(self._namespaces.values),
+            volumes=FrozenMap({volume.name: volume for volume in self._volumes.values}),
+            volume_claims=_by_key(self._volume_claims.values),
+            storage_classes=FrozenMap({found.name: found for found in self._storage_classes.values}),
+            pools=tuple(seen.pool for seen in self._pools.values),
+            blocks=self._blocks.values,
+            provisioned=self._provisioned.values,
+            backoffs=tuple(backoff for seen in self._pools.values for backoff in seen.backoffs),
+        )
+
+    def batches(self) -> tuple[LaunchBatch, ...]:
+        """All LaunchBatches."""
+        return self._batches.values
+
+    def problems(self) -> Iterator[tuple[str, str, Problem]]:
+        """What is wrong with objects: (kind, namespace/name, problem)."""
+        for mirror in (self._priorities, self._pods, *self._mirrors()):
+            for key, problems in mirror.problems.items():
+                for problem in problems:
+                    yield mirror.kind, key, problem
+
+    def _parse_pod(self, raw: Object, problems: Problems) -> Pod:
+        return parse_pod(raw, problems, priorities={found.name: found for found in self._priorities.values})
+
+    def _mirrors(self) -> tuple[Mirror[object], ...]:
+        return (
+            self._nodes,
+            self._claims,
+            self._classes,
+            self._slices,
+            self._taint_rules,
+            self._gangs,
+            self._daemon_sets,
+            self._namespaces,
+            self._volumes,
+            self._volume_claims,
+            self._storage_classes,
+            self._pools,
+            self._blocks,
+            self._provisioned,
+            self._batches,
+        )
+
+
+def _by_key(values: Iterable[K]) -> FrozenMap[str, K]:
+    return FrozenMap({value.key: value for value in values})
+
+
+def _own(parse: Callable[[Object], T]) -> Callable[[Object, Problems], T | None]:
+    """Objects that only Foreslice writes: one it did not write is left out like any other that cannot be used."""
+
+    def parse_or_report(raw: Object, problems: Problems) -> T | None:
+        try:
+            return parse(raw)
+        except BadInputError as error:
+            problems.error((), error.message, error.next_step)
+            return None
+
+    return parse_or_report
+
+
+def _parse_namespace(raw: Object, problems: Problems) -> tuple[str, FrozenMap[str, str]]:
+    metadata = parse_metadata(Fields(raw, problems))
+    return metadata.name, metadata.labels
+
+
+def _parse_pool(raw: Object, problems: Problems) -> _PoolSeen | None:
+    pool = parse_capacity_pool(raw, problems)
+    if pool is None:
+        return None
+    return _PoolSeen(pool, backoffs_of(parse_pool_status(raw, problems), pool.name))

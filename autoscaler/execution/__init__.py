@@ -1,0 +1,1 @@
+"""The only hands: carries out what the journal holds. It decides nothing that is not written down."""

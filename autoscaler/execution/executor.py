@@ -1,0 +1,105 @@
+"""Carries out what is pending, one item after the other; an item that fails stops no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from autoscaler.cluster.api import ApiError, KubernetesApi
+from autoscaler.cluster.backoffs import Backoffs
+from autoscaler.cluster.journal import UNFINISHED, Journal, Pending
+from autoscaler.errors import ConfigurationError
+from autoscaler.execution.drain import cordon, evict_all, occupants
+from autoscaler.execution.hold import give_notice, hold
+from autoscaler.execution.launch import Providers, launch
+from autoscaler.execution.terminate import bury, terminate
+from autoscaler.model.plan import Disposal, NodeDecision
+from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
+from autoscaler.model.snapshot import Snapshot
+from providers.contract import Instance
+from providers.errors import ProviderError
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that could not be carried out now and will be tried again. `subject` is "LaunchBatch x", "pnode x"."""
+
+    subject: str
+    error: ApiError | ConfigurationError | ProviderError
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the tick observed: the cluster, and the providers' machines by provider id."""
+
+    snapshot: Snapshot
+    machines: Mapping[str, Instance]
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """The hands of the loop."""
+
+    api: KubernetesApi
+    journal: Journal
+    backoffs: Backoffs
+    providers: Providers
+
+    def carry_out(self, pending: Pending, seen: Seen, now: datetime) -> tuple[Trouble, ...]:
+        """Launch, drain, terminate, hold and give notice as written down. What failed is told and tried again."""
+        work: list[tuple[str, Callable[[], None]]] = [
+            (f"LaunchBatch {batch.name}", partial(self._launch, batch, now)) for batch in pending.launches
+        ]
+        work += [(f"ProvisionedNode {node.name}", partial(self._remove, node, seen, now)) for node in pending.leaving]
+        work += [(f"ProvisionedNode {n.name}", partial(self._tend, n, d, seen)) for n, d in pending.decisions]
+        troubles = []
+        for subject, action in work:
+            try:
+                action()
+            except (ApiError, ConfigurationError, ProviderError) as error:
+                troubles.append(Trouble(subject, error))
+        return tuple(troubles)
+
+    def _launch(self, batch: LaunchBatch, now: datetime) -> None:
+        launch(batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs, now=now)
+
+    def _remove(self, node: ProvisionedNode, seen: Seen, now: datetime) -> None:
+        """One step of a node on its way out."""
+        if node.phase is Phase.GONE or (not node.provider_id and not self._may_still_come(node)):
+            bury(node, api=self.api, journal=self.journal)
+            return
+        if node.phase is Phase.DRAINING and not self._empty(node, seen, now):
+            return
+        provider = self.providers.named(node.provider)
+        if provider is not None:
+            terminate(node, provider=provider, machines=seen.machines, journal=self.journal, now=now)
+
+    def _may_still_come(self, node: ProvisionedNode) -> bool:
+        """Whether a call that is under way may yet produce the node's machine."""
+        return any(batch.name == node.batch and batch.outcome in UNFINISHED for batch in self.journal.batches)
+
+    def _empty(self, node: ProvisionedNode, seen: Seen, now: datetime) -> bool:
+        """Take one step of a drain; whether the machine may go."""
+        if not node.provider_id:
+            return False
+        snapshot = seen.snapshot
+        for found in snapshot.nodes:
+            if found.name == node.node_name:
+                cordon(self.api, found)
+        drained = evict_all(self.api, occupants(node.node_name, snapshot.pods))
+        if not drained.remaining:
+            return True
+        block = next((b for b in snapshot.blocks if b.name == node.offering.block), None)
+        return block is not None and now >= block.reclaimed and block.drain.at_deadline == "Delete"
+
+    def _tend(self, node: ProvisionedNode, decision: NodeDecision, seen: Seen) -> None:
+        """Hold a node or give notice on it; the other decisions need no hands."""
+        found = next((n for n in seen.snapshot.nodes if n.name == node.node_name), None)
+        if found is None:
+            return
+        if decision.disposal is Disposal.HOLD:
+            hold(self.api, found)
+        elif decision.disposal is Disposal.NOTICE and decision.deadline is not None:
+            give_notice(self.api, found, occupants(found.name, seen.snapshot.pods), decision.deadline)

@@ -1,0 +1,45 @@
+"""Holding the nodes of a prepaid block, and telling everyone on them in time when it ends.
+
+A held node is marked so that a neighbouring autoscaler leaves it alone. At the notice, node and pods get the moment at
+which the machine goes, so that jobs can write a checkpoint. Repeating either changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from autoscaler.cluster.api import KubernetesApi, NotFoundError
+from autoscaler.cluster.resources import NODES, PODS
+from autoscaler.model.node import Node
+from autoscaler.model.pod import Pod
+from instance_catalog.labels import CA_SCALE_DOWN_DISABLED, CAPACITY_ENDS_AT
+
+
+def hold(api: KubernetesApi, node: Node) -> None:
+    """Mark a node as not to be scaled down by anybody else."""
+    _annotate_node(api, node, CA_SCALE_DOWN_DISABLED, "true")
+
+
+def give_notice(api: KubernetesApi, node: Node, pods: Iterable[Pod], ends_at: datetime) -> None:
+    """Annotate the node and the pods on it with the moment at which the machine goes."""
+    moment = ends_at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    _annotate_node(api, node, CAPACITY_ENDS_AT, moment)
+    for pod in pods:
+        if pod.annotations.get(CAPACITY_ENDS_AT) == moment:
+            continue
+        try:
+            api.patch(
+                PODS, pod.name, {"metadata": {"annotations": {CAPACITY_ENDS_AT: moment}}}, namespace=pod.namespace
+            )
+        except NotFoundError:
+            continue  # it finished in the meantime
+
+
+def _annotate_node(api: KubernetesApi, node: Node, key: str, value: str) -> None:
+    if node.annotations.get(key) == value:
+        return
+    try:
+        api.patch(NODES, node.name, {"metadata": {"annotations": {key: value}}})
+    except NotFoundError:
+        return  # the node left in the meantime; the next tick sees it

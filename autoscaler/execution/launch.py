@@ -1,0 +1,167 @@
+"""Launching: from a LaunchBatch to machines, one attempt for each of its offerings, in order.
+
+Each attempt is written down (with its token and a hash of its parameters) before the provider is called and its answer
+before anything else happens, so it can die anywhere. An attempt whose outcome nobody knows is repeated with identical
+parameters until it is known; only then another offering, perhaps in another zone, may be asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from autoscaler.cluster.backoffs import Backoffs
+from autoscaler.cluster.journal import UNFINISHED, Journal, token_of
+from autoscaler.errors import ConfigurationError
+from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase
+from instance_catalog import labels
+from instance_catalog.frozen_map import FrozenMap
+from providers.contract import (
+    TAG_BATCH,
+    TAG_CLUSTER,
+    TAG_POOL,
+    LaunchAnswer,
+    LaunchRequest,
+    OfferingKey,
+    Provider,
+    TemplateRef,
+)
+from providers.errors import AmbiguousError, RefusedError, ThrottledError, UncertainError
+
+# A cut connection is often over at once; what is still unclear then is repeated at the next tick.
+REPEATS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Providers:
+    """The providers by the kind of their node templates. `cluster` is the uid of the namespace kube-system."""
+
+    by_template: Mapping[str, Provider]
+    cluster: str
+
+    def of(self, batch: LaunchBatch) -> Provider:
+        """Who launches a batch; a pool without a template takes the only provider there is."""
+        kind = batch.template[0]
+        if not kind and len(self.by_template) == 1:
+            return next(iter(self.by_template.values()))
+        if kind not in self.by_template:
+            known = ", ".join(sorted(self.by_template))
+            raise ConfigurationError(
+                f"pool {batch.pool}: no provider for node template kind {kind!r}",
+                next_step=f"set spec.nodeTemplateRef.kind to one of: {known}",
+            )
+        return self.by_template[kind]
+
+    def named(self, name: str) -> Provider | None:
+        """The provider of that name, as it is written into ProvisionedNodes."""
+        return next((provider for provider in self.by_template.values() if provider.name == name), None)
+
+
+def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backoffs: Backoffs, now: datetime) -> None:
+    """Carry a batch as far as it goes: to machines, to the next tick (outcome unknown), or to failure."""
+    provider = providers.of(batch)
+    while batch.outcome in UNFINISHED:
+        if batch.outcome == "Intended":
+            begun = _begin(batch, provider=provider, journal=journal, backoffs=backoffs, now=now)
+            if begun is None:
+                return
+            batch = begun
+        try:
+            answer = _call(provider, request_of(batch, cluster=providers.cluster))
+        except (UncertainError, ThrottledError):
+            return
+        except RefusedError as error:
+            backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
+            answer = LaunchAnswer(missing=_wanted(batch))
+        batch = _answered(batch, answer, journal=journal, backoffs=backoffs, now=now)
+
+
+def request_of(batch: LaunchBatch, *, cluster: str) -> LaunchRequest:
+    """The provider call of a batch's current attempt, derived from what is written down and nothing else."""
+    offering = batch.offerings[batch.attempt]
+    own = {labels.POOL: batch.pool, labels.CAPACITY_TYPE: offering.capacity_type}
+    if offering.block:
+        own[labels.CAPACITY_BLOCK] = offering.block
+    return LaunchRequest(
+        token=batch.token,
+        nodes=_wanted(batch),
+        offerings=(key_of(offering),),
+        tags=FrozenMap({TAG_CLUSTER: cluster, TAG_POOL: batch.pool, TAG_BATCH: batch.name}),
+        minimum=min(batch.minimum, len(_wanted(batch))),
+        template=TemplateRef(*batch.template),
+        labels=batch.labels.with_items(own),
+        taints=batch.taints,
+        kubelet_reserved=batch.kubelet_reserved,
+        drivers=batch.prediction.drivers if batch.prediction else (),
+    )
+
+
+def key_of(offering: OfferingRef) -> OfferingKey:
+    """An offering in the provider's words."""
+    return OfferingKey(offering.instance_type, offering.zone, offering.capacity_type, offering.reservation)
+
+
+def _begin(
+    batch: LaunchBatch, *, provider: Provider, journal: Journal, backoffs: Backoffs, now: datetime
+) -> LaunchBatch | None:
+    """Write the next attempt down: the first offering from `attempt` on without a back-off. None: none is left."""
+    attempt = batch.attempt
+    while attempt < len(batch.offerings) and backoffs.forbid(batch.pool, batch.offerings[attempt], now):
+        attempt += 1
+    if attempt >= len(batch.offerings):
+        _finish(replace(batch, outcome="Failed" if not any(batch.instances) else "Launched"), journal, now)
+        return None
+    asked = replace(batch, attempt=attempt, provider=provider.name, token=token_of(batch, attempt))
+    parameters = repr(request_of(asked, cluster="-"))
+    digest = hashlib.sha256(parameters.encode()).hexdigest()[:16]
+    begun = journal.save_batch(replace(asked, outcome="Calling", parameter_hash=digest))
+    for node in journal.nodes:
+        if node.name in begun.nodes and node.phase is Phase.INTENDED:
+            journal.move(node, Phase.LAUNCHING, now)
+    return begun
+
+
+def _call(provider: Provider, request: LaunchRequest) -> LaunchAnswer:
+    for _ in range(REPEATS - 1):
+        try:
+            return provider.launch(request)
+        except AmbiguousError:
+            continue
+    return provider.launch(request)
+
+
+def _answered(
+    batch: LaunchBatch, answer: LaunchAnswer, *, journal: Journal, backoffs: Backoffs, now: datetime
+) -> LaunchBatch:
+    """Save what came of an attempt: the mapping first, then the back-offs; then the next attempt may begin."""
+    ids = dict(zip(batch.nodes, batch.instances or ("",) * len(batch.nodes), strict=True))
+    obtained = dict(zip(batch.nodes, batch.obtained or (-1,) * len(batch.nodes), strict=True))
+    for instance in answer.instances:
+        ids[instance.node], obtained[instance.node] = instance.provider_id, batch.attempt
+    complete = all(ids.values())
+    for failure in answer.failures:
+        backoffs.failed(batch.pool, batch.offerings[batch.attempt], failure.error, now)
+    saved = replace(
+        batch,
+        instances=tuple(ids[name] for name in batch.nodes),
+        obtained=tuple(obtained[name] for name in batch.nodes),
+        outcome="Launched" if complete else "Intended",
+        attempt=batch.attempt if complete else batch.attempt + 1,
+    )
+    return _finish(saved, journal, now)
+
+
+def _finish(batch: LaunchBatch, journal: Journal, now: datetime) -> LaunchBatch:
+    saved = journal.save_batch(batch)
+    journal.map_nodes(saved, now)
+    return saved
+
+
+def _wanted(batch: LaunchBatch) -> tuple[str, ...]:
+    """The nodes that have no machine yet."""
+    if not batch.instances:
+        return batch.nodes
+    return tuple(name for name, machine in zip(batch.nodes, batch.instances, strict=True) if not machine)

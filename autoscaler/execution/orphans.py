@@ -1,0 +1,79 @@
+"""Machines that carry our cluster's tag and have no object: somebody deleted it, or a restore lost it.
+
+One whose Node is registered is adopted, because pods may run there. One that never registered is terminated once it is
+old enough that no launch can still be writing it down. Above a bound the sweep stops and says so: then more likely our
+objects are lost than the machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from autoscaler.cluster.journal import Journal
+from autoscaler.model.node import Node
+from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
+from providers.contract import TAG_BATCH, TAG_POOL, Instance, InstanceState, Provider
+
+MINIMUM_AGE: Final = timedelta(minutes=10)
+_ALIVE = (InstanceState.PENDING, InstanceState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """What a sweep does: machines to adopt (with the Node each is) and to terminate. `stopped`: too many to act."""
+
+    adopt: tuple[tuple[Instance, Node], ...] = ()
+    terminate: tuple[Instance, ...] = ()
+    stopped: bool = False
+
+
+def find_orphans(
+    machines: Mapping[str, Instance], *, journal: Journal, nodes: Iterable[Node], now: datetime
+) -> Orphans:
+    """Decide about machines without an object. `machines` are those of this cluster, by provider id."""
+    known = {node.provider_id for node in journal.nodes}
+    known.update(machine for batch in journal.batches for machine in batch.instances)
+    batches = {batch.name for batch in journal.batches}
+    registered = {node.provider_id: node for node in nodes if node.provider_id}
+    # A machine of a batch that is written down will be mapped when its call is repeated.
+    orphans = [
+        machine
+        for provider_id, machine in machines.items()
+        if machine.state in _ALIVE and provider_id not in known and machine.tags.get(TAG_BATCH) not in batches
+    ]
+    adopt = tuple((m, registered[m.provider_id]) for m in orphans if m.provider_id in registered)
+    idle = tuple(m for m in orphans if m.provider_id not in registered and now - m.launched_at >= MINIMUM_AGE)
+    if len(idle) > max(2, len(machines) // 10):
+        return Orphans(adopt, stopped=True)
+    return Orphans(adopt, idle)
+
+
+def sweep(orphans: Orphans, *, provider: Provider, journal: Journal, now: datetime) -> None:
+    """Adopt and terminate as decided."""
+    for machine, node in orphans.adopt:
+        journal.adopt(_adopted(machine, node, provider.name, now))
+    if orphans.terminate:
+        provider.terminate(tuple(machine.id for machine in orphans.terminate))
+
+
+def _adopted(machine: Instance, node: Node, provider: str, now: datetime) -> ProvisionedNode:
+    """The object such a machine would have had. Nothing was predicted for it, so nothing can drift."""
+    key = machine.offering
+    offering = OfferingRef(key.instance_type, key.zone, key.capacity_type, reservation=key.reservation)
+    return ProvisionedNode(
+        name=node.name,
+        pool=machine.tags.get(TAG_POOL, ""),
+        node_name=node.name,
+        batch="",
+        offerings=(offering,),
+        prediction=Prediction(key.instance_type, (), "", ""),
+        phase=Phase.REGISTERED,
+        phase_since=now,
+        obtained=offering,
+        provider=provider,
+        provider_id=machine.provider_id,
+        history=((Phase.REGISTERED, now, "Adopted"),),
+    )

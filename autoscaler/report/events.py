@@ -1,0 +1,74 @@
+"""Events: what happened, in the words and with the reasons that people know from other autoscalers.
+
+Pure factories: a plan and a snapshot in, event values out. Equal events are the same event, whoever sends them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autoscaler.model.plan import Disposal, LeftOut, NodeDecision, Placement, Plan, PlannedNode, Target
+from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.report.reasons import text_of, texts_of
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`kind`, `namespace`, `name` and `uid` are those of the object it is about. `type` is Normal or Warning."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    type: str
+    reason: str
+    message: str
+
+
+def events_of(plan: Plan, snapshot: Snapshot) -> Iterator[Event]:
+    """The events of a plan: for pods that get a node, pods that get none, and nodes that change."""
+    uids = {pod.key: pod.uid for pod in snapshot.pods}
+    launches = {launch.name: launch for launch in plan.launches}
+    for placement in plan.placements:
+        if placement.target is Target.NEW and placement.node in launches:
+            yield _placed(placement, launches[placement.node], uids.get(placement.pod, ""))
+    for left in plan.left_out:
+        yield _left_out(left, uids.get(left.pod, ""))
+    nodes = {node.name: node.uid for node in snapshot.provisioned}
+    for decision in plan.nodes:
+        if decision.disposal in _DISPOSALS:
+            yield _decided(decision, nodes.get(decision.provisioned_node, ""))
+
+
+_DISPOSALS = {Disposal.NOTICE: ("Warning", "CapacityEnding"), Disposal.DRAIN: ("Normal", "Draining")}
+
+
+def offering_text(offering: OfferingRef) -> str:
+    """p5.48xlarge in us-east-1a (capacity-block cb-1)."""
+    block = f" {offering.block}" if offering.block else ""
+    zone = "" if offering.zone == "any" else f" in {offering.zone}"
+    return f"{offering.instance_type}{zone} ({offering.capacity_type}{block})"
+
+
+def _placed(placement: Placement, launch: PlannedNode, uid: str) -> Event:
+    namespace, _, name = placement.pod.partition("/")
+    price = "" if launch.usd_per_hour is None else f" at {launch.usd_per_hour} $/h"
+    why = texts_of(placement.reasons or launch.reasons)
+    message = f"pod triggered scale-up: node {launch.name}, {offering_text(launch.offering)}{price}"
+    return Event("Pod", namespace, name, uid, "Normal", "TriggeredScaleUp", f"{message}: {why}" if why else message)
+
+
+def _left_out(left: LeftOut, uid: str) -> Event:
+    namespace, _, name = left.pod.partition("/")
+    message = f"pod didn't trigger scale-up: {texts_of(left.reasons)}"
+    if left.near_misses:
+        nearest = left.near_misses[0]
+        message += f"; nearest miss: {text_of(nearest.reason)} on {nearest.types} types such as {nearest.example}"
+    return Event("Pod", namespace, name, uid, "Warning", "NotTriggerScaleUp", message)
+
+
+def _decided(decision: NodeDecision, uid: str) -> Event:
+    kind, reason = _DISPOSALS[decision.disposal]
+    return Event("ProvisionedNode", "", decision.provisioned_node, uid, kind, reason, texts_of(decision.reasons))

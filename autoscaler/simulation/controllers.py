@@ -1,0 +1,110 @@
+"""The controllers of the simulated cluster that DRA needs: claims from templates, clean-up, and lost nodes.
+
+Rules of kube-controller-manager v1.36: pkg/controller/resourceclaim/controller.go (claims are generated for pods,
+deallocated once nobody reserves them, deleted with their pods) and pkg/controller/podgc (pods of a node that is gone).
+"""
+
+from __future__ import annotations
+
+from autoscaler.cluster.api import KubernetesApi, Object, list_all
+from autoscaler.cluster.resources import CLAIM_TEMPLATES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+
+
+class Controllers:
+    """Brings the cluster one step nearer to what its objects ask for."""
+
+    def __init__(self, api: KubernetesApi) -> None:
+        self._api = api
+
+    def step(self) -> bool:
+        """One pass of every controller; whether anything was written."""
+        pods = list_all(self._api, PODS)[0]
+        nodes = {node["metadata"]["name"] for node in list_all(self._api, NODES)[0]}
+        lost = [self._lose(pod) for pod in pods if pod["spec"].get("nodeName", "") not in {"", *nodes}]
+        pieces = list_all(self._api, RESOURCE_SLICES)[0]
+        slices = [self._remove_slice(piece) for piece in pieces if _of_gone(piece, nodes)]
+        made = [self._generate_claims(pod) for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+        users = {pod["metadata"]["uid"] for pod in pods if not finished(pod)}
+        cleaned = [self._clean(claim, users) for claim in list_all(self._api, RESOURCE_CLAIMS)[0]]
+        return any([*lost, *slices, *made, *cleaned])
+
+    def _lose(self, pod: Object) -> bool:
+        self._api.delete(PODS, pod["metadata"]["name"], namespace=pod["metadata"]["namespace"], grace_seconds=0)
+        return True
+
+    def _remove_slice(self, piece: Object) -> bool:
+        self._api.delete(RESOURCE_SLICES, piece["metadata"]["name"])
+        return True
+
+    def _generate_claims(self, pod: Object) -> bool:
+        """A claim for each entry that names a template, its name noted in the pod's status."""
+        namespace = pod["metadata"]["namespace"]
+        statuses = list(pod.get("status", {}).get("resourceClaimStatuses", []))
+        done = {entry["name"] for entry in statuses}
+        for entry in pod["spec"].get("resourceClaims", []):
+            template = entry.get("resourceClaimTemplateName")
+            if template is None or entry["name"] in done:
+                continue
+            found = self._template(template, namespace)
+            if found is None:
+                continue
+            claim = self._api.create(RESOURCE_CLAIMS, _claim_for(pod, entry["name"], found))
+            statuses.append({"name": entry["name"], "resourceClaimName": claim["metadata"]["name"]})
+        if len(statuses) == len(done):
+            return False
+        patch = {"status": {"resourceClaimStatuses": statuses}}
+        self._api.patch(PODS, pod["metadata"]["name"], patch, namespace=namespace, subresource="status")
+        return True
+
+    def _template(self, name: str, namespace: str) -> Object | None:
+        templates = list_all(self._api, CLAIM_TEMPLATES, namespace=namespace)[0]
+        return next((found for found in templates if found["metadata"]["name"] == name), None)
+
+    def _clean(self, claim: Object, users: set[str]) -> bool:
+        """Drop reservations of pods that ended; deallocate an unreserved claim; delete one made for a pod with it."""
+        metadata, status = claim["metadata"], claim.get("status", {})
+        owners = [owner["uid"] for owner in metadata.get("ownerReferences", []) if owner["kind"] == "Pod"]
+        if owners and not users & set(owners):
+            self._api.delete(RESOURCE_CLAIMS, metadata["name"], namespace=metadata["namespace"])
+            return True
+        reserved = status.get("reservedFor", [])
+        kept = [consumer for consumer in reserved if consumer["uid"] in users]
+        if len(kept) == len(reserved):
+            return False
+        status["reservedFor"] = kept
+        if not kept:
+            status.pop("allocation", None)
+        self._api.update(RESOURCE_CLAIMS, claim, subresource="status")
+        return True
+
+
+def finished(pod: Object) -> bool:
+    """Whether the pod has run to its end."""
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _of_gone(piece: Object, nodes: set[str]) -> bool:
+    name = piece["spec"].get("nodeName")
+    return name is not None and name not in nodes
+
+
+def _claim_for(pod: Object, entry: str, template: Object) -> Object:
+    metadata = pod["metadata"]
+    return {
+        "metadata": {
+            "generateName": f"{metadata['name']}-{entry}-",
+            "namespace": metadata["namespace"],
+            "annotations": {"resource.kubernetes.io/pod-claim-name": entry},
+            "ownerReferences": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "name": metadata["name"],
+                    "uid": metadata["uid"],
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": template["spec"]["spec"],
+    }

@@ -1,0 +1,168 @@
+"""Kubelets and DRA drivers of the simulated cluster: a running machine registers, its drivers publish, its pods run.
+
+The node is what planning called hypothetical, with the labels and taints that the launch really asked for; the slices
+are the predicted ones made concrete. A pod runs for as long as its annotation says and then succeeds; one without it
+runs on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+from autoscaler.clock import VirtualClock
+from autoscaler.cluster.api import AlreadyExistsError, KubernetesApi, Object, list_all
+from autoscaler.cluster.resources import NODES, PODS, RESOURCE_SLICES
+from autoscaler.cluster.store import Store
+from autoscaler.kube.custom.schema import duration
+from autoscaler.kube.write import write_node
+from autoscaler.kube.write_slices import slice_manifest
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.planning.candidates import Candidate
+from autoscaler.planning.hypothetical import Hypothetical, hypothetical
+from autoscaler.simulation.controllers import finished
+from instance_catalog import labels
+from instance_catalog.catalog import Catalog
+from instance_catalog.driver_profile import parse_driver_set
+from instance_catalog.prediction.concrete import make_concrete
+from providers.contract import TAG_POOL, InstanceState, LaunchRequest
+from providers.simulated.cloud import SimulatedCloud
+from providers.simulated.machines import Machine
+
+RUNS_FOR: Final = "simulation.foreslice.dev/runs-for"
+# From a node's registration until its drivers have published.
+PUBLISHING: Final = timedelta(seconds=15)
+
+
+class Kubelets:
+    """All machines of the simulated cloud, seen from inside."""
+
+    def __init__(
+        self, api: KubernetesApi, store: Store, cloud: SimulatedCloud, catalog: Catalog, clock: VirtualClock
+    ) -> None:
+        self._api = api
+        self._store = store
+        self._cloud = cloud
+        self._catalog = catalog
+        self._clock = clock
+        self._published: set[str] = set()
+
+    def step(self) -> bool:
+        """Let every machine and every pod take the step that is due; whether anything was written."""
+        now = self._clock.now()
+        nodes = {node["metadata"]["name"]: node for node in list_all(self._api, NODES)[0]}
+        changed = False
+        for request, machine in self._machines():
+            state, known = machine.state(now, self._cloud.behaviour), nodes.get(machine.node)
+            if state is InstanceState.RUNNING:
+                changed |= self._run(request, machine, known, now)
+            elif state is InstanceState.TERMINATED and known is not None and _is(known, machine):
+                # The cloud controller removes the Node of a machine that is gone.
+                self._api.delete(NODES, machine.node)
+                changed = True
+        for pod in list_all(self._api, PODS)[0]:
+            if pod["spec"].get("nodeName") in nodes:
+                changed |= self._run_pod(pod, now)
+        return changed
+
+    def next_moment(self) -> datetime | None:
+        """When something will happen by itself: a boot, a publication, a machine's end, a pod's last second."""
+        now, behaviour = self._clock.now(), self._cloud.behaviour
+        moments = []
+        for _, machine in self._machines():
+            booted, reclaimed = machine.launched_at + behaviour.boot, self._cloud.reclaim_at(machine)
+            moments += [booted, booted + PUBLISHING]
+            for end in (machine.ended_at, reclaimed):
+                if end is not None:
+                    moments += [end, end + behaviour.shutdown]
+        moments += [end for pod in list_all(self._api, PODS)[0] if (end := _ends_at(pod)) is not None]
+        return min((moment for moment in moments if moment > now), default=None)
+
+    def _machines(self) -> Iterator[tuple[LaunchRequest, Machine]]:
+        for launch in self._cloud.launches.values():
+            for machine in launch.ids:
+                yield launch.request, self._cloud.machines[machine]
+
+    def _run(self, request: LaunchRequest, machine: Machine, known: Object | None, now: datetime) -> bool:
+        """Register the node, and publish its slices once the drivers are up."""
+        if known is not None and now - _created(known) < PUBLISHING:
+            return False
+        if machine.id in self._published:
+            return False
+        predicted = self._predicted(request, machine)
+        if known is None:
+            node = predicted.node
+            registered = replace(
+                node,
+                labels=node.labels.with_items(request.labels),
+                taints=request.taints,
+                provider_id=_provider_id(machine),
+            )
+            self._api.create(NODES, write_node(registered))
+            return True
+        for piece in make_concrete(predicted.slices, node_name=machine.node, seed=machine.id):
+            with suppress(AlreadyExistsError):
+                self._api.create(RESOURCE_SLICES, slice_manifest(piece))
+        self._published.add(machine.id)
+        return True
+
+    def _predicted(self, request: LaunchRequest, machine: Machine) -> Hypothetical:
+        """The node as planning sees it, for the offering that was obtained."""
+        snapshot = self._store.snapshot()
+        pool_name, block_name = request.tags.get(TAG_POOL, ""), request.labels.get(labels.CAPACITY_BLOCK)
+        pool = next((p for p in snapshot.pools if p.name == pool_name), CapacityPool(pool_name))
+        key = machine.offering
+        candidate = Candidate(
+            pool=pool,
+            instance_type=self._catalog.types[key.instance_type],
+            drivers=parse_driver_set(",".join(request.drivers)),
+            offering=OfferingRef(key.instance_type, key.zone, key.capacity_type, reservation=key.reservation),
+            usd_per_hour=Decimal(0),
+            block=next((b for b in snapshot.blocks if b.name == block_name), None),
+        )
+        return hypothetical(candidate, snapshot, name=machine.node)
+
+    def _run_pod(self, pod: Object, now: datetime) -> bool:
+        metadata, status = pod["metadata"], pod.get("status", {})
+        name, namespace = metadata["name"], metadata["namespace"]
+        if "deletionTimestamp" in metadata:
+            self._api.delete(PODS, name, namespace=namespace, grace_seconds=0)
+            return True
+        ends_at = _ends_at(pod)
+        if status.get("phase") == "Pending":
+            started = {"phase": "Running", "startTime": now.strftime(_TIME)}
+            self._api.patch(PODS, name, {"status": started}, namespace=namespace, subresource="status")
+            return True
+        if ends_at is not None and ends_at <= now and not finished(pod):
+            self._api.patch(PODS, name, {"status": {"phase": "Succeeded"}}, namespace=namespace, subresource="status")
+            return True
+        return False
+
+
+_TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def _is(node: Object, machine: Machine) -> bool:
+    return bool(node["spec"].get("providerID") == _provider_id(machine))
+
+
+def _provider_id(machine: Machine) -> str:
+    return f"simulated:///{machine.offering.zone}/{machine.id}"
+
+
+def _created(node: Object) -> datetime:
+    return datetime.fromisoformat(node["metadata"]["creationTimestamp"])
+
+
+def _ends_at(pod: Object) -> datetime | None:
+    """When a running pod will have finished; None if it is not running, or runs on."""
+    started = pod.get("status", {}).get("startTime")
+    runs_for = pod["metadata"].get("annotations", {}).get(RUNS_FOR)
+    if started is None or runs_for is None or finished(pod):
+        return None
+    return datetime.fromisoformat(started) + duration(runs_for)

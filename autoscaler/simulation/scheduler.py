@@ -1,0 +1,117 @@
+"""kube-scheduler of the simulated cluster: it binds pods and allocates claims with the very rules planning asks.
+
+It sees only published objects: real nodes, published slices. What a plan said is at most a nomination, tried first.
+It scores simply (first choices first, then the fullest node), preempts nobody, and takes gangs all or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from autoscaler.cluster.api import KubernetesApi
+from autoscaler.cluster.resources import PODS, RESOURCE_CLAIMS
+from autoscaler.cluster.store import Store
+from autoscaler.kube.write_allocation import write_allocation, write_consumer
+from autoscaler.model.pod import Pod
+from autoscaler.model.resource_claim import Consumer
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.verdict import Fits
+from autoscaler.scheduling.fit import fit
+from autoscaler.scheduling.world import World
+
+Binding = tuple[Pod, str, Fits]
+
+
+class Scheduler:
+    """Schedules what can be scheduled when asked to."""
+
+    def __init__(self, api: KubernetesApi, store: Store) -> None:
+        self._api = api
+        self._store = store
+
+    def step(self) -> bool:
+        """One pass over all pods that wait; whether any was bound."""
+        self._store.refresh()
+        snapshot = self._store.snapshot()
+        world = World.of(snapshot)
+        bound = False
+        for group, needed in _queue(snapshot):
+            bindings, after = _place(group, world)
+            if not bindings or len(bindings) < needed:
+                continue
+            world, bound = after, True
+            for binding in bindings:
+                self._bind(*binding, snapshot)
+        return bound
+
+    def _bind(self, pod: Pod, node: str, verdict: Fits, snapshot: Snapshot) -> None:
+        """Write the claims' status first, then the binding, as kube-scheduler's PreBind and Bind do."""
+        for entry in pod.claims:
+            if not entry.claim:
+                continue
+            claim = self._api.get(RESOURCE_CLAIMS, entry.claim, namespace=pod.namespace)
+            status = claim.setdefault("status", {})
+            allocation = verdict.allocations.get(f"{pod.namespace}/{entry.claim}")
+            if allocation is not None and "allocation" not in status:
+                status["allocation"] = write_allocation(allocation)
+            consumer = write_consumer(Consumer("pods", pod.name, pod.uid))
+            if consumer not in status.setdefault("reservedFor", []):
+                status["reservedFor"].append(consumer)
+            self._api.update(RESOURCE_CLAIMS, claim, subresource="status")
+        self._api.patch(PODS, pod.name, {"spec": {"nodeName": node}}, namespace=pod.namespace)
+        if pod.nominated_node:
+            cleared = {"status": {"nominatedNodeName": None}}
+            self._api.patch(PODS, pod.name, cleared, namespace=pod.namespace, subresource="status")
+
+
+def _queue(snapshot: Snapshot) -> Iterable[tuple[Sequence[Pod], int]]:
+    """Groups that are scheduled together with how many of them must fit: by priority, then by name."""
+    groups: dict[str, list[Pod]] = {}
+    for pod in snapshot.pods:
+        if _waits(pod):
+            groups.setdefault(pod.gang.key if pod.gang else f"pod {pod.key}", []).append(pod)
+    bound = _bound_members(snapshot)
+    for key, pods in sorted(groups.items(), key=lambda item: (-max(pod.priority for pod in item[1]), item[0])):
+        gang = snapshot.gangs.get(key)
+        yield pods, 1 if gang is None else max(1, gang.min_count - bound.get(key, 0))
+
+
+def _waits(pod: Pod) -> bool:
+    ready = pod.node_name is None and pod.phase == "Pending" and not pod.deleting and not pod.scheduling_gates
+    return ready and all(entry.claim is not None for entry in pod.claims)
+
+
+def _bound_members(snapshot: Snapshot) -> Mapping[str, int]:
+    counts: dict[str, int] = {}
+    for pod in snapshot.pods:
+        if pod.gang is not None and pod.node_name is not None:
+            counts[pod.gang.key] = counts.get(pod.gang.key, 0) + 1
+    return counts
+
+
+def _place(pods: Sequence[Pod], world: World) -> tuple[list[Binding], World]:
+    """Place the pods one after the other, each where it scores best; those that fit nowhere are left out."""
+    bindings: list[Binding] = []
+    for pod in pods:
+        found = _best(pod, world)
+        if found is not None:
+            node, verdict = found
+            bindings.append((pod, node, verdict))
+            world = world.placed((pod,), node, verdict)
+    return bindings, world
+
+
+def _best(pod: Pod, world: World) -> tuple[str, Fits] | None:
+    if pod.nominated_node is not None and pod.nominated_node in world.nodes:
+        verdict = fit((pod,), pod.nominated_node, world)
+        if isinstance(verdict, Fits):
+            return pod.nominated_node, verdict
+    fitting = [
+        (verdict.preference, -len(world.nodes[name].pods), name, verdict)
+        for name in world.nodes
+        if isinstance(verdict := fit((pod,), name, world), Fits)
+    ]
+    if not fitting:
+        return None
+    _, _, node, verdict = min(fitting, key=lambda entry: entry[:3])
+    return node, verdict

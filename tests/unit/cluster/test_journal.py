@@ -1,0 +1,170 @@
+"""Intents are complete before anything happens, and whatever was half-written is completed after a restart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.cluster.api import ConflictError
+from autoscaler.cluster.journal import FINALIZER, batches_of, nodes_of, token_of
+from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
+from autoscaler.model.capacity import Mode
+from autoscaler.model.gang import Gang
+from autoscaler.model.plan import Disposal, NodeDecision, Plan
+from autoscaler.model.pod import GangRef, Pod
+from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.taint import Taint
+from tests.desk import POOL, A, B, Desk, new_desk, planned
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return new_desk()
+
+
+def test_alike_nodes_share_a_batch(desk: Desk) -> None:
+    desk.record(planned("n1", pods=("default/a",)), planned("n2"), planned("n3", B))
+    first, second = sorted(desk.batches(), key=lambda batch: -len(batch.nodes))
+    assert (first.nodes, first.offerings, first.pods) == (("n1", "n2"), (A, B), (("default/a",), ()))
+    assert (second.nodes, second.offerings) == (("n3",), (B,))
+    assert first.outcome == "Intended"
+    assert first.template == ("SimulatedNodeTemplate", "default")
+
+
+def test_labels_of_single_nodes_stay_out_of_the_batch(desk: Desk) -> None:
+    desk.record(planned("n1"))
+    assert desk.batches()[0].labels == {"team": "x"}
+
+
+def test_every_node_is_written_with_its_intent_and_held_by_a_finalizer(desk: Desk) -> None:
+    desk.record(planned("n1", pods=("default/a",)))
+    (node,) = desk.nodes()
+    (batch,) = desk.batches()
+    assert (node.name, node.node_name, node.batch, node.pods) == ("n1", "n1", batch.name, ("default/a",))
+    assert (node.phase, node.phase_since) == (Phase.INTENDED, desk.now)
+    assert desk.api.get(PROVISIONED_NODES, "n1")["metadata"]["finalizers"] == [FINALIZER]
+
+
+def test_recording_the_same_plan_again_writes_nothing(desk: Desk) -> None:
+    desk.record(planned("n1"), planned("n2"))
+    before = desk.api.writes
+    desk.restarted().record(planned("n1"), planned("n2"))
+    assert desk.api.writes == before
+
+
+def test_pools_that_only_observe_are_not_acted_for(desk: Desk) -> None:
+    observing = replace(POOL, mode=Mode.OBSERVE)
+    desk.journal.record(Plan(launches=(planned("n1"),)), Snapshot(pools=(observing,)), desk.now)
+    assert desk.batches() == ()
+
+
+@pytest.mark.parametrize(("gang", "minimum"), [(False, 1), (True, 2)], ids=["single pods", "gang"])
+def test_a_gang_comes_together(gang: bool, minimum: int) -> None:
+    reference = GangRef("default", "g") if gang else None
+    pods = tuple(Pod("default", name, gang=reference) for name in ("a", "b"))
+    gangs = FrozenMap({"default/g": Gang("default", "g", "PodGroup", 2)} if gang else {})
+    launches = (planned("n1", pods=("default/a",)), planned("n2", pods=("default/b",)))
+    (batch,) = batches_of(launches, Snapshot(pods=pods, gangs=gangs, pools=(POOL,)))
+    assert batch.minimum == minimum
+
+
+def test_a_gang_is_not_launched_together_with_others() -> None:
+    pods = (Pod("default", "a", gang=GangRef("default", "g")), Pod("default", "b"))
+    launches = (planned("n1", pods=("default/a",)), planned("n2", pods=("default/b",)))
+    assert len(batches_of(launches, Snapshot(pods=pods, pools=(POOL,)))) == 2
+
+
+def test_taints_tell_batches_apart() -> None:
+    tainted = planned("n2")
+    tainted = replace(tainted, node=replace(tainted.node, taints=(Taint("k"),)))
+    assert len(batches_of((planned("n1"), tainted), Snapshot(pools=(POOL,)))) == 2
+
+
+def test_large_batches_are_split_at_what_the_schema_holds() -> None:
+    launches = [planned(f"n{index:03}") for index in range(230)]
+    batches = batches_of(launches, Snapshot(pools=(POOL,)))
+    assert [len(batch.nodes) for batch in batches] == [100, 100, 30]
+    assert len({batch.name for batch in batches}) == 3
+
+
+def test_missing_nodes_are_derived_again_from_their_batch(desk: Desk) -> None:
+    desk.record(planned("n1"), planned("n2"))
+    lost = desk.nodes()[1]
+    desk.api.patch(PROVISIONED_NODES, "n2", {"metadata": {"finalizers": None}})
+    desk.api.delete(PROVISIONED_NODES, "n2")
+    desk.restarted()
+    found = desk.nodes()[1]
+    assert replace(found, uid=lost.uid, resource_version=lost.resource_version) == lost
+
+
+def test_nodes_of_a_launched_batch_are_not_made_again(desk: Desk) -> None:
+    desk.record(planned("n1"), planned("n2"))
+    (batch,) = desk.batches()
+    desk.journal.save_batch(replace(batch, outcome="Launched", instances=("i-1", "i-2"), obtained=(0, 0)))
+    desk.journal.map_nodes(desk.batches()[0], desk.now)
+    desk.journal.forget(desk.nodes()[1])
+    desk.restarted()
+    assert [node.name for node in desk.nodes()] == ["n1"]
+
+
+def test_a_finished_batch_without_nodes_is_removed(desk: Desk) -> None:
+    desk.record(planned("n1"))
+    (batch,) = desk.batches()
+    desk.journal.save_batch(replace(batch, outcome="Launched", instances=("i-1",), obtained=(0,)))
+    desk.journal.forget(desk.nodes()[0])
+    desk.restarted()
+    assert desk.batches() == ()
+
+
+def test_the_mapping_is_carried_over_to_the_nodes(desk: Desk) -> None:
+    desk.record(planned("n1"), planned("n2"))
+    (batch,) = desk.batches()
+    saved = replace(batch, outcome="Launched", provider="simulated", instances=("i-1", ""), obtained=(1, -1))
+    desk.journal.map_nodes(desk.journal.save_batch(saved), desk.now)
+    first, second = desk.nodes()
+    assert (first.provider_id, first.provider, first.obtained, first.phase) == ("i-1", "simulated", B, Phase.LAUNCHED)
+    assert (second.provider_id, second.phase) == ("", Phase.FAILED)
+
+
+def test_tokens_depend_on_batch_attempt_and_zone_alone(desk: Desk) -> None:
+    desk.record(planned("n1"))
+    (batch,) = desk.batches()
+    assert token_of(batch, 0) == token_of(replace(batch, outcome="Calling", token="t"), 0)
+    different = {token_of(batch, 0), token_of(batch, 1), token_of(replace(batch, uid="other"), 0)}
+    assert len(different) == 3
+    assert all(len(token) == 64 for token in different)
+
+
+def test_a_drain_is_written_down_with_its_reason(desk: Desk) -> None:
+    desk.record(planned("n1"))
+    (batch,) = desk.batches()
+    saved = desk.journal.save_batch(replace(batch, outcome="Launched", instances=("i-1",), obtained=(0,)))
+    desk.journal.map_nodes(saved, desk.now)
+    decision = NodeDecision("n1", Disposal.DRAIN, (Reason.of(Code.NODE_EMPTY, "node n1"),))
+    desk.journal.record(Plan(nodes=(decision,)), Snapshot(pools=(POOL,)), desk.now)
+    (node,) = desk.nodes()
+    assert node.phase is Phase.DRAINING
+    assert node.reasons == decision.reasons
+    assert [found.name for found in desk.journal.pending().leaving] == ["n1"]
+
+
+def test_two_writers_cannot_both_save(desk: Desk) -> None:
+    desk.record(planned("n1"))
+    other = desk.restarted()
+    desk.journal.save_batch(replace(desk.journal.batches[0], outcome="Calling"))
+    with pytest.raises(ConflictError):
+        other.journal.save_batch(replace(other.journal.batches[0], outcome="Calling"))
+    assert desk.api.get(LAUNCH_BATCHES, desk.batches()[0].name)["status"]["outcome"] == "Calling"
+
+
+def test_nodes_follow_from_their_batch_alone(desk: Desk) -> None:
+    desk.record(planned("n1"))
+    (batch,) = desk.batches()
+    (derived,) = nodes_of(batch)
+    assert derived.prediction == batch.prediction
+    with pytest.raises(ValueError, match="no prediction"):
+        nodes_of(replace(batch, prediction=None))

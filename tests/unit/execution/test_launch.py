@@ -1,0 +1,153 @@
+"""A batch becomes machines: in order of its offerings, with every answer saved, and never twice."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from autoscaler.errors import ConfigurationError
+from autoscaler.execution.launch import Providers, key_of, launch, request_of
+from autoscaler.model.provisioned_node import Phase
+from providers.contract import TAG_BATCH, TAG_CLUSTER
+from providers.simulated.cloud import Call, Fault
+from tests.desk import A, B, Desk, new_desk, planned
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return new_desk()
+
+
+def carry_out(desk: Desk) -> None:
+    for batch in desk.journal.pending().launches:
+        launch(batch, providers=desk.providers, journal=desk.journal, backoffs=desk.backoffs, now=desk.now)
+
+
+def offerings_in_use(desk: Desk) -> list[str]:
+    return sorted(machine.offering.zone for machine in desk.cloud.machines.values())
+
+
+def test_the_first_offering_is_taken(desk: Desk) -> None:
+    desk.record(planned("n1"), planned("n2"))
+    carry_out(desk)
+    (batch,) = desk.batches()
+    assert batch.outcome == "Launched"
+    assert [(n.phase, n.obtained) for n in desk.nodes()] == [(Phase.LAUNCHED, A)] * 2
+    assert {machine.node for machine in desk.cloud.machines.values()} == {"n1", "n2"}
+    assert all(m.tags[TAG_CLUSTER] == "uid-1" and m.tags[TAG_BATCH] == batch.name for m in desk.cloud.machines.values())
+
+
+def test_launched_nodes_know_their_machine_and_their_way(desk: Desk) -> None:
+    desk.record(planned("n1"))
+    carry_out(desk)
+    (node,) = desk.nodes()
+    (machine,) = desk.cloud.machines.values()
+    assert node.provider_id.endswith(machine.id)
+    assert [phase for phase, _, _ in node.history] == [Phase.LAUNCHING, Phase.LAUNCHED]
+
+
+def test_after_a_shortage_the_next_offering_is_asked_for_and_the_first_is_left_alone(desk: Desk) -> None:
+    desk.cloud.withdraw(key_of(A))
+    desk.record(planned("n1"))
+    carry_out(desk)
+    assert offerings_in_use(desk) == ["us-east-1b"]
+    assert desk.nodes()[0].obtained == B
+    (backoff,) = desk.pool_status()["backoffs"]
+    assert (backoff["instanceType"], backoff["zone"], backoff["reason"]) == ("p5.48xlarge", "us-east-1a", "NotOffered")
+
+
+def test_what_is_missing_comes_from_the_next_offering(desk: Desk) -> None:
+    desk.cloud.limit(key_of(A), 1)
+    desk.record(planned("n1"), planned("n2"))
+    carry_out(desk)
+    assert offerings_in_use(desk) == ["us-east-1a", "us-east-1b"]
+    assert [node.obtained for node in desk.nodes()] == [A, B]
+
+
+def test_a_gang_moves_as_a_whole(desk: Desk) -> None:
+    desk.cloud.limit(key_of(A), 1)
+    desk.record(planned("n1", pods=("default/a",)), planned("n2", pods=("default/b",)), gang=True)
+    carry_out(desk)
+    assert offerings_in_use(desk) == ["us-east-1b", "us-east-1b"]
+
+
+def test_when_nothing_can_be_had_the_nodes_fail(desk: Desk) -> None:
+    for offering in (A, B):
+        desk.cloud.shortage(key_of(offering), since=desk.now, until=desk.now + timedelta(hours=1))
+    desk.record(planned("n1"))
+    carry_out(desk)
+    assert desk.batches()[0].outcome == "Failed"
+    assert desk.nodes()[0].phase is Phase.FAILED
+    assert len(desk.pool_status()["backoffs"]) == 2
+
+
+def test_a_backed_off_offering_is_skipped_without_a_call(desk: Desk) -> None:
+    desk.cloud.shortage(key_of(A), since=desk.now, until=desk.now + timedelta(hours=1))
+    desk.record(planned("n1"))
+    carry_out(desk)
+    restarted = desk.restarted()
+    restarted.record(planned("n2"))
+    calls = restarted.cloud.calls.count(Call.LAUNCH)
+    carry_out(restarted)
+    assert restarted.cloud.calls.count(Call.LAUNCH) == calls + 1
+    assert restarted.nodes()[1].obtained == B
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST_REQUEST, Fault.LOST_ANSWER])
+@pytest.mark.parametrize("times", [1, 2, 3, 5])
+def test_an_unclear_outcome_is_repeated_unchanged_until_it_is_known(desk: Desk, fault: Fault, times: int) -> None:
+    desk.cloud.inject(Call.LAUNCH, *[fault] * times)
+    desk.record(planned("n1"))
+    for _ in range(3):
+        carry_out(desk)
+    assert offerings_in_use(desk) == ["us-east-1a"]
+    assert desk.batches()[0].attempt == 0
+    assert desk.nodes()[0].phase is Phase.LAUNCHED
+
+
+def test_while_the_outcome_is_unclear_no_other_zone_is_asked(desk: Desk) -> None:
+    desk.cloud.inject(Call.LAUNCH, *[Fault.LOST_ANSWER] * 3)
+    desk.record(planned("n1"))
+    carry_out(desk)
+    (batch,) = desk.batches()
+    assert (batch.outcome, batch.attempt) == ("Calling", 0)
+    assert desk.nodes()[0].phase is Phase.LAUNCHING
+    assert len(desk.cloud.launches) == 1
+
+
+@pytest.mark.parametrize("fault", [Fault.THROTTLED, Fault.UNKNOWN_CODE])
+def test_throttled_and_unknown_answers_wait_for_the_next_tick(desk: Desk, fault: Fault) -> None:
+    desk.cloud.inject(Call.LAUNCH, fault)
+    desk.record(planned("n1"))
+    carry_out(desk)
+    assert desk.cloud.calls.count(Call.LAUNCH) == 1
+    assert desk.batches()[0].outcome == "Calling"
+    carry_out(desk)
+    assert desk.batches()[0].outcome == "Launched"
+
+
+def test_a_refused_request_backs_the_pool_off(desk: Desk) -> None:
+    desk.cloud.break_template("default", "no such image")
+    desk.record(planned("n1"))
+    carry_out(desk)
+    (backoff,) = desk.pool_status()["backoffs"]
+    assert (backoff["reason"], backoff.get("zone", "")) == ("Configuration", "")
+    assert desk.nodes()[0].phase is Phase.FAILED
+    assert desk.cloud.machines == {}
+
+
+def test_the_request_is_the_same_whoever_derives_it(desk: Desk) -> None:
+    desk.cloud.inject(Call.LAUNCH, *[Fault.LOST_REQUEST] * 3)
+    desk.record(planned("n1"))
+    carry_out(desk)
+    before = request_of(desk.journal.batches[0], cluster="uid-1")
+    assert request_of(desk.restarted().journal.batches[0], cluster="uid-1") == before
+
+
+def test_a_template_kind_without_provider_is_a_configuration_error(desk: Desk) -> None:
+    desk.record(planned("n1"))
+    providers = Providers({"KwokNodeTemplate": next(iter(desk.providers.by_template.values()))}, cluster="uid-1")
+    with pytest.raises(ConfigurationError, match="SimulatedNodeTemplate") as caught:
+        launch(desk.journal.batches[0], providers=providers, journal=desk.journal, backoffs=desk.backoffs, now=desk.now)
+    assert "KwokNodeTemplate" in caught.value.next_step
