@@ -49,6 +49,12 @@ class AllocatorBehaviour:
     config_requests_cleared_when_all: bool = False
     limit_checked_per_request: bool = False
     deadline_is_error: bool = True
+    completeness_by_visible_slices: bool = False  # slices on other nodes do not complete a pool (0.34)
+    distinct_attribute: bool = True  # False: the default allocator does not know the constraint
+    distinct_by_identity: bool = False  # values are compared by address, so devices always differ (0.34)
+    big_request_aliasing: bool = True  # in-search sums are written into a claim's own big request
+    capacity_errors_fatal: bool = False  # negative or unrepresentable capacity requests abort the attempt
+    list_constraints: bool = False  # with the gate DRAListTypeAttributes, constraints understand lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,9 @@ _A37 = replace(
     distinct_remembers_all=True,
     share_id_alone_skips_counters=True,
     config_requests_cleared_when_all=True,
+    big_request_aliasing=False,
+    capacity_errors_fatal=True,
+    list_constraints=True,
 )
 _A35 = replace(
     _A36,
@@ -102,9 +111,13 @@ _A35 = replace(
     combinations=False,
     counters_of_shared_devices=False,
     leaks_on_rejection=True,
+    distinct_attribute=False,
 )
 _A34 = replace(
     _A35,
+    completeness_by_visible_slices=True,
+    distinct_attribute=True,
+    distinct_by_identity=True,
     incomplete_pool_allocates=True,
     duplicate_device_fatal=True,
     all_mode_drops_busy_capacity=False,
@@ -123,13 +136,16 @@ _C37 = CelBehaviour(cel_go="0.29.2", dyn_attributes=True, add_mutates_big_quanti
 
 PROFILES: tuple[KubernetesProfile, ...] = (
     KubernetesProfile((1, 34, 0), _G34, _A34),
+    KubernetesProfile((1, 34, 13), _G34, replace(_A34, limit_checked_per_request=True)),
     KubernetesProfile((1, 35, 0), _G34, _A35),
     KubernetesProfile((1, 35, 10), _G34, replace(_A35, limit_checked_per_request=True)),
     KubernetesProfile((1, 36, 0), Gates(), replace(_A36, leaks_on_rejection=True, counters_of_shared_devices=False)),
     KubernetesProfile((1, 36, 2), Gates(), replace(_A36, leaks_on_rejection=True)),
     KubernetesProfile((1, 36, 3), Gates(), _A36),
     KubernetesProfile((1, 36, 4), Gates(), replace(_A36, counters_keyed_by_driver=True)),
-    KubernetesProfile((1, 36, 5), Gates(), replace(_A36, counters_keyed_by_driver=True, limit_checked_per_request=True)),
+    KubernetesProfile(
+        (1, 36, 5), Gates(), replace(_A36, counters_keyed_by_driver=True, limit_checked_per_request=True)
+    ),
     KubernetesProfile((1, 37, 0), Gates(device_taint_rules=True, fractional_capacity_range=True), _A37, _C37),
     KubernetesProfile(
         (1, 37, 1),
@@ -169,4 +185,6 @@ def profile_for(version: str) -> KubernetesProfile:
     profile = lower[-1]
     if profile.minor == minor:
         return profile
-    return replace(profile, note=f"Kubernetes {version} is not known; deciding as {profile.name}, the nearest lower one")
+    return replace(
+        profile, note=f"Kubernetes {version} is not known; deciding as {profile.name}, the nearest lower one"
+    )

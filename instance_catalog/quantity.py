@@ -161,8 +161,10 @@ class Quantity:
         return self._ceil(3)
 
     def int64_value(self) -> int:
-        """Quantity.Value(): whole, rounded up (away from zero in fast form), and wrapped where int64 overflows."""
+        """Quantity.Value(): whole, rounded up (away from zero in fast form); beyond int64 0 in fast form, else wrapped."""
         value = -(-self).ceil() if self.digits < 0 and not self.big else self.ceil()
+        if not self.big and not _fits_int64(value):
+            return 0
         return (value + 2**63) % 2**64 - 2**63
 
     def as_approximate_float(self) -> float:

@@ -152,7 +152,7 @@ def test_an_addition_that_would_write_out_a_billion_digits_is_refused() -> None:
         ("-1500m", -1, -1500, -2),
         ("1Ki", 1024, 1024000, 1024),
         ("1u", 1, 1, 1),
-        ("10E", 10**19, 10**22, 10**19 - 2**64),
+        ("10E", 10**19, 10**22, 0),
     ],
 )
 def test_whole_numbers_round_up(text: str, whole: int, thousandths: int, int64: int) -> None:

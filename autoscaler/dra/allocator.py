@@ -1,0 +1,111 @@
+"""The way in: give devices to all unallocated claims of a pod on one node, as kube-scheduler would.
+
+`ClusterDevices` and `AllocatedState` are the two values a caller keeps; `allocate` is a function of its arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autoscaler.dra.allocated import AllocatedState
+from autoscaler.dra.devices import ClusterDevices
+from autoscaler.dra.explain import explain
+from autoscaler.dra.fatal import FatalError
+from autoscaler.dra.outcome import (
+    Allocated,
+    AllocationOutcome,
+    FatalAllocation,
+    NotAllocated,
+    UnknownAllocation,
+)
+from autoscaler.dra.requests import ClaimPlan, validate
+from autoscaler.dra.results import allocation_of
+from autoscaler.dra.scene import Scene
+from autoscaler.dra.search import DEFAULT_BUDGET, BudgetExceededError, Search, SearchBudget
+from autoscaler.model.node import Node
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.resource_claim import ResourceClaim
+
+__all__ = [
+    "DEFAULT_BUDGET",
+    "Allocated",
+    "AllocatedState",
+    "AllocationOutcome",
+    "ClusterDevices",
+    "FatalAllocation",
+    "NotAllocated",
+    "SearchBudget",
+    "UnknownAllocation",
+    "allocate",
+]
+
+
+def allocate(
+    claims: Sequence[ResourceClaim],
+    *,
+    node: Node,
+    devices: ClusterDevices,
+    allocated: AllocatedState,
+    budget: SearchBudget = DEFAULT_BUDGET,
+) -> AllocationOutcome:
+    """Allocate all `claims` (a pod's unallocated ones, in pod order) in one search.
+
+    The search runs with every unknown answer read as no. If it fails and something was unknown, it runs again with
+    unknown read as yes: if that fails as well the claims do not fit, otherwise nobody can say.
+    Allocator of k8s.io/dynamic-resource-allocation (structured/internal/incubating, v0.36 and v0.37).
+    """
+    try:
+        scene = Scene.of(node, devices, allocated)
+        validation = validate(claims, scene)
+        if validation.unknown:
+            return UnknownAllocation(tuple(dict.fromkeys(validation.unknown)))
+    except FatalError as error:
+        return FatalAllocation((error.reason,))
+    strict = _attempt(validation.plans, scene, budget, lenient=False)
+    if isinstance(strict, Allocated | UnknownAllocation):
+        return strict
+    unknown = unknown_reasons(validation.plans, scene)
+    if not unknown:
+        return strict
+    lenient = _attempt(validation.plans, scene, budget, lenient=True)
+    if type(lenient) is type(strict):
+        return strict
+    return UnknownAllocation(unknown)
+
+
+def _attempt(plans: list[ClaimPlan], scene: Scene, budget: SearchBudget, *, lenient: bool) -> AllocationOutcome:
+    search = Search(scene, plans, lenient=lenient, budget=budget)
+    timeout = Reason.of(
+        Code.SEARCH_TIMEOUT, f"node {scene.node.name}", aborts_attempt=scene.profile.allocator.deadline_is_error
+    )
+    try:
+        found = search.run()
+        if search.times_out_upstream:
+            return NotAllocated((timeout,), steps=search.steps)
+        if not found:
+            reasons = explain(plans, scene, lenient=lenient)
+            return NotAllocated(reasons, node_error=scene.pools.any_invalid, steps=search.steps)
+        return Allocated(
+            tuple(
+                allocation_of(plan.claim, choices, scene) for plan, choices in zip(plans, search.results, strict=True)
+            ),
+            choices=tuple(search.chosen[key] for key in sorted(search.chosen)),
+            steps=search.steps,
+        )
+    except FatalError as error:
+        return FatalAllocation((error.reason,))
+    except BudgetExceededError:
+        if search.times_out_upstream:
+            return NotAllocated((timeout,), steps=search.steps)
+        return UnknownAllocation((Reason.of(Code.PLAN_BUDGET, f"node {scene.node.name}", steps=budget.steps),))
+
+
+def unknown_reasons(plans: list[ClaimPlan], scene: Scene) -> tuple[Reason, ...]:
+    """What was found to be unknown about devices, each once, as far as the search looked."""
+    reasons: dict[Reason, None] = {}
+    for claim in plans:
+        for plan in claim.plans():
+            for answer in plan.matches.answers:
+                if answer is not None and answer.unknown:
+                    reasons.update(dict.fromkeys(answer.reasons))
+    return tuple(reasons)

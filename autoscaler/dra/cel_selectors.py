@@ -1,0 +1,36 @@
+"""The production answer to `SelectorEngine`: Kubernetes CEL."""
+
+from __future__ import annotations
+
+from autoscaler.cel.device import device_view
+from autoscaler.cel.outcome import Outcome
+from autoscaler.cel.program import CompileFailure, Program, compile_selector
+from autoscaler.dra.selectors import NO, YES, Answer, Match
+from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.resource_slice import Device
+
+
+class CelSelectors:
+    """Compiles each expression once per Kubernetes profile."""
+
+    def __init__(self, profile: KubernetesProfile) -> None:
+        self._profile = profile
+        self._programs: dict[str, Program | CompileFailure] = {}
+
+    def evaluate(self, expression: str, *, driver: str, device: Device) -> Match:
+        """As kube-scheduler's DeviceMatches (k8s.io/dynamic-resource-allocation cel/compile.go, v0.36)."""
+        program = self._programs.get(expression)
+        if program is None:
+            program = self._programs[expression] = compile_selector(expression, self._profile)
+        if isinstance(program, CompileFailure):
+            return Match(Answer.INVALID, program.message)
+        found = program.evaluate(device_view(driver, device, self._profile))
+        match found.outcome:
+            case Outcome.TRUE:
+                return YES
+            case Outcome.FALSE:
+                return NO
+            case Outcome.ERROR:
+                return Match(Answer.ERROR, found.message)
+            case Outcome.UNKNOWN:
+                return Match(Answer.UNKNOWN, found.message, tuple(sorted(found.unknown_attributes)))

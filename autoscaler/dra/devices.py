@@ -1,0 +1,128 @@
+"""ClusterDevices: all that allocation needs to know of a snapshot, indexed once and immutable from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from autoscaler.dra.pools import NodePools, gather
+from autoscaler.dra.selectable import SelectorMemo
+from autoscaler.dra.selectors import SelectorEngine
+from autoscaler.dra.taints import with_rules
+from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
+from autoscaler.model.node import Node
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.resource_slice import ResourceSlice
+
+Slices: TypeAlias = tuple[ResourceSlice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLayer:
+    """Slices by what a node asks for; each tuple keeps the input order."""
+
+    local: Mapping[str, Slices] = field(default_factory=dict)
+    shared: Slices = ()
+    pools: Mapping[tuple[str, str], Slices] = field(default_factory=dict)
+
+    @staticmethod
+    def of(slices: Iterable[ResourceSlice]) -> SliceLayer:
+        """Index the slices as upstream's NewAllocator splits them (v0.36)."""
+        return SliceLayer().plus(slices)
+
+    def plus(self, slices: Iterable[ResourceSlice]) -> SliceLayer:
+        """The same with more slices, after the present ones."""
+        local: dict[str, list[ResourceSlice]] = {}
+        pools: dict[tuple[str, str], list[ResourceSlice]] = {}
+        shared: list[ResourceSlice] = []
+        for piece in slices:
+            pools.setdefault((piece.driver, piece.pool.name), []).append(piece)
+            if piece.reach.node_name and not piece.shared_counters:
+                local.setdefault(piece.reach.node_name, []).append(piece)
+            else:
+                shared.append(piece)
+        return SliceLayer(
+            local={**self.local, **{node: self.local.get(node, ()) + tuple(new) for node, new in local.items()}},
+            shared=self.shared + tuple(shared),
+            pools={**self.pools, **{key: self.pools.get(key, ()) + tuple(new) for key, new in pools.items()}},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Layers:
+    """The cluster's slices below those of hypothetical nodes, so that adding a node copies only the latter."""
+
+    below: SliceLayer
+    above: SliceLayer
+
+    def local(self, node: str) -> Sequence[ResourceSlice]:
+        return self.below.local.get(node, ()) + self.above.local.get(node, ())
+
+    def shared(self) -> Sequence[ResourceSlice]:
+        return self.below.shared + self.above.shared
+
+    def of_pool(self, driver: str, pool: str) -> Sequence[ResourceSlice]:
+        return self.below.pools.get((driver, pool), ()) + self.above.pools.get((driver, pool), ())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterDevices:
+    """Devices, classes and the Kubernetes profile of a snapshot. Build with `of`, extend with `with_slices`.
+
+    Two memos ride along: pools per node, and selector answers per node. They hold what would be computed again.
+    """
+
+    profile: KubernetesProfile
+    classes: Mapping[str, DeviceClass]
+    taint_rules: tuple[DeviceTaintRule, ...]
+    engine: SelectorEngine
+    layers: _Layers
+    _nodes: dict[tuple[str, FrozenMap[str, str]], tuple[NodePools, SelectorMemo]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        slices: Iterable[ResourceSlice],
+        classes: Iterable[DeviceClass],
+        taint_rules: Iterable[DeviceTaintRule],
+        profile: KubernetesProfile,
+        *,
+        engine: SelectorEngine | None = None,
+    ) -> ClusterDevices:
+        """Index a snapshot. `engine` answers selectors; Kubernetes CEL unless given.
+
+        Taint rules count where the profile's gate says so: DRADeviceTaintRules, in v1.34 DRADeviceTaints.
+        """
+        if engine is None:
+            # Imported here because loading the CEL grammar is a good part of a command's start-up time.
+            from autoscaler.dra.cel_selectors import CelSelectors
+
+            engine = CelSelectors(profile)
+        gates = profile.gates
+        rules_on = gates.device_taint_rules or (profile.minor == (1, 34) and gates.device_taints)
+        rules = tuple(taint_rules) if rules_on else ()
+        return ClusterDevices(
+            profile=profile,
+            classes={device_class.name: device_class for device_class in classes},
+            taint_rules=rules,
+            engine=engine,
+            layers=_Layers(
+                SliceLayer.of(with_rules(piece, rules) for piece in slices),
+                SliceLayer(),
+            ),
+        )
+
+    def with_slices(self, extra: Iterable[ResourceSlice]) -> ClusterDevices:
+        """A cluster that has these slices as well, at the cost of the extra slices only."""
+        above = self.layers.above.plus(with_rules(piece, self.taint_rules) for piece in extra)
+        return replace(self, layers=replace(self.layers, above=above), _nodes={})
+
+    def pools_of(self, node: Node) -> tuple[NodePools, SelectorMemo]:
+        """The node's pools and its memo of selector answers. Raises FatalError for an unparsable node selector."""
+        key = (node.name, node.labels)
+        found = self._nodes.get(key)
+        if found is None:
+            pools = gather(node, self.layers, self.profile)
+            found = self._nodes[key] = (pools, SelectorMemo(self.engine, self.profile, node, pools))
+        return found

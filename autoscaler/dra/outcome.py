@@ -1,0 +1,56 @@
+"""What an allocation can come to: a sum type, each failure with its reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from autoscaler.model.reason import Reason
+from autoscaler.model.resource_claim import Allocation
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """One allocation per claim, in the order asked.
+
+    `choices` holds the index of every firstAvailable alternative that was taken, in claim and request order.
+    `steps` is how often the search looked for a device, for benchmarks and tests.
+    """
+
+    allocations: tuple[Allocation, ...]
+    choices: tuple[int, ...] = ()
+    steps: int = 0
+
+    @property
+    def preference(self) -> int:
+        """0 when every prioritized list got its first choice."""
+        return sum(self.choices)
+
+
+@dataclass(frozen=True, slots=True)
+class NotAllocated:
+    """No combination of devices of this node satisfies all claims.
+
+    `node_error` is upstream's ErrFailedAllocationOnNode: an invalid pool was in sight.
+    """
+
+    reasons: tuple[Reason, ...]
+    node_error: bool = False
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FatalAllocation:
+    """kube-scheduler reports an error and aborts the pod's attempt on all nodes."""
+
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownAllocation:
+    """It depends on something that is not known before the node runs, or that this version does not understand."""
+
+    reasons: tuple[Reason, ...]
+
+
+AllocationOutcome: TypeAlias = Allocated | NotAllocated | FatalAllocation | UnknownAllocation
