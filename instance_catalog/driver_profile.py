@@ -173,7 +173,7 @@ def _parse_profile(text: str) -> tuple[DriverProfile, str]:
     name, _, wanted = head.partition("@")
     facts = driver_facts().get(name)
     if facts is None:
-        raise DriverProfileError(f"{_unknown('driver profile', name, driver_facts())}. Write {GRAMMAR}")
+        raise DriverProfileError(f"{_unknown('driver profile', name, driver_facts())} Write {GRAMMAR}.")
     profile, note = assumed_profile(name), ""
     if wanted:
         release = _nearest(facts, wanted)
@@ -192,7 +192,7 @@ def _with_option(profile: DriverProfile, option: str) -> DriverProfile:
     if key not in allowed or bool(has_value) != allowed[key]:
         shown = [f"{name}=…" if needs_value else name for name, needs_value in allowed.items()]
         raise DriverProfileError(
-            f"{_unknown(f'option of {profile.name}', option, shown, near=key)}. It takes: {', '.join(shown) or 'none'}"
+            f"{_unknown(f'option of {profile.name}', option, shown, near=key)} It takes: {', '.join(shown) or 'none'}."
         )
     match key:
         case "dynamic-mig":
@@ -310,5 +310,5 @@ def _order(facts: DriverFacts, release: str) -> tuple[int, int, int]:
 def _unknown(what: str, given: str, allowed: Iterable[str], *, near: str = "") -> str:
     names = list(allowed)
     close = difflib.get_close_matches(near or given, names, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(names)}" if names else ""
+    hint = f"; did you mean {close[0]!r}?" if close else "."
     return f"no {what} {given!r}{hint}"

@@ -51,11 +51,11 @@ def _all_driver_sets(instance_type: InstanceType, kubernetes: KubernetesProfile)
 
 def _mig_modes(instance_type: InstanceType, kubernetes: KubernetesProfile) -> Iterator[MigMode]:
     yield NoMig()
-    table = nvidia_gpu.mig_table(instance_type)
-    if table is None or instance_type.accelerator is None:
+    accelerator, table = instance_type.accelerator, nvidia_gpu.mig_table(instance_type)
+    if accelerator is None or not accelerator.mig or accelerator.virtual:
         return
-    for layout in nvidia_mig.layouts(table):
+    for layout in nvidia_mig.layouts(table) if table else ():
         yield StaticMig(layout)
     if kubernetes.gates.partitionable_devices:
         # Ampere with MIG mode off would publish what it publishes without dynamic MIG.
-        yield DynamicMig(mode_enabled=instance_type.accelerator.architecture == nvidia_gpu.AMPERE)
+        yield DynamicMig(mode_enabled=accelerator.architecture == nvidia_gpu.AMPERE)

@@ -7,6 +7,8 @@ from fractions import Fraction
 from instance_catalog.instance_type import Accelerator, Fabric, InstanceType, NetworkCard, PciPlacement, RootGroup
 from instance_catalog.quantity import Quantity
 
+PCIE_ONLY = Fabric()
+
 
 def gpu(
     model: str,
@@ -43,7 +45,7 @@ def machine(
     placements: tuple[PciPlacement, ...] = (),
     cards: tuple[NetworkCard, ...] = (),
     topology: str | None = None,
-    fabric: Fabric = Fabric(),
+    fabric: Fabric = PCIE_ONLY,
 ) -> InstanceType:
     return InstanceType(
         cloud=cloud,

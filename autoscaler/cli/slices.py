@@ -1,0 +1,161 @@
+"""`foreslice slices`: what the drivers on an instance type will publish, before there is a node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from autoscaler.cli.output import output_option
+
+if TYPE_CHECKING:
+    from instance_catalog.driver_profile import DriverSet
+    from instance_catalog.instance_type import InstanceType
+    from instance_catalog.kubernetes_profile import KubernetesProfile
+    from instance_catalog.resource_slice import ResourceSlice
+
+
+@click.command()
+@click.argument("instance_type", metavar="TYPE")
+@click.option(
+    "--drivers", metavar="PROFILE", help="Drivers that run on the node. Default: all that fit the type, as shipped."
+)
+@click.option("--kubernetes-version", default="1.36", show_default=True, help="Version of the API server.")
+@click.option("--node-name", metavar="NAME", help="Name of the node that publishes.")
+@click.option(
+    "--catalog",
+    "catalog_dirs",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="More catalog files, over the shipped ones. May be repeated.",
+)
+@output_option()
+def slices(
+    instance_type: str,
+    drivers: str | None,
+    kubernetes_version: str,
+    node_name: str | None,
+    catalog_dirs: tuple[Path, ...],
+    output: str,
+) -> None:
+    """Show the ResourceSlices that the DRA drivers on an instance type will publish.
+
+    A PROFILE names drivers, separated by commas. Each may have a release and options:
+
+    \b
+      nvidia                       whole GPUs
+      nvidia:dynamic-mig           partitions that are made when claimed (gate DynamicMIG)
+      nvidia:mig=all-1g.10gb       GPUs partitioned by the node image, a layout of nvidia-mig-parted
+      nvidia@v0.4.0:driver=580.126.09:cuda=13.0
+      compute-domain               NVLink domains across nodes
+      dranet                       network cards, EFA among them
+      tpu:topology=4x4             TPU chips of a multi-host slice
+
+    The table leaves attributes that all devices of a driver share to the line above it. YAML and JSON can be applied to
+    a cluster: values that only a running node knows are filled with placeholders, and an annotation lists them.
+
+    \b
+    Try:
+      foreslice slices p5.48xlarge
+      foreslice slices p5.48xlarge --drivers nvidia:dynamic-mig -o yaml
+      foreslice slices a3-highgpu-8g --drivers nvidia,dranet
+    """
+    from autoscaler.cli.output import print_data
+    from instance_catalog.prediction.predict import PLACEHOLDER_NODE, predict
+
+    machine = _instance_type(instance_type, catalog_dirs)
+    kubernetes = _kubernetes(kubernetes_version)
+    driver_set = _driver_set(machine, drivers, kubernetes)
+    name = node_name or PLACEHOLDER_NODE
+    predicted = predict(machine, driver_set, kubernetes=kubernetes, node_name=name)
+    for note in (kubernetes.note, *driver_set.notes):
+        if note:
+            click.echo(f"note: {note}", err=True)
+    if output == "table":
+        _print_table(machine, driver_set, predicted, kubernetes)
+    else:
+        print_data(_manifests(predicted, name), output)
+
+
+def _instance_type(name: str, catalog_dirs: tuple[Path, ...]) -> InstanceType:
+    from autoscaler.errors import BadInputError
+    from instance_catalog.catalog import UnknownInstanceTypeError
+    from instance_catalog.loader import load_catalog
+    from instance_catalog.problem import CatalogError
+
+    try:
+        return load_catalog(extra_dirs=catalog_dirs).get(name)
+    except (UnknownInstanceTypeError, CatalogError) as error:
+        raise BadInputError(str(error)) from error
+
+
+def _kubernetes(version: str) -> KubernetesProfile:
+    from autoscaler.errors import BadInputError
+    from instance_catalog.kubernetes_profile import UnknownVersionError, profile_for
+
+    try:
+        return profile_for(version)
+    except UnknownVersionError as error:
+        raise BadInputError(str(error)) from error
+
+
+def _driver_set(machine: InstanceType, text: str | None, kubernetes: KubernetesProfile) -> DriverSet:
+    """What was asked for, else the plainest of the implicit sets."""
+    from autoscaler.errors import BadInputError
+    from instance_catalog.driver_profile import DriverProfileError, DriverSet, parse_driver_set
+    from instance_catalog.prediction.predict import unpredictable
+    from instance_catalog.prediction.variants import implicit_driver_sets
+
+    implicit = implicit_driver_sets(machine, kubernetes)
+    if text is None:
+        return implicit[0] if implicit else DriverSet(())
+    try:
+        driver_set = parse_driver_set(text)
+    except DriverProfileError as error:
+        raise BadInputError(f"--drivers {text}: {error}") from error
+    reason = unpredictable(machine, driver_set)
+    if reason:
+        known = "\n  ".join(s.text for s in implicit)
+        raise BadInputError(
+            f"the slices of {machine.name} with {driver_set.label} cannot be predicted: {reason}",
+            next_step=f"choose one of:\n  {known}",
+        )
+    return driver_set
+
+
+def _manifests(predicted: tuple[ResourceSlice, ...], node_name: str) -> dict[str, object]:
+    from autoscaler.kube.write_slices import slice_manifest
+    from instance_catalog.prediction.concrete import make_concrete, placeholder_names
+
+    concrete = make_concrete(predicted, node_name=node_name)
+    pairs = zip(predicted, concrete, strict=True)
+    items = [slice_manifest(made, placeholders=placeholder_names(token)) for token, made in pairs]
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def _print_table(
+    machine: InstanceType,
+    driver_set: DriverSet,
+    predicted: tuple[ResourceSlice, ...],
+    kubernetes: KubernetesProfile,
+) -> None:
+    from autoscaler.cli.output import print_table
+    from autoscaler.report.slice_tables import legend, slice_tables
+    from instance_catalog.prediction.variants import implicit_driver_sets
+
+    click.echo(f"{machine.name} with {driver_set.label}, Kubernetes {kubernetes.name}")
+    if not predicted:
+        click.echo("Nothing is published: no known driver has devices on this type.")
+    for table in slice_tables(predicted):
+        click.echo()
+        print_table(table.columns, table.rows, title=table.title)
+    click.echo()
+    for line in legend(predicted):
+        click.echo(line)
+    others = [s.text for s in implicit_driver_sets(machine, kubernetes) if s != driver_set]
+    if others:
+        click.echo("\nOther driver profiles for this type (--drivers):")
+        for text in others:
+            click.echo(f"  {text}")

@@ -1,0 +1,194 @@
+"""compute-domain.nvidia.com, dra.net and tpu.google.com."""
+
+from __future__ import annotations
+
+import pytest
+
+from instance_catalog.driver_profile import parse_driver_set
+from instance_catalog.instance_type import InstanceType
+from instance_catalog.kubernetes_profile import profile_for
+from instance_catalog.prediction.google_tpu import tpu_generation
+from instance_catalog.prediction.predict import node_labels, predict, unpredictable
+from instance_catalog.resource_slice import Device, ResourceSlice, RuntimeOnly
+from tests.unit.instance_catalog.prediction import machines
+
+PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
+
+
+def slices_of(machine: InstanceType, drivers: str) -> tuple[ResourceSlice, ...]:
+    return predict(machine, parse_driver_set(drivers), kubernetes=profile_for("1.36"), node_name="n")
+
+
+def devices_of(machine: InstanceType, drivers: str) -> dict[str, Device]:
+    (piece,) = slices_of(machine, drivers)
+    return {device.name: device for device in piece.devices}
+
+
+def test_compute_domains_publish_one_channel_and_one_daemon() -> None:
+    devices = devices_of(machines.h100x8(), "compute-domain")
+    assert {name: dict(d.attributes) for name, d in devices.items()} == {
+        "channel-0": {"type": "channel", "id": 0},
+        "daemon-0": {"type": "daemon", "id": 0},
+    }
+
+
+def test_host_managed_imex_needs_no_daemon() -> None:
+    drivers = "compute-domain@v0.5.0-dev:HostManagedIMEXDaemon=true"
+    assert list(devices_of(machines.h100x8(), drivers)) == ["channel-0"]
+
+
+def test_a_p4d_node_publishes_the_cards_that_dranet_published_of_one() -> None:
+    devices = devices_of(machines.p4d(), "dranet")
+    shown = {n: (d.attributes["dra.net/numaNode"], d.attributes[PCIE_ROOT]) for n, d in devices.items()}
+    assert list(shown.items()) == [
+        ("pci-0000-10-1b-0", (0, "pci0000:10")),
+        ("pci-0000-20-01-0", (0, "pci0000:20")),
+        ("pci-0000-20-1b-0", (0, "pci0000:20")),
+        ("pci-0000-90-01-0", (1, "pci0000:90")),
+        ("pci-0000-90-1b-0", (1, "pci0000:90")),
+        ("pci-0000-a0-01-0", (1, "pci0000:a0")),
+        ("pci-0000-a0-1b-0", (1, "pci0000:a0")),
+    ]
+    assert dict(devices["pci-0000-10-1b-0"].attributes) == {
+        "dra.net/numaNode": 0,
+        "dra.net/pciAddress": "0000:10:1b.0",
+        "dra.net/pciDevice": "Elastic Fabric Adapter (EFA)",
+        "dra.net/pciSubsystem": "efa0",
+        "dra.net/pciVendor": "Amazon.com, Inc.",
+        "dra.net/rdma": True,
+        "dra.net/rdmaDevice": "rdmap16s27",
+        PCIE_ROOT: "pci0000:10",
+    }
+    rdma_devices = [d.attributes["dra.net/rdmaDevice"] for d in devices.values() if d.attributes["dra.net/rdma"]]
+    assert rdma_devices == ["rdmap16s27", "rdmap32s27", "rdmap144s27", "rdmap160s27"]
+
+
+def test_cards_with_an_interface_publish_its_attributes_too() -> None:
+    attributes = devices_of(machines.p4d(), "dranet")["pci-0000-20-01-0"].attributes
+    known = {name: value for name, value in attributes.items() if not isinstance(value, RuntimeOnly)}
+    assert known == {
+        "dra.net/alias": "",
+        "dra.net/ebpf": False,
+        "dra.net/encapsulation": "ether",
+        "dra.net/mtu": 9001,
+        "dra.net/numaNode": 0,
+        "dra.net/pciAddress": "0000:20:01.0",
+        "dra.net/pciDevice": "Elastic Network Adapter (ENA)",
+        "dra.net/pciSubsystem": "ec20",
+        "dra.net/pciVendor": "Amazon.com, Inc.",
+        "dra.net/rdma": False,
+        "dra.net/sriov": False,
+        "dra.net/state": "up",
+        "dra.net/type": "device",
+        "dra.net/virtual": False,
+        PCIE_ROOT: "pci0000:20",
+    }
+    assert set(attributes) - set(known) == {"dra.net/ifName", "dra.net/ipv4", "dra.net/mac"}
+
+
+def test_a_gpu_and_its_cards_share_the_root_whether_its_value_is_known_or_not() -> None:
+    gpus, cards = slices_of(machines.h100x8(), "nvidia,dranet")
+    roots = [gpu.attributes[PCIE_ROOT] for gpu in gpus.devices]
+    assert roots[0] == "pci0000:44"
+    assert all(isinstance(root, RuntimeOnly) and not root.is_catalog_gap for root in roots[1:])
+    assert [card.attributes[PCIE_ROOT] for card in cards.devices] == [root for root in roots for _ in range(4)]
+
+
+def test_gce_adds_its_own_attributes() -> None:
+    machine = machines.machine("a3", machines.H100, 1, cloud="gcp", cards=(machines.NetworkCard("gvnic"),))
+    attributes = devices_of(machine, "dranet")["gvnic-00"].attributes
+    assert attributes["gce.dra.net/machineType"] == "a3"
+    assert {name for name in attributes if name.startswith("gce.")} == {
+        f"gce.dra.net/{name}"
+        for name in ("machineType", "block", "subBlock", "host", "networkName", "networkProjectNumber")
+    }
+
+
+def test_a_type_with_only_its_primary_card_publishes_no_network() -> None:
+    machine = machines.machine("l4", machines.L4, 1, cards=(machines.NetworkCard("ena", primary=True),))
+    assert slices_of(machine, "dranet") == ()
+
+
+def test_tpu_chips_carry_what_the_node_labels_say() -> None:
+    devices = devices_of(machines.tpu(), "tpu")
+    assert list(devices) == [str(i) for i in range(8)]
+    known = {k: v for k, v in devices["3"].attributes.items() if k != "uuid"}
+    assert known == {
+        "index": 3,
+        "tpuGen": "v6e",
+        "brand": "Google",
+        "accelerator": "tpu-v6e-slice",
+        "chipCount": 8,
+        "topology": "2x4",
+    }
+    assert len({d.attributes["uuid"] for d in devices.values()}) == 1
+    assert all(not d.capacity for d in devices.values())
+
+
+def test_a_pool_chooses_the_topology_of_multi_host_slices() -> None:
+    devices = devices_of(machines.tpu(), "tpu:topology=4x4")
+    assert {d.attributes["topology"] for d in devices.values()} == {"4x4"}
+    assert (
+        node_labels(machines.tpu(), parse_driver_set("tpu:topology=4x4"))["cloud.google.com/gke-tpu-topology"] == "4x4"
+    )
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "generation"),
+    [
+        ("tpu-v3-device", "v3"),
+        ("tpu-v4-podslice", "v4"),
+        ("tpu-v5-lite-device", "v5lite"),
+        ("tpu-v5-lite-podslice", "v5litepod"),
+        ("tpu-v5p-slice", "v5p"),
+        ("tpu-v6e-slice", "v6e"),
+        ("tpu7x", "tpu7x"),
+    ],
+)
+def test_tpu_generations_follow_from_the_accelerator(accelerator: str, generation: str) -> None:
+    assert tpu_generation(accelerator) == generation
+
+
+def test_a_tpu_without_its_label_cannot_be_predicted() -> None:
+    chip = machines.Accelerator(key="google-tpu-v9", vendor="Google", model="TPU v9")
+    reason = unpredictable(machines.machine("ct9", chip, 4, cloud="gcp"), parse_driver_set("tpu"))
+    assert "gke-tpu-accelerator" in (reason or "")
+
+
+@pytest.mark.parametrize(
+    ("machine", "drivers", "expected"),
+    [
+        (machines.h100x8(), "nvidia,compute-domain", {"nvidia.com/gpu.present": "true"}),
+        (
+            machines.h100x8(),
+            "nvidia:mig=all-balanced",
+            {"nvidia.com/gpu.present": "true", "nvidia.com/mig.config": "all-balanced"},
+        ),
+        (
+            machines.grace_blackwell(machines.GB300),
+            "nvidia",
+            {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.clique": "future"},
+        ),
+        (
+            machines.machine("g2", machines.L4, 1, cloud="gcp"),
+            "nvidia",
+            {
+                "nvidia.com/gpu.present": "true",
+                "gke-no-default-nvidia-gpu-device-plugin": "true",
+                "cloud.google.com/gke-gpu-dra-driver": "true",
+            },
+        ),
+        (
+            machines.tpu(),
+            "tpu,nvidia",
+            {
+                "cloud.google.com/gke-accelerator-count": "8",
+                "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
+                "cloud.google.com/gke-tpu-topology": "2x4",
+            },
+        ),
+    ],
+    ids=["NVIDIA", "static MIG", "NVLink across nodes", "GKE GPU", "GKE TPU"],
+)
+def test_nodes_carry_the_labels_of_their_drivers(machine: InstanceType, drivers: str, expected: dict[str, str]) -> None:
+    assert dict(node_labels(machine, parse_driver_set(drivers))) == expected
