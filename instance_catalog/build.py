@@ -25,6 +25,7 @@ from instance_catalog.instance_type import (
     Provenance,
     RootGroup,
 )
+from instance_catalog.node_reservation import DiskReservation, NodeReservation, PodRange, Tier
 from instance_catalog.yaml_text import Path
 
 K = TypeVar("K", bound=str)
@@ -82,8 +83,38 @@ def mismatches(entry: schema.InstanceTypeEntry, accelerators: Mapping[str, Accel
         yield Mismatch(("networkCards",), "several primary cards", "one card with primary: true, count 1")
 
 
+def reservation_of(entry: schema.NodeEntry) -> NodeReservation:
+    """The value of a nodes entry."""
+    kube = entry.kube_reserved
+    return NodeReservation(
+        image=entry.image,
+        memory_overhead=entry.memory_overhead,
+        memory_base=kube.memory.base,
+        memory_per_pod=kube.memory.per_pod,
+        memory_tiers=_tiers(kube.memory.tiers),
+        cpu_tiers=_tiers(kube.cpu),
+        eviction_memory=entry.eviction.memory,
+        eviction_disk=entry.eviction.disk,
+        disk=DiskReservation(kube.disk.base, kube.disk.share, kube.disk.most_share, kube.disk.most),
+        root_disk=entry.root_disk,
+        pods=tuple(PodRange(p.least, p.most, p.vcpu_up_to) for p in entry.max_pods),
+        provenance=_provenance(entry.provenance),
+    )
+
+
+def reservation_mismatches(entry: schema.NodeEntry) -> Iterator[Mismatch]:
+    """Pod ranges that leave a size out."""
+    bounds = [range_.vcpu_up_to for range_ in entry.max_pods]
+    if bounds[-1] is not None or None in bounds[:-1]:
+        yield Mismatch(("maxPods",), f"bounds {bounds}", "rising vcpuUpTo, and a last range without it")
+
+
 def instance_type_of(
-    entry: schema.InstanceTypeEntry, accelerators: Mapping[str, Accelerator], *, origin: str
+    entry: schema.InstanceTypeEntry,
+    accelerators: Mapping[str, Accelerator],
+    *,
+    reservation: NodeReservation,
+    origin: str,
 ) -> InstanceType:
     """The value of an instance type entry without mismatches."""
     use = entry.accelerator
@@ -107,6 +138,7 @@ def instance_type_of(
             {kind: Price(p.usd_per_hour, p.region, p.date) for kind, p in entry.prices.items() if p is not None}
         ),
         min_driver=entry.min_driver,
+        reservation=reservation,
         allocatable=FrozenMap(entry.allocatable),
         notes=tuple(entry.notes),
         provenance=_provenance(entry.provenance),
@@ -123,6 +155,10 @@ def _accelerator_in(cloud: str, use: schema.AcceleratorUse, model: Accelerator) 
     if use.api_name is not None:
         model = replace(model, api_names=model.api_names.with_items({cloud: use.api_name}))
     return model
+
+
+def _tiers(entries: Sequence[schema.TierEntry]) -> tuple[Tier, ...]:
+    return tuple(Tier(entry.share, entry.up_to) for entry in entries)
 
 
 def _devices(count: Fraction) -> int:

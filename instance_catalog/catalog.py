@@ -41,7 +41,8 @@ class Catalog:
             if instance_type.accelerator is not None:
                 known.setdefault(instance_type.accelerator.key, instance_type.accelerator)
         models = sorted(known.items())
-        digest = hashlib.sha256(repr((ordered, models)).encode()).hexdigest()[:16]
+        reserved = sorted({repr(t.reservation) for t in ordered})
+        digest = hashlib.sha256(repr((ordered, models, reserved)).encode()).hexdigest()[:16]
         return Catalog(FrozenMap({t.name: t for t in ordered}), FrozenMap(models), digest)
 
     def __len__(self) -> int:

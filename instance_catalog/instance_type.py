@@ -16,21 +16,11 @@ from fractions import Fraction
 from typing import Final, TypeAlias
 
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.node_reservation import NOTHING_RESERVED, NodeReservation
+from instance_catalog.provenance import Provenance as Provenance  # part of this vocabulary
 from instance_catalog.quantity import Quantity
 
 ANY_ZONE: Final = "any"
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """Where a group of facts comes from. `date` is ISO text as coarse as the source gives it ("2026-08-03", "2026").
-
-    A `guess` is used like any other value, shown as such, and gives way to what nodes really publish.
-    """
-
-    source: str
-    date: str = ""
-    guess: bool = False
 
 
 class CapacityType(Enum):
@@ -209,6 +199,7 @@ class InstanceType:
     capacity_types: tuple[CapacityType, ...] = ()
     prices: FrozenMap[CapacityType, Price] = field(default_factory=FrozenMap)
     min_driver: str | None = None
+    reservation: NodeReservation = field(default=NOTHING_RESERVED, repr=False)  # what a node keeps for itself
     allocatable: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     notes: tuple[str, ...] = ()
     provenance: FrozenMap[str, Provenance] = field(default_factory=FrozenMap)

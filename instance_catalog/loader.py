@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from instance_catalog import attachment, build
+from instance_catalog.build import Mismatch
 from instance_catalog.catalog import Catalog
 from instance_catalog.findings import Findings
 from instance_catalog.instance_type import Accelerator, InstanceType
+from instance_catalog.node_reservation import NOTHING_RESERVED, NodeReservation
 from instance_catalog.overlay import EMPTY, Layered, Source, Written, layered
-from instance_catalog.schema import AcceleratorEntry, CatalogFile, InstanceTypeEntry
+from instance_catalog.schema import AcceleratorEntry, CatalogFile, InstanceTypeEntry, NodeEntry
 from instance_catalog.yaml_text import YamlTextError, read
 
 DATA: Final = Path(__file__).parent / "data"
-# What else lies in data/ (drivers, MIG tables, node sizes) has other shapes and other readers.
-_SHIPPED: Final = ("accelerators.yaml", "aws/*.yaml", "gcp/*.yaml")
+# What else lies in data/ (drivers, MIG tables) has other shapes and other readers.
+_SHIPPED: Final = ("accelerators.yaml", "nodes.yaml", "aws/*.yaml", "gcp/*.yaml")
 _SUFFIXES: Final = (".yaml", ".yml")
 
 
@@ -46,7 +48,8 @@ def load_catalog(*, extra_dirs: Sequence[Path] = ()) -> Catalog:
     shipped = sorted(path for pattern in _SHIPPED for path in DATA.glob(pattern))
     layers = [_documents(shipped, findings), *(_documents(_files_below(d, findings), findings) for d in extra_dirs)]
     accelerators = _accelerators(layers, findings)
-    types = _types(layers, accelerators, findings)
+    reservations = _reservations(layers, findings)
+    types = _types(layers, accelerators, reservations, findings)
     findings.raise_if_any()
     return Catalog.of(types, accelerators.values())
 
@@ -81,44 +84,63 @@ def _document(path: Path, findings: Findings) -> _Document | None:
 
 
 def _accelerators(layers: Sequence[_Layer], findings: Findings) -> dict[str, Accelerator]:
-    written = [
-        [
-            entry
-            for document in layer
-            for index, raw in enumerate(document.file.accelerators)
-            for entry in _named(raw, "key", Source(document.name, ("accelerators", index), raw), findings)
-        ]
-        for layer in layers
-    ]
-    entries = {
-        key: findings.checked_entry(AcceleratorEntry, layers_of, f"accelerator {key}")
-        for key, layers_of in _merged(written, "accelerator", findings).items()
-    }
-    return {key: build.accelerator_of(entry) for key, entry in entries.items() if entry is not None}
+    written = [_written(layer, "accelerators", "key", findings) for layer in layers]
+    found: dict[str, Accelerator] = {}
+    for key, layers_of in _merged(written, "accelerator", findings).items():
+        entry = findings.checked_entry(AcceleratorEntry, layers_of, f"accelerator {key}")
+        if entry is not None:
+            found[key] = build.accelerator_of(entry)
+    return found
 
 
-def _types(layers: Sequence[_Layer], accelerators: Mapping[str, Accelerator], findings: Findings) -> list[InstanceType]:
+def _reservations(layers: Sequence[_Layer], findings: Findings) -> dict[str, NodeReservation]:
+    written = [_written(layer, "nodes", "cloud", findings) for layer in layers]
+    found: dict[str, NodeReservation] = {}
+    for cloud, layers_of in _merged(written, "nodes of", findings).items():
+        entry = findings.checked_entry(NodeEntry, layers_of, f"nodes of {cloud}")
+        if entry is not None and not _noted(
+            build.reservation_mismatches(entry), layers_of, f"nodes of {cloud}", findings
+        ):
+            found[cloud] = build.reservation_of(entry)
+    return found
+
+
+def _types(
+    layers: Sequence[_Layer],
+    accelerators: Mapping[str, Accelerator],
+    reservations: Mapping[str, NodeReservation],
+    findings: Findings,
+) -> list[InstanceType]:
     written = [
         [entry for document in layer for entry in _written_types(document, accelerators, findings)] for layer in layers
     ]
     found: list[InstanceType] = []
     for name, layers_of in _merged(written, "instance type", findings).items():
-        entry = findings.checked_entry(InstanceTypeEntry, layers_of, f"instance type {name}")
-        if entry is None:
-            continue
-        wrong = list(build.mismatches(entry, accelerators))
-        for mismatch in wrong:
-            findings.add_in(
-                layers_of,
-                mismatch.path,
-                entry=f"instance type {name}",
-                found=mismatch.found,
-                allowed=mismatch.allowed,
-                hint=mismatch.hint,
-            )
-        if not wrong:
-            found.append(build.instance_type_of(entry, accelerators, origin=layers_of.sources[-1].file))
+        title = f"instance type {name}"
+        entry = findings.checked_entry(InstanceTypeEntry, layers_of, title)
+        if entry is not None and not _noted(build.mismatches(entry, accelerators), layers_of, title, findings):
+            reservation = reservations.get(entry.cloud, NOTHING_RESERVED)
+            origin = layers_of.sources[-1].file
+            found.append(build.instance_type_of(entry, accelerators, reservation=reservation, origin=origin))
     return found
+
+
+def _noted(mismatches: Iterable[Mismatch], layers_of: Layered, title: str, findings: Findings) -> bool:
+    """Whether there were mismatches; they are among the findings then."""
+    wrong = list(mismatches)
+    for one in wrong:
+        findings.add_in(layers_of, one.path, entry=title, found=one.found, allowed=one.allowed, hint=one.hint)
+    return bool(wrong)
+
+
+def _written(layer: _Layer, section: Literal["accelerators", "nodes"], field: str, findings: Findings) -> list[Written]:
+    """The entries of one section in all files of a layer."""
+    return [
+        entry
+        for document in layer
+        for index, raw in enumerate(document.raw.get(section, ()))
+        for entry in _named(raw, field, Source(document.name, (section, index), raw), findings)
+    ]
 
 
 def _written_types(

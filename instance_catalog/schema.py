@@ -37,6 +37,24 @@ def _count(value: object) -> Fraction:
     return Fraction(str(value))
 
 
+def _share(value: object) -> Fraction:
+    try:
+        share = Fraction(str(value))
+    except (ValueError, ZeroDivisionError) as error:
+        raise ValueError("a share between 0 and 1, such as 0.075") from error
+    if not 0 <= share <= 1:
+        raise ValueError("a share between 0 and 1, such as 0.075")
+    return share
+
+
+def _nothing() -> Quantity:
+    return Quantity.of(0)
+
+
+def _all() -> Fraction:
+    return Fraction(1)
+
+
 def _date(value: object) -> object:
     return str(value) if isinstance(value, int) else value
 
@@ -63,6 +81,11 @@ Day: TypeAlias = Annotated[
 ]
 Usd: TypeAlias = Annotated[
     Decimal, BeforeValidator(_usd), Field(ge=0), WithJsonSchema({"type": ["number", "string"], "minimum": 0})
+]
+Share: TypeAlias = Annotated[
+    Fraction,
+    PlainValidator(_share),
+    WithJsonSchema({"type": ["number", "string"], "minimum": 0, "maximum": 1}),
 ]
 Whole: TypeAlias = Annotated[int, Field(strict=True)]
 
@@ -188,6 +211,66 @@ class AttachmentEntry(_Entry):
     fabric: FabricEntry | None = None
 
 
+class TierEntry(_Entry):
+    """The share kept of an amount up to a bound, beyond the bound of the tier before."""
+
+    share: Share
+    up_to: QuantityText | None = None
+
+
+class MemoryReservedEntry(_Entry):
+    """kube-reserved memory: base + perPod x pods + tiers of the nominal memory."""
+
+    base: QuantityText = Field(default_factory=_nothing)
+    per_pod: QuantityText = Field(default_factory=_nothing)
+    tiers: list[TierEntry] = []
+
+
+class DiskReservedEntry(_Entry):
+    """kube-reserved ephemeral storage: base + share x disk, at most mostShare of the disk and most."""
+
+    base: QuantityText = Field(default_factory=_nothing)
+    share: Share = Field(default_factory=Fraction)
+    most_share: Share = Field(default_factory=_all)
+    most: QuantityText | None = None
+
+
+class KubeReservedEntry(_Entry):
+    """What kubelet and container runtime keep; CPU tiers are in cores."""
+
+    memory: MemoryReservedEntry = Field(default_factory=MemoryReservedEntry)
+    cpu: list[TierEntry] = []
+    disk: DiskReservedEntry = Field(default_factory=DiskReservedEntry)
+
+
+class EvictionEntry(_Entry):
+    """Hard eviction thresholds: free memory, and the free share of the disk."""
+
+    memory: QuantityText = Field(default_factory=_nothing)
+    disk: Share = Field(default_factory=Fraction)
+
+
+class PodRangeEntry(_Entry):
+    """How many pods nodes up to a size take at least and at most."""
+
+    vcpu_up_to: Whole | None = Field(None, gt=0)
+    least: Whole = Field(gt=0)
+    most: Whole = Field(gt=0)
+
+
+class NodeEntry(_Entry):
+    """How much of a cloud's machines never reaches pods."""
+
+    cloud: str
+    image: str
+    memory_overhead: Share = Field(description="share of the nominal memory that nodes never show")
+    kube_reserved: KubeReservedEntry
+    eviction: EvictionEntry
+    root_disk: QuantityText = Field(description="when the node template says nothing")
+    max_pods: list[PodRangeEntry] = Field(min_length=1, description="by size; the last without vcpuUpTo")
+    provenance: dict[Literal["memoryOverhead", "kubeReserved", "eviction", "rootDisk", "maxPods"], ProvenanceEntry] = {}
+
+
 class PricesAsOf(_Entry):
     """Region and date of prices that are written as bare numbers in this file."""
 
@@ -209,24 +292,27 @@ class CatalogFile(_Entry):
     machines: list[MachineEntry] = []
     attachments: list[AttachmentEntry] = []
     accelerators: list[_Raw] = []
+    nodes: list[_Raw] = []
 
 
 def json_schema() -> dict[str, Any]:
     """JSON schema (2020-12) of a catalog file. Entries may be partial, since defaults and overlays complete them."""
-    models: tuple[type[BaseModel], ...] = (CatalogFile, InstanceTypeEntry, AcceleratorEntry)
+    models: tuple[type[BaseModel], ...] = (CatalogFile, InstanceTypeEntry, AcceleratorEntry, NodeEntry)
     _, document = models_json_schema([(model, "validation") for model in models], by_alias=True)
     definitions = document["$defs"]
     definitions["InstanceTypeEntry"]["required"] = ["name"]
     definitions["InstanceTypeEntry"]["properties"]["prices"]["additionalProperties"] = {
-        "anyOf": [{"$ref": "#/$defs/PriceEntry"}, {"type": ["number", "null"], "minimum": 0}]
+        "anyOf": [{"$ref": "#/$defs/PriceEntry"}, {"type": ["number", "string", "null"], "minimum": 0}]
     }
     definitions["AcceleratorEntry"]["required"] = ["key"]
+    definitions["NodeEntry"]["required"] = ["cloud"]
     definitions["AcceleratorUse"]["required"] = []
     definitions["Defaults"] = {**definitions["InstanceTypeEntry"], "required": [], "title": "Defaults"}
     root = definitions.pop("CatalogFile")
     properties = root["properties"]
     properties["types"]["items"] = {"$ref": "#/$defs/InstanceTypeEntry"}
     properties["accelerators"]["items"] = {"$ref": "#/$defs/AcceleratorEntry"}
+    properties["nodes"]["items"] = {"$ref": "#/$defs/NodeEntry"}
     properties["defaults"] = {"$ref": "#/$defs/Defaults"}
     properties["provenance"] = definitions["InstanceTypeEntry"]["properties"]["provenance"]
     return {
