@@ -161,7 +161,7 @@ class CapacityBlockSpec(ApiModel):
     )
 
 
-BlockPhaseName = Literal["Pending", "Holding", "Notice", "Draining", "Ended"]
+BlockPhaseName = Literal["Pending", "Active", "Notice", "Draining", "Ended"]
 
 
 class BlockNodeStatus(ApiModel):

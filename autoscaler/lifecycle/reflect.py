@@ -1,0 +1,149 @@
+"""Passive first: move the states of nodes and blocks to what was seen, before anything is decided.
+
+Pure. The loop gathers a `World`; the answer is a snapshot whose ProvisionedNodes and CapacityBlocks are up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from autoscaler.lifecycle.provisioned_node import MachineState, Observation, advance
+from autoscaler.model.capacity import CapacityBlock
+from autoscaler.model.node import Node
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.snapshot import Snapshot
+from instance_catalog.frozen_map import EMPTY, FrozenMap
+from instance_catalog.resource_slice import ResourceSlice
+
+
+@dataclass(frozen=True, slots=True)
+class SeenReservation:
+    """A reservation as its provider describes it; `over` when nothing can be launched into it any more, ever."""
+
+    id: str
+    instance_type: str
+    zone: str
+    available: int
+    ends_at: datetime | None = None
+    reclaim_at: datetime | None = None
+    over: bool = False
+    tags: FrozenMap[str, str] = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a tick observed.
+
+    `machines` are by ProvisionedNode.provider_id. Only providers in `windows` (by name, with their consistency window)
+    answered completely: nothing follows from what the others do not list. `expected_drivers` is by name of a
+    ProvisionedNode: which drivers publish on it; a node without an entry expects one complete pool of any driver.
+    `reservations` None: not read this time.
+    """
+
+    snapshot: Snapshot
+    machines: Mapping[str, MachineState] = field(default_factory=dict)
+    windows: Mapping[str, timedelta] = field(default_factory=dict)
+    expected_drivers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    reservations: tuple[SeenReservation, ...] | None = None
+
+
+def reflect(world: World, now: datetime) -> Snapshot:
+    """The snapshot with nodes and blocks moved to what was seen."""
+    snapshot = world.snapshot
+    nodes_by_id = {node.provider_id: node for node in snapshot.nodes if node.provider_id}
+    nodes_by_name = {node.name: node for node in snapshot.nodes}
+    complete = complete_drivers(snapshot.slices)
+    occupied = {pod.node_name for pod in snapshot.pods if occupies(pod)}
+    moved = []
+    for provisioned in snapshot.provisioned:
+        # The id is what links them; a provider that does not set it on Nodes leaves the name.
+        node = nodes_by_id.get(provisioned.provider_id) or nodes_by_name.get(provisioned.node_name)
+        name = node.name if node else provisioned.node_name
+        seen = observe(provisioned, node, world, drivers=complete.get(name, frozenset()), now=now)
+        moved.append(_with_idleness(advance(provisioned, seen, now), empty=name not in occupied, now=now))
+    blocks = tuple(_with_reservation(block, world.reservations, now) for block in snapshot.blocks)
+    return replace(snapshot, provisioned=tuple(moved), blocks=blocks)
+
+
+def observe(
+    provisioned: ProvisionedNode, node: Node | None, world: World, *, drivers: frozenset[str], now: datetime
+) -> Observation:
+    """What the world shows of one node. `drivers` have published complete pools on it."""
+    expected = world.expected_drivers.get(provisioned.name)
+    return Observation(
+        machine=_machine(provisioned, world, now),
+        registered=node is not None and not node.deleting,
+        slices_complete=bool(drivers) if expected is None else expected <= drivers,
+        ready=node is not None and node.ready,
+    )
+
+
+def complete_drivers(slices: Iterable[ResourceSlice]) -> Mapping[str, frozenset[str]]:
+    """By node name: the drivers of which all pools bound to that node are complete in their newest generation."""
+    pools: dict[tuple[str, str, str], list[ResourceSlice]] = {}
+    for found in slices:
+        if found.reach.node_name is not None:
+            pools.setdefault((found.reach.node_name, found.driver, found.pool.name), []).append(found)
+    verdicts: dict[str, dict[str, bool]] = {}
+    for (node, driver, _), members in pools.items():
+        newest = max(member.pool.generation for member in members)
+        current = [member for member in members if member.pool.generation == newest]
+        whole = len(current) == current[0].pool.slice_count
+        by_driver = verdicts.setdefault(node, {})
+        by_driver[driver] = by_driver.get(driver, True) and whole
+    return {node: frozenset(d for d, whole in by.items() if whole) for node, by in verdicts.items()}
+
+
+def occupies(pod: Pod) -> bool:
+    """Whether a pod keeps its node from being empty: bound, not finished, and not there on every node."""
+    return pod.bound and not pod.owner.startswith(("DaemonSet/", "Node/"))
+
+
+def _machine(provisioned: ProvisionedNode, world: World, now: datetime) -> MachineState | None:
+    if not provisioned.provider_id:
+        return None
+    found = world.machines.get(provisioned.provider_id)
+    if found is not None:
+        return found
+    window = world.windows.get(provisioned.provider)
+    launched = _launched_at(provisioned)
+    if window is None or launched is None or now < launched + window:
+        return None
+    return MachineState.ABSENT
+
+
+def _launched_at(provisioned: ProvisionedNode) -> datetime | None:
+    """When its machine was obtained, as far back as history remembers."""
+    moments = (at for phase, at, _ in provisioned.history if phase is Phase.LAUNCHED)
+    return next(moments, provisioned.phase_since)
+
+
+def _with_idleness(provisioned: ProvisionedNode, *, empty: bool, now: datetime) -> ProvisionedNode:
+    if not empty or provisioned.phase is not Phase.READY:
+        return provisioned if provisioned.empty_since is None else replace(provisioned, empty_since=None)
+    return provisioned if provisioned.empty_since is not None else replace(provisioned, empty_since=now)
+
+
+def _with_reservation(
+    block: CapacityBlock, reservations: tuple[SeenReservation, ...] | None, now: datetime
+) -> CapacityBlock:
+    """The block with the end and the stock its provider names. One that is over before its time ends now."""
+    if reservations is None:
+        return block
+    matching = [found for found in reservations if _matches(block, found)]
+    if len(matching) != 1:
+        return block
+    (found,) = matching
+    ends_at = found.ends_at or block.ends_at
+    seen = replace(block, reservation=found.id, ends_at=ends_at, reclaim_at=found.reclaim_at, available=found.available)
+    return replace(seen, reclaim_at=min(seen.reclaimed, now), available=0) if found.over else seen
+
+
+def _matches(block: CapacityBlock, found: SeenReservation) -> bool:
+    if block.reservation:
+        return found.id == block.reservation
+    same = (found.instance_type, found.zone) == (block.instance_type, block.zone)
+    return same and not found.over and block.reservation_tags.items() <= found.tags.items()

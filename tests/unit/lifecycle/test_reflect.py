@@ -1,0 +1,205 @@
+"""What was seen moves nodes and blocks, and what was not seen moves nothing unless it would have to be seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from autoscaler.lifecycle.diagram import generated_files
+from autoscaler.lifecycle.provisioned_node import EDGES, MachineState
+from autoscaler.lifecycle.reflect import SeenReservation, World, complete_drivers, occupies, reflect
+from autoscaler.model.capacity import CapacityBlock
+from autoscaler.model.node import Node
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
+from autoscaler.model.snapshot import Snapshot
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.resource_slice import NodeReach, Pool, ResourceSlice
+
+NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
+EARLIER = NOW - timedelta(minutes=5)
+OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "on-demand")
+LAUNCHED = ProvisionedNode(
+    "n1",
+    "p",
+    "n1",
+    "b",
+    (OFFERING,),
+    Prediction("p5.48xlarge", ("nvidia",), "", ""),
+    phase=Phase.LAUNCHED,
+    phase_since=EARLIER,
+    provider="sim",
+    provider_id="sim:///i-1",
+    history=((Phase.LAUNCHED, EARLIER, "Obtained"),),
+)
+READY = replace(LAUNCHED, phase=Phase.READY)
+NODE = Node("n1", provider_id="sim:///i-1")
+BLOCK = CapacityBlock("b", "p5.48xlarge", "us-east-1a", 4, EARLIER, NOW + timedelta(days=1), reservation="cr-1")
+GPU, NIC = "gpu.nvidia.com", "dra.net"
+
+
+def published(
+    driver: str = GPU, *, node: str = "n1", pool: str = "n1", generation: int = 1, count: int = 1
+) -> ResourceSlice:
+    name = f"{node}-{driver}-{pool}-{generation}"
+    return ResourceSlice(name, driver, Pool(pool, generation, count), reach=NodeReach(node_name=node))
+
+
+def world(provisioned: ProvisionedNode = LAUNCHED, **changes: object) -> World:
+    snapshot = Snapshot(provisioned=(provisioned,), nodes=(NODE,), slices=(published(),))
+    base = World(snapshot, {"sim:///i-1": MachineState.RUNNING}, {"sim": timedelta(minutes=1)})
+    for name, value in changes.items():
+        holder = "snapshot" if hasattr(snapshot, name) else ""
+        if holder:
+            base = replace(base, snapshot=replace(base.snapshot, **{name: value}))
+        else:
+            base = replace(base, **{name: value})
+    return base
+
+
+def phase(seen: World) -> Phase:
+    return reflect(seen, NOW).provisioned[0].phase
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        pytest.param(world(), Phase.READY, id="all is there"),
+        pytest.param(world(nodes=()), Phase.LAUNCHED, id="no Node"),
+        pytest.param(world(nodes=(replace(NODE, deleting=True),)), Phase.LAUNCHED, id="Node on its way out"),
+        pytest.param(world(nodes=(Node("n1"),)), Phase.READY, id="Node without an id counts by name"),
+        pytest.param(
+            world(nodes=(Node("other", provider_id="sim:///i-1"),), slices=(published(node="other"),)),
+            Phase.READY,
+            id="the id counts before the name",
+        ),
+        pytest.param(world(nodes=(replace(NODE, ready=False),)), Phase.DRIVERS_READY, id="not ready"),
+        pytest.param(world(slices=()), Phase.REGISTERED, id="no slices"),
+        pytest.param(world(slices=(published(count=2),)), Phase.REGISTERED, id="incomplete pool"),
+        pytest.param(world(slices=(published(node="n2"),)), Phase.REGISTERED, id="slices of another node"),
+        pytest.param(world(expected_drivers={"n1": frozenset({GPU, NIC})}), Phase.REGISTERED, id="a driver is missing"),
+        pytest.param(world(expected_drivers={"n1": frozenset()}, slices=()), Phase.READY, id="no driver expected"),
+        pytest.param(world(machines={}), Phase.GONE, id="machine lost"),
+        pytest.param(world(machines={}, windows={}), Phase.READY, id="provider silent"),
+        pytest.param(world(machines={}, windows={"sim": timedelta(hours=1)}), Phase.READY, id="too young to be missed"),
+        pytest.param(world(machines={"sim:///i-1": MachineState.TERMINATING}), Phase.TERMINATING, id="interrupted"),
+        pytest.param(
+            world(replace(LAUNCHED, provider_id="", phase=Phase.LAUNCHING)), Phase.LAUNCHING, id="no machine yet"
+        ),
+    ],
+)
+def test_a_node_moves_to_what_was_seen(seen: World, expected: Phase) -> None:
+    assert phase(seen) is expected
+
+
+def test_age_counts_from_the_launch_not_from_the_latest_phase() -> None:
+    seen = world(replace(READY, phase_since=NOW), machines={}, windows={"sim": timedelta(minutes=4)})
+    assert phase(seen) is Phase.GONE
+
+
+def test_a_node_is_idle_from_the_first_tick_without_pods_on() -> None:
+    pod = Pod("default", "train", node_name="n1", phase="Running")
+    assert reflect(world(READY, pods=(pod,)), NOW).provisioned[0].empty_since is None
+    idle = reflect(world(READY), NOW).provisioned[0]
+    assert idle.empty_since == NOW
+    later = NOW + timedelta(minutes=1)
+    assert reflect(world(idle), later).provisioned[0].empty_since == NOW
+    assert reflect(world(idle, pods=(pod,)), later).provisioned[0].empty_since is None
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        pytest.param(Pod("a", "b", node_name="n1", phase="Running"), True, id="running"),
+        pytest.param(Pod("a", "b", node_name="n1", phase="Pending"), True, id="bound and starting"),
+        pytest.param(Pod("a", "b", node_name="n1", phase="Running", deleting=True), True, id="still stopping"),
+        pytest.param(Pod("a", "b"), False, id="unbound"),
+        pytest.param(Pod("a", "b", node_name="n1", phase="Succeeded"), False, id="finished"),
+        pytest.param(Pod("a", "b", node_name="n1", phase="Running", owner="DaemonSet/x"), False, id="daemon"),
+        pytest.param(Pod("a", "b", node_name="n1", phase="Running", owner="Node/n1"), False, id="mirror"),
+    ],
+)
+def test_which_pods_occupy_a_node(pod: Pod, expected: bool) -> None:
+    assert occupies(pod) is expected
+
+
+@pytest.mark.parametrize(
+    ("slices", "expected"),
+    [
+        pytest.param((published(), published(NIC)), {GPU, NIC}, id="two drivers"),
+        pytest.param((published(), published(pool="second", count=2)), set(), id="one of two pools is incomplete"),
+        pytest.param(
+            (published(generation=1), published(generation=2, count=2)), set(), id="the newest generation counts"
+        ),
+        pytest.param((published(generation=1, count=9), published(generation=2)), {GPU}, id="old generations do not"),
+    ],
+)
+def test_complete_drivers(slices: tuple[ResourceSlice, ...], expected: set[str]) -> None:
+    assert complete_drivers(slices) == {"n1": expected}
+
+
+def test_slices_that_belong_to_no_node_are_left_out() -> None:
+    assert complete_drivers((ResourceSlice("s", GPU, Pool("p"), reach=NodeReach(all_nodes=True)),)) == {}
+
+
+SEEN = SeenReservation(
+    "cr-1",
+    "p5.48xlarge",
+    "us-east-1a",
+    available=3,
+    ends_at=NOW + timedelta(days=2),
+    reclaim_at=NOW + timedelta(hours=47),
+    tags=FrozenMap({"team": "x", "env": "y"}),
+)
+
+
+def block_after(block: CapacityBlock, *reservations: SeenReservation) -> CapacityBlock:
+    return reflect(World(Snapshot(blocks=(block,)), reservations=reservations), NOW).blocks[0]
+
+
+def test_the_provider_says_when_a_block_ends_and_what_is_left() -> None:
+    block = block_after(BLOCK, SEEN)
+    assert (block.ends_at, block.reclaim_at, block.available) == (SEEN.ends_at, SEEN.reclaim_at, 3)
+
+
+def test_a_block_finds_its_reservation_by_tags() -> None:
+    block = replace(BLOCK, reservation="", reservation_tags=FrozenMap({"team": "x"}))
+    assert block_after(block, SEEN).reservation == "cr-1"
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        pytest.param((), id="none"),
+        pytest.param((SEEN, replace(SEEN, id="cr-2")), id="two"),
+        pytest.param((replace(SEEN, zone="us-east-1b"),), id="another zone"),
+        pytest.param((replace(SEEN, over=True),), id="over"),
+    ],
+)
+def test_a_block_by_tags_needs_exactly_one_reservation(others: tuple[SeenReservation, ...]) -> None:
+    block = replace(BLOCK, reservation="", reservation_tags=FrozenMap({"team": "x"}))
+    assert block_after(block, *others) == block
+
+
+def test_a_reservation_that_is_over_before_its_time_ends_the_block_now() -> None:
+    block = block_after(BLOCK, replace(SEEN, over=True))
+    assert (block.reclaimed, block.available) == (NOW, 0)
+
+
+def test_a_reservation_that_is_over_in_time_does_not_move_the_end() -> None:
+    over = replace(SEEN, over=True, ends_at=EARLIER, reclaim_at=EARLIER - timedelta(minutes=30))
+    assert block_after(BLOCK, over).reclaimed == over.reclaim_at
+
+
+def test_unread_reservations_change_nothing() -> None:
+    assert reflect(World(Snapshot(blocks=(BLOCK,))), NOW).blocks == (BLOCK,)
+
+
+def test_the_page_names_every_reason_and_time_out() -> None:
+    ((path, text),) = generated_files().items()
+    assert str(path) == "docs/lifecycle.md"
+    assert {edge.why.value for edge in EDGES} <= set(text.replace("|", " ").split())
+    assert "BootTimedOut (15 min)" in text
+    assert "the clock, after 10 min" in text
