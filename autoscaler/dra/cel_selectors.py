@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from autoscaler.cel.device import device_view
-from autoscaler.cel.outcome import Outcome
-from autoscaler.cel.program import CompileFailure, Program, compile_selector
+from autoscaler.cel.device import DeviceView
+from autoscaler.cel.outcome import CompileFailure, Outcome
+from autoscaler.cel.program import Program, compile_selector
 from autoscaler.dra.selectors import NO, YES, Answer, Match
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.resource_slice import Device
@@ -24,7 +24,7 @@ class CelSelectors:
             program = self._programs[expression] = compile_selector(expression, self._profile)
         if isinstance(program, CompileFailure):
             return Match(Answer.INVALID, program.message)
-        found = program.evaluate(device_view(driver, device, self._profile))
+        found = program.evaluate(DeviceView.of(driver, device, self._profile))
         match found.outcome:
             case Outcome.TRUE:
                 return YES
@@ -33,4 +33,4 @@ class CelSelectors:
             case Outcome.ERROR:
                 return Match(Answer.ERROR, found.message)
             case Outcome.UNKNOWN:
-                return Match(Answer.UNKNOWN, found.message, tuple(sorted(found.unknown_attributes)))
+                return Match(Answer.UNKNOWN, found.message, found.unknown_attributes)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from autoscaler.dra.fatal import FatalError
 from autoscaler.dra.pools import NodePools, PooledDevice, reaches
-from autoscaler.dra.selectors import Answer, SelectorEngine
+from autoscaler.dra.selectors import Answer, Match, SelectorEngine
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.reason import Code, Reason
@@ -107,7 +107,7 @@ class SelectorMemo:
                         unknown, stage, selector.expression, Code.SELECTOR_INVALID, pooled, found.message
                     )
                 case Answer.UNKNOWN:
-                    unknown.append(_unknown_reason(pooled, selector.expression, found.attributes))
+                    unknown.append(_unknown_reason(pooled, selector.expression, found))
         try:
             here = not pooled.piece.per_device_node_selection or reaches(pooled.device.reach, self._node)
         except BadSelectorError as error:
@@ -124,11 +124,13 @@ class SelectorMemo:
         return Selectability(strict, Answer.ERROR, (*unknown, reason), stage, expression)
 
 
-def _unknown_reason(pooled: PooledDevice, expression: str, attributes: tuple[str, ...]) -> Reason:
+def _unknown_reason(pooled: PooledDevice, expression: str, found: Match) -> Reason:
     device = pooled.device
+    if not found.attributes:
+        return Reason.of(Code.UNSUPPORTED, f"device {pooled.id}", expression=expression, message=found.message)
     from_catalog = False
-    for name in attributes:
+    for name in found.attributes:
         value = device.attributes.get(name, device.attributes.get(name.removeprefix(f"{pooled.id.driver}/")))
         from_catalog = from_catalog or (isinstance(value, RuntimeOnly) and value.group.startswith("catalog:"))
     code = Code.CATALOG_UNKNOWN if from_catalog else Code.RUNTIME_ATTRIBUTE
-    return Reason.of(code, f"device {pooled.id}", expression=expression, attributes=attributes)
+    return Reason.of(code, f"device {pooled.id}", expression=expression, attributes=found.attributes)
