@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from autoscaler.planning.exact import assemble
 from autoscaler.planning.fillings import Fillings
-from autoscaler.planning.objective import Score
-from autoscaler.planning.problem import Column, Counts, Problem, Solution, State, subtract, within
+from autoscaler.planning.objective import Score, on_rank
+from autoscaler.planning.problem import Column, Counts, Kind, Problem, Solution, State, subtract, within
 
 Rate: TypeAlias = tuple[Fraction, ...]
 
@@ -46,6 +46,11 @@ class _Filler:
         self._residual = problem.demand
         self._used = (Decimal(0),) * len(problem.limits)
         self._lone = frozenset(i for i, item in enumerate(problem.items) if item.gang is None)
+        self._zero = problem.zero
+        # Cheap kinds first, so that dear ones need not be filled at all.
+        self._order = sorted(
+            range(len(problem.kinds)), key=lambda i: (problem.kinds[i].rank, problem.kinds[i].usd_per_hour, i)
+        )
         self.columns: list[Column] = []
 
     def serve(self, unit: tuple[int, ...]) -> None:
@@ -68,8 +73,11 @@ class _Filler:
 
     def _best(self, item: int, allowed: frozenset[int]) -> Column | None:
         best: tuple[Rate, Column] | None = None
-        for index, kind in enumerate(self._problem.kinds):
+        for index in self._order:
+            kind = self._problem.kinds[index]
             if item in kind.refuses or not self._affordable(index):
+                continue
+            if best is not None and self._least(kind) > best[0]:
                 continue
             welcome = allowed - kind.refuses
             for counts in self._fillings.filled(kind.shape, self._residual, first=item, allowed=welcome):
@@ -80,6 +88,15 @@ class _Filler:
                 if best is None or rate < best[0]:
                     best = (rate, column)
         return best[1] if best else None
+
+    def _least(self, kind: Kind) -> Rate:
+        """No node of the kind can be better per pod than one that takes everything there is."""
+        pods = self._problem.pods(self._residual)
+        return (
+            Fraction(0),
+            *map(Fraction, on_rank(1, rank=kind.rank, zero=self._zero)),
+            Fraction(kind.usd_per_hour) / pods,
+        )
 
     def _affordable(self, kind: int) -> bool:
         uses = self._problem.kinds[kind].uses

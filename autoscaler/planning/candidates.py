@@ -1,0 +1,241 @@
+"""Everything that could be bought: pool × offering × drivers, and what bars some of it.
+
+Without any CapacityPool one implicit pool offers the whole catalog in every driver variant, so that a plan can say
+which pool somebody should make. It must not know pods.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Backoff, Snapshot
+from autoscaler.planning.blocks import available
+from autoscaler.planning.policy import Policy
+from instance_catalog import labels
+from instance_catalog.catalog import Catalog
+from instance_catalog.driver_profile import DriverSet, parse_driver_set
+from instance_catalog.instance_type import ANY_ZONE, CapacityType, InstanceType, Offering
+from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.node_selector import Requirement, requirement_matches
+from instance_catalog.prediction.variants import implicit_driver_sets
+
+IMPLICIT = CapacityPool(name="implicit", implicit=True)
+# us-east-1a, us-central1-a; the letter with or without a dash tells the clouds apart.
+_ZONE = {"aws": re.compile(r".*\d[a-z]\Z"), "gcp": re.compile(r".*\d-[a-z]\Z")}
+_REGION = {"aws": re.compile(r"(.*\d)[a-z]\Z"), "gcp": re.compile(r"(.*\d)-[a-z]\Z")}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One thing that could be bought. `usd_per_hour` None: no price is known.
+
+    `barred` says why it is not bought although it may fit; it takes part in explanations only.
+    """
+
+    pool: CapacityPool
+    instance_type: InstanceType
+    drivers: DriverSet
+    offering: OfferingRef
+    usd_per_hour: Decimal | None
+    block: CapacityBlock | None = None
+    barred: Reason | None = None
+
+    @property
+    def rank(self) -> int:
+        """The capacity type's place in the pool's order."""
+        return self.pool.capacity_types.index(self.offering.capacity_type)
+
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """The driver profiles its pool must have, as people write them."""
+        return tuple(profile.text for profile in self.drivers.profiles)
+
+
+def pools_of(snapshot: Snapshot) -> tuple[CapacityPool, ...]:
+    """The pools, heaviest first; the implicit one if there is none."""
+    return tuple(sorted(snapshot.pools, key=lambda pool: (-pool.weight, pool.name))) or (IMPLICIT,)
+
+
+def candidates_of(
+    snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, zones: tuple[str, ...] = ()
+) -> tuple[Candidate, ...]:
+    """All candidates in their stable order: heavier pools, plainer drivers, cheaper offerings first.
+
+    `zones` are zones that the demand names; a catalog that was not synchronised knows only "any".
+    """
+    found: list[Candidate] = []
+    for pool in pools_of(snapshot):
+        offers = [*_block_offers(pool, snapshot, catalog, now=now), *_catalog_offers(pool, snapshot, catalog, zones)]
+        numbered = [
+            (variant, _candidate(pool, drivers, offer, snapshot.backoffs, policy=policy, now=now))
+            for offer in offers
+            for variant, drivers in enumerate(driver_sets(pool, offer.instance_type, snapshot.profile, offer.block))
+        ]
+        found += [candidate for _, candidate in sorted(numbered, key=_order) if _admits(candidate)]
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """An offering before it is joined with drivers."""
+
+    instance_type: InstanceType
+    offering: Offering
+    block: CapacityBlock | None = None
+
+
+def _order(numbered: tuple[int, Candidate]) -> tuple[object, ...]:
+    variant, candidate = numbered
+    price = candidate.usd_per_hour
+    offering = candidate.offering
+    return (variant, price is None, price or 0, offering.instance_type, candidate.rank, offering.zone, offering.block)
+
+
+def _block_offers(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog, *, now: datetime) -> Iterator[_Offer]:
+    if CapacityType.CAPACITY_BLOCK.value not in pool.capacity_types:
+        return
+    for block in snapshot.blocks:
+        instance_type = catalog.types.get(block.instance_type)
+        if block.pool not in ("", pool.name) or not block.open_at(now) or instance_type is None:
+            continue
+        if available(block, snapshot.provisioned):
+            reservation = block.reservation or block.name
+            offering = Offering(
+                instance_type.name, block.zone, CapacityType.CAPACITY_BLOCK, Decimal(0), reservation=reservation
+            )
+            yield _Offer(instance_type, offering, block)
+
+
+def _catalog_offers(
+    pool: CapacityPool, snapshot: Snapshot, catalog: Catalog, zones: tuple[str, ...]
+) -> Iterator[_Offer]:
+    """What the catalog lists and the pool may buy; a pool with a reservation does not overflow unless it says so."""
+    reserved_only = pool.overflow == "Never" and any(block.pool == pool.name for block in snapshot.blocks)
+    wanted = _zones(pool, zones)
+    for instance_type in catalog:
+        for offering in instance_type.offerings(z for z in wanted if _in_cloud(z, instance_type.cloud)):
+            if offering.capacity_type.value not in pool.capacity_types:
+                continue
+            if offering.capacity_type.needs_reservation or not reserved_only:
+                yield _Offer(instance_type, offering)
+
+
+def _zones(pool: CapacityPool, zones: tuple[str, ...]) -> tuple[str, ...]:
+    """The zones a pool is asked for: those it requires, or any, and those the demand names."""
+    for requirement in pool.requirements:
+        if requirement.key == labels.ZONE and requirement.operator == "In":
+            return requirement.values
+    return (ANY_ZONE, *zones)
+
+
+def _in_cloud(zone: str, cloud: str) -> bool:
+    """Whether a zone's name can be one of the cloud's; clouds whose names are not known have every zone."""
+    pattern = _ZONE.get(cloud)
+    return zone == ANY_ZONE or pattern is None or pattern.match(zone) is not None
+
+
+def driver_sets(
+    pool: CapacityPool, instance_type: InstanceType, profile: KubernetesProfile, block: CapacityBlock | None
+) -> tuple[DriverSet, ...]:
+    """The drivers a node of the pool may run: as listed; every variant in implicit pools; else the plainest one."""
+    listed = (block.drivers if block else ()) or pool.drivers
+    if listed:
+        return (parse_driver_set(",".join(listed)),)
+    variants = implicit_driver_sets(instance_type, profile)
+    return variants if pool.implicit else variants[:1]
+
+
+def _candidate(
+    pool: CapacityPool,
+    drivers: DriverSet,
+    offer: _Offer,
+    backoffs: Iterable[Backoff],
+    *,
+    policy: Policy,
+    now: datetime,
+) -> Candidate:
+    offering, price = offer.offering, offer.offering.usd_per_hour
+    ref = OfferingRef(
+        instance_type=offering.instance_type,
+        zone=offering.zone,
+        capacity_type=offering.capacity_type.value,
+        usd_per_hour=None if price is None else str(price),
+        reservation=offering.reservation or "",
+        block=offer.block.name if offer.block else "",
+    )
+    barred = _barred(pool, offering, ref, backoffs, policy=policy, now=now)
+    return Candidate(pool, offer.instance_type, drivers, ref, price, offer.block, barred)
+
+
+def _barred(
+    pool: CapacityPool,
+    offering: Offering,
+    ref: OfferingRef,
+    backoffs: Iterable[Backoff],
+    *,
+    policy: Policy,
+    now: datetime,
+) -> Reason | None:
+    """Why the offering is not bought now."""
+    subject = f"offering {ref.instance_type}"
+    if offering.capacity_type.needs_reservation and not offering.reservation:
+        return Reason.of(Code.NEEDS_RESERVATION, subject, capacity_type=ref.capacity_type)
+    if offering.usd_per_hour is None and not policy.buy_unpriced:
+        return Reason.of(Code.NO_PRICE, subject)
+    for backoff in backoffs:
+        if backoff.until > now and _matches(backoff, ref, pool):
+            return Reason.of(Code.SHORTAGE, subject, until=backoff.until.isoformat(), error=backoff.reason)
+    return None
+
+
+def _matches(backoff: Backoff, ref: OfferingRef, pool: CapacityPool) -> bool:
+    pairs = (
+        (backoff.instance_type, ref.instance_type),
+        (backoff.zone, ref.zone),
+        (backoff.capacity_type, ref.capacity_type),
+        (backoff.pool, pool.name),
+    )
+    return all(wanted in ("", found) for wanted, found in pairs)
+
+
+def _admits(candidate: Candidate) -> bool:
+    """Whether the pool's requirements admit the offering."""
+    facts = offering_labels(candidate)
+    return all(_meets(requirement, facts, candidate.instance_type) for requirement in candidate.pool.requirements)
+
+
+def _meets(requirement: Requirement, facts: Mapping[str, str], instance_type: InstanceType) -> bool:
+    """A requirement on the accelerator may use any of its names."""
+    if requirement.key != labels.ACCELERATOR or instance_type.accelerator is None:
+        return requirement_matches(requirement, facts)
+    accelerator = instance_type.accelerator
+    names = [accelerator.key, accelerator.model, *([accelerator.product_name] if accelerator.product_name else [])]
+    answers = [requirement_matches(requirement, {labels.ACCELERATOR: name}) for name in names]
+    return all(answers) if requirement.operator == "NotIn" else any(answers)
+
+
+def offering_labels(candidate: Candidate) -> dict[str, str]:
+    """Labels that follow from the offering, on the node and for the requirements of pools."""
+    instance_type, offering = candidate.instance_type, candidate.offering
+    facts = {
+        labels.INSTANCE_TYPE: instance_type.name,
+        labels.ARCHITECTURE: instance_type.architecture,
+        labels.OPERATING_SYSTEM: "linux",
+        labels.ZONE: offering.zone,
+        labels.CAPACITY_TYPE: offering.capacity_type,
+        labels.CLOUD: instance_type.cloud,
+    }
+    region = _REGION.get(instance_type.cloud)
+    found = region.match(offering.zone) if region else None
+    if found:
+        facts[labels.REGION] = found[1]
+    if instance_type.accelerator:
+        facts[labels.ACCELERATOR] = instance_type.accelerator.key
+    return facts

@@ -1,0 +1,201 @@
+"""Pods go to nodes that exist or are coming before anything is bought: what kube-scheduler will do by itself.
+
+This imitates the scheduler and optimizes nothing: pods in its order, for each the feasible node with the best
+firstAvailable choices, present nodes before coming ones. A bundle whose check aborts on any node (verdict *fatal*) is
+stuck, because kube-scheduler gives up the whole attempt; buying nodes would not help it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.node import Node
+from autoscaler.model.plan import Target
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.resource_claim import Allocation
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.verdict import Fatal, Fits
+from autoscaler.planning.blocks import OVER, admission
+from autoscaler.planning.bundles import Bundle, BundleClass
+from autoscaler.planning.candidates import Candidate
+from autoscaler.planning.demand import claim_keys
+from autoscaler.planning.hypothetical import Hypothetical, hypothetical
+from autoscaler.scheduling.fit import fit
+from autoscaler.scheduling.world import World
+from instance_catalog import labels
+from instance_catalog.catalog import Catalog
+from instance_catalog.driver_profile import DriverSet, parse_driver_set
+from instance_catalog.frozen_map import FrozenMap
+
+_COMING = (Phase.INTENDED, Phase.LAUNCHING, Phase.LAUNCHED, Phase.REGISTERED, Phase.DRIVERS_READY)
+_LEAVING = (Phase.DRAINING, Phase.TERMINATING)
+# Taints of a node that is starting; they go by themselves.
+_STARTING = (labels.NOT_READY_TAINT, labels.UNINITIALIZED_TAINT)
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The nodes pods can go to without buying, by name: whether they are there or coming, and whose block they are."""
+
+    world: World
+    targets: Mapping[str, Target]
+    blocks: Mapping[str, CapacityBlock] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A bundle with its node and what its claims get there."""
+
+    bundle: Bundle
+    node: str
+    target: Target
+    verdict: Fits
+
+    def allocations_of(self, pod: Pod) -> FrozenMap[str, Allocation]:
+        """What the pod's own claims get; claims that nobody names are made for extended resources."""
+        named = {key for other in self.bundle.pods for key in claim_keys(other)}
+        own = set(claim_keys(pod))
+        return FrozenMap(
+            {
+                key: allocation
+                for key, allocation in self.verdict.allocations.items()
+                if key in own or (key not in named and key.startswith(pod.key))
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """What present nodes take. By index of the class: `rest`, the bundles they do not; `stuck`, why nothing helps."""
+
+    world: World
+    placed: tuple[Placed, ...]
+    rest: Mapping[int, tuple[Bundle, ...]]
+    stuck: Mapping[int, Fatal]
+
+
+def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present:
+    """The snapshot's nodes, with those of ours that are coming as they will be; nodes on their way out take nothing."""
+    ours = {node.node_name: node for node in snapshot.provisioned if node.phase not in OVER}
+    blocks = {block.name: block for block in snapshot.blocks}
+    targets: dict[str, Target] = {}
+    for node in snapshot.nodes:
+        provisioned = ours.get(node.name)
+        if node.deleting or (provisioned and provisioned.phase in _LEAVING):
+            continue
+        targets[node.name] = Target.COMING if provisioned and provisioned.phase in _COMING else Target.EXISTING
+        if provisioned and provisioned.phase in _COMING:
+            world = _started(node, provisioned, snapshot, catalog, world)
+    for name, provisioned in sorted(ours.items()):
+        future = (
+            None if name in targets or provisioned.phase not in _COMING else as_coming(provisioned, snapshot, catalog)
+        )
+        if future:
+            targets[name] = Target.COMING
+            world = future.added_to(world)
+    held = {
+        name: blocks[node.offering.block]
+        for name, node in ours.items()
+        if name in targets and node.offering.block in blocks
+    }
+    return Present(world, targets, held)
+
+
+def as_coming(provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog) -> Hypothetical | None:
+    """The node that a ProvisionedNode will be, from its offering; None if its type is no longer in the catalog."""
+    offering = provisioned.offering
+    instance_type = catalog.types.get(offering.instance_type)
+    if instance_type is None:
+        return None
+    pool = next((p for p in snapshot.pools if p.name == provisioned.pool), CapacityPool(provisioned.pool))
+    block = next((b for b in snapshot.blocks if b.name == offering.block), None)
+    drivers = provisioned.prediction.drivers
+    candidate = Candidate(
+        pool=replace(pool, labels=pool.labels.with_items(provisioned.labels)),
+        instance_type=instance_type,
+        drivers=parse_driver_set(",".join(drivers)) if drivers else DriverSet(()),
+        offering=offering,
+        usd_per_hour=None,
+        block=block,
+    )
+    return hypothetical(candidate, snapshot, name=provisioned.node_name)
+
+
+def _started(node: Node, provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog, world: World) -> World:
+    """A registered node as it will be once it has started: without startup taints, with slices if none are there."""
+    pool = next((p for p in snapshot.pools if p.name == provisioned.pool), None)
+    startup = {(t.key, t.effect) for t in pool.startup_taints} if pool else set()
+    taints = tuple(t for t in node.taints if t.key not in _STARTING and (t.key, t.effect) not in startup)
+    published = any(piece.reach.node_name == node.name for piece in snapshot.slices)
+    future = None if published else as_coming(provisioned, snapshot, catalog)
+    allocatable = node.allocatable or (future.node.allocatable if future else node.allocatable)
+    ready = replace(node, taints=taints, ready=True, allocatable=allocatable)
+    daemons = world.nodes[node.name].pods
+    return world.with_node(ready, future.slices if future else (), daemon_pods=daemons)
+
+
+def assign(classes: Mapping[int, BundleClass], present: Present, snapshot: Snapshot, *, now: datetime) -> Assigned:
+    """Put bundles onto present nodes, class by class in the scheduler's order (the order of the mapping)."""
+    run = _Run(present, snapshot, now)
+    for index, bundle_class in classes.items():
+        run.take(index, bundle_class)
+    return Assigned(run.world, tuple(run.placed), run.rest, run.stuck)
+
+
+class _Run:
+    """One pass over the classes."""
+
+    def __init__(self, present: Present, snapshot: Snapshot, now: datetime) -> None:
+        self.world = present.world
+        self.placed: list[Placed] = []
+        self.rest: dict[int, tuple[Bundle, ...]] = {}
+        self.stuck: dict[int, Fatal] = {}
+        self._present = present
+        self._snapshot = snapshot
+        self._now = now
+
+    def take(self, index: int, bundle_class: BundleClass) -> None:
+        """Place the members one by one. Nodes only fill up, so one that refused a member refuses its equals."""
+        open_nodes = [name for name in self._order(bundle_class.sample) if self._welcome(bundle_class.sample, name)]
+        for number, bundle in enumerate(bundle_class.members):
+            found = self._best(bundle, open_nodes, ask_all=number == 0)
+            if not isinstance(found, tuple):
+                self.rest[index] = bundle_class.members[number:]
+                if found is not None:
+                    self.stuck[index] = found
+                return
+            name, verdict = found
+            self.world = self.world.placed(bundle.pods, name, verdict)
+            self.placed.append(Placed(bundle, name, self._present.targets[name], verdict))
+
+    def _best(self, bundle: Bundle, open_nodes: list[str], *, ask_all: bool) -> tuple[str, Fits] | Fatal | None:
+        """The best node; nodes that refuse are struck off the list. All are asked once, to see a fatal verdict."""
+        best: tuple[str, Fits] | None = None
+        for name in tuple(open_nodes):
+            verdict = fit(bundle.pods, name, self.world)
+            if isinstance(verdict, Fatal):
+                return verdict
+            if not isinstance(verdict, Fits):
+                open_nodes.remove(name)
+            elif best is None or verdict.preference < best[1].preference:
+                best = (name, verdict)
+            if best and not best[1].preference and not ask_all:
+                break
+        return best
+
+    def _order(self, bundle: Bundle) -> Iterator[str]:
+        """The nominated node first, then nodes that are there, then coming ones."""
+        targets = self._present.targets
+        nominated = next((p.nominated_node for p in bundle.pods if p.nominated_node in targets), None)
+        if nominated:
+            yield nominated
+        for wanted in (Target.EXISTING, Target.COMING):
+            yield from (name for name, target in targets.items() if target is wanted and name != nominated)
+
+    def _welcome(self, bundle: Bundle, name: str) -> bool:
+        block = self._present.blocks.get(name)
+        return block is None or admission(bundle, block, self._snapshot, self._now).refusal is None

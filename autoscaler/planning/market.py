@@ -1,0 +1,179 @@
+"""The packing problem of a plan: which classes, candidates and limits it has, in the optimizer's numbers.
+
+Built once per plan; every attempt (without a gang that turned out impossible, without a node that would break another
+pod) asks it for a Problem again and shares all verdicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from functools import cached_property
+
+from autoscaler.model.reason import Reason
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.blocks import Admission, admission
+from autoscaler.planning.bundles import BundleClass
+from autoscaler.planning.candidates import Candidate, candidates_of
+from autoscaler.planning.demand import running_members
+from autoscaler.planning.hypothetical import Shape, shapes_of, watched_labels
+from autoscaler.planning.limits import Limit, limits_of
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.problem import GangRule, Item, Kind, Problem
+from autoscaler.planning.trial import Trials
+from autoscaler.scheduling.world import World
+from instance_catalog import labels
+from instance_catalog.catalog import Catalog
+from instance_catalog.node_selector import NodeSelector
+
+WELCOME = Admission()
+
+
+@dataclass(frozen=True)
+class Market:
+    """Classes and candidates by index; `shape_of` gives a candidate's shape. `now` decides about blocks."""
+
+    snapshot: Snapshot
+    now: datetime
+    classes: tuple[BundleClass, ...]
+    candidates: tuple[Candidate, ...]
+    shapes: tuple[Shape, ...]
+    shape_of: tuple[int, ...]
+    limits: tuple[Limit, ...]
+    trials: Trials
+
+    @cached_property
+    def gangs(self) -> tuple[str, ...]:
+        """Keys of the classes' gangs."""
+        return tuple(dict.fromkeys(c.sample.gang for c in self.classes if c.sample.gang))
+
+    def admission(self, candidate: int, item: int) -> Admission:
+        """Whether the block of the candidate, if it has one, takes the class."""
+        block = self.candidates[candidate].block
+        return WELCOME if block is None else admission(self.classes[item].sample, block, self.snapshot, self.now)
+
+    def bar(self, candidate: int, item: int) -> Reason | None:
+        """Why the candidate is not bought for the class although it may fit."""
+        return self.candidates[candidate].barred or self.admission(candidate, item).refusal
+
+    def problem(self, counts: Mapping[int, int], started: Mapping[str, int], banned: frozenset[int]) -> Sale:
+        """The problem of placing `counts` bundles of the classes, without the shapes `banned`.
+
+        `started` says how many pods of each gang have a place already.
+        """
+        levels = sorted({c.sample.priority for c in self.classes}, reverse=True)
+        items = tuple(
+            Item(
+                count=counts.get(i, 0),
+                pods=len(c.sample.pods),
+                level=levels.index(c.sample.priority),
+                gang=self.gangs.index(c.sample.gang) if c.sample.gang else None,
+            )
+            for i, c in enumerate(self.classes)
+        )
+        buyable = tuple(i for i, c in enumerate(self.candidates) if c.barred is None and self.shape_of[i] not in banned)
+        return Sale(
+            Problem(
+                items=items,
+                kinds=tuple(self._kind(i) for i in buyable),
+                limits=tuple(limit.remaining for limit in self.limits),
+                gangs=tuple(self._rule(key, items, index, started) for index, key in enumerate(self.gangs)),
+            ),
+            buyable,
+        )
+
+    def _kind(self, index: int) -> Kind:
+        candidate = self.candidates[index]
+        admissions = [self.admission(index, item) for item in range(len(self.classes))] if candidate.block else []
+        spot = candidate.offering.capacity_type == "spot"
+        return Kind(
+            shape=self.shape_of[index],
+            usd_per_hour=candidate.usd_per_hour or Decimal(0),
+            rank=candidate.rank,
+            weight=candidate.pool.weight,
+            uses=tuple(limit.uses(candidate) for limit in self.limits),
+            refuses=frozenset(i for i, a in enumerate(admissions) if a.refusal),
+            risk=tuple(a.at_risk for a in admissions)
+            or (tuple(len(c.sample.pods) for c in self.classes) if spot else ()),
+        )
+
+    def _rule(self, key: str, items: Sequence[Item], index: int, started: Mapping[str, int]) -> GangRule:
+        """How many pods may be left out, of those that still want a place."""
+        wanted = sum(item.pods * item.count for item in items if item.gang == index)
+        missing = self.snapshot.gangs[key].min_count - started.get(key, 0)
+        return GangRule(max(0, wanted - max(0, missing)))
+
+
+@dataclass(frozen=True, slots=True)
+class Sale:
+    """A problem and, for each of its kinds, the candidate it stands for."""
+
+    problem: Problem
+    candidates: tuple[int, ...]
+
+
+def open_market(
+    classes: tuple[BundleClass, ...],
+    world: World,
+    snapshot: Snapshot,
+    catalog: Catalog,
+    *,
+    policy: Policy,
+    now: datetime,
+) -> Market:
+    """Everything that could be bought for the classes in this world."""
+    pods = [pod for c in classes for pod in c.sample.pods]
+    candidates = candidates_of(snapshot, catalog, policy, now=now, zones=named_zones(classes, snapshot))
+    shapes, shape_of = shapes_of(candidates, snapshot, watched_labels(snapshot, pods))
+    return Market(
+        snapshot=snapshot,
+        now=now,
+        classes=classes,
+        candidates=candidates,
+        shapes=shapes,
+        shape_of=shape_of,
+        limits=limits_of(snapshot, catalog, policy),
+        trials=Trials(_without_bystanders(world, pods_relate=any(_relates(c) for c in classes)), shapes, classes),
+    )
+
+
+def _relates(bundle_class: BundleClass) -> bool:
+    return any(p.pod_affinity or p.pod_anti_affinity or p.topology_spread for p in bundle_class.sample.pods)
+
+
+def _without_bystanders(world: World, *, pods_relate: bool) -> World:
+    """The world without its nodes, unless pods relate to other pods: a fresh node is then decided by itself alone."""
+    anti = any(pod.pod_anti_affinity for state in world.states() for pod in state.pods)
+    return world if pods_relate or anti else replace(world, nodes={})
+
+
+def named_zones(classes: Sequence[BundleClass], snapshot: Snapshot) -> tuple[str, ...]:
+    """Zones that pods or their volumes ask for by name."""
+    pods = [pod for c in classes for pod in c.sample.pods]
+    named: set[str] = {pod.node_selector[labels.ZONE] for pod in pods if labels.ZONE in pod.node_selector}
+    for pod in pods:
+        named.update(_zones(pod.affinity))
+        for claim in pod.volumes:
+            found = snapshot.volume_claims.get(f"{pod.namespace}/{claim}")
+            volume = snapshot.volumes.get(found.volume) if found and found.volume else None
+            if volume:
+                named.update(volume.zones)
+                named.update(_zones(volume.node_affinity))
+    return tuple(sorted(named))
+
+
+def _zones(selector: NodeSelector | None) -> Iterator[str]:
+    for term in selector.terms if selector else ():
+        for requirement in term.match_expressions:
+            if requirement.key == labels.ZONE and requirement.operator == "In":
+                yield from requirement.values
+
+
+def started_members(market: Market, placed: Mapping[str, int]) -> dict[str, int]:
+    """How many pods of each gang run or were just placed (`placed` by gang key)."""
+    return {
+        key: running_members(market.snapshot.gangs[key], market.snapshot.pods) + placed.get(key, 0)
+        for key in market.gangs
+    }

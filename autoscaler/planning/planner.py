@@ -1,0 +1,160 @@
+"""plan_for: from a snapshot to a plan. Pure and deterministic; the one way in for CLI, controller and simulation.
+
+The order of thought: which pods want a node (demand), which of them belong together and are equal (bundles), what
+present and coming nodes take (existing), what can be bought (market), the best way to buy (packing), the same again
+with everything in sight (launches), what becomes of our nodes (nodes), and why (explain).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+from autoscaler.model.plan import Demand, LeftOut, Placement, Plan, Target
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.bundles import Bundle, bundles_of, classes_of
+from autoscaler.planning.demand import claim_keys, pending
+from autoscaler.planning.existing import Assigned, Placed, Present, assign, present_nodes
+from autoscaler.planning.explain import considered, left_out
+from autoscaler.planning.launches import Launches, launch
+from autoscaler.planning.market import Market, open_market, started_members
+from autoscaler.planning.nodes import decide, holds
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.purchases import Buying, buy, lonely
+from autoscaler.scheduling.world import World
+from instance_catalog.catalog import Catalog
+
+
+def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> Plan:
+    """What to launch, where every pending pod goes, what becomes of our nodes; a reason for everything left out."""
+    world = World.of(snapshot)
+    pods = pending(snapshot, policy, world.extended_resources)
+    present = present_nodes(snapshot, catalog, world)
+    classes = classes_of(bundles_of(pods.wanted, snapshot.claims), snapshot)
+    market = open_market(classes, present.world, snapshot, catalog, policy=policy, now=now)
+    decided = _decide(market, present, policy, catalog)
+    kept = holds(market, decided.launches.nodes, decided.launches.world, catalog.digest)
+    launches = (*decided.launches.nodes, *kept)
+    unplaced = _left_out(market, decided, policy)
+    return Plan(
+        launches=launches,
+        placements=tuple(_placements((*decided.assigned.placed, *decided.launches.placed))),
+        left_out=(*unplaced, *pods.waiting),
+        demands=_demands(market, decided, policy),
+        nodes=decide(snapshot, decided.assigned.placed, now),
+        out_of_scope=pods.out_of_scope,
+        warnings=() if decided.buying.optimal else (Reason.of(Code.PLAN_BUDGET),),
+        usd_per_hour=sum((node.usd_per_hour or Decimal(0) for node in launches), Decimal(0)),
+        profile=snapshot.profile.name,
+        catalog_digest=catalog.digest,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """An attempt: what present nodes take, what is bought, and the gangs that stay out with their progress."""
+
+    assigned: Assigned
+    buying: Buying
+    launches: Launches
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+def _decide(market: Market, present: Present, policy: Policy, catalog: Catalog) -> _Decided:
+    """Try until no gang is half placed: each round leaves out the gangs that turned out to be impossible."""
+    dropped: dict[str, int] = {}
+    while True:
+        tried = _attempt(market, present, policy, catalog, dropped)
+        halves = {
+            key: count
+            for key, count in _members((*tried.assigned.placed, *tried.launches.placed)).items()
+            if started_members(market, {key: count})[key] < market.snapshot.gangs[key].min_count
+        }
+        if not halves:
+            return tried
+        dropped |= halves
+
+
+def _attempt(
+    market: Market, present: Present, policy: Policy, catalog: Catalog, dropped: Mapping[str, int]
+) -> _Decided:
+    wanted = {i: c for i, c in enumerate(market.classes) if c.sample.gang not in dropped}
+    assigned = assign(wanted, present, market.snapshot, now=market.now)
+    rest = {i: bundles for i, bundles in assigned.rest.items() if i not in assigned.stuck}
+    buying = buy(market, rest, started_members(market, _members(assigned.placed)), policy)
+    launches = launch(buying.purchases, assigned.world, market.snapshot, catalog.digest)
+    if launches.failed:
+        # Pods that look at other pods (spreading, anti-affinity) may refuse company that the packing gave them.
+        again = lonely(market, buying.purchases, launches.failed, policy)
+        launches = launch(again, assigned.world, market.snapshot, catalog.digest)
+    return _Decided(assigned, buying, launches, dict(dropped))
+
+
+def _members(placed: Iterable[Placed]) -> dict[str, int]:
+    """Pods placed, by gang."""
+    counts: dict[str, int] = {}
+    for entry in placed:
+        for pod in entry.bundle.pods:
+            if pod.gang:
+                counts[pod.gang.key] = counts.get(pod.gang.key, 0) + 1
+    return counts
+
+
+_WHY = {Target.EXISTING: Code.EXISTING_NODE, Target.COMING: Code.COMING_NODE}
+
+
+def _placements(placed: Iterable[Placed]) -> Iterable[Placement]:
+    for entry in placed:
+        for pod in entry.bundle.pods:
+            named = set(claim_keys(pod))
+            shared = [key for key in entry.bundle.shared_claims if key in named]
+            reasons = [Reason.of(_WHY[entry.target])] if entry.target in _WHY else []
+            reasons += [Reason.of(Code.SHARES_CLAIM, claim=key) for key in shared]
+            yield Placement(
+                pod=pod.key,
+                target=entry.target,
+                node=entry.node,
+                allocations=entry.allocations_of(pod),
+                preference=entry.verdict.preference,
+                reasons=tuple(reasons),
+            )
+
+
+def _left_out(market: Market, decided: _Decided, policy: Policy) -> tuple[LeftOut, ...]:
+    placed = {p.bundle.key for p in (*decided.assigned.placed, *decided.launches.placed)}
+    found: list[LeftOut] = []
+    for item, bundle_class in enumerate(market.classes):
+        for bundle in bundle_class.members:
+            if bundle.key not in placed:
+                found += _why_left(market, decided, item, bundle, policy)
+    return tuple(found)
+
+
+def _why_left(market: Market, decided: _Decided, item: int, bundle: Bundle, policy: Policy) -> Iterable[LeftOut]:
+    stuck = decided.assigned.stuck.get(item)
+    if stuck:
+        return [LeftOut(pod.key, "fatal", stuck.reasons, claims=claim_keys(pod)) for pod in bundle.pods]
+    entries = list(left_out(market, item, bundle, decided.buying.bought, policy))
+    if bundle.gang is None:
+        return entries
+    gang = market.snapshot.gangs[bundle.gang]
+    progress = started_members(market, {bundle.gang: decided.dropped.get(bundle.gang, 0)})[bundle.gang]
+    reason = Reason.of(Code.GANG_INCOMPLETE, f"gang {gang.key}", wanted=gang.min_count, placed=progress)
+    return [
+        LeftOut(e.pod, e.verdict, (reason, *e.reasons), claims=e.claims, near_misses=e.near_misses) for e in entries
+    ]
+
+
+def _demands(market: Market, decided: _Decided, policy: Policy) -> tuple[Demand, ...]:
+    """What was considered for everything that present nodes do not take."""
+    return tuple(
+        Demand(
+            pods=tuple(pod.key for bundle in bundles for pod in bundle.pods),
+            considered=considered(market, item, decided.buying.chosen_for(item), decided.buying.bought, policy),
+        )
+        for item, bundles in sorted(decided.assigned.rest.items())
+        if item not in decided.assigned.stuck
+    )

@@ -1,0 +1,59 @@
+"""What the planner may do and how hard it may think. Every setting has a unit, a default and the reason for it.
+
+It must not know where settings come from: settings.py reads files and flags and makes a Policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from enum import Enum
+
+from autoscaler.planning.problem import Budget
+
+
+class Scope(Enum):
+    """Which pending pods may open a node."""
+
+    DEVICE_CLAIMS = "DeviceClaims"  # pods with resource claims, or extended resources that a DeviceClass serves
+    SELECTED = "Selected"  # of those, pods whose namespace is listed
+    ALL = "All"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Settings of plan_for."""
+
+    scope: Scope = Scope.DEVICE_CLAIMS
+    """Pods for which nodes may be opened. DeviceClaims, because other autoscalers serve the rest already."""
+
+    namespaces: tuple[str, ...] = ()
+    """Namespaces for scope Selected. Empty: none, so that Selected without a list is visible as a mistake."""
+
+    schedulers: tuple[str, ...] = ("default-scheduler", "gke.io/optimize-utilization-scheduler")
+    """Values of spec.schedulerName whose decisions the simulator knows: kube-scheduler, and GKE's build of it."""
+
+    max_usd_per_hour: Decimal | None = None
+    """$/h of all nodes of ours, existing and new. None: only the pools' own limits count."""
+
+    buy_unpriced: bool = False
+    """Whether types without a price may be bought, counted as 0 $/h. False: an unknown price is an unknown risk."""
+
+    budget: Budget = field(default_factory=Budget)
+    """Steps of the optimizer. The defaults plan 200 pods over the whole catalog in about a second."""
+
+    alternates: int = 4
+    """Further offerings listed per planned node for the launcher to fall back to. More would rarely be reached."""
+
+    considered: int = 300
+    """Offerings listed per demand. Covers the shipped catalog's types; each costs a line in the JSON."""
+
+    shown_fits: int = 8
+    """Offerings that fit per demand which are looked for just to be shown beside the choice. A screen has a few lines."""
+
+    near_misses: int = 5
+    """Nearest failed conditions listed per pod that is left out. People read the first few."""
+
+    forget_failed_after: timedelta = timedelta(hours=1)
+    """How long a failed ProvisionedNode counts for its pool's decisions, so that its reasons stay visible."""

@@ -1,0 +1,144 @@
+"""Buying: solve the packing problem, without nodes that would break another pod, and list what to fall back to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.model.verdict import Fits
+from autoscaler.planning.bundles import Bundle
+from autoscaler.planning.explain import Bought, why_chosen
+from autoscaler.planning.launches import Purchase
+from autoscaler.planning.limits import binding
+from autoscaler.planning.market import Market, Sale
+from autoscaler.planning.packing import solve
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.problem import Column, Counts, Solution
+from autoscaler.planning.trial import Filled
+
+
+@dataclass(frozen=True, slots=True)
+class Buying:
+    """What is bought, with the candidates chosen for each class; `optimal` when nothing better exists."""
+
+    purchases: tuple[Purchase, ...]
+    chosen: tuple[tuple[int, Counts], ...]  # candidate and bundles of each class, one entry per purchase
+    bought: Bought
+    optimal: bool
+
+    def chosen_for(self, item: int) -> frozenset[int]:
+        """Candidates that some bundle of the class goes to."""
+        return frozenset(candidate for candidate, counts in self.chosen if counts[item])
+
+
+def buy(market: Market, rest: Mapping[int, tuple[Bundle, ...]], started: Mapping[str, int], policy: Policy) -> Buying:
+    """The best purchases for the bundles that are left."""
+    counts = {item: len(bundles) for item, bundles in rest.items()}
+    banned: dict[int, int] = {}
+    while True:
+        sale = market.problem(counts, started, frozenset(banned))
+        solution = solve(sale.problem, market.trials, policy.budget)
+        breaking = _breaking(market, sale, solution)
+        if not breaking:
+            return _bought(market, rest, sale, solution, banned, policy)
+        banned |= breaking
+
+
+def _breaking(market: Market, sale: Sale, solution: Solution) -> dict[int, int]:
+    """Shapes of the solution whose devices would make the check of a pending pod abort, with the class of that pod.
+
+    A class that no shape at all takes without aborting is broken by itself and protects nobody.
+    """
+    shapes = {market.shape_of[sale.candidates[column.kind]] for column in solution.columns}
+    found = {shape: item for shape in sorted(shapes) if (item := market.trials.breaks(shape)) is not None}
+    return {
+        shape: item
+        for shape, item in found.items()
+        if any(isinstance(market.trials.verdict(other, item), Fits) for other in set(market.shape_of))
+    }
+
+
+def _bought(
+    market: Market,
+    rest: Mapping[int, tuple[Bundle, ...]],
+    sale: Sale,
+    solution: Solution,
+    banned: Mapping[int, int],
+    policy: Policy,
+) -> Buying:
+    queues = {item: list(bundles) for item, bundles in rest.items()}
+    nodes: dict[int, int] = {}
+    for column in solution.columns:
+        index = sale.candidates[column.kind]
+        nodes[index] = nodes.get(index, 0) + 1
+    bought = Bought(nodes, dict(banned))
+    alternates: dict[tuple[int, Counts], tuple[OfferingRef, ...]] = {}
+    purchases: list[Purchase] = []
+    chosen: list[tuple[int, Counts]] = []
+    for column in sorted(solution.columns, key=lambda c: (c.kind, tuple(-n for n in c.counts))):
+        index = sale.candidates[column.kind]
+        key = (index, column.counts)
+        if key not in alternates:
+            alternates[key] = _alternates(market, sale, column, bought, policy)
+        bundles = tuple(queues[i].pop(0) for i, n in enumerate(column.counts) for _ in range(n))
+        first = next(i for i, n in enumerate(column.counts) if n)
+        reason = why_chosen(market, index, first, sale.candidates)
+        purchases.append(Purchase(market.candidates[index], bundles, alternates[key], (reason,)))
+        chosen.append(key)
+    return Buying(tuple(purchases), tuple(chosen), bought, solution.optimal)
+
+
+def _alternates(market: Market, sale: Sale, column: Column, bought: Bought, policy: Policy) -> tuple[OfferingRef, ...]:
+    """Offerings of the same pool and drivers that take the same bundles too: wanted capacity types first, by price."""
+    chosen = market.candidates[sale.candidates[column.kind]]
+    others = [
+        i
+        for i in sale.candidates
+        if i != sale.candidates[column.kind]
+        and market.candidates[i].pool == chosen.pool
+        and market.candidates[i].drivers == chosen.drivers
+    ]
+    others.sort(key=lambda i: (market.candidates[i].rank, market.candidates[i].usd_per_hour or 0, i))
+    nodes = bought.candidates(market)
+    nodes.remove(chosen)
+    found: list[OfferingRef] = []
+    for index in others:
+        if len(found) == policy.alternates:
+            break
+        candidate = market.candidates[index]
+        refused = any(n and market.bar(index, item) for item, n in enumerate(column.counts))
+        if not refused and binding(candidate, market.limits, nodes) is None and _takes(market, index, column.counts):
+            found.append(candidate.offering)
+    return tuple(found)
+
+
+def _takes(market: Market, candidate: int, counts: Counts) -> bool:
+    state: Filled | None = market.trials.empty(market.shape_of[candidate])
+    for item in (i for i, n in enumerate(counts) for _ in range(n)):
+        state = market.trials.put(state, item) if state else None
+    return state is not None
+
+
+def lonely(
+    market: Market, purchases: Sequence[Purchase], failed: Iterable[Bundle], policy: Policy
+) -> tuple[Purchase, ...]:
+    """The purchases with every failed bundle on a node of its own, the best one for it alone."""
+    alone = {bundle.key: bundle for bundle in failed}
+    kept = [replace(p, bundles=tuple(b for b in p.bundles if b.key not in alone)) for p in purchases]
+    kept = [p for p in kept if p.bundles]
+    item_of = {bundle.key: i for i, c in enumerate(market.classes) for bundle in c.members}
+    for key, bundle in alone.items():
+        item = item_of[key]
+        bought = [p.candidate for p in kept]
+        fitting = [
+            i
+            for i, candidate in enumerate(market.candidates)
+            if market.bar(i, item) is None
+            and isinstance(market.trials.verdict(market.shape_of[i], item), Fits)
+            and binding(candidate, market.limits, bought) is None
+        ]
+        if fitting:
+            best = min(fitting, key=lambda i: (market.candidates[i].rank, market.candidates[i].usd_per_hour or 0, i))
+            kept.append(Purchase(market.candidates[best], (bundle,)))
+    return tuple(kept)

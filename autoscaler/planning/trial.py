@@ -1,0 +1,96 @@
+"""The oracle of the packing: bundles are put onto hypothetical nodes and kube-scheduler's rules answer.
+
+Every state is a world with one more hypothetical node, filled step by step through `fit`. First verdicts (one bundle on
+an empty node) are kept, because they explain the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from autoscaler.model.verdict import Fatal, Fits, Verdict
+from autoscaler.planning.bundles import BundleClass
+from autoscaler.planning.hypothetical import Shape
+from autoscaler.planning.problem import Counts
+from autoscaler.planning.units import Unit, devices_of
+from autoscaler.scheduling.fit import fit
+from autoscaler.scheduling.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A hypothetical node with bundles on it: `counts` of each class, and the device units they use."""
+
+    shape: int
+    world: World
+    counts: Counts
+    preference: int = 0
+    used: frozenset[Unit] = frozenset()
+
+
+class Trials:
+    """Implements problem.Oracle. Shapes and classes are known by their index."""
+
+    def __init__(self, world: World, shapes: Sequence[Shape], classes: Sequence[BundleClass]) -> None:
+        self._world = world
+        self._shapes = shapes
+        self._classes = classes
+        self._empty: dict[int, Filled] = {}
+        self._first: dict[tuple[int, int], tuple[Verdict, Filled | None]] = {}
+
+    def verdict(self, shape: int, item: int) -> Verdict:
+        """What kube-scheduler says about one bundle of the class on an empty node of the shape."""
+        return self._first_on(shape, item)[0]
+
+    def known(self, shape: int, item: int) -> bool:
+        """Whether the verdict has been worked out already."""
+        return (shape, item) in self._first
+
+    def breaks(self, shape: int) -> int | None:
+        """A class whose pods could not be scheduled anywhere once a node of the shape exists, or None."""
+        return next((i for i in range(len(self._classes)) if isinstance(self.verdict(shape, i), Fatal)), None)
+
+    def empty(self, shape: int) -> Filled:
+        """An empty node of the shape."""
+        if shape not in self._empty:
+            world = self._shapes[shape].sample.added_to(self._world)
+            self._empty[shape] = Filled(shape, world, (0,) * len(self._classes))
+        return self._empty[shape]
+
+    def put(self, state: Filled, item: int) -> Filled | None:
+        """The node with the next bundle of the class on it."""
+        if not any(state.counts):
+            return self._first_on(state.shape, item)[1]
+        return self._put(state, item)[1]
+
+    def preference(self, state: Filled) -> int:
+        """Sum of the firstAvailable indexes chosen on the node."""
+        return state.preference
+
+    def free(self, state: Filled) -> int:
+        """Device units left, of the drivers whose devices are used."""
+        drivers = {unit[0] for unit in state.used}
+        return self._shapes[state.shape].units.total(drivers) - len(state.used)
+
+    def _first_on(self, shape: int, item: int) -> tuple[Verdict, Filled | None]:
+        key = (shape, item)
+        if key not in self._first:
+            self._first[key] = self._put(self.empty(shape), item)
+        return self._first[key]
+
+    def _put(self, state: Filled, item: int) -> tuple[Verdict, Filled | None]:
+        shape = self._shapes[state.shape]
+        node = shape.node.name
+        pods = self._classes[item].members[state.counts[item]].pods
+        verdict = fit(pods, node, state.world)
+        if not isinstance(verdict, Fits):
+            return verdict, None
+        filled = replace(
+            state,
+            world=state.world.placed(pods, node, verdict),
+            counts=tuple(count + (i == item) for i, count in enumerate(state.counts)),
+            preference=state.preference + verdict.preference,
+            used=state.used | shape.units.touched(devices_of(verdict.allocations.values())),
+        )
+        return verdict, filled
