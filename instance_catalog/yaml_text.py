@@ -69,9 +69,11 @@ def line_of(text: str, path: Path) -> int:
 def contains(value: Any, path: Path) -> int:
     """How many leading steps of `path` exist in `value`."""
     for depth, step in enumerate(path):
-        try:
+        if (isinstance(value, dict) and step in value) or (
+            isinstance(value, list) and isinstance(step, int) and step < len(value)
+        ):
             value = value[step]
-        except (KeyError, IndexError, TypeError):
+        else:
             return depth
     return len(path)
 

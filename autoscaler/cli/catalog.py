@@ -1,0 +1,154 @@
+"""`foreslice catalog`: what can be bought, and whether catalog files are right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from autoscaler.cli.output import output_option, print_data, print_table
+
+if TYPE_CHECKING:
+    from instance_catalog.catalog import Catalog
+    from instance_catalog.quantity import Quantity
+
+SORTS = ("name", "price", "memory", "count", "vcpu", "accelerator")
+_catalog_option = click.option(
+    "--catalog",
+    "directories",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="More catalog files, over the shipped ones. May be repeated; later ones win.",
+)
+
+
+@click.group()
+def catalog() -> None:
+    """List, show and check the catalog of instance types.
+
+    The catalog is data: directories given with --catalog add types and correct facts or prices. See docs/catalog.md.
+    """
+
+
+@catalog.command("list")
+@click.option("--accelerator", metavar="NAME", help="Part of an accelerator's name: H100, l40s, trainium, tpu-v6e.")
+@click.option("--cloud", metavar="CLOUD", help="aws, gcp, or a cloud of your own files.")
+@click.option("--min-memory", metavar="QUANTITY", help="Least memory of one accelerator, such as 40Gi.")
+@click.option("--sort", type=click.Choice(SORTS), default="name", show_default=True, help="Unpriced types come last.")
+@_catalog_option
+@output_option()
+def list_types(
+    accelerator: str | None,
+    cloud: str | None,
+    min_memory: str | None,
+    sort: str,
+    directories: tuple[Path, ...],
+    output: str,
+) -> None:
+    """List instance types.
+
+    Prices are on-demand list prices in one region; types without one are never bought until an overlay prices them.
+    MEMORY/ACC is what the driver reports (~ where only the cloud's figure is known).
+
+    \b
+    Try:
+      foreslice catalog list --accelerator H100 --sort price
+      foreslice catalog list --cloud aws --min-memory 40Gi
+      foreslice catalog list --catalog my-types/ -o json
+    """
+    from autoscaler.cli.catalog_view import COLUMNS, as_data, as_row
+
+    opened = _opened(directories)
+    _check_known(opened, accelerator=accelerator, cloud=cloud)
+    found = opened.query(accelerator=accelerator, cloud=cloud, min_memory=_quantity(min_memory), sort=sort)
+    if output != "table":
+        print_data([as_data(instance_type) for instance_type in found], output)
+        return
+    print_table(COLUMNS, [as_row(instance_type) for instance_type in found])
+    if not found:
+        click.echo("no instance type meets all conditions", err=True)
+
+
+@catalog.command("show")
+@click.argument("name", metavar="TYPE")
+@_catalog_option
+@output_option()
+def show_type(name: str, directories: tuple[Path, ...], output: str) -> None:
+    """Show everything known about an instance type, and where it is known from.
+
+    \b
+    Try:
+      foreslice catalog show p5.48xlarge
+      foreslice catalog show n1-standard-8+1xnvidia-tesla-t4 -o yaml
+    """
+    from autoscaler.cli.catalog_view import as_data, as_sheet
+    from autoscaler.errors import BadInputError
+    from instance_catalog.catalog import UnknownInstanceTypeError
+
+    try:
+        instance_type = _opened(directories).get(name)
+    except UnknownInstanceTypeError as error:
+        raise BadInputError(str(error)) from error
+    if output != "table":
+        print_data(as_data(instance_type), output)
+        return
+    print_table(("field", "value", "source"), as_sheet(instance_type))
+
+
+@catalog.command("validate")
+@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+def validate(directory: Path | None) -> None:
+    """Check the shipped catalog and, over it, the files of a directory.
+
+    Every defect is reported at once, with file, line, field, what was found and what is allowed; exit code 1 then.
+
+    \b
+    Try:
+      foreslice catalog validate my-types/
+    """
+    opened = _opened((directory,) if directory else ())
+    click.echo(f"{len(opened.types)} instance types, {len(opened.accelerators)} accelerators: no defects")
+
+
+def _opened(directories: tuple[Path, ...]) -> Catalog:
+    from autoscaler.errors import BadInputError
+    from instance_catalog.loader import load_catalog
+    from instance_catalog.problem import CatalogError
+
+    try:
+        return load_catalog(extra_dirs=directories)
+    except CatalogError as error:
+        raise BadInputError(str(error)) from error
+
+
+def _check_known(opened: Catalog, *, accelerator: str | None, cloud: str | None) -> None:
+    """A name that nothing in the catalog has is more likely mistyped than a question."""
+    from autoscaler.errors import BadInputError
+    from instance_catalog.catalog import did_you_mean
+
+    clouds = sorted({instance_type.cloud for instance_type in opened})
+    if cloud is not None and cloud not in clouds:
+        raise BadInputError(
+            f"no instance type of cloud {cloud!r}{did_you_mean(cloud, clouds)}; known: {', '.join(clouds)}"
+        )
+    if accelerator is not None and not opened.query(accelerator=accelerator):
+        names = sorted({name for a in opened.accelerators.values() for name in (a.key, a.model)})
+        raise BadInputError(
+            f"no accelerator is called {accelerator!r}{did_you_mean(accelerator, names)}",
+            next_step="`foreslice catalog list --sort accelerator` shows all",
+        )
+
+
+def _quantity(text: str | None) -> Quantity | None:
+    from instance_catalog.quantity import Quantity, QuantityError
+
+    if text is None:
+        return None
+    try:
+        return Quantity.parse(text)
+    except QuantityError as error:
+        raise click.BadParameter(
+            f"{text!r} is not a quantity; write it like 40Gi", param_hint="--min-memory"
+        ) from error

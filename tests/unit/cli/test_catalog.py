@@ -1,0 +1,157 @@
+"""`foreslice catalog`: what people and programs see, and how mistakes are answered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from autoscaler.cli.catalog import SORTS, catalog
+from autoscaler.errors import BadInputError
+from instance_catalog.catalog import SORT_ORDERS
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(catalog, list(arguments))
+
+
+def output(*arguments: str) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def names(*arguments: str) -> list[str]:
+    return [line.split()[0] for line in output("list", *arguments).splitlines()[1:]]
+
+
+def test_list_shows_one_line_per_type() -> None:
+    lines = output("list", "--accelerator", "h100", "--cloud", "aws").splitlines()
+    assert lines[0].split() == [
+        *("NAME", "CLOUD", "ARCH", "VCPU", "MEMORY", "ACCELERATOR", "COUNT", "MEMORY/ACC", "$/H", "SOLD", "AS")
+    ]
+    assert [line.split()[:9] for line in lines[1:]] == [
+        ["p5.48xlarge", "aws", "amd64", "192", "2Ti", "H100", "8", "81559Mi", "55.0400"],
+        ["p5.4xlarge", "aws", "amd64", "16", "256Gi", "H100", "1", "81559Mi", "6.8800"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--accelerator", "H100", "--cloud", "gcp", "--sort", "price"], ["a3-highgpu-1g", "a3-highgpu-2g"]),
+        (["--accelerator", "H200", "--sort", "price"], ["p5en.48xlarge", "a3-ultragpu-8g", "p5e.48xlarge"]),
+        (["--min-memory", "200Gi", "--sort", "memory"], ["a4x-maxgpu-4g-metal", "p6-b300.48xlarge"]),
+        (["--accelerator", "nvidia-tesla-t4", "--cloud", "aws", "--sort", "count"], ["g4dn.metal", "g4dn.12xlarge"]),
+        (["--accelerator", "tpu-v6e", "--sort", "vcpu"], ["ct6e-standard-8t", "ct6e-standard-4t", "ct6e-standard-1t"]),
+    ],
+    ids=["price", "unpriced last", "memory", "count", "vcpu"],
+)
+def test_list_filters_and_sorts(arguments: list[str], expected: list[str]) -> None:
+    assert names(*arguments)[: len(expected)] == expected
+
+
+def test_every_order_of_the_catalog_is_offered() -> None:
+    assert set(SORTS) == set(SORT_ORDERS)
+
+
+def test_a_memory_only_the_cloud_states_is_marked() -> None:
+    (line,) = [line for line in output("list", "--accelerator", "gaudi").splitlines() if line.startswith("dl1")]
+    assert "~32Gi" in line
+
+
+def test_list_as_json_and_yaml_is_the_same_data() -> None:
+    arguments = ["list", "--accelerator", "L4-3Q"]
+    data: list[dict[str, Any]] = json.loads(output(*arguments, "-o", "json"))
+    assert yaml.safe_load(output(*arguments, "-o", "yaml")) == data
+    assert [entry["name"] for entry in data] == ["g6f.large", "g6f.xlarge"]
+    assert data[0]["accelerator"]["count"] == "1/8"
+    assert data[0]["prices"]["on-demand"] == {"usdPerHour": "0.202", "region": "us-east-1", "date": "2026-07-20"}
+
+
+def test_a_list_that_nothing_meets_says_so() -> None:
+    result = run("list", "--min-memory", "1Ti")
+    assert (result.exit_code, result.stderr) == (0, "no instance type meets all conditions\n")
+
+
+def test_show_says_where_facts_come_from_and_what_is_guessed() -> None:
+    sheet = output("show", "p4de.24xlarge")
+    rows = {line[:30].strip(): line[30:].strip() for line in sheet.splitlines()}
+    assert rows["PCIe roots"].startswith("group 0 x2, group 1 x2, group 2 x2, group 3 x2")
+    assert rows["PCIe roots"].endswith("(guess) assumed as p4d.24xlarge 2026-08")
+    assert rows["price on-demand"].startswith("27.44705 $/h in us-east-1 (2026-07-20)")
+    assert "EKS AL2023" in rows["allocatable memory"]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("p5e.48xlarge", "never bought until an overlay gives one"),
+        ("g7.2xlarge", "not known: selectors on it are unknown"),
+        ("g7.2xlarge", "595 or newer"),
+        ("g6f.large", "1/8 of a card, one device x L4"),
+        ("p6e-gb200.36xlarge", "domains of 9 or 18 nodes"),
+        ("p5.48xlarge", "32 at pci0000:44 x4, pci0000:55 x4"),
+        ("a3-highgpu-8g", "(guess) Google Cloud documentation, GPU machine types; product name copied from AWS p5"),
+        ("n1-standard-8+1xnvidia-tesla-t4", "machine type"),
+    ],
+)
+def test_show_explains(name: str, line: str) -> None:
+    assert line in output("show", name)
+
+
+def test_show_as_data_has_placements_and_allocatable() -> None:
+    data = json.loads(output("show", "p5.48xlarge", "-o", "json"))
+    assert data["pci"][0] == {"bus": "0000:53:00.0", "root": "pci0000:44", "numa": 0}
+    assert data["networkCards"][1] == {"kind": "efa", "subsystem": "efa1", "root": "pci0000:44", "numa": 0}
+    assert (data["allocatable"]["cpu"], data["devices"]) == ("191450m", 8)
+
+
+def test_validate_counts_what_is_right(tmp_path: Path) -> None:
+    (tmp_path / "price.yaml").write_text(
+        "types:\n  - name: p5e.48xlarge\n    prices: {on-demand: {usdPerHour: 40, region: r, date: 2026}}\n"
+    )
+    assert (
+        output("validate") == output("validate", str(tmp_path)) == "213 instance types, 41 accelerators: no defects\n"
+    )
+    assert "40.0000" in output("list", "--catalog", str(tmp_path), "--accelerator", "H200")
+    assert "40 $/h in r (2026)" in output("show", "p5e.48xlarge", "--catalog", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "p5.48xlrge"], "'p5.48xlrge' is not in the catalog; did you mean 'p5.48xlarge'"),
+        (["list", "--accelerator", "H10O"], "no accelerator is called 'H10O'; did you mean 'H100'?"),
+        (["list", "--cloud", "asw"], "no instance type of cloud 'asw'; did you mean 'aws'?; known: aws, gcp"),
+        (["list", "--catalog", "/does/not/exist"], "/does/not/exist:1: found no such directory"),
+        (["validate", "/does/not/exist"], "/does/not/exist:1: found no such directory"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_bad_input_is_answered_with_the_way_out(arguments: list[str], message: str) -> None:
+    result = run(*arguments)
+    assert isinstance(result.exception, BadInputError)
+    assert message in str(result.exception)
+
+
+def test_validate_reports_all_defects(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text(
+        "types:\n  - {name: p5.48xlarge, vcpu: many}\n  - {name: p4d.24xlarge, vpcu: 1}\n"
+    )
+    result = run("validate", str(tmp_path))
+    assert isinstance(result.exception, BadInputError)
+    lines = str(result.exception).splitlines()
+    assert lines[0] == "2 problems in the instance catalog; nothing was loaded"
+    assert lines[1].startswith(f"  {tmp_path}/bad.yaml:2: instance type p5.48xlarge: vcpu: found 'many'")
+    assert lines[2].startswith(f"  {tmp_path}/bad.yaml:3: instance type p4d.24xlarge: vpcu: found an unknown field")
+    assert lines[2].endswith("did you mean 'vcpu'?")
+
+
+@pytest.mark.parametrize("arguments", [["list", "--min-memory", "40GB!"], ["list", "--sort", "colour"], ["show"]])
+def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
+    assert run(*arguments).exit_code == 2
