@@ -80,6 +80,15 @@ class CardFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class NeuronFacts:
+    """Which machines neuron.aws.com is understood on, and the EFA address that serves each of their devices."""
+
+    described: frozenset[str]  # accelerator keys
+    ultra_servers: frozenset[str]  # type names
+    efa_addresses: FrozenMap[str, tuple[str, ...]]  # type name → address by device
+
+
+@dataclass(frozen=True, slots=True)
 class DriverFacts:
     """A driver as data. `releases` are ordered oldest first, which version numbers are not (25.12 came before 0.4)."""
 
@@ -96,6 +105,7 @@ class DriverFacts:
     device_classes: tuple[DeviceClassFacts, ...]
     addressing_modes: tuple[AddressingMode, ...] = ()  # gpu.nvidia.com only
     cards: FrozenMap[str, CardFacts] = field(default_factory=FrozenMap)  # dra.net only, by NetworkCard.kind
+    neuron: NeuronFacts | None = None  # neuron.aws.com only
 
     def release(self, name: str) -> Release | None:
         """The release of exactly this name."""
@@ -222,6 +232,15 @@ def _driver(content: Mapping[str, Any]) -> DriverFacts:
             for row in content.get("addressing_modes", ())
         ),
         cards=FrozenMap({kind: _card(row) for kind, row in content.get("cards", {}).items()}),
+        neuron=_neuron(content) if "efa_addresses" in content else None,
+    )
+
+
+def _neuron(content: Mapping[str, Any]) -> NeuronFacts:
+    return NeuronFacts(
+        frozenset(content["described"]),
+        frozenset(content["ultra_servers"]),
+        FrozenMap({name: tuple(addresses) for name, addresses in content["efa_addresses"].items()}),
     )
 
 

@@ -280,7 +280,7 @@ def _mode_enabled(profile: DriverProfile) -> bool:
 def _version(key: str, value: str) -> str:
     if not _VERSION.match(value):
         raise DriverProfileError(f"option {key} takes a version such as 580.126.09 or 13.0, not {value!r}")
-    return value
+    return value.removeprefix("v")
 
 
 def _default_gates(facts: DriverFacts, release: str) -> FrozenMap[str, bool]:

@@ -7,12 +7,14 @@ one PCIe root share its attribute value.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from instance_catalog.driver_data import CardFacts
 from instance_catalog.driver_profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import InstanceType, NetworkCard
+from instance_catalog.prediction import aws_neuron
 from instance_catalog.prediction.contents import SliceContents
 from instance_catalog.prediction.nvidia_gpu import PCIE_ROOT, pcie_root
 from instance_catalog.prediction.tokens import catalog_gap, of_unit, on_node
@@ -28,9 +30,23 @@ def runs_on(instance_type: InstanceType) -> bool:
 
 def contents(instance_type: InstanceType, profile: DriverProfile) -> tuple[SliceContents, ...]:
     """One slice, devices by name."""
-    cards = [card for card in instance_type.network_cards if not card.primary]
+    cards = _with_neuron_addresses(instance_type)
     devices = [_device(instance_type, profile, card, index) for index, card in enumerate(cards)]
     return (SliceContents(tuple(sorted(devices, key=lambda device: device.name))),) if devices else ()
+
+
+def _with_neuron_addresses(instance_type: InstanceType) -> list[NetworkCard]:
+    """The cards that are published. EFA cards of Neuron machines sit at the addresses of their device groups."""
+    cards = [card for card in instance_type.network_cards if not card.primary]
+    addresses = aws_neuron.efa_addresses(instance_type)
+    efa = [card for card in cards if card.kind == "efa" and card.placement.bus_id is None]
+    if len(efa) != len(addresses):
+        return cards
+    placed = [
+        replace(card, placement=replace(card.placement, bus_id=address))
+        for card, address in zip(efa, addresses, strict=True)
+    ]
+    return [*(card for card in cards if card not in efa), *placed]
 
 
 def _device(instance_type: InstanceType, profile: DriverProfile, card: NetworkCard, index: int) -> Device:
@@ -44,6 +60,8 @@ def _device(instance_type: InstanceType, profile: DriverProfile, card: NetworkCa
         values["dra.net/rdmaDevice"] = _rdma_device(facts, address, name)
     if instance_type.cloud == GCP:
         values |= _gce_attributes(instance_type, name)
+    if address is not None:
+        values |= aws_neuron.groups_of_efa(instance_type.name).get(address, {})
     return Device(name, FrozenMap(values))
 
 

@@ -89,7 +89,12 @@ def mig_table(instance_type: InstanceType) -> MigTable | None:
 def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
     """Why the slices cannot be predicted, or None if they can."""
     node = _node(instance_type, profile)
-    if node is None or isinstance(profile.mig, NoMig):
+    if node is None:
+        return None
+    image = profile.image.nvidia_driver
+    if image and instance_type.min_driver and _branch(image) < _branch(instance_type.min_driver):
+        return f"{instance_type.name} needs NVIDIA driver {instance_type.min_driver} or newer, the image has {image}"
+    if isinstance(profile.mig, NoMig):
         return None
     if node.table is None and node.accelerator.mig and not node.accelerator.virtual:
         return f"how {node.accelerator.model} is partitioned has no source yet"
@@ -261,6 +266,11 @@ def _addressing_mode(node: _Node) -> AttributeValue:
         if (row.branch, row.node) == (branch, node.type.architecture) and node.accelerator.architecture in row.gpu:
             return row.mode
     return on_node("string", "image", "addressingMode")
+
+
+def _branch(driver: str) -> int:
+    """580.126.09 → 580."""
+    return int(driver.partition(".")[0])
 
 
 def _why_no_layout(node: _Node, layout: str) -> str | None:

@@ -15,7 +15,7 @@ from instance_catalog.driver_profile import DriverProfile, DriverSet, StaticMig
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import InstanceType
 from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.prediction import dranet, google_tpu, nvidia_compute_domain, nvidia_gpu
+from instance_catalog.prediction import aws_neuron, dranet, google_tpu, nvidia_compute_domain, nvidia_gpu
 from instance_catalog.prediction.concrete import for_node
 from instance_catalog.prediction.contents import SliceContents
 from instance_catalog.resource_slice import NodeReach, Pool, ResourceSlice
@@ -71,6 +71,8 @@ def runs_on(instance_type: InstanceType, profile: DriverProfile) -> bool:
             return dranet.runs_on(instance_type)
         case "tpu":
             return google_tpu.runs_on(instance_type)
+        case "neuron":
+            return aws_neuron.runs_on(instance_type)
         case other:
             raise UnpredictableError(f"driver profile {other!r} has no prediction")
 
@@ -102,6 +104,8 @@ def _contents(
             return nvidia_compute_domain.contents(profile)
         case "dranet":
             return dranet.contents(instance_type, profile)
+        case "neuron":
+            return aws_neuron.contents(instance_type)
         case _:
             return google_tpu.contents(instance_type, profile)
 
@@ -112,6 +116,8 @@ def _why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> s
             return nvidia_gpu.why_unpredictable(instance_type, profile)
         case "tpu":
             return google_tpu.why_unpredictable(instance_type)
+        case "neuron":
+            return aws_neuron.why_unpredictable(instance_type)
         case _:
             return None
 

@@ -28,7 +28,7 @@ def implicit_driver_sets(instance_type: InstanceType, kubernetes: KubernetesProf
     """The driver sets to try for a type, plainest first; empty if no known driver has devices on it.
 
     NVIDIA types come plain, with every predictable static MIG layout and, where Kubernetes has partitionable devices,
-    with dynamic MIG; always with compute-domain. dranet and the TPU driver join where they have devices.
+    with dynamic MIG; always with compute-domain. The others join where they have devices.
     """
     return tuple(s for s in _all_driver_sets(instance_type, kubernetes) if unpredictable(instance_type, s) is None)
 
@@ -40,7 +40,9 @@ def left_out(instance_type: InstanceType, kubernetes: KubernetesProfile) -> tupl
 
 
 def _all_driver_sets(instance_type: InstanceType, kubernetes: KubernetesProfile) -> Iterator[DriverSet]:
-    common = tuple(p for p in map(assumed_profile, ("compute-domain", "dranet", "tpu")) if runs_on(instance_type, p))
+    common = tuple(
+        p for p in map(assumed_profile, ("compute-domain", "tpu", "neuron", "dranet")) if runs_on(instance_type, p)
+    )
     if not nvidia_gpu.runs_on(instance_type):
         if common:
             yield DriverSet(common)

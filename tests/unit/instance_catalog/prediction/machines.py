@@ -46,6 +46,7 @@ def machine(
     cards: tuple[NetworkCard, ...] = (),
     topology: str | None = None,
     fabric: Fabric = PCIE_ONLY,
+    min_driver: str | None = None,
 ) -> InstanceType:
     return InstanceType(
         cloud=cloud,
@@ -59,6 +60,7 @@ def machine(
         network_cards=cards,
         topology=topology,
         fabric=fabric,
+        min_driver=min_driver,
     )
 
 
@@ -71,6 +73,7 @@ UNNAMED = gpu("RTX-PRO-4500", None, "Blackwell", "12.0.0", None)
 GB200 = gpu("GB200", "NVIDIA GB200", "Blackwell", "10.0.0", "189471Mi", mig_table="gb200")
 GB300 = gpu("GB300", "NVIDIA GB300", "Blackwell", "10.3.0", "284208Mi", mig_table="gb300")
 TPU_V6E = Accelerator(key="google-tpu-v6e", vendor="Google", model="TPU v6e", node_label="tpu-v6e-slice")
+TRAINIUM = Accelerator(key="aws-trainium2", vendor="AWS", model="Trainium2")
 
 _P4D = [("10", "1c"), ("10", "1d"), ("20", "1c"), ("20", "1d"), ("90", "1c"), ("90", "1d"), ("a0", "1c"), ("a0", "1d")]
 
@@ -124,6 +127,11 @@ def grace_blackwell(accelerator: Accelerator) -> InstanceType:
         placements=tuple(PciPlacement(f"{d}:06:00.0", f"pci{d}:00", 0 if d < "0010" else 1) for d in domains),
         fabric=Fabric("NVLink", "NVL72", 1800, (18,)),
     )
+
+
+def trainium(name: str, efa: int) -> InstanceType:
+    cards = (NetworkCard("ena", primary=True), *(NetworkCard("efa") for _ in range(efa)))
+    return machine(name, TRAINIUM, 16, cards=cards)
 
 
 def tpu(chips: int = 8) -> InstanceType:

@@ -244,8 +244,22 @@ def test_gpus_without_mig_hardware_get_one_slice_each(accelerator: object) -> No
         (machines.h100x8(), "nvidia:mig=all-1g.5gb", "it has all-1g.10gb, "),
         (machines.machine("h100x16", machines.H100, 16), "nvidia:dynamic-mig", "at most 8 GPUs"),
         (machines.machine("l4", machines.L4, 1), "nvidia@v25.12.0:dynamic-mig", "take v0.4.0"),
+        (
+            machines.machine("g7", machines.UNNAMED, 1, min_driver="595"),
+            "nvidia:driver=580.126.09",
+            "needs NVIDIA driver 595 or newer, the image has 580.126.09",
+        ),
     ],
-    ids=["figures", "figures of a layout", "no figures", "no MIG", "unknown layout", "too many GPUs", "old release"],
+    ids=[
+        "figures",
+        "figures of a layout",
+        "no figures",
+        "no MIG",
+        "unknown layout",
+        "too many GPUs",
+        "old release",
+        "old image",
+    ],
 )
 def test_what_cannot_be_predicted_says_why(machine: InstanceType, drivers: str, reason: str) -> None:
     driver_set = parse_driver_set(drivers)
