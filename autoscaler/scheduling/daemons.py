@@ -1,0 +1,47 @@
+"""DaemonSet pods a node will carry: they take resources and ports before anything else lands there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from autoscaler.model.node import Node
+from autoscaler.model.pod import Pod
+from autoscaler.model.snapshot import DaemonSet
+from autoscaler.scheduling.node_filters import selects_node
+from autoscaler.scheduling.node_state import NodeState
+from instance_catalog.taint import Toleration
+
+# What the DaemonSet controller adds to every pod (pkg/controller/daemon/util/daemonset_util.go, v1.36).
+_ALWAYS_TOLERATED = tuple(
+    Toleration(f"node.kubernetes.io/{key}", "Exists", "", effect)
+    for key, effect in (
+        ("not-ready", "NoExecute"),
+        ("unreachable", "NoExecute"),
+        ("disk-pressure", "NoSchedule"),
+        ("memory-pressure", "NoSchedule"),
+        ("pid-pressure", "NoSchedule"),
+        ("unschedulable", "NoSchedule"),
+    )
+)
+
+
+def daemon_pods(node: Node, daemon_sets: Iterable[DaemonSet]) -> tuple[Pod, ...]:
+    """One pod, bound to the node, for every DaemonSet that runs there."""
+    return tuple(
+        replace(daemon_set.pod, name=f"{daemon_set.name}-{node.name}", node_name=node.name)
+        for daemon_set in daemon_sets
+        if runs_on(daemon_set, node)
+    )
+
+
+def runs_on(daemon_set: DaemonSet, node: Node) -> bool:
+    """Whether the DaemonSet controller would create a pod for the node."""
+    if selects_node(daemon_set.pod, NodeState(node)):
+        return False
+    tolerations = (*daemon_set.pod.tolerations, *_ALWAYS_TOLERATED)
+    return all(
+        any(t.tolerates(taint) for t in tolerations)
+        for taint in node.taints
+        if taint.effect in ("NoSchedule", "NoExecute")
+    )

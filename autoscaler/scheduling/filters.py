@@ -1,0 +1,51 @@
+"""The table of kube-scheduler's filter plugins, in the order of its default profile (v1.36).
+
+`DynamicResources` is the last one and lives in dra/filter.py, because its verdict is more than yes or no. Plugins that
+are not here do not filter (scores, preemption) or do so before a node is looked at (SchedulingGates: planning/demand).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Reason
+from autoscaler.scheduling.node_filters import (
+    node_affinity,
+    node_name,
+    node_ports,
+    node_resources,
+    node_unschedulable,
+    taint_toleration,
+)
+from autoscaler.scheduling.node_state import NodeState
+from autoscaler.scheduling.pod_filters import inter_pod_affinity, topology_spread
+from autoscaler.scheduling.volume_filters import volume_binding, volume_limits, volume_zone
+from autoscaler.scheduling.world import World
+
+Rule: TypeAlias = Callable[[Pod, NodeState, World], tuple[Reason, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A plugin's name in Kubernetes and the rule that stands for it."""
+
+    plugin: str
+    rule: Rule
+
+
+FILTERS: tuple[Filter, ...] = (
+    Filter("NodeUnschedulable", node_unschedulable),
+    Filter("NodeName", node_name),
+    Filter("TaintToleration", taint_toleration),
+    Filter("NodeAffinity", node_affinity),
+    Filter("NodePorts", node_ports),
+    Filter("NodeResourcesFit", node_resources),
+    Filter("NodeVolumeLimits", volume_limits),
+    Filter("VolumeBinding", volume_binding),
+    Filter("VolumeZone", volume_zone),
+    Filter("PodTopologySpread", topology_spread),
+    Filter("InterPodAffinity", inter_pod_affinity),
+)

@@ -1,0 +1,53 @@
+"""The one question planning asks: do these pods, landing together and in this order, fit this node?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autoscaler.dra.filter import filter_claims
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.resource_claim import Allocation
+from autoscaler.model.verdict import DoesNotFit, Fits, Unknown, Verdict
+from autoscaler.scheduling.filters import FILTERS
+from autoscaler.scheduling.world import World
+from instance_catalog.frozen_map import FrozenMap
+
+_UNKNOWN = (Code.UNSUPPORTED,)
+
+
+def fit(pods: Sequence[Pod], node_name: str, world: World) -> Verdict:
+    """Verdict of kube-scheduler for `pods` on the node named `node_name` of `world`.
+
+    Each pod sees the ones before it already placed, so pods that share a claim or compete for devices are decided as a
+    sequence of scheduling cycles on this node. The first pod that does not fit decides.
+    """
+    allocations: dict[str, Allocation] = {}
+    preference = 0
+    for pod in pods:
+        verdict = fit_one(pod, node_name, world)
+        if not isinstance(verdict, Fits):
+            return verdict
+        allocations.update(verdict.allocations)
+        preference += verdict.preference
+        world = world.placed((pod,), node_name, verdict)
+    return Fits(FrozenMap(allocations), preference)
+
+
+def fit_one(pod: Pod, node_name: str, world: World) -> Verdict:
+    """The same for one pod: the filters in order, the claims last."""
+    if pod.unsupported:
+        return Unknown(tuple(Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature=f) for f in pod.unsupported))
+    state = world.nodes[node_name]
+    for entry in FILTERS:
+        reasons = entry.rule(pod, state, world)
+        if reasons:
+            return Unknown(reasons) if any(r.code in _UNKNOWN for r in reasons) else DoesNotFit(reasons)
+    return filter_claims(
+        pod,
+        state.node,
+        claims=world.claims,
+        extended_resources=world.extended_resources,
+        devices=world.devices,
+        allocated=world.allocated,
+    )

@@ -1,0 +1,110 @@
+"""Filters that look at one node and one pod: name, taints, affinity, ports, resources.
+
+Each returns reasons why not; no reason means the node passes. Upstream: pkg/scheduler/framework/plugins of
+k8s.io/kubernetes v1.36.
+"""
+
+from __future__ import annotations
+
+from autoscaler.model.pod import HostPort, Pod
+from autoscaler.model.reason import Code, Reason
+from autoscaler.scheduling.node_state import NodeState, host_ports
+from autoscaler.scheduling.resources import is_extended, pod_requests
+from autoscaler.scheduling.world import World
+from instance_catalog.node_selector import BadSelectorError, matches
+from instance_catalog.taint import Taint
+
+UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+_ANY_ADDRESS = ("", "0.0.0.0")
+
+
+def node_name(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]:
+    """NodeName."""
+    if pod.node_name and pod.node_name != state.node.name:
+        return (Reason.of(Code.NODE_NAME_MISMATCH, f"pod {pod.key}", wanted=pod.node_name),)
+    return ()
+
+
+def node_unschedulable(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]:
+    """NodeUnschedulable: a cordoned node takes only pods that tolerate the unschedulable taint."""
+    if state.node.unschedulable and not any(t.tolerates(UNSCHEDULABLE) for t in pod.tolerations):
+        return (Reason.of(Code.NODE_UNSCHEDULABLE, f"node {state.node.name}"),)
+    return ()
+
+
+def taint_toleration(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]:
+    """TaintToleration: NoSchedule and NoExecute taints must be tolerated."""
+    for taint in state.node.taints:
+        if taint.effect in ("NoSchedule", "NoExecute") and not any(t.tolerates(taint) for t in pod.tolerations):
+            return (
+                Reason.of(
+                    Code.TAINT_NOT_TOLERATED, f"pod {pod.key}", key=taint.key, value=taint.value, effect=taint.effect
+                ),
+            )
+    return ()
+
+
+def selects_node(pod: Pod, state: NodeState) -> tuple[Reason, ...]:
+    """spec.nodeSelector and required node affinity (also asked by topology spread)."""
+    labels = state.node.labels
+    for key, value in pod.node_selector.items():
+        if labels.get(key) != value:
+            return (
+                Reason.of(
+                    Code.NODE_SELECTOR_MISMATCH, f"pod {pod.key}", key=key, wanted=value, found=labels.get(key, "")
+                ),
+            )
+    if pod.affinity is not None:
+        try:
+            found = matches(pod.affinity, name=state.node.name, labels=labels)
+        except BadSelectorError as error:
+            return (Reason.of(Code.BAD_NODE_SELECTOR, f"pod {pod.key}", error=str(error)),)
+        if not found:
+            keys = tuple(sorted({r.key for term in pod.affinity.terms for r in term.match_expressions}))
+            return (Reason.of(Code.NODE_AFFINITY_MISMATCH, f"pod {pod.key}", keys=keys),)
+    return ()
+
+
+def node_affinity(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]:
+    """NodeAffinity."""
+    return selects_node(pod, state)
+
+
+def node_ports(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]:
+    """NodePorts: host ports must be free for the protocol and address."""
+    for wanted in host_ports(pod):
+        if any(_clash(wanted, taken) for taken in state.ports):
+            return (Reason.of(Code.PORT_CONFLICT, f"pod {pod.key}", port=wanted.port, protocol=wanted.protocol),)
+    return ()
+
+
+def node_resources(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
+    """NodeResourcesFit: every shortage is reported, as upstream does.
+
+    An extended resource that a DeviceClass serves is skipped where the node itself has none of it: DynamicResources
+    decides it (KEP-5004).
+    """
+    short: list[Reason] = []
+    wanted = {**pod_requests(pod), "pods": 1}
+    for resource, amount in wanted.items():
+        if amount == 0:
+            continue
+        if is_extended(resource) and state.allocatable.get(resource, 0) <= 0 and world.served_by_dra(resource):
+            continue
+        if amount > state.free(resource):
+            short.append(
+                Reason.of(
+                    Code.INSUFFICIENT_RESOURCE,
+                    f"pod {pod.key}",
+                    resource=resource,
+                    wanted=amount,
+                    free=max(state.free(resource), 0),
+                )
+            )
+    return tuple(short)
+
+
+def _clash(one: HostPort, other: HostPort) -> bool:
+    if one.port != other.port or one.protocol != other.protocol:
+        return False
+    return one.host_ip == other.host_ip or one.host_ip in _ANY_ADDRESS or other.host_ip in _ANY_ADDRESS

@@ -1,0 +1,48 @@
+"""A node with the pods it carries: the unit the filters look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from autoscaler.model.node import Node
+from autoscaler.model.pod import HostPort, Pod
+from autoscaler.scheduling.resources import pod_requests, units
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """`used` and `allocatable` are in scheduler units (see resources.units); "pods" counts pods."""
+
+    node: Node
+    pods: tuple[Pod, ...] = ()
+    used: Mapping[str, int] = field(default_factory=dict)
+    allocatable: Mapping[str, int] = field(default_factory=dict)
+    ports: tuple[HostPort, ...] = ()
+
+    @staticmethod
+    def of(node: Node, pods: tuple[Pod, ...] = ()) -> NodeState:
+        """The state of a node that carries `pods`."""
+        allocatable = {resource: units(resource, quantity) for resource, quantity in node.allocatable.items()}
+        return NodeState(node, allocatable=allocatable).plus(pods)
+
+    def plus(self, pods: tuple[Pod, ...]) -> NodeState:
+        """The state with more pods on the node."""
+        used = dict(self.used)
+        ports = list(self.ports)
+        for pod in pods:
+            for resource, amount in pod_requests(pod).items():
+                used[resource] = used.get(resource, 0) + amount
+            used["pods"] = used.get("pods", 0) + 1
+            ports.extend(host_ports(pod))
+        return NodeState(self.node, self.pods + pods, used, self.allocatable, tuple(ports))
+
+    def free(self, resource: str) -> int:
+        """What is left of a resource; 0 for one the node does not have."""
+        return self.allocatable.get(resource, 0) - self.used.get(resource, 0)
+
+
+def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    """The host ports of containers and sidecars; short-lived init containers hold none while the pod runs."""
+    containers = [*pod.containers, *(c for c in pod.init_containers if c.sidecar)]
+    return tuple(port for container in containers for port in container.host_ports if port.port)

@@ -1,0 +1,143 @@
+"""Filters that look at pods on other nodes: topology spread and inter-pod affinity.
+
+Upstream: plugins podtopologyspread and interpodaffinity of k8s.io/kubernetes v1.36.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.pod import Pod, PodAffinityTerm, TopologySpread
+from autoscaler.model.reason import Code, Reason
+from autoscaler.scheduling.node_filters import selects_node
+from autoscaler.scheduling.node_state import NodeState
+from autoscaler.scheduling.world import World
+
+
+def topology_spread(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
+    """PodTopologySpread, hard constraints (podtopologyspread/filtering.go)."""
+    hard = [c for c in pod.topology_spread if c.when_unsatisfiable == "DoNotSchedule"]
+    if not hard:
+        return ()
+    keys = {c.topology_key for c in hard}
+    counted = [s for s in world.states() if keys <= s.node.labels.keys()]
+    for constraint in hard:
+        domain = state.node.labels.get(constraint.topology_key)
+        if domain is None:
+            return (Reason.of(Code.TOPOLOGY_SPREAD, f"pod {pod.key}", key=constraint.topology_key, missing_label=True),)
+        pods_by_domain = _pods_by_domain(pod, constraint, counted)
+        fewest = min(pods_by_domain.values(), default=0)
+        if constraint.min_domains is not None and len(pods_by_domain) < constraint.min_domains:
+            fewest = 0
+        itself = 1 if constraint.selector is not None and constraint.selector.matches(pod.labels) else 0
+        skew = pods_by_domain.get(domain, 0) + itself - fewest
+        if skew > constraint.max_skew:
+            return (
+                Reason.of(
+                    Code.TOPOLOGY_SPREAD,
+                    f"pod {pod.key}",
+                    key=constraint.topology_key,
+                    skew=skew,
+                    max_skew=constraint.max_skew,
+                ),
+            )
+    return ()
+
+
+def _pods_by_domain(pod: Pod, constraint: TopologySpread, states: list[NodeState]) -> Counter[str]:
+    """Matching pods per domain, over the nodes that the constraint's policies let count."""
+    found: Counter[str] = Counter()
+    for state in states:
+        if constraint.node_affinity_policy == "Honor" and selects_node(pod, state):
+            continue
+        if constraint.node_taints_policy == "Honor" and _untolerated(pod, state):
+            continue
+        found[state.node.labels[constraint.topology_key]] += sum(
+            1
+            for other in state.pods
+            if other.namespace == pod.namespace
+            and not other.deleting
+            and constraint.selector is not None
+            and constraint.selector.matches(other.labels)
+        )
+    return found
+
+
+def _untolerated(pod: Pod, state: NodeState) -> bool:
+    return any(
+        taint.effect in ("NoSchedule", "NoExecute") and not any(t.tolerates(taint) for t in pod.tolerations)
+        for taint in state.node.taints
+    )
+
+
+def inter_pod_affinity(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
+    """InterPodAffinity: existing pods' anti-affinity, then the pod's own affinity and anti-affinity."""
+    labels = state.node.labels
+    for term, domain in _repelling(pod, world):
+        if labels.get(term.topology_key) == domain:
+            return (Reason.of(Code.POD_ANTI_AFFINITY, f"pod {pod.key}", key=term.topology_key, existing=True),)
+    if not _affinity_met(pod, state, world):
+        keys = tuple(sorted({t.topology_key for t in pod.pod_affinity}))
+        return (Reason.of(Code.POD_AFFINITY, f"pod {pod.key}", keys=keys),)
+    for term in pod.pod_anti_affinity:
+        domain = labels.get(term.topology_key)
+        if domain is not None and any(
+            _term_matches(term, other, world) for other in _pods_in(world, term.topology_key, domain)
+        ):
+            return (Reason.of(Code.POD_ANTI_AFFINITY, f"pod {pod.key}", key=term.topology_key, existing=False),)
+    return ()
+
+
+def _repelling(pod: Pod, world: World) -> Iterator[tuple[PodAffinityTerm, str]]:
+    """(term, domain) of anti-affinity terms of pods already placed that match this pod."""
+    for state in world.states():
+        for other in state.pods:
+            for term in other.pod_anti_affinity:
+                domain = state.node.labels.get(term.topology_key)
+                if domain is not None and _term_matches(term, pod, world):
+                    yield term, domain
+
+
+def _affinity_met(pod: Pod, state: NodeState, world: World) -> bool:
+    """All terms have, in this node's domain, a pod that matches *all* terms; or the pod is the first of its kind.
+
+    The first pod of a group that has affinity to itself may land anywhere that carries the topology labels.
+    """
+    terms = pod.pod_affinity
+    if not terms:
+        return True
+    labels = state.node.labels
+    if any(term.topology_key not in labels for term in terms):
+        return False
+    anywhere = False
+    met = [False] * len(terms)
+    for other_state in world.states():
+        matching = [p for p in other_state.pods if all(_term_matches(t, p, world) for t in terms)]
+        for index, term in enumerate(terms):
+            domain = other_state.node.labels.get(term.topology_key)
+            if matching and domain is not None:
+                anywhere = True
+                met[index] = met[index] or domain == labels[term.topology_key]
+    if all(met):
+        return True
+    return not anywhere and all(_term_matches(t, pod, world) for t in terms)
+
+
+def _pods_in(world: World, key: str, domain: str) -> Iterator[Pod]:
+    for state in world.states():
+        if state.node.labels.get(key) == domain:
+            yield from state.pods
+
+
+def _term_matches(term: PodAffinityTerm, other: Pod, world: World) -> bool:
+    """Whether `other` is one of the pods the term speaks of; a term without selector matches none."""
+    return term.selector is not None and _in_scope(term, other, world) and term.selector.matches(other.labels)
+
+
+def _in_scope(term: PodAffinityTerm, other: Pod, world: World) -> bool:
+    selector: LabelSelector | None = term.namespace_selector
+    return other.namespace in term.namespaces or (
+        selector is not None and selector.matches(world.namespace_labels(other.namespace))
+    )

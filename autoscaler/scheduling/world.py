@@ -1,0 +1,124 @@
+"""The cluster as the filters see it, including hypothetical nodes: an immutable value with cheap successors.
+
+Planning asks thousands of "what if" questions, so a World is never changed: `with_node` and `placed` return a new one
+that shares everything untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from autoscaler.dra.allocator import AllocatedState, ClusterDevices
+from autoscaler.dra.extended_resources import extended_resource_classes
+from autoscaler.model.device_class import DeviceClass
+from autoscaler.model.node import Node
+from autoscaler.model.pod import Pod
+from autoscaler.model.resource_claim import Consumer, ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.model.verdict import Fits
+from autoscaler.scheduling.node_state import NodeState
+from instance_catalog.frozen_map import EMPTY
+from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.resource_slice import ResourceSlice
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Nodes with their pods, claims with their allocations, and all devices."""
+
+    snapshot: Snapshot
+    nodes: Mapping[str, NodeState]
+    claims: Mapping[str, ResourceClaim]  # by namespace/name
+    devices: ClusterDevices
+    allocated: AllocatedState
+    extended_resources: Mapping[str, DeviceClass]  # resource name -> the class that serves it
+
+    @staticmethod
+    def of(snapshot: Snapshot) -> World:
+        """The world as observed."""
+        pods: dict[str, list[Pod]] = {}
+        for pod in snapshot.pods:
+            if pod.bound and pod.node_name is not None:
+                pods.setdefault(pod.node_name, []).append(pod)
+        return World(
+            snapshot=snapshot,
+            nodes={n.name: NodeState.of(n, tuple(pods.get(n.name, ()))) for n in snapshot.nodes},
+            claims=dict(snapshot.claims),
+            devices=ClusterDevices.of(snapshot.slices, snapshot.classes, snapshot.taint_rules, snapshot.profile),
+            allocated=AllocatedState.of(snapshot.claims.values(), sharing=snapshot.profile.gates.consumable_capacity),
+            extended_resources=extended_resource_classes(snapshot.classes)
+            if snapshot.profile.gates.extended_resource
+            else {},
+        )
+
+    @property
+    def profile(self) -> KubernetesProfile:
+        """What the cluster's Kubernetes version means."""
+        return self.snapshot.profile
+
+    def with_node(self, node: Node, slices: tuple[ResourceSlice, ...], *, daemon_pods: Sequence[Pod] = ()) -> World:
+        """The world with one more node, what its drivers publish and the DaemonSet pods it will carry."""
+        return replace(
+            self,
+            nodes={**self.nodes, node.name: NodeState.of(node, tuple(daemon_pods))},
+            devices=self.devices.with_slices(slices) if slices else self.devices,
+        )
+
+    def without_node(self, name: str) -> World:
+        """The world without a node; its slices stay but reach nothing."""
+        return replace(self, nodes={key: state for key, state in self.nodes.items() if key != name})
+
+    def placed(self, pods: Sequence[Pod], node_name: str, verdict: Fits) -> World:
+        """The world after `pods` were bound to the node and their claims allocated as `verdict` says."""
+        bound = tuple(replace(pod, node_name=node_name) for pod in pods)
+        claims = dict(self.claims)
+        for key, allocation in verdict.allocations.items():
+            if key in claims:
+                claims[key] = replace(claims[key], allocation=allocation)
+        for pod in pods:
+            for entry in pod.claims:
+                key = f"{pod.namespace}/{entry.claim}"
+                if entry.claim and key in claims:
+                    claims[key] = _reserved(claims[key], pod)
+        return replace(
+            self,
+            nodes={**self.nodes, node_name: self.nodes[node_name].plus(bound)},
+            claims=claims,
+            allocated=self.allocated.plus(verdict.allocations.values()),
+        )
+
+    def states(self) -> Iterable[NodeState]:
+        """All nodes with their pods."""
+        return self.nodes.values()
+
+    def served_by_dra(self, resource: str) -> bool:
+        """Whether a DeviceClass serves this extended resource."""
+        return resource in self.extended_resources
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        """Labels of a namespace; every namespace carries its own name."""
+        return self.snapshot.namespaces.get(name, EMPTY.with_items({"kubernetes.io/metadata.name": name}))
+
+    def volume(self, name: str) -> PersistentVolume | None:
+        """A PersistentVolume by name."""
+        return self.snapshot.volumes.get(name)
+
+    def volume_claim(self, key: str) -> PersistentVolumeClaim | None:
+        """A PersistentVolumeClaim by namespace/name."""
+        return self.snapshot.volume_claims.get(key)
+
+    def storage_class(self, name: str | None) -> StorageClass | None:
+        """A StorageClass by name; None asks for the default one."""
+        classes = self.snapshot.storage_classes
+        if name is not None:
+            return classes.get(name)
+        return next((c for c in classes.values() if c.default), None)
+
+
+def _reserved(claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+    consumer = Consumer("pods", pod.name, pod.uid)
+    if consumer in claim.reserved_for:
+        return claim
+    return replace(claim, reserved_for=(*claim.reserved_for, consumer))
