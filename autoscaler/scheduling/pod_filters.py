@@ -82,10 +82,7 @@ def inter_pod_affinity(pod: Pod, state: NodeState, world: World) -> tuple[Reason
         keys = tuple(sorted({t.topology_key for t in pod.pod_affinity}))
         return (Reason.of(Code.POD_AFFINITY, f"pod {pod.key}", keys=keys),)
     for term in pod.pod_anti_affinity:
-        domain = labels.get(term.topology_key)
-        if domain is not None and any(
-            _term_matches(term, other, world) for other in _pods_in(world, term.topology_key, domain)
-        ):
+        if any(_term_matches(term, other, world) for other in _pods_beside(state, term.topology_key, world)):
             return (Reason.of(Code.POD_ANTI_AFFINITY, f"pod {pod.key}", key=term.topology_key, existing=False),)
     return ()
 
@@ -125,10 +122,13 @@ def _affinity_met(pod: Pod, state: NodeState, world: World) -> bool:
     return not anywhere and all(_term_matches(t, pod, world) for t in terms)
 
 
-def _pods_in(world: World, key: str, domain: str) -> Iterator[Pod]:
-    for state in world.states():
-        if state.node.labels.get(key) == domain:
-            yield from state.pods
+def _pods_beside(state: NodeState, key: str, world: World) -> Iterator[Pod]:
+    """The pods in the node's domain of a topology key; none if the node has no such label."""
+    domain = state.node.labels.get(key)
+    if domain is not None:
+        for other in world.states():
+            if other.node.labels.get(key) == domain:
+                yield from other.pods
 
 
 def _term_matches(term: PodAffinityTerm, other: Pod, world: World) -> bool:

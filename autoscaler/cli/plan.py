@@ -1,0 +1,135 @@
+"""`foreslice plan`: the planner on manifests, without a cluster."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from autoscaler.cli.output import output_option
+
+if TYPE_CHECKING:
+    from autoscaler.manifests.load import Loaded
+    from autoscaler.model.plan import Plan
+    from instance_catalog.kubernetes_profile import KubernetesProfile
+
+SOMETHING_LEFT_OUT = 3
+
+
+@click.command()
+@click.option(
+    "-f", "--filename", "paths", multiple=True, required=True, metavar="PATH", help="File, directory, or - for stdin."
+)
+@click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
+@click.option(
+    "--catalog", "catalog_dirs", multiple=True, metavar="DIR", help="More catalog files, over the shipped ones."
+)
+@click.option("--at", "moment", metavar="TIME", help="Plan for this moment (RFC 3339).  [default: now]")
+@click.option("--strict", is_flag=True, help="Treat unknown fields as errors.")
+@output_option("wide")
+def plan(
+    paths: tuple[str, ...],
+    kubernetes_version: str | None,
+    catalog_dirs: tuple[str, ...],
+    moment: str | None,
+    strict: bool,
+    output: str,
+) -> None:
+    """Say which nodes the pending pods in your manifests need, why, and at what price. Nothing is launched.
+
+    Reads pods and what makes pods (Deployments, Jobs, …), ResourceClaims and templates, DeviceClasses, and whatever
+    else decides where a pod may run: nodes, ResourceSlices, volumes, gangs, CapacityPools and CapacityBlocks. The
+    DeviceClasses that driver charts install are built in. Without a CapacityPool the whole catalog is on offer, and the
+    plan says which driver profile a pool must have.
+
+    \b
+    Try:
+      foreslice plan -f deploy/
+      kubectl get pods,resourceclaims,resourceclaimtemplates -A -o json | foreslice plan -f -
+      foreslice plan -f job.yaml -o json | jq .summary
+
+    Exit code 0: every pod in scope is placed; 3: some are not; 1: the input cannot be used.
+    """
+    loaded = _load(paths, kubernetes_version, strict)
+    decided = _decide(loaded, catalog_dirs, moment)
+    _print(decided, loaded, output)
+    if decided.left_out:
+        sys.exit(SOMETHING_LEFT_OUT)
+
+
+def _load(paths: tuple[str, ...], kubernetes_version: str | None, strict: bool) -> Loaded:
+    from autoscaler.errors import BadInputError
+    from autoscaler.manifests.load import load
+
+    loaded = load(paths, stdin=sys.stdin, profile=_profile(kubernetes_version), strict=strict)
+    if not loaded.ok:
+        found = len(loaded.errors)
+        listed = "\n".join(str(problem) for problem in loaded.problems)
+        raise BadInputError(
+            f"{found} problem{'' if found == 1 else 's'} in the manifests; nothing was planned\n{listed}"
+        )
+    for problem in loaded.problems:
+        click.echo(f"{problem.severity.value.lower()}: {problem}", err=True)
+    return loaded
+
+
+def _profile(version: str | None) -> KubernetesProfile | None:
+    from autoscaler.errors import BadInputError
+    from instance_catalog.kubernetes_profile import UnknownVersionError, profile_for
+
+    if version is None:
+        return None
+    try:
+        return profile_for(version)
+    except UnknownVersionError as error:
+        raise BadInputError(str(error), next_step="give --kubernetes-version like 1.36 or v1.36.3") from error
+
+
+def _decide(loaded: Loaded, catalog_dirs: tuple[str, ...], moment: str | None) -> Plan:
+    from autoscaler.clock import SystemClock
+    from autoscaler.errors import BadInputError
+    from autoscaler.planning.planner import plan_for
+    from autoscaler.planning.policy import Policy
+    from instance_catalog.loader import load_catalog
+    from instance_catalog.problem import CatalogError
+
+    try:
+        catalog = load_catalog(extra_dirs=[Path(directory) for directory in catalog_dirs])
+    except CatalogError as error:
+        raise BadInputError(
+            str(error), next_step="correct the files; `foreslice catalog validate` checks them"
+        ) from error
+    now = _moment(moment) if moment else loaded.context.now or SystemClock().now()
+    return plan_for(loaded.snapshot, catalog, Policy(), now)
+
+
+def _moment(text: str) -> datetime:
+    from autoscaler.errors import BadInputError
+
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise BadInputError(f"--at {text!r} is not a moment with a time zone", next_step="write 2026-11-21T08:00:00Z")
+    return found
+
+
+def _print(decided: Plan, loaded: Loaded, output: str) -> None:
+    from autoscaler.cli.output import print_data, print_table
+    from autoscaler.report.plan_document import document_of
+    from autoscaler.report.plan_tables import summary_of, tables_of
+
+    if loaded.snapshot.profile.note:
+        click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
+    if output in ("json", "yaml"):
+        print_data(document_of(decided), output)
+        return
+    for table in tables_of(decided, wide=output == "wide"):
+        print_table(table.columns, table.rows, title=table.title)
+        click.echo("")
+    for line in summary_of(decided):
+        click.echo(line)
