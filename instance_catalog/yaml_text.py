@@ -69,11 +69,11 @@ def line_of(text: str, path: Path) -> int:
 def contains(value: Any, path: Path) -> int:
     """How many leading steps of `path` exist in `value`."""
     for depth, step in enumerate(path):
-        if (isinstance(value, dict) and step in value) or (
-            isinstance(value, list) and isinstance(step, int) and step < len(value)
-        ):
+        if isinstance(value, str):  # its characters are no fields
+            return depth
+        try:
             value = value[step]
-        else:
+        except (KeyError, IndexError, TypeError):
             return depth
     return len(path)
 
