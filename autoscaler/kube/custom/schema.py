@@ -18,13 +18,15 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     Strict,
     StringConstraints,
     WithJsonSchema,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from instance_catalog.labels import GROUP
 from instance_catalog.node_selector import BadSelectorError, Requirement, check_requirement
@@ -61,6 +63,11 @@ class Rule:
     holds: Callable[[Any], bool] | None = None
     field: str = ""
 
+    def validation(self) -> dict[str, str]:
+        """As an entry of x-kubernetes-validations."""
+        place = {"fieldPath": f".{self.field}"} if self.field else {}
+        return {"rule": self.cel, "message": self.message, **place}
+
 
 class ApiModel(BaseModel):
     """An object of the API: camelCase names, no unknown fields, no conversions between JSON types."""
@@ -77,6 +84,14 @@ class ApiModel(BaseModel):
             if rule.holds is not None and not rule.holds(self):
                 raise PydanticCustomError("rule", "{message}", {"message": rule.message, "field": rule.field})
         return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The rules stand in the schema of the class they belong to."""
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        if cls.RULES:
+            schema["x-kubernetes-validations"] = [rule.validation() for rule in cls.RULES]
+        return schema
 
     def manifest(self) -> dict[str, Any]:
         """As JSON, without absent fields."""
