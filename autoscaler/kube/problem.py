@@ -92,5 +92,5 @@ def path_text(path: Path) -> str:
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """The known name nearest to `name`, if any is near enough to be what was meant."""
     by_lower = {candidate.lower(): candidate for candidate in sorted(known)}
-    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
+    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[found[0]] if found else None

@@ -138,8 +138,17 @@ def _with_unsupported(request: DeviceRequest, more: tuple[str, ...]) -> DeviceRe
 
 
 def _corrected(fields: Fields, name: str, misplaced: list[str]) -> str:
-    request = {"name": name, "exactly": {field: fields.raw(field) for field in misplaced}}
+    request = {"name": name, "exactly": {field: _shallow(fields.raw(field)) for field in misplaced}}
     return yaml.safe_dump({"requests": [request]}, sort_keys=False, allow_unicode=True).rstrip()
+
+
+def _shallow(value: object, levels: int = 8) -> object:
+    """The value without what is nested deeper than any request is, which a dumper could choke on."""
+    if isinstance(value, dict):
+        return {key: _shallow(inner, levels - 1) for key, inner in value.items()} if levels else "…"
+    if isinstance(value, list):
+        return [_shallow(inner, levels - 1) for inner in value] if levels else "…"
+    return value
 
 
 def _parse_exact(fields: Fields, name: str) -> DeviceRequest:
@@ -196,7 +205,11 @@ def _parse_constraint(fields: Fields) -> Constraint:
 
 def _parse_config(fields: Fields) -> ClaimConfig:
     opaque = fields.child("opaque")
-    parameters = json.dumps(opaque.raw("parameters"), sort_keys=True, default=str)
+    try:
+        parameters = json.dumps(opaque.raw("parameters"), sort_keys=True)
+    except RecursionError:
+        parameters = "null"
+        opaque.error("parameters", "nested too deeply", "no driver reads that much")
     config = ClaimConfig(fields.texts("requests"), opaque.text("driver"), parameters)
     # In status the source says whether class or claim brought the configuration; nothing here depends on it.
     fields.ignore("source")

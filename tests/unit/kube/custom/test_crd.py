@@ -102,6 +102,16 @@ def test_defaults_are_valid(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_default_obeys_the_rules_as_it_stands(kind: Kind) -> None:
+    for path, schema in schemas(root(kind)):
+        if "default" in schema:
+            for validation in schema.get("x-kubernetes-validations", ()):
+                environment = celpy.Environment()
+                program = environment.program(environment.compile(validation["rule"]))
+                assert program.evaluate({"self": json_to_cel(schema["default"])}), path
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_a_rule_points_to_a_field_that_exists(kind: Kind) -> None:
     for path, schema in schemas(root(kind)):
         for validation in schema.get("x-kubernetes-validations", ()):

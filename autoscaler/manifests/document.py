@@ -1,0 +1,65 @@
+"""One object of a file, and where in the file its parts stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from autoscaler.kube.metadata import header
+from autoscaler.kube.problem import Path, Problem, Severity, path_text
+from autoscaler.manifests.problem import LocatedProblem
+from autoscaler.model.origin import Origin
+
+Json: TypeAlias = Any
+Locate: TypeAlias = Callable[[Path], int]
+
+
+class UnreadableError(ValueError):
+    """Text that is neither YAML nor JSON, with the 1-based line where that shows."""
+
+    def __init__(self, message: str, line: int, next_step: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.next_step = next_step
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """`locate` gives the 1-based line of a field path, or of what encloses it; it may be slow, so only problems ask."""
+
+    file: str
+    line: int
+    value: Json
+    locate: Locate
+
+    @property
+    def origin(self) -> Origin:
+        """Where models made from it come from."""
+        return Origin(self.file, self.line)
+
+    @property
+    def name(self) -> str:
+        """ "Pod default/main", as far as the object says so."""
+        _, kind = header(self.value)
+        metadata = self.value.get("metadata") if isinstance(self.value, dict) else None
+        metadata = metadata if isinstance(metadata, dict) else {}
+        name = metadata.get("name") or metadata.get("generateName") or ""
+        key = f"{metadata['namespace']}/{name}" if metadata.get("namespace") else str(name)
+        return " ".join(part for part in (kind, key) if part)
+
+    def located(self, problem: Problem, *, strict: bool = False) -> LocatedProblem:
+        """The problem with its place; unknown fields are errors when `strict`."""
+        severity = problem.severity
+        if strict and severity is Severity.UNKNOWN_FIELD:
+            severity = Severity.ERROR
+        return LocatedProblem(
+            file=self.file,
+            line=self.locate(problem.path) if problem.path else self.line,
+            message=problem.message,
+            object=self.name,
+            field=path_text(problem.path),
+            next_step=problem.next_step,
+            severity=severity,
+        )

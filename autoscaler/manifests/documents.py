@@ -1,0 +1,69 @@
+"""Texts to single objects: YAML and JSON streams, and Lists as `kubectl get -o yaml|json` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from autoscaler.kube.metadata import header
+from autoscaler.kube.problem import Path
+from autoscaler.manifests.document import Document, Locate, UnreadableError
+from autoscaler.manifests.json_documents import read_json
+from autoscaler.manifests.problem import LocatedProblem
+from autoscaler.manifests.sources import Source
+from autoscaler.manifests.yaml_documents import read_yaml
+
+_MOST_PROBLEMS = 20  # of one file; what goes on after that is noise
+
+
+def read_documents(source: Source) -> Iterator[Document | LocatedProblem]:
+    """The objects of a text. After a document that cannot be read, reading goes on at the next `---`."""
+    lines = source.text.split("\n")
+    start = 0
+    for _ in range(_MOST_PROBLEMS):
+        # Empty lines stand for what was read before, so that line numbers stay right.
+        text = "\n" * start + "\n".join(lines[start:])
+        try:
+            for document in _values(replace(source, text=text)):
+                yield from _objects(document)
+            return
+        except UnreadableError as error:
+            yield LocatedProblem(source.file, error.line, error.message, next_step=error.next_step)
+            candidates = range(max(error.line - 1, start + 1), len(lines))
+            start = next((index for index in candidates if lines[index].startswith("---")), len(lines))
+            if start == len(lines):
+                return
+
+
+def _values(source: Source) -> Iterator[Document]:
+    """JSON where the text looks like it (much faster), YAML otherwise: YAML in braces is YAML, too."""
+    if source.text.lstrip()[:1] not in ("{", "["):
+        return read_yaml(source.text, source.file)
+    try:
+        return iter(list(read_json(source.text, source.file)))
+    except UnreadableError:
+        if source.file.endswith(".json"):
+            raise
+        return read_yaml(source.text, source.file)
+
+
+def _objects(document: Document) -> Iterator[Document]:
+    version, kind = header(document.value)
+    items = document.value.get("items") if isinstance(document.value, dict) else None
+    if not kind.endswith("List") or not isinstance(items, list):
+        yield document
+        return
+    for index, item in enumerate(items):
+        locate = _inside(document.locate, ("items", index))
+        yield Document(document.file, locate(()), _with_header(item, version, kind), locate)
+
+
+def _with_header(item: object, version: str, kind: str) -> object:
+    """Items of a typed list, such as a PodList, leave out what the list already says."""
+    if kind == "List" or not isinstance(item, dict) or "kind" in item:
+        return item
+    return {"apiVersion": version, "kind": kind.removesuffix("List"), **item}
+
+
+def _inside(locate: Locate, prefix: Path) -> Locate:
+    return lambda path: locate((*prefix, *path))

@@ -1,0 +1,129 @@
+"""The table of kinds: what is read, what is ignored and why, what Kubernetes has removed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autoscaler.kube.pod_sets import expand_job_set, expand_leader_worker_set
+from autoscaler.kube.workload import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
+from autoscaler.manifests import readers
+from autoscaler.manifests.gathered import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind that is read. `expands`: it stands for pods, unless the files hold what its controller made of it."""
+
+    group: str
+    name: str
+    versions: tuple[str, ...]
+    read: Reader
+    namespaced: bool = True
+    expands: bool = False
+
+
+_RESOURCE = ("v1", "v1beta2", "v1beta1")
+_OURS = "foreslice.dev"
+
+# In the order in which they are read: contexts and priorities first, since pods are resolved against them.
+KINDS = (
+    Kind(_OURS, "PlanContext", ("v1alpha1",), readers.read_plan_context, namespaced=False),
+    Kind("scheduling.k8s.io", "PriorityClass", ("v1",), readers.read_priority_class, namespaced=False),
+    Kind("", "Namespace", ("v1",), readers.read_namespace, namespaced=False),
+    Kind("", "Node", ("v1",), readers.read_node, namespaced=False),
+    Kind("", "PersistentVolume", ("v1",), readers.read_persistent_volume, namespaced=False),
+    Kind("", "PersistentVolumeClaim", ("v1",), readers.read_persistent_volume_claim),
+    Kind("storage.k8s.io", "StorageClass", ("v1",), readers.read_storage_class, namespaced=False),
+    Kind("resource.k8s.io", "DeviceClass", _RESOURCE, readers.read_device_class, namespaced=False),
+    Kind("resource.k8s.io", "ResourceClaim", _RESOURCE, readers.read_resource_claim),
+    Kind("resource.k8s.io", "ResourceClaimTemplate", _RESOURCE, readers.read_resource_claim_template),
+    Kind("resource.k8s.io", "ResourceSlice", _RESOURCE, readers.read_resource_slice, namespaced=False),
+    Kind(
+        "resource.k8s.io",
+        "DeviceTaintRule",
+        ("v1", "v1beta2", "v1alpha3"),
+        readers.read_device_taint_rule,
+        namespaced=False,
+    ),
+    Kind("resource.nvidia.com", "ComputeDomain", ("v1beta1",), readers.read_compute_domain),
+    Kind("scheduling.k8s.io", "PodGroup", ("v1beta1", "v1alpha3", "v1alpha2"), readers.read_pod_group),
+    Kind("scheduling.k8s.io", "Workload", ("v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"), readers.read_workload),
+    Kind("scheduling.x-k8s.io", "PodGroup", ("v1alpha1",), readers.read_pod_group),
+    Kind("scheduling.volcano.sh", "PodGroup", ("v1beta1",), readers.read_pod_group),
+    Kind("scheduling.run.ai", "PodGroup", ("v2alpha2",), readers.read_pod_group),
+    Kind("", "Pod", ("v1",), readers.read_pod),
+    Kind("", "ReplicationController", ("v1",), readers.workload(expand_replicas), expands=True),
+    Kind("apps", "Deployment", ("v1",), readers.workload(expand_replicas), expands=True),
+    Kind("apps", "ReplicaSet", ("v1",), readers.workload(expand_replicas), expands=True),
+    Kind("apps", "StatefulSet", ("v1",), readers.workload(expand_stateful_set), expands=True),
+    Kind("apps", "DaemonSet", ("v1",), readers.read_daemon_set),
+    Kind("batch", "Job", ("v1",), readers.workload(expand_job), expands=True),
+    Kind("batch", "CronJob", ("v1",), readers.workload(expand_cron_job), expands=True),
+    Kind("jobset.x-k8s.io", "JobSet", ("v1alpha2",), readers.workload(expand_job_set), expands=True),
+    Kind(
+        "leaderworkerset.x-k8s.io",
+        "LeaderWorkerSet",
+        ("v1",),
+        readers.workload(expand_leader_worker_set),
+        expands=True,
+    ),
+    Kind(_OURS, "CapacityPool", ("v1alpha1",), readers.read_capacity_pool, namespaced=False),
+    Kind(_OURS, "CapacityBlock", ("v1alpha1",), readers.read_capacity_block, namespaced=False),
+    Kind(_OURS, "ProvisionedNode", ("v1alpha1",), readers.read_provisioned_node, namespaced=False),
+    Kind(_OURS, "InstanceTypeOverlay", ("v1alpha1",), readers.read_overlay, namespaced=False),
+)
+_BY_NAME = {(kind.group, kind.name): kind for kind in KINDS}
+# Every provider has a kind of its own for platform fields.
+_NODE_TEMPLATE = Kind(_OURS, "NodeTemplate", ("v1alpha1",), readers.read_node_template, namespaced=False)
+
+_NO_PLACEMENT = "it has no influence on where pods fit"
+_NO_QUOTA = "quota is not considered: the plan takes every pending pod as admitted"
+# (group, kind) to the reason; kind "" stands for every other kind of the group.
+IGNORED = {
+    ("", "Service"): _NO_PLACEMENT,
+    ("", "Endpoints"): _NO_PLACEMENT,
+    ("", "ConfigMap"): _NO_PLACEMENT,
+    ("", "Secret"): _NO_PLACEMENT,
+    ("", "ServiceAccount"): _NO_PLACEMENT,
+    ("", "Event"): _NO_PLACEMENT,
+    ("", "PodTemplate"): "no pods come of it by itself",
+    ("", "LimitRange"): "its defaults are not applied: write requests into the pods",
+    ("", "ResourceQuota"): _NO_QUOTA,
+    ("apps", "ControllerRevision"): _NO_PLACEMENT,
+    ("autoscaling", ""): "replicas are taken from the workload itself",
+    ("autoscaling.k8s.io", ""): "requests are taken from the pods themselves",
+    ("policy", ""): _NO_PLACEMENT,
+    ("rbac.authorization.k8s.io", ""): _NO_PLACEMENT,
+    ("networking.k8s.io", ""): _NO_PLACEMENT,
+    ("gateway.networking.k8s.io", ""): _NO_PLACEMENT,
+    ("discovery.k8s.io", ""): _NO_PLACEMENT,
+    ("coordination.k8s.io", ""): _NO_PLACEMENT,
+    ("events.k8s.io", ""): _NO_PLACEMENT,
+    ("certificates.k8s.io", ""): _NO_PLACEMENT,
+    ("apiextensions.k8s.io", ""): _NO_PLACEMENT,
+    ("apiregistration.k8s.io", ""): _NO_PLACEMENT,
+    ("admissionregistration.k8s.io", ""): "admission is not simulated: give the objects as admitted",
+    ("flowcontrol.apiserver.k8s.io", ""): _NO_PLACEMENT,
+    ("monitoring.coreos.com", ""): _NO_PLACEMENT,
+    ("cert-manager.io", ""): _NO_PLACEMENT,
+    ("kustomize.config.k8s.io", ""): "it is an instruction to kustomize: give the output of `kubectl kustomize`",
+    ("node.k8s.io", "RuntimeClass"): "its node selector, tolerations and overhead are not added to pods",
+    ("storage.k8s.io", ""): "attach limits and capacity of volumes are not considered",
+    ("kueue.x-k8s.io", ""): _NO_QUOTA,
+    ("scheduling.volcano.sh", ""): _NO_QUOTA,
+    ("scheduling.run.ai", ""): _NO_QUOTA,
+    ("resource.k8s.io", "ResourcePoolStatusRequest"): "it is a question to a controller",
+    (_OURS, "LaunchBatch"): "what it launched is in the ProvisionedNodes",
+}
+
+
+def kind_of(group: str, name: str) -> Kind | None:
+    """The kind that is read under this name."""
+    if group == _OURS and name.endswith(_NODE_TEMPLATE.name):
+        return _NODE_TEMPLATE
+    return _BY_NAME.get((group, name))
+
+
+def reason_to_ignore(group: str, name: str) -> str | None:
+    """Why objects of a kind are left aside, None for kinds that are not known to be harmless."""
+    return IGNORED.get((group, name)) or IGNORED.get((group, ""))

@@ -1,0 +1,161 @@
+"""The way from paths to a Snapshot, in order: texts, documents, kinds, models, generated objects, references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import Metadata, parse_metadata
+from autoscaler.kube.problem import Problems, Severity
+from autoscaler.manifests.assemble import assemble, complete
+from autoscaler.manifests.classify import classify
+from autoscaler.manifests.document import Document
+from autoscaler.manifests.documents import read_documents
+from autoscaler.manifests.gathered import Gathered
+from autoscaler.manifests.kinds import KINDS, Kind
+from autoscaler.manifests.plan_context import PlanContext
+from autoscaler.manifests.problem import LocatedProblem
+from autoscaler.manifests.references import check_references, check_use
+from autoscaler.manifests.sources import read_sources
+from autoscaler.model.snapshot import Snapshot
+from instance_catalog.kubernetes_profile import KubernetesProfile
+
+_ORDER = {kind: position for position, kind in enumerate(KINDS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """`snapshot` may only be planned for when `ok`. `documents` are all objects that were read, in the files' order.
+
+    `overlays` (InstanceTypeOverlay) and `node_templates` are left to the rooms that understand them.
+    """
+
+    snapshot: Snapshot
+    problems: tuple[LocatedProblem, ...]
+    context: PlanContext
+    documents: tuple[Document, ...] = ()
+    overlays: tuple[Document, ...] = ()
+    node_templates: tuple[Document, ...] = ()
+
+    @property
+    def errors(self) -> tuple[LocatedProblem, ...]:
+        """The problems that forbid a plan."""
+        return tuple(problem for problem in self.problems if problem.severity is Severity.ERROR)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing forbids a plan."""
+        return not self.errors
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """A document of a known kind, with what is wrong with it."""
+
+    document: Document
+    kind: Kind
+    metadata: Metadata
+    problems: Problems
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """(group, kind, namespace, name)."""
+        namespace = self.metadata.namespace if self.kind.namespaced else ""
+        return self.kind.group, self.kind.name, namespace, self.metadata.name
+
+
+def load(
+    paths: Sequence[str],
+    *,
+    stdin: TextIO | None = None,
+    profile: KubernetesProfile | None = None,
+    strict: bool = False,
+) -> Loaded:
+    """Everything the files say, as a Snapshot, and everything that is wrong with them.
+
+    `paths` are files, directories, or "-" for `stdin`. `profile` overrides the Kubernetes version of a PlanContext in
+    the files, whose feature gates count in any case. With `strict`, unknown fields are errors. Never raises for what is
+    in the files.
+    """
+    objects: list[_Object] = []
+    problems: list[LocatedProblem] = []
+    for found in _read(paths, stdin):
+        if isinstance(found, _Object):
+            objects.append(found)
+        else:
+            problems.append(found)
+    gathered = Gathered()
+    _interpret(objects, gathered)
+    context = gathered.contexts[0] if gathered.contexts else PlanContext()
+    decided = context.profile_over(profile)
+    complete(gathered, decided)
+    complete_input = all(problem.severity is not Severity.ERROR for problem in problems)
+    for found in objects:
+        _check_gates(found, decided)
+        if complete_input:  # otherwise what a name leads to may be in what could not be read
+            check_references(found.document, gathered, found.problems)
+            check_use(found.document, gathered, found.problems)
+        problems += (found.document.located(problem, strict=strict) for problem in found.problems)
+    if not objects and not problems:
+        step = "give manifests of pods, or workloads that make pods, and the claims they use"
+        problems.append(LocatedProblem(", ".join(paths), 0, "no Kubernetes objects found", next_step=step))
+    return Loaded(
+        snapshot=assemble(gathered, decided),
+        problems=tuple(sorted(problems, key=lambda problem: (problem.file, problem.line))),
+        context=context,
+        documents=tuple(found.document for found in objects),
+        overlays=tuple(gathered.overlays),
+        node_templates=tuple(gathered.node_templates),
+    )
+
+
+def _read(paths: Sequence[str], stdin: TextIO | None) -> Iterator[_Object | LocatedProblem]:
+    """All objects of known kinds; problems for everything else."""
+    for source in read_sources(paths, stdin):
+        if isinstance(source, LocatedProblem):
+            yield source
+            continue
+        for document in read_documents(source):
+            if isinstance(document, LocatedProblem):
+                yield document
+                continue
+            problems = Problems()
+            kind = classify(document, problems)
+            if kind is None:
+                yield from (document.located(problem) for problem in problems)
+            else:
+                yield _Object(document, kind, parse_metadata(Fields(document.value)), problems)
+
+
+def _interpret(objects: Sequence[_Object], gathered: Gathered) -> None:
+    """Read every object, in the order of the table of kinds. A workload whose pods are there, too, is not expanded."""
+    first: dict[tuple[str, str, str, str], _Object] = {}
+    controllers = {_controller_key(found) for found in objects}
+    for found in sorted(objects, key=lambda one: _ORDER.get(one.kind, len(_ORDER))):
+        # Gangs of all APIs share one namespace of names in the model.
+        key = ("", *found.key[1:]) if found.kind.name == "PodGroup" else found.key
+        earlier = first.setdefault(key, found)
+        if earlier is not found and found.metadata.name:
+            place = earlier.document.origin
+            found.problems.error(("metadata", "name"), f"is already defined at {place}", "remove one of the two")
+        elif not (found.kind.expands and found.key in controllers):
+            found.kind.read(gathered, found.document, found.problems)
+
+
+def _controller_key(found: _Object) -> tuple[str, str, str, str] | None:
+    owner = found.metadata.controller
+    if owner is None:
+        return None
+    return owner.api_version.rpartition("/")[0], owner.kind, found.metadata.namespace, owner.name
+
+
+def _check_gates(found: _Object, profile: KubernetesProfile) -> None:
+    """Gangs of scheduling.k8s.io exist only behind gates; without them an API server has never heard of the object."""
+    if found.kind.group != "scheduling.k8s.io" or found.kind.name == "PriorityClass":
+        return
+    if not (profile.gates.generic_workload and profile.gates.gang_scheduling):
+        message = f"needs the feature gates GenericWorkload and GangScheduling, which are off in {profile.name}"
+        step = "if your cluster has them, say so in spec.featureGates of a PlanContext (foreslice.dev/v1alpha1)"
+        found.problems.error(("kind",), message, step)

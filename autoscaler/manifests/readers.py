@@ -1,0 +1,195 @@
+"""One reader per kind: hands an object to its converter and puts the result where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from autoscaler.errors import BadInputError
+from autoscaler.kube.compute_domain import parse_compute_domain
+from autoscaler.kube.custom.capacity_block import parse_capacity_block
+from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
+from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
+from autoscaler.kube.daemon_set import parse_daemon_set
+from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.gang import parse_pod_group, parse_workload
+from autoscaler.kube.metadata import parse_metadata
+from autoscaler.kube.node import parse_node
+from autoscaler.kube.pod import parse_pod
+from autoscaler.kube.priority import PriorityClass, parse_priority_class
+from autoscaler.kube.problem import Problems
+from autoscaler.kube.resource_claim import parse_resource_claim, parse_resource_claim_template
+from autoscaler.kube.resource_slice import parse_resource_slice
+from autoscaler.kube.stamping import Expansion
+from autoscaler.kube.storage import (
+    ephemeral_volume_claims,
+    parse_persistent_volume,
+    parse_persistent_volume_claim,
+    parse_storage_class,
+)
+from autoscaler.manifests.document import Document
+from autoscaler.manifests.gathered import Gathered, Reader
+from autoscaler.manifests.plan_context import parse_plan_context
+from autoscaler.model.origin import Origin
+
+
+class Expand(Protocol):
+    """A converter of a workload."""
+
+    def __call__(
+        self,
+        raw: object,
+        problems: Problems | None = None,
+        *,
+        origin: Origin = ...,
+        priorities: Mapping[str, PriorityClass] = ...,
+    ) -> Expansion: ...
+
+
+def workload(expand: Expand) -> Reader:
+    """The reader of a workload that `expand` turns into pods."""
+
+    def read(gathered: Gathered, document: Document, problems: Problems) -> None:
+        gathered.add(expand(document.value, problems, origin=document.origin, priorities=gathered.priorities))
+
+    return read
+
+
+def read_plan_context(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """PlanContext."""
+    context = parse_plan_context(document.value, problems)
+    if gathered.contexts and context != gathered.contexts[0]:
+        problems.error((), "contradicts an earlier PlanContext", "plan for one set of manifests at a time")
+    gathered.contexts.append(context)
+
+
+def read_priority_class(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """PriorityClass; read before everything that may name one."""
+    found = parse_priority_class(document.value, problems)
+    gathered.priorities[found.name] = found
+
+
+def read_pod(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """Pod. One that has finished occupies nothing and asks for nothing."""
+    pod = parse_pod(document.value, problems, origin=document.origin, priorities=gathered.priorities)
+    if pod.phase in ("Succeeded", "Failed"):
+        return
+    spec = Fields(document.value).child("spec")
+    claims = ephemeral_volume_claims(spec, namespace=pod.namespace, pod_name=pod.name, origin=document.origin)
+    gathered.add(Expansion((pod,), volume_claims=claims))
+
+
+def read_node(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """Node."""
+    found = parse_node(document.value, problems, origin=document.origin)
+    gathered.nodes[found.name] = found
+
+
+def read_namespace(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """Namespace: only its labels matter."""
+    found = parse_metadata(Fields(document.value, problems))
+    gathered.namespaces[found.name] = found.labels
+
+
+def read_resource_claim(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """ResourceClaim."""
+    found = parse_resource_claim(document.value, problems, origin=document.origin)
+    gathered.claims[found.key] = found
+
+
+def read_resource_claim_template(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """ResourceClaimTemplate."""
+    found = parse_resource_claim_template(document.value, problems, origin=document.origin)
+    gathered.templates[f"{found.namespace}/{found.name}"] = found
+
+
+def read_compute_domain(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """ComputeDomain: its channel template, unless the files hold the one that the controller made."""
+    found = parse_compute_domain(document.value, problems, origin=document.origin)
+    if found is not None:
+        gathered.templates.setdefault(f"{found.namespace}/{found.name}", found)
+
+
+def read_device_class(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """DeviceClass."""
+    found = parse_device_class(document.value, problems, origin=document.origin)
+    gathered.classes[found.name] = found
+
+
+def read_resource_slice(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """ResourceSlice; the order of the files is kept, as that of a list from the API server would be."""
+    gathered.slices.append(parse_resource_slice(document.value, problems))
+
+
+def read_device_taint_rule(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """DeviceTaintRule."""
+    found = parse_device_taint_rule(document.value, problems, origin=document.origin)
+    gathered.taint_rules[found.name] = found
+
+
+def read_pod_group(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """PodGroup of any API."""
+    gang = parse_pod_group(document.value, problems, origin=document.origin)
+    gathered.gangs[gang.key] = gang
+
+
+def read_workload(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """Workload of scheduling.k8s.io."""
+    gathered.gangs.update((gang.key, gang) for gang in parse_workload(document.value, problems, origin=document.origin))
+
+
+def read_daemon_set(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """DaemonSet."""
+    found = parse_daemon_set(document.value, problems, origin=document.origin, priorities=gathered.priorities)
+    gathered.daemon_sets.append(found)
+
+
+def read_persistent_volume(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """PersistentVolume."""
+    found = parse_persistent_volume(document.value, problems, origin=document.origin)
+    gathered.volumes[found.name] = found
+
+
+def read_persistent_volume_claim(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """PersistentVolumeClaim: it replaces one that a workload would have made under that name."""
+    found = parse_persistent_volume_claim(document.value, problems, origin=document.origin)
+    gathered.volume_claims[found.key] = found
+
+
+def read_storage_class(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """StorageClass."""
+    found = parse_storage_class(document.value, problems, origin=document.origin)
+    gathered.storage_classes[found.name] = found
+
+
+def read_capacity_pool(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """CapacityPool."""
+    found = parse_capacity_pool(document.value, problems, origin=document.origin)
+    if found is not None:
+        gathered.pools[found.name] = found
+
+
+def read_capacity_block(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """CapacityBlock."""
+    found = parse_capacity_block(document.value, problems, origin=document.origin)
+    if found is not None:
+        gathered.blocks[found.name] = found
+
+
+def read_provisioned_node(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """ProvisionedNode, as Foreslice itself wrote it."""
+    try:
+        gathered.provisioned.append(parse_provisioned_node(document.value))
+    except BadInputError as error:
+        problems.error((), error.message, error.next_step)
+
+
+def read_overlay(gathered: Gathered, document: Document, _: Problems) -> None:
+    """InstanceTypeOverlay: for the catalog."""
+    gathered.overlays.append(document)
+
+
+def read_node_template(gathered: Gathered, document: Document, _: Problems) -> None:
+    """A provider's node template: for the provider."""
+    gathered.node_templates.append(document)

@@ -1,0 +1,130 @@
+"""Names in objects that must be names of other objects: claims, templates, classes, volumes and gangs.
+
+The raw objects are walked again, because a message must point at the field in the file, whatever the object was
+expanded to. What an API server would only find out later, when a pod stays pending, is found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import header, parse_metadata
+from autoscaler.kube.problem import Problems, did_you_mean
+from autoscaler.manifests.document import Document
+from autoscaler.manifests.gathered import Gathered
+from instance_catalog import labels as keys
+
+_FINISHED = ("Succeeded", "Failed")
+
+
+def check_references(document: Document, gathered: Gathered, problems: Problems) -> None:
+    """Report every name in the object that leads nowhere."""
+    fields = Fields(document.value)
+    namespace = parse_metadata(fields).namespace
+    for pod in _pods(fields):
+        _check_pod(pod.child("spec"), namespace, gathered, problems)
+        _check_gang(pod, namespace, gathered, problems)
+    match header(document.value)[1]:
+        case "Pod":
+            _check_generated(fields, namespace, gathered, problems)
+        case "ResourceClaim":
+            _check_classes(fields.child("spec"), gathered, problems)
+        case "ResourceClaimTemplate":
+            _check_classes(fields.child("spec").child("spec"), gathered, problems)
+
+
+def check_use(document: Document, gathered: Gathered, problems: Problems) -> None:
+    """Warn about a claim that waits for devices while no pod waits for it: nothing is planned for it."""
+    if header(document.value)[1] != "ResourceClaim":
+        return
+    metadata = parse_metadata(Fields(document.value))
+    claim = gathered.claims.get(f"{metadata.namespace}/{metadata.name}")
+    if claim is None or claim.allocation is not None or claim.key in gathered.used_claims():
+        return
+    problems.warn((), "no pod uses this claim, so nothing is planned for it", "add the pod that names it")
+
+
+def _pods(fields: Fields) -> Iterator[Fields]:
+    """The pods and pod templates inside an object of any kind, with their paths."""
+    spec = fields.child("spec")
+    match fields.text("kind"):
+        case "Pod" if fields.child("status").raw("phase") not in _FINISHED:
+            yield fields
+        case "CronJob":
+            yield spec.child("jobTemplate").child("spec").child("template")
+        case "JobSet":
+            for entry in spec.children("replicatedJobs"):
+                yield entry.child("template").child("spec").child("template")
+        case "LeaderWorkerSet":
+            for name in ("leaderTemplate", "workerTemplate"):
+                yield spec.child("leaderWorkerTemplate").child(name)
+        case "Deployment" | "ReplicaSet" | "ReplicationController" | "StatefulSet" | "DaemonSet" | "Job":
+            yield spec.child("template")
+
+
+def _check_gang(pod: Fields, namespace: str, gathered: Gathered, problems: Problems) -> None:
+    spec, metadata = pod.child("spec"), pod.child("metadata")
+    places = (
+        (spec.child("schedulingGroup"), "podGroupName"),
+        (metadata.child("labels"), keys.COSCHEDULING_POD_GROUP),
+        (metadata.child("annotations"), keys.VOLCANO_POD_GROUP),
+        (metadata.child("annotations"), keys.VOLCANO_POD_GROUP_NEW),
+        (metadata.child("annotations"), keys.KAI_POD_GROUP),
+    )
+    for fields, name in places:
+        _check(fields, name, f"{namespace}/", gathered.gangs, problems, what="PodGroup")
+    reference = spec.child("workloadRef")
+    prefix = f"{namespace}/{reference.text('name')}/"
+    _check(reference, "podGroup", prefix, gathered.gangs, problems, what="pod group in that Workload")
+
+
+def _check_pod(spec: Fields, namespace: str, gathered: Gathered, problems: Problems) -> None:
+    entries = set()
+    for entry in spec.children("resourceClaims"):
+        entries.add(entry.text("name"))
+        _check(entry, "resourceClaimName", f"{namespace}/", gathered.claims, problems, what="ResourceClaim")
+        name = "resourceClaimTemplateName"
+        _check(entry, name, f"{namespace}/", gathered.templates, problems, what="ResourceClaimTemplate")
+    for part in ("initContainers", "containers"):
+        for container in spec.children(part):
+            for claim in container.child("resources").children("claims"):
+                name = claim.text("name")
+                if name not in entries:
+                    near = did_you_mean(name, entries)
+                    step = f"did you mean {near!r}?" if near else "add it to the pod's spec.resourceClaims"
+                    message = f"the pod has no resource claim {name!r}"
+                    problems.error((*claim.path, "name"), message, step)
+    for volume in spec.children("volumes"):
+        claim = volume.child("persistentVolumeClaim")
+        name = claim.text("claimName")
+        if name and f"{namespace}/{name}" not in gathered.volume_claims:
+            step = "add it, or the pod's zone cannot be known"
+            problems.warn((*claim.path, "claimName"), f"there is no PersistentVolumeClaim {name!r} in the files", step)
+
+
+def _check_generated(fields: Fields, namespace: str, gathered: Gathered, problems: Problems) -> None:
+    """Claims that a cluster has generated for a pod must come with it: they may be allocated."""
+    if fields.child("status").raw("phase") in _FINISHED:
+        return
+    for entry in fields.child("status").children("resourceClaimStatuses"):
+        _check(entry, "resourceClaimName", f"{namespace}/", gathered.claims, problems, what="ResourceClaim")
+
+
+def _check_classes(spec: Fields, gathered: Gathered, problems: Problems) -> None:
+    for request in spec.child("devices").children("requests"):
+        for holder in (request, request.child("exactly"), *request.children("firstAvailable")):
+            _check(holder, "deviceClassName", "", gathered.classes, problems, what="DeviceClass")
+
+
+def _check(fields: Fields, name: str, prefix: str, known: Collection[str], problems: Problems, *, what: str) -> None:
+    value = fields.raw(name)
+    if not isinstance(value, str) or not value or f"{prefix}{value}" in known:
+        return
+    here = [key.removeprefix(prefix) for key in known if key.startswith(prefix)]
+    near = did_you_mean(value, here)
+    step = f"did you mean {near!r}?" if near else f"add the {what} to the files, or correct the name"
+    elsewhere = [key for key in known if prefix and key.endswith(f"/{value}")]
+    if elsewhere and not near:
+        step = f"{elsewhere[0]} exists in another namespace; a pod uses those of its own"
+    problems.error((*fields.path, name), f"there is no {what} {value!r}", step)

@@ -1,0 +1,62 @@
+"""Paths to texts: files, directories (recursively) and standard input."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from autoscaler.manifests.problem import LocatedProblem
+
+STDIN = "-"
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file's content, under the name the user knows it by."""
+
+    file: str
+    text: str
+
+
+def read_sources(paths: Sequence[str], stdin: TextIO | None) -> Iterator[Source | LocatedProblem]:
+    """The texts of all files that `paths` name, in their order; files of a directory sorted by name."""
+    seen: set[str] = set()
+    for path in paths:
+        for found in _files(path):
+            if isinstance(found, LocatedProblem):
+                yield found
+            elif found == STDIN or os.path.realpath(found) not in seen:
+                seen.add(os.path.realpath(found))
+                yield _read(found, stdin)
+
+
+def _files(path: str) -> Iterator[str | LocatedProblem]:
+    if path == STDIN or not Path(path).is_dir():
+        yield path
+        return
+    found = sorted(
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(path)
+        for name in names
+        if name.endswith(SUFFIXES) and not name.startswith(".")
+    )
+    if not found:
+        step = f"name a file, or put files ending in {', '.join(SUFFIXES)} there"
+        yield LocatedProblem(path, 0, "no manifests in this directory", next_step=step)
+    yield from found
+
+
+def _read(file: str, stdin: TextIO | None) -> Source | LocatedProblem:
+    try:
+        if file == STDIN:
+            return Source(file, stdin.read() if stdin is not None else "")
+        return Source(file, Path(file).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        step = "check the path and that you may read the file"
+        return LocatedProblem(file, 0, f"cannot be read: {error.strerror or error}", next_step=step)
+    except (UnicodeDecodeError, ValueError) as error:
+        return LocatedProblem(file, 0, f"is not text: {error}", next_step="save the file as UTF-8")

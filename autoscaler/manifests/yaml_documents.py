@@ -1,0 +1,188 @@
+"""YAML text to documents, read as Kubernetes reads it (sigs.k8s.io/yaml: YAML 1.1 scalars, JSON types, text keys).
+
+PyYAML's own rules differ: it knows dates and numbers to the base of 60, and takes 1e3 for text. Line numbers cost
+nothing extra: the node tree that is composed anyway is kept until all problems are placed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator
+from typing import Any, ClassVar
+
+import yaml
+
+from autoscaler.kube.problem import Path
+from autoscaler.manifests.document import Document, UnreadableError
+
+_DEEPEST = 100  # Kubernetes objects nest about 20 deep; custom resources a little more
+_LARGEST = 5_000_000  # nodes of one document after aliases are followed: stops "billion laughs"
+_SAFE_NESTING = 1000
+_INDENTATION = re.compile(r"^[ ?-]+", re.MULTILINE)
+_TAG = "tag:yaml.org,2002:"
+_KEPT = ("null", "bool", "int", "float", "str", "seq", "map")
+
+
+class _Loader(yaml.CSafeLoader):
+    """JSON types only, and keys become text."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own protocol: replaced, not shared
+    yaml_constructors: ClassVar[dict[str | None, Any]] = {
+        tag: make
+        for tag, make in yaml.CSafeLoader.yaml_constructors.items()
+        if tag in (None, *(_TAG + k for k in _KEPT))
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        return {_key(key, node): value for key, value in super().construct_mapping(node, deep=deep).items()}
+
+    def construct_yaml_bool(self, node: yaml.ScalarNode) -> bool:
+        return str(node.value).lower() in ("y", "yes", "true", "on")
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        try:
+            return super().construct_yaml_int(node)
+        except ValueError as error:  # more digits than Python converts; no Kubernetes field holds such a number
+            raise yaml.MarkedYAMLError(problem="number too long", problem_mark=node.start_mark) from error
+
+
+_Loader.add_constructor(f"{_TAG}bool", _Loader.construct_yaml_bool)
+_Loader.add_constructor(f"{_TAG}int", _Loader.construct_yaml_int)
+for _name, _pattern, _first in (
+    ("null", r"(?:~|null|Null|NULL|)", ["~", "n", "N", ""]),
+    (
+        "bool",
+        r"(?:y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)",
+        list("yYnNtTfFoO"),
+    ),
+    (
+        "int",
+        r"[-+]?(?:0b[01][01_]*|0[0-7_]*[0-7]|0x[0-9a-fA-F][0-9a-fA-F_]*|0|[1-9][0-9_]*)",
+        list("-+0123456789"),
+    ),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        list("-+0123456789."),
+    ),
+    ("merge", r"<<", ["<"]),
+):
+    _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})\Z"), _first)
+
+
+def read_yaml(text: str, file: str) -> Iterator[Document]:
+    """The documents of a YAML stream without empty ones. Raises UnreadableError where the text stops being YAML."""
+    try:
+        _check_nesting(text)
+        loader = _Loader(text)
+        while loader.check_node():
+            node = loader.get_node()
+            if node is None:
+                continue
+            _check(node)
+            value = loader.construct_document(node)
+            if value is not None:
+                yield Document(file, node.start_mark.line + 1, value, _Locator(node))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        place = f" (line {line}, column {mark.column + 1})" if mark else ""
+        problem = ": ".join(part for part in (error.context, error.problem) if part)
+        raise UnreadableError(f"invalid YAML{place}: {problem}", line, _next_step(text)) from error
+    except yaml.YAMLError as error:
+        raise UnreadableError(f"invalid YAML: {error}", 1, "save the file as UTF-8 text") from error
+
+
+class _Locator:
+    """Finds lines in a composed document."""
+
+    __slots__ = ("_root",)
+
+    def __init__(self, root: yaml.Node) -> None:
+        self._root = root
+
+    def __call__(self, path: Path) -> int:
+        node: yaml.Node = self._root
+        line: int = node.start_mark.line
+        for step in path:
+            found = _child(node, step)
+            if found is None:
+                break
+            line, node = found
+        return line + 1
+
+
+def _child(node: yaml.Node, step: str | int) -> tuple[int, yaml.Node] | None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value == step:
+                return key.start_mark.line, value
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        return node.value[step].start_mark.line, node.value[step]
+    return None
+
+
+def _key(key: Hashable, node: yaml.MappingNode) -> str:
+    match key:
+        case str():
+            return key
+        case bool():
+            return "true" if key else "false"
+        case int() | float():
+            return str(key)
+        case _:
+            raise yaml.MarkedYAMLError(problem="a field name must be text", problem_mark=node.start_mark)
+
+
+def _refuse_duplicates(node: yaml.MappingNode) -> None:
+    names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+    if len(set(names)) == len(names):
+        return
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if key.value in seen and key.tag != f"{_TAG}merge":
+            raise yaml.MarkedYAMLError(problem=f"field {key.value!r} is given twice", problem_mark=key.start_mark)
+        seen.add(key.value)
+
+
+def _check(root: yaml.Node) -> None:
+    """Refuse duplicate fields, and documents that aliases blow up, that contain themselves or that nest absurdly deep.
+
+    This happens before anything is constructed, because merge keys (`<<`) rewrite the tree and may override.
+    """
+    waiting, visited = [(root, 0)], 0
+    while waiting:
+        node, depth = waiting.pop()
+        visited += 1
+        if depth > _DEEPEST or visited > _LARGEST:
+            problem = "nested too deeply" if depth > _DEEPEST else "aliases (*name) make this document too large"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        if isinstance(node, yaml.MappingNode):
+            _refuse_duplicates(node)
+            waiting.extend((child, depth + 1) for pair in node.value for child in pair)
+        elif isinstance(node, yaml.SequenceNode):
+            waiting.extend((child, depth + 1) for child in node.value)
+
+
+def _check_nesting(text: str) -> None:
+    """Refuse nesting that would overflow the stack of libyaml's recursive composer, by looking at events first.
+
+    Most texts cannot nest that deep, which their brackets and indentation tell at once.
+    """
+    deepest = text.count("[") + text.count("{") + max(map(len, _INDENTATION.findall(text)), default=0)
+    if deepest < _SAFE_NESTING:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            raise UnreadableError("nested too deeply", line, "give Kubernetes objects only")
+
+
+def _next_step(text: str) -> str:
+    if "{{" in text:
+        return "this looks like a Helm template: give the output of `helm template` instead"
+    if "\t" in text:
+        return "YAML does not allow tabs for indentation: use spaces"
+    return "check the indentation and quoting around this line"
