@@ -126,9 +126,13 @@ def _structural(schema: Schema, definitions: Schema) -> Schema:
             case "default", None:
                 continue
             case "default", dict() if "properties" in schema:
-                result[key] = {}  # the server fills in the defaults of the fields
+                continue  # made below, from the defaults of the fields
             case _ if key not in _DROPPED:
                 result[key] = value
+    if isinstance(schema.get("default"), dict) and "properties" in schema:
+        # The server checks a default against the rules before it would fill in the fields.
+        fields = result["properties"].items()
+        result["default"] = {name: field["default"] for name, field in fields if "default" in field}
     return dict(sorted(result.items(), key=lambda item: _ORDER.get(item[0], len(_ORDER))))
 
 
