@@ -1,0 +1,43 @@
+"""What compiling and evaluating an expression can end in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Outcome(Enum):
+    """The result for one device. ERROR stops the whole allocation upstream; UNKNOWN is this planner's own."""
+
+    TRUE = "true"
+    FALSE = "false"
+    ERROR = "error"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """`message` explains ERROR and UNKNOWN, `unknown_attributes` ("domain/id") what UNKNOWN depends on.
+
+    `cost` is the run-time cost in Kubernetes' units, also of evaluations that ended in an error.
+    """
+
+    outcome: Outcome
+    message: str = ""
+    unknown_attributes: tuple[str, ...] = ()
+    cost: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CompileFailure:
+    """An expression no device can be tried with. `line` and `column` count from 1; `hint` is the usual fix or empty."""
+
+    expression: str
+    message: str
+    line: int
+    column: int
+    hint: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.line}:{self.column}: {self.message}"
+        return f"{text}\n  {self.hint}" if self.hint else text

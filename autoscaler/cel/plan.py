@@ -1,0 +1,395 @@
+"""From the checked expression to closures (cel-go v0.26.0 interpreter/planner.go, decorators.go and interpretable.go).
+
+Every step becomes one closure over a `Frame`; nothing looks at the syntax tree while an expression runs. Faults are
+returned, not raised, because upstream goes on evaluating and charging after one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from autoscaler.cel import messages
+from autoscaler.cel.arithmetic import SINGLETONS as OPERATORS
+from autoscaler.cel.build import qualified_name
+from autoscaler.cel.calls import (
+    binary_run,
+    equality_run,
+    logical_run,
+    membership_run,
+    not_strictly_false_run,
+    or_value_run,
+    unary_run,
+    variadic_run,
+)
+from autoscaler.cel.chains import Chain, Choice, Code, Constant, Link, Step, resolver, run_of
+from autoscaler.cel.costs import call_cost, result_cost
+from autoscaler.cel.environment import Environment
+from autoscaler.cel.folds import BOUND, append_run, bound_variable_run, fold_run
+from autoscaler.cel.frame import COST, DEVICE, FIRST_SLOT, Frame, Run, charge
+from autoscaler.cel.implementations import SINGLETONS, dispatched, guarded, implementations
+from autoscaler.cel.patterns import PatternError, compiled
+from autoscaler.cel.syntax import (
+    ACCUMULATOR,
+    Call,
+    Comprehension,
+    Expression,
+    ExpressionError,
+    Identifier,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    MessageLiteral,
+    Select,
+)
+from autoscaler.cel.values import (
+    FAULTS,
+    NONE,
+    CelMap,
+    Failure,
+    OptionalValue,
+    TypeName,
+    UInt,
+    Value,
+    key_of,
+)
+
+_FOLDED: Final = frozenset({"bool", "bytes", "double", "dyn", "duration", "int", "string", "timestamp", "type", "uint"})
+# Functions of one constant whose result may be computed once, in programs that cannot see a quantity change.
+_PURE: Final = frozenset(
+    {"quantity", "isQuantity", "semver", "isSemver", "url", "isURL", "ip", "isIP", "cidr", "isCIDR"}
+)
+_OBSERVERS: Final = frozenset({"isInteger", "asInteger", "add", "sub"})
+_PATTERN_FUNCTIONS: Final = frozenset({"matches", "find", "findAll"})
+Scope = Mapping[str, "int | Run"]
+
+
+class Planner:
+    """Plans one expression."""
+
+    def __init__(self, environment: Environment, calls: list[Call]) -> None:
+        dialect = environment.dialect
+        self._environment = environment
+        self._modern = dialect.modern
+        self.observes_quantities = any(call.function in _OBSERVERS for call in calls)
+        self._code = implementations(modern=self._modern, mutating=dialect.add_mutates)
+        self._steps: dict[int, Step] = {}
+        self.slots = FIRST_SLOT
+        self.paths: set[tuple[str, ...]] | None = set()
+
+    def plan(self, root: Expression) -> Run:
+        """The closure of the whole expression. Raises ExpressionError."""
+        return run_of(self._plan(root, {"device": DEVICE}))
+
+    def _plan(self, node: Expression, scope: Scope) -> Step:
+        """The step of `node`; what it consists of is planned first, without recursion as far as the scope reaches."""
+        pending = [(node, False)]
+        while pending:
+            at, ready = pending.pop()
+            if id(at) in self._steps:
+                continue
+            if ready:
+                self._steps[id(at)] = self._planned(at, scope)
+                continue
+            pending.append((at, True))
+            pending.extend((part, False) for part in _parts(at))
+        return self._steps[id(node)]
+
+    def _planned(self, node: Expression, scope: Scope) -> Step:
+        match node:
+            case Literal():
+                return Constant(node.value)
+            case Identifier():
+                return self._variable(node, scope)
+            case Select():
+                if node.qualified is not None:
+                    return Constant(TypeName(node.qualified))
+                return self._linked(node.operand, Link(node.name, test_only=node.test_only), scope)
+            case Call():
+                return self._call(node, scope)
+            case ListLiteral():
+                return self._list(node, scope)
+            case MapLiteral():
+                return self._map(node, scope)
+            case MessageLiteral():
+                return self._message(node, scope)
+            case Comprehension():
+                return self._comprehension(node, scope)
+
+    def _run(self, node: Expression, scope: Scope) -> Run:
+        return run_of(self._plan(node, scope))
+
+    def _variable(self, node: Identifier, scope: Scope) -> Step:
+        name = node.name.removeprefix(".")
+        place = scope.get(name)
+        if place is None:
+            return Constant(TypeName(name))
+        if type(place) is int:
+            slot = place
+
+            def read(frame: Frame) -> Value:
+                return frame[slot]
+
+            return Chain(read, slot)
+        assert callable(place)
+        return Chain(place, None)
+
+    def _linked(self, operand: Expression, link: Link, scope: Scope) -> Step:
+        step = self._plan(operand, scope)
+        if isinstance(step, (Chain, Choice)):
+            return step.linked(link)
+        return Chain(run_of(step), None).linked(link)
+
+    def _call(self, node: Call, scope: Scope) -> Step:
+        match node.function:
+            case "_&&_" | "_||_":
+                terms = [self._run(argument, scope) for argument in node.arguments]
+                return Code(logical_run(terms, decisive=node.function == "_||_"))
+            case "_?:_" | "_?_:_":
+                condition, truthy, falsy = node.arguments
+                return Choice(self._run(condition, scope), self._branch(truthy, scope), self._branch(falsy, scope))
+            case "_?._":
+                operand, name = node.arguments
+                assert isinstance(name, Literal)
+                return self._linked(operand, Link(name.value, optional=True), scope)
+            case "_[_]" | "_[?_]":
+                return self._index(node, scope)
+            case "or" | "orValue":
+                assert node.target is not None
+                left, right = self._run(node.target, scope), self._run(node.arguments[0], scope)
+                return Code(or_value_run(left, right, unwrap=node.function == "orValue"))
+        return self._function(node, scope)
+
+    def _branch(self, node: Expression, scope: Scope) -> Chain | Choice:
+        step = self._plan(node, scope)
+        return step if isinstance(step, (Chain, Choice)) else Chain(run_of(step), None)
+
+    def _index(self, node: Call, scope: Scope) -> Step:
+        operand, key = node.arguments
+        optional = node.function == "_[?_]"
+        step = self._plan(key, scope)
+        if isinstance(step, Constant):
+            if type(step.value) not in (str, int, UInt, bool, float):
+                raise ExpressionError(f"invalid qualifier type: {type(step.value).__name__}", key.position)
+            return self._linked(operand, Link(step.value, optional=optional), scope)
+        dynamic = resolver(step) if isinstance(step, (Chain, Choice)) else step.run
+        return self._linked(operand, Link(dynamic=dynamic, optional=optional), scope)
+
+    def _function(self, node: Call, scope: Scope) -> Step:
+        nodes = node.arguments if node.target is None else [node.target, *node.arguments]
+        if node.function == "_+_" and _is_accumulator(nodes[0]) and isinstance(nodes[1], ListLiteral):
+            return self._append(nodes[0], nodes[1], scope)
+        if node.function == "@not_strictly_false":
+            return Code(not_strictly_false_run(self._run(nodes[0], scope)))
+        steps = [self._plan(argument, scope) for argument in nodes]
+        constant = [step.value for step in steps if isinstance(step, Constant)]
+        if node.function in _FOLDED and len(steps) == len(constant) == 1:
+            return self._folded(node, constant[0])
+        overload = node.overloads[0] if len(node.overloads) == 1 else ""
+        if overload == "in_list" and isinstance(steps[1], Constant) and type(steps[1].value) is list:
+            membership = membership_run(run_of(steps[0]), steps[1].value)
+            if membership is not None:
+                return membership
+        runs = [run_of(step) for step in steps]
+        if node.function in ("_==_", "_!=_"):
+            return Code(equality_run(steps, runs, negated=node.function == "_!=_"))
+        pattern = self._constant_pattern(node, steps)
+        code, variadic = self._implementation(node)
+        before = call_cost(node.function, node.overloads, modern=self._modern)
+        after = result_cost(node.function, node.overloads)
+        if len(constant) == len(steps) > 0 and node.function in _PURE and not self.observes_quantities:
+            return Code(_precomputed(code(*constant), before(tuple(constant)) if before else 1))
+        if len(runs) == 1 and not variadic:
+            return Code(unary_run(runs[0], code, before, after))
+        if len(runs) == 2 and not variadic and not pattern:
+            return Code(binary_run(runs[0], runs[1], code, before, after))
+        return Code(variadic_run(runs, code, before, after))
+
+    def _append(self, accumulator: Expression, item: ListLiteral, scope: Scope) -> Step:
+        step = self._plan(item.items[0], scope)
+        created = 0 if isinstance(step, Constant) else 10
+        return Code(append_run(self._run(accumulator, scope), run_of(step), created))
+
+    def _folded(self, node: Call, value: Value) -> Step:
+        code, _ = self._implementation(node)
+        result = value if type(value) in FAULTS else code(value)
+        if type(result) is Failure:
+            raise ExpressionError(result.message, node.position)
+        return Constant(result)
+
+    def _constant_pattern(self, node: Call, steps: list[Step]) -> bool:
+        """Whether the call has a constant regular expression, which is compiled now."""
+        if node.function not in _PATTERN_FUNCTIONS or len(steps) < 2:
+            return False
+        step = steps[1]
+        if not isinstance(step, Constant) or type(step.value) is not str:
+            return False
+        try:
+            compiled(step.value)
+        except PatternError as error:
+            raise ExpressionError(str(error), node.position) from error
+        return True
+
+    def _implementation(self, node: Call) -> tuple[Any, bool]:
+        """The code of a call, and whether upstream evaluates its arguments one after the other until one fails."""
+        function = node.function
+        if function in OPERATORS or function in SINGLETONS:
+            return SINGLETONS[function], False
+        declared = self._environment.functions[function]
+        if len(node.overloads) == 1 or len(declared) == 1:
+            overload = next(o for o in declared if o.id == node.overloads[0])
+            return guarded(overload, self._code[overload.id]), function == "format" or len(overload.arguments) > 2
+        return dispatched([(o, self._code[o.id]) for o in declared]), True
+
+    def _list(self, node: ListLiteral, scope: Scope) -> Step:
+        steps = [self._plan(item, scope) for item in node.items]
+        runs = [(run_of(step), index in node.optional) for index, step in enumerate(steps)]
+
+        def build(frame: Frame) -> Value:
+            items: list[Value] = []
+            for run, optional in runs:
+                value = run(frame)
+                if type(value) in FAULTS:
+                    return value
+                if optional:
+                    if type(value) is not OptionalValue:
+                        return Failure("cannot initialize optional list element from non-optional value")
+                    if value is NONE:
+                        continue
+                    value = value.value
+                items.append(value)
+            return items
+
+        if all(isinstance(step, Constant) for step in steps):
+            return Constant(build([0]))
+        return Code(_charged(build, 10))
+
+    def _map(self, node: MapLiteral, scope: Scope) -> Step:
+        steps = [(self._plan(key, scope), self._plan(value, scope)) for key, value, _ in node.entries]
+        optional = [marked for _, _, marked in node.entries]
+        runs = [(run_of(key), run_of(value), marked) for (key, value), marked in zip(steps, optional, strict=True)]
+
+        def build(frame: Frame) -> Value:
+            entries: dict[Value, Value] = {}
+            for key_run, value_run, marked in runs:
+                key = key_run(frame)
+                if type(key) in FAULTS:
+                    return key
+                value = value_run(frame)
+                if type(value) in FAULTS:
+                    return value
+                stored = key_of(key)
+                if marked:
+                    if type(value) is not OptionalValue:
+                        return Failure("cannot initialize optional entry from non-optional value")
+                    if value is NONE:
+                        entries.pop(stored, None)
+                        continue
+                    value = value.value
+                entries[stored] = value
+            return CelMap(entries)
+
+        if all(isinstance(step, Constant) for pair in steps for step in pair):
+            return Constant(build([0]))
+        return Code(_charged(build, 30))
+
+    def _message(self, node: MessageLiteral, scope: Scope) -> Step:
+        fields = [(name, self._run(value, scope), marked) for name, value, marked in node.fields]
+        type_name = node.name
+
+        def build(frame: Frame) -> Value:
+            given: dict[str, Value] = {}
+            for name, run, optional in fields:
+                value = run(frame)
+                if type(value) in FAULTS:
+                    return value
+                if optional:
+                    if type(value) is not OptionalValue:
+                        return Failure("cannot initialize optional entry from non-optional value")
+                    if value is NONE:
+                        given.pop(name, None)
+                        continue
+                    value = value.value
+                given[name] = value
+            return messages.construct(type_name, given)
+
+        return Code(_charged(build, 40))
+
+    def _slot(self) -> int:
+        self.slots += 1
+        return self.slots - 1
+
+    def _comprehension(self, node: Comprehension, scope: Scope) -> Step:
+        iterated = self._run(node.iteration_range, scope)
+        accumulator = self._slot()
+        if isinstance(node.condition, Literal) and node.condition.value is False:
+            initial = self._run(node.initial, scope)
+            bound = bound_variable_run(accumulator, initial)
+            result = self._run(node.result, {**scope, node.accumulator: bound})
+
+            def run(frame: Frame) -> Value:
+                frame[accumulator] = BOUND
+                return result(frame)
+
+            return Code(run)
+        outer = {**scope, node.accumulator: accumulator}
+        first = self._slot()
+        second = self._slot() if node.second_variable else None
+        inner = {**outer, node.variable: first}
+        if second is not None:
+            inner[node.second_variable] = second
+        initial_step = self._plan(node.initial, scope)
+        assert isinstance(initial_step, Constant)
+        condition = None if isinstance(node.condition, Literal) else self._run(node.condition, inner)
+        return Code(
+            fold_run(
+                iterated,
+                initial=initial_step.value,
+                condition=condition,
+                step=self._run(node.step, inner),
+                result=self._run(node.result, outer),
+                slots=(accumulator, first, second),
+            )
+        )
+
+
+def _parts(node: Expression) -> list[Expression]:
+    """What a node consists of in its own scope."""
+    match node:
+        case Select():
+            return [] if node.qualified is not None else [node.operand]
+        case Call():
+            return node.arguments if node.target is None else [node.target, *node.arguments]
+        case ListLiteral():
+            return node.items
+        case MapLiteral():
+            return [part for key, value, _ in node.entries for part in (key, value)]
+        case MessageLiteral():
+            return [value for _, value, _ in node.fields]
+        case Comprehension():
+            return [node.iteration_range]
+    return []
+
+
+def _is_accumulator(node: Expression) -> bool:
+    return isinstance(node, Identifier) and node.name == ACCUMULATOR
+
+
+def _charged(build: Run, units: int) -> Run:
+    def run(frame: Frame) -> Value:
+        value = build(frame)
+        charge(frame, units)
+        return value
+
+    return run
+
+
+def _precomputed(value: Value, units: int) -> Run:
+    def run(frame: Frame) -> Value:
+        charge(frame, units)
+        return value
+
+    return run
+
+
+__all__ = ["COST", "ExpressionError", "Planner", "qualified_name"]

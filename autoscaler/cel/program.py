@@ -1,0 +1,133 @@
+"""Compiles selectors and evaluates them: the entrance to this room.
+
+Programs are immutable and cached by text and dialect, failures included. An evaluation keeps its state in a frame of
+its own, so programs may be used from several threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, cast
+
+from lark import UnexpectedInput
+
+from autoscaler.cel import types
+from autoscaler.cel.check import Checker
+from autoscaler.cel.device import DeviceView
+from autoscaler.cel.environment import Dialect, Environment, View, dialect_of, environment
+from autoscaler.cel.frame import COST, CostExceededError, Frame, Run
+from autoscaler.cel.grammar import parser
+from autoscaler.cel.hints import hint_for
+from autoscaler.cel.outcome import CompileFailure, Evaluation, Outcome
+from autoscaler.cel.plan import Planner
+from autoscaler.cel.reads import Path, paths_read
+from autoscaler.cel.syntax import Expression, ExpressionError
+from autoscaler.cel.types import Type
+from autoscaler.cel.validate import validate
+from autoscaler.cel.values import Failure, PanicError, Unknown
+from instance_catalog.kubernetes_profile import KubernetesProfile
+
+MAX_CODE_POINTS: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A compiled selector. `reads` lists the device fields it may read, or is None where they are computed."""
+
+    expression: str
+    reads: frozenset[Path] | None
+    _run: Run
+    _slots: int
+    _observes_quantities: bool
+
+    def evaluate(self, view: DeviceView) -> Evaluation:
+        """The selector's answer for one device. Never raises."""
+        if view.failure:
+            return Evaluation(Outcome.ERROR, view.failure)
+        device = view.fresh() if self._observes_quantities else view.root
+        frame: Frame = [0, device, *[None] * self._slots]
+        try:
+            value = self._run(frame)
+        except CostExceededError:
+            return Evaluation(Outcome.ERROR, "operation cancelled: actual cost limit exceeded", cost=frame[COST])
+        except PanicError as panic:
+            return Evaluation(Outcome.ERROR, f"internal error: {panic}", cost=frame[COST])
+        if value is True:
+            return Evaluation(Outcome.TRUE, cost=frame[COST])
+        if value is False:
+            return Evaluation(Outcome.FALSE, cost=frame[COST])
+        return _not_a_bool(value, frame[COST])
+
+
+def _not_a_bool(value: object, cost: int) -> Evaluation:
+    if type(value) is Unknown:
+        names = tuple(sorted(value.attributes))
+        reason = value.reason or f"depends on {', '.join(names)}, which exists only once the node runs"
+        return Evaluation(Outcome.UNKNOWN, reason, names, cost)
+    if type(value) is Failure:
+        return Evaluation(Outcome.ERROR, value.message, cost=cost)
+    return Evaluation(
+        Outcome.ERROR, f"CEL result of type {type(value).__name__} could not be converted to bool", cost=cost
+    )
+
+
+def compile_selector(
+    expression: str, profile: KubernetesProfile, *, view: View = View.STORED
+) -> Program | CompileFailure:
+    """The program of a selector, or why there is none. `view` NEW is what the API server accepts for new objects."""
+    return _compiled(expression, dialect_of(profile, view))
+
+
+@lru_cache(maxsize=4096)
+def _compiled(expression: str, dialect: Dialect) -> Program | CompileFailure:
+    declared = environment(dialect)
+    try:
+        return _program(expression, declared)
+    except UnexpectedInput as error:
+        offset = _offset(error.pos_in_stream, len(expression))
+        return _failure(expression, f"Syntax error: {_unexpected(expression, offset)}", offset)
+    except ExpressionError as error:
+        return _failure(expression, error.message, error.position)
+
+
+def _offset(position: int | None, length: int) -> int:
+    """lark has no position for an unexpected end."""
+    return length if position is None or position < 0 else position
+
+
+def _unexpected(expression: str, offset: int) -> str:
+    return f"unexpected {expression[offset]!r}" if offset < len(expression) else "unexpected end of the expression"
+
+
+def _failure(expression: str, message: str, offset: int) -> CompileFailure:
+    before = expression[:offset]
+    line = before.count("\n") + 1
+    return CompileFailure(expression, message, line, offset - before.rfind("\n"), hint_for(expression, message, offset))
+
+
+def _program(expression: str, declared: Environment) -> Program:
+    root = parse(expression, declared.dialect)
+    checker = Checker(declared)
+    result = checker.check(root)
+    validate(checker.calls, checker.aggregates)
+    if not _is_selector(result, declared.dialect):
+        raise ExpressionError(f"must evaluate to bool or the unknown type, not {result}", 0)
+    planner = Planner(declared, checker.calls)
+    run = planner.plan(root)
+    return Program(expression, paths_read(root), run, planner.slots, planner.observes_quantities)
+
+
+def parse(expression: str, dialect: Dialect) -> Expression:
+    """The syntax of an expression. Raises lark's UnexpectedInput or ExpressionError."""
+    if len(expression) > MAX_CODE_POINTS:
+        raise ExpressionError(f"expression code point size exceeds limit: size: {len(expression)}", 0)
+    # With a transformer lark returns what the builder made, which its annotation does not know.
+    parsed: Any = parser(quoted_names=dialect.quoted_names).parse(expression)
+    return cast(Expression, parsed)
+
+
+def _is_selector(result: Type, dialect: Dialect) -> bool:
+    if result in (types.BOOL, types.ANY):
+        return True
+    return dialect.dyn_attributes and types.unwrapped(result) in (types.BOOL, types.DYN)

@@ -1,0 +1,210 @@
+"""CEL's static types: what the checker computes with (cel-go v0.26.0, common/types/types.go and checker/types.go).
+
+Types are values; two types are the same if they compare equal. Type parameters are types too: `Substitution`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """`kind` is the Go kind in lower case; lists, maps, opaque types and types of types have `parameters`."""
+
+    kind: str
+    name: str
+    parameters: tuple[Type, ...] = ()
+
+    def __str__(self) -> str:
+        if self.kind == "type" and self.parameters:
+            return f"type({self.parameters[0]})"
+        if not self.parameters or self.kind == "wrapper":
+            return self.name
+        return f"{self.name}({', '.join(str(p) for p in self.parameters)})"
+
+
+BOOL = Type("bool", "bool")
+INT = Type("int", "int")
+UINT = Type("uint", "uint")
+DOUBLE = Type("double", "double")
+STRING = Type("string", "string")
+BYTES = Type("bytes", "bytes")
+NULL = Type("null", "null_type")
+DYN = Type("dyn", "dyn")
+ANY = Type("any", "any")
+ERROR = Type("error", "!error!")
+TIMESTAMP = Type("timestamp", "google.protobuf.Timestamp")
+DURATION = Type("duration", "google.protobuf.Duration")
+TYPE = Type("type", "type")
+QUANTITY = Type("struct", "kubernetes.Quantity")
+SEMVER = Type("struct", "kubernetes.Semver")
+URL = Type("struct", "kubernetes.URL")
+FORMAT = Type("struct", "kubernetes.NamedFormat")
+DEVICE = Type("struct", "kubernetes.DRADevice")
+IP = Type("opaque", "net.IP")
+CIDR = Type("opaque", "net.CIDR")
+
+_NULLABLE = frozenset({"opaque", "struct", "any", "duration", "timestamp", "dyn", "null", "wrapper"})
+
+
+def list_of(element: Type) -> Type:
+    """list(element)."""
+    return Type("list", "list", (element,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    """map(key, value)."""
+    return Type("map", "map", (key, value))
+
+
+def optional_of(value: Type) -> Type:
+    """optional_type(value)."""
+    return Type("opaque", "optional_type", (value,))
+
+
+def type_of(value: Type) -> Type:
+    """type(value): the type of a type name."""
+    return Type("type", "type", (value,))
+
+
+def parameter(name: str) -> Type:
+    """A type parameter."""
+    return Type("param", name)
+
+
+def wrapper_of(value: Type) -> Type:
+    """A protobuf wrapper: its value's type, or null."""
+    return Type("wrapper", f"wrapper({value})", (value,))
+
+
+def unwrapped(t: Type) -> Type:
+    """What a wrapper holds; any other type as it is."""
+    return t.parameters[0] if t.kind == "wrapper" else t
+
+
+def is_dyn(t: Type) -> bool:
+    """Whether nothing is known about values of this type."""
+    return t.kind in ("dyn", "any")
+
+
+def unwrap_optional(t: Type) -> tuple[Type, bool]:
+    """The type inside an optional, and whether it was one."""
+    if t.kind == "opaque" and t.name == "optional_type":
+        return t.parameters[0], True
+    return t, False
+
+
+def equivalent(left: Type, right: Type) -> bool:
+    """The same type, up to the names of type parameters."""
+    if left == right:
+        return True
+    if left.kind != right.kind or len(left.parameters) != len(right.parameters):
+        return False
+    if left.kind != "param" and left.name != right.name:
+        return False
+    return all(equivalent(a, b) for a, b in zip(left.parameters, right.parameters, strict=True))
+
+
+class Substitution:
+    """What type parameters stand for. Attempts work on a copy, so that a failed one leaves nothing behind."""
+
+    __slots__ = ("_bound",)
+
+    def __init__(self) -> None:
+        self._bound: dict[str, Type] = {}
+
+    def assignable(self, sources: list[Type], targets: tuple[Type, ...] | list[Type]) -> bool:
+        """Whether values of `sources` are acceptable as `targets`; binds type parameters if so."""
+        if len(sources) != len(targets):
+            return False
+        saved = dict(self._bound)
+        if all(self._assignable(source, target) for source, target in zip(sources, targets, strict=True)):
+            return True
+        self._bound = saved
+        return False
+
+    def resolve(self, t: Type, *, free_is_dyn: bool = False) -> Type:
+        """`t` with bound parameters replaced; with `free_is_dyn` unbound ones become dyn."""
+        if t.kind == "param":
+            bound = self._bound.get(t.name)
+            if bound is not None:
+                return self.resolve(bound, free_is_dyn=free_is_dyn)
+            return DYN if free_is_dyn else t
+        if not t.parameters:
+            return t
+        return Type(t.kind, t.name, tuple(self.resolve(p, free_is_dyn=free_is_dyn) for p in t.parameters))
+
+    def _assignable(self, source: Type, target: Type) -> bool:
+        if target.kind == "param":
+            valid, bound = self._binds(source, target)
+            if valid:
+                return True
+            if bound:
+                return False
+        if source.kind == "param":
+            return self._binds(target, source)[0]
+        if is_dyn(source) or is_dyn(target) or source.kind == "error" or target.kind == "error":
+            return True
+        if source.kind == "null":
+            return target.kind in _NULLABLE
+        if target.kind == "null":
+            return source.kind in _NULLABLE
+        if source.kind == "wrapper" or target.kind == "wrapper":
+            return unwrapped(source) == unwrapped(target)
+        if source.kind == "type":
+            return target.kind == "type"
+        if source.kind in ("opaque", "list", "map"):
+            return (
+                source.kind == target.kind
+                and source.name == target.name
+                and len(source.parameters) == len(target.parameters)
+                and all(self._assignable(a, b) for a, b in zip(source.parameters, target.parameters, strict=True))
+            )
+        return source == target
+
+    def _binds(self, t: Type, variable: Type) -> tuple[bool, bool]:
+        """Whether `variable` may stand for `t`, and whether it was already bound."""
+        if t == variable:
+            return True, True
+        bound = self._bound.get(variable.name)
+        if bound is not None:
+            if t == bound:
+                return True, True
+            if self._assignable(t, bound):
+                general = most_general(t, bound)
+                if not self._occurs(variable, general):
+                    self._bound[variable.name] = general
+                return True, True
+            return False, True
+        if not self._occurs(variable, t):
+            self._bound[variable.name] = t
+            return True, False
+        return False, False
+
+    def _occurs(self, variable: Type, within: Type) -> bool:
+        if variable == within:
+            return True
+        if within.kind == "param":
+            bound = self._bound.get(within.name)
+            return bound is not None and self._occurs(variable, bound)
+        return any(self._occurs(variable, p) for p in within.parameters)
+
+
+def most_general(left: Type, right: Type) -> Type:
+    """The less specific of two compatible types."""
+    return left if _less_specific(left, right) else right
+
+
+def _less_specific(left: Type, right: Type) -> bool:
+    if is_dyn(left) or left.kind == "param":
+        return True
+    if is_dyn(right) or right.kind == "param" or left.kind != right.kind:
+        return False
+    if left.kind in ("list", "map", "opaque"):
+        return (
+            left.name == right.name
+            and len(left.parameters) == len(right.parameters)
+            and all(_less_specific(a, b) for a, b in zip(left.parameters, right.parameters, strict=True))
+        )
+    return left.kind == "type" or left == right
