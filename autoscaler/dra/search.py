@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from autoscaler.dra.allocated import Consumed, added
-from autoscaler.dra.capacity import CapacityError, consumption, has_room, taken
+from autoscaler.dra.capacity import CapacityError, consumption, has_room, taken, violates
 from autoscaler.dra.constraints import START, State, attribute_of
 from autoscaler.dra.counters import CounterTable
 from autoscaler.dra.fatal import FatalError
@@ -177,7 +177,7 @@ class Search:
     def _exact_count(self, i: int, j: int, plan: RequestPlan, k: int, start: int) -> Call:
         """Try device after device from `start` on; within one request only combinations are tried, not permutations."""
         symmetry = self.symmetry
-        key = symmetry.key(i, plan, k, start) if symmetry is not None else None
+        key = symmetry.key(i, plan, k, start, steps=self.steps) if symmetry is not None else None
         if key is not None and symmetry is not None and symmetry.known_vain(key):
             return Result.FAILED
         begun = self._effort()
@@ -364,6 +364,8 @@ class Search:
             capacity = pooled.device.capacity.get(name)
             if capacity is None or capacity.policy is None or not quantity.big or name not in giving:
                 continue
-            if taken(name, quantity, capacity, self.scene.profile) is quantity:
+            profile = self.scene.profile
+            as_written = taken(name, quantity, capacity, profile) is quantity
+            if as_written and not violates(name, quantity, capacity.policy, profile):
                 requested[name] = quantity + giving[name]
         self.requested[plan] = FrozenMap(requested)

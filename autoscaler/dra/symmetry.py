@@ -24,6 +24,8 @@ from autoscaler.dra.requests import MAX_DEVICES_PER_CLAIM, ClaimPlan, RequestPla
 from autoscaler.dra.scene import Scene
 from autoscaler.dra.selectors import Answer
 
+_PATIENCE = 100
+
 
 class Position(Protocol):
     """The part of a search's state that decides what can still be found."""
@@ -76,16 +78,18 @@ class Symmetry:
         position = self.position
         return (self._kinds[index], position.taken[index], position.consumed.get(index))
 
-    def key(self, claim: int, plan: RequestPlan, k: int, start: int) -> Hashable | None:
-        """Equal for places of the search where the same can still be found; None before the first failure."""
-        if self._kinds is None:
+    def key(self, claim: int, plan: RequestPlan, k: int, start: int, *, steps: int) -> Hashable | None:
+        """Equal for places of the search where the same can still be found.
+
+        None as long as nothing was learned, and in the first `_PATIENCE` steps: short searches are cheaper repeated.
+        """
+        kinds = self._kinds
+        if kinds is None or steps < _PATIENCE:
             return None
         position = self.position
-        held = position.held()
-        used = Counter(
-            (self.likeness(index), index >= start)
-            for index in {pooled.index for claim_held in held for pooled in claim_held}
-        )
+        held, taken, consumed = position.held(), position.taken, position.consumed
+        indexes = {pooled.index for claim_held in held for pooled in claim_held}
+        used = Counter([(kinds[i], taken[i], consumed.get(i), i >= start) for i in indexes])
         counters = tuple(
             (name, tuple(sorted(entry for entry in table.consumed.items() if entry[1])))
             for name, table in position.tables.items()

@@ -233,14 +233,14 @@ def _exact(name: str, raw: Json) -> DeviceRequest:
         allocation_mode=raw.get("allocationMode", ""),
         count=raw.get("count", 0),
         admin_access=raw.get("adminAccess"),
-        tolerations=tuple(_toleration(entry) for entry in raw.get("tolerations") or ()),
+        tolerations=tuple(toleration(entry) for entry in raw.get("tolerations") or ()),
         capacity=None
         if capacity is None
         else FrozenMap({key: Quantity.parse(value) for key, value in (capacity.get("requests") or {}).items()}),
     )
 
 
-def _toleration(raw: Json) -> Toleration:
+def toleration(raw: Json) -> Toleration:
     return Toleration(
         key=raw.get("key", ""),
         operator=raw.get("operator", ""),

@@ -1,0 +1,102 @@
+"""Skipping what is vain changes neither the devices chosen nor the kind of outcome: pruned search == plain search."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autoscaler.dra.allocated import AllocatedState, PoolUse
+from autoscaler.dra.allocator import AllocationOutcome, SearchBudget, allocate
+from autoscaler.model.resource_claim import (
+    Constraint,
+    DistinctAttribute,
+    FirstAvailable,
+    MatchAttribute,
+    ResourceClaim,
+)
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes_profile import KubernetesProfile, profile_for
+from instance_catalog.quantity import Quantity
+from instance_catalog.resource_slice import Capacity, CounterConsumption, Device, RuntimeOnly
+from instance_catalog.taint import Taint
+from tests.unit.dra.build import DRIVER, NODE, claim, cluster, counter_slice, piece, request
+
+# No attribute "x" means that the selector "x=…" raises an error when it gets there.
+VALUES = st.sampled_from([1, 1, 2, 2, None, RuntimeOnly("string", "g")])
+SELECTORS = st.sampled_from([(), (), (), ("x=1",), ("x=2",)])
+PROFILES = st.sampled_from([profile_for("1.36.3"), profile_for("1.37.2"), profile_for("1.36.4")])
+PLAIN = SearchBudget(steps=30_000, upstream_steps=10**12, prune=False)
+PRUNED = SearchBudget(steps=30_000, upstream_steps=10**12)
+
+
+@st.composite
+def gpus(draw: st.DrawFn, name: str) -> Device:
+    attributes = {"x": draw(VALUES), "group": draw(st.sampled_from([0, 0, 1]))}
+    drawn = draw(st.sampled_from([None, None, "1", "2"]))
+    shareable = draw(st.sampled_from([False, False, False, True]))
+    return Device(
+        name,
+        FrozenMap({key: value for key, value in attributes.items() if value is not None}),
+        capacity=FrozenMap({"memory": Capacity(Quantity.parse("2"))}) if shareable else FrozenMap(),
+        consumes_counters=()
+        if drawn is None
+        else (CounterConsumption("set", FrozenMap({"memory": Quantity.parse(drawn)})),),
+        taints=draw(st.sampled_from([(), (), (), (Taint("k"),)])),
+        allow_multiple_allocations=shareable,
+    )
+
+
+@st.composite
+def requests(draw: st.DrawFn, name: str, *, sub: bool = False) -> object:
+    selectors = draw(SELECTORS)
+    mode = draw(st.sampled_from(["ExactCount"] * 6 + ["All"]))
+    capacity = draw(st.sampled_from([None, None, FrozenMap({"memory": Quantity.parse("1")})]))
+    admin = None if sub else draw(st.sampled_from([None] * 6 + [True]))
+    return request(
+        name, draw(st.integers(1, 3)), *selectors, allocation_mode=mode, admin_access=admin, capacity=capacity
+    )
+
+
+@st.composite
+def claims(draw: st.DrawFn, name: str) -> ResourceClaim:
+    asked = []
+    for index in range(draw(st.integers(1, 3))):
+        if draw(st.sampled_from([False, False, True])):
+            alternatives = tuple(draw(requests(f"s{sub}", sub=True)) for sub in range(2))
+            asked.append(FirstAvailable(f"r{index}", alternatives))
+        else:
+            asked.append(draw(requests(f"r{index}")))
+    constraint: Constraint | None = draw(
+        st.sampled_from(
+            [None, None, MatchAttribute(f"{DRIVER}/group"), DistinctAttribute(f"{DRIVER}/group", ("r0", "r1"))]
+        )
+    )
+    return claim(*asked, name=name, constraints=() if constraint is None else (constraint,))
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[list[ResourceClaim], list[Device], AllocatedState, KubernetesProfile]:
+    content = [draw(gpus(f"gpu-{index}")) for index in range(draw(st.integers(1, 7)))]
+    asked = [draw(claims(name)) for name in ("a", "b", "c")[: draw(st.integers(1, 3))]]
+    busy = draw(st.sets(st.sampled_from([device.name for device in content]), max_size=2))
+    return asked, content, AllocatedState({(DRIVER, "pool"): PoolUse(frozenset(busy))}), draw(PROFILES)
+
+
+def outcome(
+    situation: tuple[list[ResourceClaim], list[Device], AllocatedState, KubernetesProfile], budget: SearchBudget
+) -> AllocationOutcome:
+    asked, content, allocated, profile = situation
+    where = cluster(counter_slice(("set", {"memory": "3"})), piece(content, count=2), profile=profile)
+    return allocate(asked, node=NODE, devices=where, allocated=allocated, budget=budget)
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(situations())
+def test_pruning_changes_nothing_but_the_effort(
+    situation: tuple[list[ResourceClaim], list[Device], AllocatedState, KubernetesProfile],
+) -> None:
+    plain, pruned = outcome(situation, PLAIN), outcome(situation, PRUNED)
+    assert type(plain) is type(pruned)
+    assert getattr(plain, "allocations", None) == getattr(pruned, "allocations", None)
+    assert getattr(plain, "choices", None) == getattr(pruned, "choices", None)
+    assert getattr(pruned, "steps", 0) <= getattr(plain, "steps", 0)
