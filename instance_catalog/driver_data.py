@@ -119,9 +119,10 @@ class DriverFacts:
 
 @dataclass(frozen=True, slots=True)
 class MigProfile:
-    """A GPU instance profile of one GPU model. `figures` maps capacity names to values; None: no source has them.
+    """A GPU instance profile of one GPU model. `figures` maps capacity names to values; None: nobody has said them.
 
-    `gi_id` is nvmlGpuInstanceProfileInfo.id; `starts` and `size` count memory slices.
+    `guess`: the figures are plausible but nobody has read them on hardware. `gi_id` is
+    nvmlGpuInstanceProfileInfo.id; `starts` and `size` count memory slices.
     """
 
     kind: str  # the profile class shared by all models of a geometry, e.g. 1g+me
@@ -131,11 +132,6 @@ class MigProfile:
     starts: tuple[int, ...]
     figures: FrozenMap[str, Quantity] | None
     guess: bool = False
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether the figures have a source."""
-        return self.figures is not None and not self.guess
 
 
 @dataclass(frozen=True, slots=True)

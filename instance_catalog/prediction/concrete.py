@@ -11,6 +11,7 @@ import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from instance_catalog.frozen_map import FrozenMap
@@ -22,13 +23,14 @@ _Made = str | int | bool | Version
 
 def for_node(slices: Iterable[ResourceSlice], node_name: str) -> tuple[ResourceSlice, ...]:
     """The same slices published by `node_name`: its pool, its slice names, its tokens."""
+    on_this_node = cache(lambda token: scoped(token, node_name))  # a few dozen tokens on hundreds of partitions
     return tuple(
         replace(
             piece,
             name=_renamed(piece, node_name),
             pool=replace(piece.pool, name=node_name),
             reach=replace(piece.reach, node_name=node_name),
-            devices=_mapped(piece.devices, lambda token: scoped(token, node_name)),
+            devices=_mapped(piece.devices, on_this_node),
         )
         for piece in slices
     )

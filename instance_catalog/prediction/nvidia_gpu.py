@@ -18,6 +18,7 @@ Where the driver's device order is random, GPUs come by ascending minor. Must no
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from instance_catalog.driver_data import MigTable, mig_tables
@@ -59,10 +60,11 @@ class _Node:
     accelerator: Accelerator
     profile: DriverProfile
     table: MigTable | None
+    features: frozenset[str]
 
     def has(self, feature: str) -> bool:
         """Whether the driver release has a feature."""
-        return feature in self.profile.features
+        return feature in self.features
 
     @property
     def partitions(self) -> bool:
@@ -71,6 +73,22 @@ class _Node:
         if self.table is None or not isinstance(mig, DynamicMig):
             return False
         return mig.mode_enabled or self.accelerator.architecture != AMPERE
+
+
+@dataclass(frozen=True, slots=True)
+class _Gpu:
+    """One physical GPU and the attributes it would have as a device."""
+
+    minor: int
+    attributes: FrozenMap[str, AttributeValue]
+
+    @property
+    def name(self) -> str:
+        return f"gpu-{self.minor}"
+
+    @property
+    def counter_set(self) -> str:
+        return f"gpu-{self.minor}-counter-set"
 
 
 def runs_on(instance_type: InstanceType) -> bool:
@@ -112,93 +130,88 @@ def contents(
     node = _node(instance_type, profile)
     if node is None:
         return ()
-    gpus = range(instance_type.device_count)
+    gpus = tuple(_Gpu(minor, _gpu_attributes(node, minor)) for minor in range(instance_type.device_count))
     match profile.mig:
         case NoMig():
             return (SliceContents(tuple(_whole_gpu(node, gpu) for gpu in gpus)),)
         case StaticMig(layout):
             return (SliceContents(tuple(d for gpu in gpus for d in _static_instances(node, gpu, layout))),)
         case DynamicMig():
-            return _dynamic(node, split=kubernetes.minor >= _SPLIT_SINCE)
+            return _dynamic(node, gpus, split=kubernetes.minor >= _SPLIT_SINCE)
 
 
 def _node(instance_type: InstanceType, profile: DriverProfile) -> _Node | None:
     accelerator = instance_type.accelerator
     if accelerator is None or not runs_on(instance_type):
         return None
-    return _Node(instance_type, accelerator, profile, mig_table(instance_type))
+    return _Node(instance_type, accelerator, profile, mig_table(instance_type), profile.features)
 
 
-def _dynamic(node: _Node, *, split: bool) -> tuple[SliceContents, ...]:
+def _dynamic(node: _Node, gpus: tuple[_Gpu, ...], *, split: bool) -> tuple[SliceContents, ...]:
     """One slice per GPU; counter sets beside the devices, or all in a slice of their own in front of them."""
-    gpus = range(node.type.device_count)
     if node.table is None or not node.partitions:
         whole = tuple(SliceContents((_whole_gpu(node, gpu),)) for gpu in gpus)
         # With MIG hardware that is switched off, the slice for counter sets is published all the same, empty.
         return (SliceContents(), *whole) if split and node.table is not None else whole
     devices = [_partitions_of(node, node.table, gpu) for gpu in gpus]
-    sets = [CounterSet(_counter_set(gpu), nvidia_mig.counters_of_gpu(node.table)) for gpu in gpus]
+    sets = [CounterSet(gpu.counter_set, nvidia_mig.counters_of_gpu(node.table)) for gpu in gpus]
     if split:
         return (SliceContents((), tuple(sets)), *(SliceContents(of_gpu) for of_gpu in devices))
     return tuple(SliceContents(of_gpu, (counters,)) for of_gpu, counters in zip(devices, sets, strict=True))
 
 
-def _partitions_of(node: _Node, table: MigTable, gpu: int) -> tuple[Device, ...]:
+def _partitions_of(node: _Node, table: MigTable, gpu: _Gpu) -> tuple[Device, ...]:
     """The abstract devices of one GPU, by name. An Ampere GPU in MIG mode cannot be given away whole."""
     devices = [_dynamic_instance(node, gpu, placed) for placed in nvidia_mig.every_placement(table)]
     if node.accelerator.architecture != AMPERE:
-        capacity = FrozenMap({name: Capacity(v) for name, v in nvidia_mig.capacities_of_gpu(table).items()})
-        consumed = CounterConsumption(_counter_set(gpu), nvidia_mig.counters_of_gpu(table))
-        devices.append(Device(f"gpu-{gpu}", _gpu_attributes(node, gpu), capacity, (consumed,)))
+        consumed = CounterConsumption(gpu.counter_set, nvidia_mig.counters_of_gpu(table))
+        devices.append(Device(gpu.name, gpu.attributes, _largest_capacities(table), (consumed,)))
     return tuple(sorted(devices, key=lambda device: device.name))
 
 
-def _whole_gpu(node: _Node, gpu: int) -> Device:
+def _whole_gpu(node: _Node, gpu: _Gpu) -> Device:
     memory = node.accelerator.memory or node.accelerator.api_memory
     # The driver leaves memory out where NVML has none; a figure of the cloud's API is only near what NVML will say.
     capacity = {} if memory is None else {"memory": Capacity(_bytes(memory), guess=node.accelerator.memory is None)}
-    return Device(f"gpu-{gpu}", _gpu_attributes(node, gpu), FrozenMap(capacity))
+    return Device(gpu.name, gpu.attributes, FrozenMap(capacity))
 
 
-def _dynamic_instance(node: _Node, gpu: int, placed: Placed) -> Device:
-    attributes = _mig_attributes(node, gpu, placed)
+def _dynamic_instance(node: _Node, gpu: _Gpu, placed: Placed) -> Device:
+    attributes = _mig_attributes(gpu, placed)
     if not node.has("all-attributes-on-dynamic-mig"):
         attributes.pop(PCIE_ROOT)
     return Device(
         _mig_name(node, gpu, placed),
         FrozenMap(attributes),
-        FrozenMap({name: Capacity(value) for name, value in _figures(placed).items()}),
-        (CounterConsumption(_counter_set(gpu), nvidia_mig.counters_of(placed)),),
+        _capacities(placed),
+        (CounterConsumption(gpu.counter_set, nvidia_mig.counters_of(placed)),),
     )
 
 
-def _static_instances(node: _Node, gpu: int, layout: str) -> tuple[Device, ...]:
-    if node.table is None:
-        return ()
-    placed = nvidia_mig.place(node.table, nvidia_mig.layouts(node.table)[layout]) or ()
+def _static_instances(node: _Node, gpu: _Gpu, layout: str) -> tuple[Device, ...]:
+    placed = nvidia_mig.placements_in(node.table, layout) if node.table else ()
     return tuple(sorted((_static_instance(node, gpu, p) for p in placed), key=lambda device: device.name))
 
 
-def _static_instance(node: _Node, gpu: int, placed: Placed) -> Device:
+def _static_instance(node: _Node, gpu: _Gpu, placed: Placed) -> Device:
     name = _mig_name(node, gpu, placed)
-    attributes = {**_mig_attributes(node, gpu, placed), "uuid": on_node("string", name, "uuid")}
+    attributes = {**_mig_attributes(gpu, placed), "uuid": on_node("string", name, "uuid")}
     if node.has("minor-and-index"):
-        attributes.update(index=on_node("int", name, "index"), parentIndex=gpu)
-    capacity = {figure: Capacity(value) for figure, value in _figures(placed).items()}
-    capacity.update({f"memorySlice{i}": Capacity(Quantity.of(1, "BinarySI")) for i in placed.slices})
-    return Device(name, FrozenMap(attributes), FrozenMap(capacity))
+        attributes.update(index=on_node("int", name, "index"), parentIndex=gpu.minor)
+    occupied = {f"memorySlice{i}": Capacity(Quantity.of(1, "BinarySI")) for i in placed.slices}
+    return Device(name, FrozenMap(attributes), FrozenMap({**_capacities(placed), **occupied}))
 
 
-def _mig_attributes(node: _Node, gpu: int, placed: Placed) -> dict[str, AttributeValue]:
+def _mig_attributes(gpu: _Gpu, placed: Placed) -> dict[str, AttributeValue]:
     """The parent's attributes, except that its uuid is called parentUUID."""
-    parent = {k: v for k, v in _gpu_attributes(node, gpu).items() if k not in ("minor", "index")}
+    parent = {k: v for k, v in gpu.attributes.items() if k not in ("minor", "index")}
     uuid = parent.pop("uuid")
     return {**parent, "type": "mig", "parentUUID": uuid, "profile": placed.profile.name}
 
 
-def _gpu_attributes(node: _Node, gpu: int) -> FrozenMap[str, AttributeValue]:
+def _gpu_attributes(node: _Node, minor: int) -> FrozenMap[str, AttributeValue]:
     """deviceinfo.go Attributes, plus the PCI attributes that the callers there add."""
-    name, placement, image = f"gpu-{gpu}", node.type.placement(gpu), node.profile.image
+    name, placement, image = f"gpu-{minor}", node.type.placement(minor), node.profile.image
     values: dict[str, AttributeValue] = {
         "type": "gpu",
         "uuid": on_node("string", name, "uuid"),
@@ -210,12 +223,12 @@ def _gpu_attributes(node: _Node, gpu: int) -> FrozenMap[str, AttributeValue]:
     bus_id = placement.bus_id or on_node("string", name, "pciBusID")
     values["pcieBusID" if node.has("own-pci-bus-id") else PCI_BUS_ID] = bus_id
     if node.has("minor-and-index"):
-        values.update(minor=gpu, index=gpu)
+        values.update(minor=minor, index=minor)
     dynamic = isinstance(node.profile.mig, DynamicMig)
     if node.has("addressing-mode") and (not dynamic or node.has("all-attributes-on-dynamic-mig")):
         values["addressingMode"] = _addressing_mode(node)
     if node.has("numa-node"):
-        values[NUMA_NODE] = _numa_node(node, gpu)
+        values[NUMA_NODE] = _numa_node(node, minor)
     return FrozenMap(values)
 
 
@@ -245,10 +258,10 @@ def pcie_root(instance_type: InstanceType, root: PcieRoot | None, device: str) -
             return catalog_gap("string", instance_type.name, device, "pcieRoot")
 
 
-def _numa_node(node: _Node, gpu: int) -> AttributeValue:
-    numa = node.type.placement(gpu).numa_node
+def _numa_node(node: _Node, minor: int) -> AttributeValue:
+    numa = node.type.placement(minor).numa_node
     if numa is None:
-        return catalog_gap("int", node.type.name, f"gpu-{gpu}", "numaNode")
+        return catalog_gap("int", node.type.name, f"gpu-{minor}", "numaNode")
     return ListValue("int", (numa,)) if node.profile.gates.get("DRAListTypeAttributes") else numa
 
 
@@ -279,7 +292,7 @@ def _why_no_layout(node: _Node, layout: str) -> str | None:
     known = nvidia_mig.layouts(node.table)
     if layout not in known:
         return f"{node.accelerator.model} has no MIG layout {layout!r}; it has {', '.join(known)}"
-    if not all(p.is_certain for p in nvidia_mig.profiles_in(node.table, layout)):
+    if not all(p.figures for p in nvidia_mig.profiles_in(node.table, layout)):
         return f"the figures of the MIG profiles in {layout} of {node.accelerator.model} have no source yet"
     return None
 
@@ -289,23 +302,29 @@ def _why_not_dynamic(node: _Node) -> str | None:
         if node.has("dynamic-mig-without-mig-hardware"):
             return None
         return f"nvidia {node.profile.release} cannot publish GPUs without usable MIG under dynamic MIG; take v0.4.0"
-    if node.table is None or not all(p.is_certain for p in node.table.profiles):
+    if node.table is None or not all(p.figures for p in node.table.profiles):
         return f"the figures of the MIG profiles of {node.accelerator.model} have no source yet"
     if node.type.device_count > _COUNTER_SETS_PER_SLICE:
         return f"dynamic MIG publishes at most {_COUNTER_SETS_PER_SLICE} GPUs; {node.type.name} has more"
     return None
 
 
-def _figures(placed: Placed) -> FrozenMap[str, Quantity]:
-    return placed.profile.figures or FrozenMap()
+@cache
+def _capacities(placed: Placed) -> FrozenMap[str, Capacity]:
+    """Guessed figures keep counters consistent, and so which instances fit together; claims on them are unknown."""
+    figures, guess = placed.profile.figures or FrozenMap(), placed.profile.guess
+    return FrozenMap({name: Capacity(value, guess=guess) for name, value in figures.items()})
 
 
-def _mig_name(node: _Node, gpu: int, placed: Placed) -> str:
-    return nvidia_mig.device_name(gpu, placed, with_profile=node.has("profile-in-mig-name"))
+@cache
+def _largest_capacities(table: MigTable) -> FrozenMap[str, Capacity]:
+    guess = any(profile.guess for profile in table.profiles)
+    largest = nvidia_mig.capacities_of_gpu(table)
+    return FrozenMap({name: Capacity(value, guess=guess) for name, value in largest.items()})
 
 
-def _counter_set(gpu: int) -> str:
-    return f"gpu-{gpu}-counter-set"
+def _mig_name(node: _Node, gpu: _Gpu, placed: Placed) -> str:
+    return nvidia_mig.device_name(gpu.minor, placed, with_profile=node.has("profile-in-mig-name"))
 
 
 def _bytes(quantity: Quantity) -> Quantity:

@@ -57,6 +57,7 @@ def capacities_of_gpu(table: MigTable) -> FrozenMap[str, Quantity]:
     return FrozenMap({name: max(f[name] for f in figures) for name in figures[0]})
 
 
+@cache
 def counters_of(placed: Placed) -> FrozenMap[str, Quantity]:
     """What one GPU instance draws from its GPU's counter set."""
     figures = placed.profile.figures or FrozenMap()
@@ -125,6 +126,12 @@ def _most(table: MigTable, profile: MigProfile) -> int:
     while count < len(profile.starts) and place(table, {profile.kind: count + 1}) is not None:
         count += 1
     return count
+
+
+@cache
+def placements_in(table: MigTable, layout: str) -> tuple[Placed, ...]:
+    """The instances of a layout of `layouts` on one GPU."""
+    return place(table, layouts(table)[layout]) or ()
 
 
 def profiles_in(table: MigTable, layout: str) -> tuple[MigProfile, ...]:

@@ -85,13 +85,12 @@ def _predicted(
     reason = unpredictable(instance_type, driver_set)
     if reason:
         raise UnpredictableError(f"{instance_type.name} with {driver_set.label}: {reason}")
-    slices = (
+    return tuple(
         piece
         for profile in driver_set.profiles
         if runs_on(instance_type, profile)
         for piece in _numbered(_contents(instance_type, profile, kubernetes), profile)
     )
-    return for_node(tuple(slices), PLACEHOLDER_NODE)
 
 
 def _contents(

@@ -2,7 +2,7 @@
 
 A RuntimeOnly token's group begins with its scope:
 
-    node:…      exists only at run time, differs from node to node (`concrete.for_node` puts the node's name in)
+    node:…      exists only at run time, differs from node to node; `concrete.for_node` makes it node=NAME:…
     unit:…      exists only at run time, the same on all nodes of a capacity unit (placement group, NVLink domain)
     catalog:…   could be known, but the catalog has no such fact; never scoped to a node
 

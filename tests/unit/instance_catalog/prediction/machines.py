@@ -65,6 +65,7 @@ def machine(
 
 
 A100_40 = gpu("A100-40", "NVIDIA A100-SXM4-40GB", "Ampere", "8.0.0", "40Gi", mig_table="a100-40gb")
+A100_80 = gpu("A100-80", "NVIDIA A100-SXM4-80GB", "Ampere", "8.0.0", "80Gi", mig_table="a100-80gb")
 H100 = gpu("H100", "NVIDIA H100 80GB HBM3", "Hopper", "9.0.0", "81559Mi", mig_table="h100-80gb")
 H200 = gpu("H200", "NVIDIA H200", "Hopper", "9.0.0", "143771Mi", mig_table="h200")
 L4 = gpu("L4", "NVIDIA L4", "Ada Lovelace", "8.9.0", "23034Mi")

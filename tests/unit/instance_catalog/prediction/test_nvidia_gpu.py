@@ -273,6 +273,13 @@ def test_layouts_whose_profiles_have_figures_are_predicted_even_if_others_have_n
     assert [capacity(d)["memory"] for d in devices] == ["33280Mi"] * 3
 
 
+@pytest.mark.parametrize("mig", ["mig=all-1g.10gb", "dynamic-mig:mig-mode-on"])
+def test_guessed_figures_of_partitions_say_so(mig: str) -> None:
+    devices = gpus_of(machines.machine("p4de", machines.A100_80, 1), f"nvidia:{mig}")
+    found = next(d for d in devices if d.attributes["profile"] == "1g.10gb")
+    assert (str(found.capacity["memory"].value), found.capacity["memory"].guess) == ("9856Mi", True)
+
+
 def test_facts_that_the_catalog_lacks_are_gaps_and_guessed_memory_says_so() -> None:
     machine = machines.machine("g7", machines.UNNAMED, 2)
     first, second = gpus_of(machine, "nvidia")
