@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from autoscaler.model.plan import Considered, Demand, LeftOut, Placement, Plan, PlannedNode, Target
+from autoscaler.model.reason import Code
 from autoscaler.report.plan_document import dollars
 from autoscaler.report.reasons import text_of, texts_of
 
@@ -36,7 +38,7 @@ def summary_of(plan: Plan) -> list[str]:
     """The closing lines."""
     nodes = len(plan.launches)
     lines = [
-        f"{_count(nodes, 'node')} to launch, {dollars(plan.usd_per_hour)} $/h; "
+        f"{_count(nodes, 'node')} to launch, {_price(plan.usd_per_hour)} $/h; "
         f"{_count(len(plan.placements), 'pod')} placed, {len(plan.left_out)} left out"
     ]
     if plan.out_of_scope:
@@ -48,7 +50,7 @@ def summary_of(plan: Plan) -> list[str]:
 
 
 def _launches(plan: Plan) -> Table:
-    columns = ("node", "type", "zone", "capacity", "$/h", "drivers", "pods", "devices used/free")
+    columns = ("node", "type", "zone", "capacity", "$/h", "drivers", "pods", "devices used/free", "why")
     return Table("Nodes to launch", columns, tuple(_launch(node) for node in plan.launches))
 
 
@@ -60,10 +62,11 @@ def _launch(node: PlannedNode) -> tuple[str, ...]:
         offering.instance_type,
         offering.zone,
         f"{offering.capacity_type} {offering.block}".rstrip(),
-        dollars(node.usd_per_hour) or "?",
+        _price(node.usd_per_hour),
         ", ".join(node.drivers),
         str(len(node.pods)),
         f"{used}/{max(node.devices_total - used, 0)}",
+        texts_of(node.reasons),
     )
 
 
@@ -111,7 +114,7 @@ def _nodes(plan: Plan) -> Table:
 
 def _considered(demand: Demand, wide: bool) -> Table:
     entries = sorted(demand.considered, key=lambda e: _OUTCOME_ORDER.get(e.outcome, 9))
-    shown = entries if wide else [e for e in entries if e.outcome in ("chosen", "fits")][:SHOWN_OFFERINGS]
+    shown = entries if wide else [e for e in entries if _worth_showing(e)][:SHOWN_OFFERINGS]
     hidden = len(entries) - len(shown)
     title = f"Offerings considered for {_few(demand.pods)}"
     if hidden:
@@ -119,21 +122,33 @@ def _considered(demand: Demand, wide: bool) -> Table:
     return Table(title, ("", "type", "zone", "capacity", "$/h", "drivers", "outcome"), tuple(map(_offering, shown)))
 
 
+def _worth_showing(entry: Considered) -> bool:
+    """Chosen, or fitting and for sale without further ado; reservations nobody declared are noise."""
+    undeclared = any(reason.code is Code.NEEDS_RESERVATION for reason in entry.reasons)
+    return entry.outcome in ("chosen", "fits") and not undeclared
+
+
 def _offering(entry: Considered) -> tuple[str, ...]:
     chosen = entry.outcome == "chosen"
     outcome = entry.outcome + (f" x{entry.nodes}" if chosen and entry.nodes > 1 else "")
     if entry.reasons:
-        outcome += f": {texts_of(entry.reasons)}"
-    price = entry.offering.usd_per_hour
+        outcome += f"{', but' if entry.outcome == 'fits' else ':'} {texts_of(entry.reasons)}"
     return (
         "*" if chosen else "",
         entry.offering.instance_type,
         entry.offering.zone,
         entry.offering.capacity_type,
-        price if price is not None else "no price",
+        _price(entry.offering.usd_per_hour),
         ", ".join(entry.drivers),
         outcome,
     )
+
+
+def _price(amount: Decimal | str | None) -> str:
+    """Two to four decimals: nobody compares millionths of a dollar by eye."""
+    if amount is None:
+        return "no price"
+    return dollars(round(Decimal(amount), 4)) or ""
 
 
 def _few(names: Sequence[str], most: int = 3) -> str:

@@ -1,116 +1,122 @@
 """Reason → sentence. Exhaustive over `Code`: a code without a sentence fails the tests.
 
-A sentence is a template over the reason's `detail`; facts that the template does not name follow in brackets, so that
-nothing a decision was based on is hidden.
+A sentence is a template over the reason's `detail`: of a code's templates, the first whose facts are all known. Facts
+that it does not name follow in brackets, so that nothing a decision was based on is hidden.
 """
 
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping
 
 from autoscaler.model.reason import Code, Fact, Reason
 
-_TEXTS: dict[Code, str] = {
-    Code.NO_DEVICE_OF_CLASS: "no device of class {device_class}",
-    Code.SELECTOR_FALSE: "no device passes the selector {expression}",
-    Code.TOO_FEW_DEVICES: "{found} of {wanted} devices",
-    Code.DEVICES_IN_USE: "all matching devices are in use",
-    Code.CONSTRAINT_UNSATISFIED: "constraint on {attribute} cannot be met",
-    Code.COUNTERS_EXHAUSTED: "shared counters are exhausted",
-    Code.CAPACITY_INSUFFICIENT: "not enough capacity {capacity} left on any device",
-    Code.DEVICE_TAINTED: "device taint {key} is not tolerated",
-    Code.NO_COMBINATION: "each request could be met alone, but not all together",
-    Code.INVALID_POOL: "the pool {pool} is invalid",
-    Code.INCOMPLETE_POOL: "the pool {pool} is incomplete",
-    Code.CLAIM_ALLOCATED_ELSEWHERE: "the claim is allocated where this node cannot reach it",
-    Code.CLAIM_RESERVED_FULL: "the claim is reserved for as many pods as Kubernetes allows",
-    Code.CLAIM_DELETING: "the claim is being deleted",
-    Code.BINDING_FAILED: "the claim's devices failed to bind",
-    Code.SEARCH_TIMEOUT: "kube-scheduler would give up after its filter timeout",
-    Code.PREPARE_REFUSED: "the driver {driver} would refuse to prepare the claim",
-    Code.SELECTOR_ERROR: "the selector {expression} fails: {error}",
-    Code.SELECTOR_INVALID: "the selector {expression} does not compile: {error}",
-    Code.CLASS_NOT_FOUND: "DeviceClass {device_class} does not exist",
-    Code.CLAIM_NOT_FOUND: "ResourceClaim {claim} does not exist",
-    Code.CLAIM_NOT_CREATED: "the ResourceClaim was not created from its template yet",
-    Code.CLAIM_NOT_OWNED: "ResourceClaim {claim} was not created for this pod",
-    Code.TOO_MANY_DEVICES: "{wanted} devices exceed the limit of {limit} per claim",
-    Code.FEATURE_DISABLED: "{feature} is disabled in this Kubernetes version",
-    Code.MALFORMED_REQUEST: "the request is malformed: {error}",
-    Code.ALL_OVER_UNFINISHED_POOL: "allocationMode All over the unfinished pool {pool}",
-    Code.ALL_VIOLATES_CONSTRAINT: "allocationMode All cannot meet the constraint on {attribute}",
-    Code.BAD_NODE_SELECTOR: "a node selector cannot be parsed: {error}",
-    Code.RUNTIME_ATTRIBUTE: "depends on {attributes}, which exist only once the node runs",
-    Code.CATALOG_UNKNOWN: "depends on {attributes}, which the catalog does not know",
-    Code.UNSUPPORTED: "{feature} is not supported by this version",
-    Code.INSUFFICIENT_RESOURCE: "insufficient {resource}: {wanted} wanted, {free} free",
-    Code.NODE_SELECTOR_MISMATCH: "node selector wants {key}={wanted}",
-    Code.NODE_AFFINITY_MISMATCH: "node affinity on {keys} does not match",
-    Code.NODE_NAME_MISMATCH: "the pod is pinned to node {wanted}",
-    Code.TAINT_NOT_TOLERATED: "taint {key}={value}:{effect} is not tolerated",
-    Code.NODE_UNSCHEDULABLE: "the node is cordoned",
-    Code.NODE_NOT_READY: "the node is not ready",
-    Code.PORT_CONFLICT: "host port {port}/{protocol} is taken",
-    Code.VOLUME_ZONE_CONFLICT: "a volume is in another zone",
-    Code.VOLUME_UNBOUND: "volume claim {claim} is not bound",
-    Code.TOPOLOGY_SPREAD: "topology spread over {key} would be violated",
-    Code.POD_AFFINITY: "pod affinity over {keys} is not met",
-    Code.POD_ANTI_AFFINITY: "pod anti-affinity over {key} is violated",
-    Code.SCHEDULING_GATED: "the pod waits for scheduling gates {gates}",
-    Code.OTHER_SCHEDULER: "another scheduler is responsible: {scheduler}",
-    Code.OUT_OF_SCOPE: "no resource claim and no extended resource served by DRA",
-    Code.NO_CANDIDATE: "no offering fits",
-    Code.NO_POOL: "no CapacityPool admits an offering that fits",
-    Code.POOL_LIMIT: "the limit of pool {pool} on {resource} is reached",
-    Code.POOL_REFUSES: "the pool's requirement on {key} excludes it",
-    Code.NO_PRICE: "no price is known; set one with an overlay to allow buying it",
-    Code.NEEDS_RESERVATION: "{capacity_type} capacity needs a reservation; declare a CapacityBlock to use it",
-    Code.SHORTAGE: "the provider has none left until {until}",
-    Code.QUARANTINED: "quarantined after failed boots",
-    Code.GANG_INCOMPLETE: "the gang needs {wanted} pods at once, {placed} could be placed",
-    Code.GANG_TOPOLOGY: "the gang must share one {key}",
-    Code.BUNDLE_SPLIT: "pods that share a claim do not fit one node together",
-    Code.BLOCK_ENDS_TOO_SOON: "capacity block {block} ends too soon",
-    Code.BLOCK_DURATION_UNKNOWN: "the pod does not say how long it runs and block {block} requires it",
-    Code.BLOCK_NOT_CONSUMER: "the pod is not a consumer of block {block}",
-    Code.BLOCK_FULL: "capacity block {block} is full",
-    Code.BREAKS_OTHER_POD: "its devices would make the selector of pod {pod} fail",
-    Code.SPENDING_GUARD: "the spending guard of {limit} $/h is reached",
-    Code.PLAN_BUDGET: "the search ended at its step budget",
-    Code.FITS: "fits",
-    Code.CHEAPEST: "cheapest offering that fits",
-    Code.PREFERRED: "an earlier alternative of firstAvailable",
-    Code.PREPAID: "prepaid by capacity block {block}",
-    Code.ALREADY_BOUND: "already bound",
-    Code.EXISTING_NODE: "fits an existing node",
-    Code.COMING_NODE: "fits a node that is coming up",
-    Code.BLOCK_HELD: "held while capacity block {block} lasts",
-    Code.BLOCK_ENDING: "capacity block {block} ends",
-    Code.NODE_EMPTY: "empty for {seconds} s",
-    Code.BASELINE: "part of the pool's baseline",
-    Code.SHARES_CLAIM: "shares claim {claim}",
+_TEXTS: dict[Code, tuple[str, ...]] = {
+    Code.NO_DEVICE_OF_CLASS: ("no device of class {device_class}",),
+    Code.SELECTOR_FALSE: ("no device passes {expressions}", "no device passes the selectors"),
+    Code.TOO_FEW_DEVICES: ("{found} of {wanted} devices pass {expressions}", "{found} of {wanted} devices"),
+    Code.DEVICES_IN_USE: ("{found} of {wanted} devices are free", "all matching devices are in use"),
+    Code.CONSTRAINT_UNSATISFIED: (
+        "{found} of {wanted} devices have the attribute of a constraint",
+        "the constraint on {attribute} cannot be met",
+    ),
+    Code.COUNTERS_EXHAUSTED: ("the shared counters {counter_sets} are exhausted", "shared counters are exhausted"),
+    Code.CAPACITY_INSUFFICIENT: ("too little of {capacities} left", "too little capacity left"),
+    Code.DEVICE_TAINTED: ("device taints are not tolerated: {taints}", "a device taint is not tolerated"),
+    Code.NO_COMBINATION: ("each request could be met alone, but not all together",),
+    Code.INVALID_POOL: ("the pool is invalid: {problem}", "the pool is invalid"),
+    Code.INCOMPLETE_POOL: ("the pool is incomplete",),
+    Code.CLAIM_ALLOCATED_ELSEWHERE: ("is allocated where node {node} cannot reach it", "is allocated elsewhere"),
+    Code.CLAIM_RESERVED_FULL: ("is reserved for {limit} pods already", "is reserved for as many pods as possible"),
+    Code.CLAIM_DELETING: ("is being deleted",),
+    Code.BINDING_FAILED: (
+        "device {device} reported {conditions}",
+        "its devices were not ready after {waited} s of {limit} s",
+        "its devices failed to bind",
+    ),
+    Code.SEARCH_TIMEOUT: ("kube-scheduler would give up after its filter timeout",),
+    Code.PREPARE_REFUSED: ("the driver {driver} would refuse to prepare the claim", "the driver would refuse it"),
+    Code.SELECTOR_ERROR: ("{expression} fails: {message}", "a selector fails"),
+    Code.SELECTOR_INVALID: ("{expression} does not compile: {message}", "a selector does not compile"),
+    Code.CLASS_NOT_FOUND: ("there is no DeviceClass {device_class}", "the DeviceClass does not exist"),
+    Code.CLAIM_NOT_FOUND: ("there is no ResourceClaim {claim}", "does not exist"),
+    Code.CLAIM_NOT_CREATED: ("the claim was not created from template {template} yet", "was not created yet"),
+    Code.CLAIM_NOT_OWNED: ("was not created for pod {pod}", "was created for another pod"),
+    Code.TOO_MANY_DEVICES: ("{wanted} devices exceed the limit of {limit} per claim", "exceeds 32 devices per claim"),
+    Code.FEATURE_DISABLED: ("the feature gate {gate} is off", "the feature is off in this Kubernetes version"),
+    Code.MALFORMED_REQUEST: ("is malformed: {problem}", "is malformed"),
+    Code.ALL_OVER_UNFINISHED_POOL: ("asks for all devices while {pool} is being updated", "a pool is being updated"),
+    Code.ALL_VIOLATES_CONSTRAINT: ("taking all devices violates a constraint",),
+    Code.BAD_NODE_SELECTOR: (
+        "a node selector cannot be parsed: {error}",
+        "a node selector cannot be parsed: {problem}",
+    ),
+    Code.RUNTIME_ATTRIBUTE: ("depends on {attributes}: known only once the node runs",),
+    Code.CATALOG_UNKNOWN: ("depends on {attributes}: not in the catalog",),
+    Code.UNSUPPORTED: ("{feature} is not supported", "fields not supported: {fields}", "is not supported"),
+    Code.INSUFFICIENT_RESOURCE: ("{free} of {wanted} {resource} free",),
+    Code.NODE_SELECTOR_MISMATCH: ("node selector wants {key}={wanted}",),
+    Code.NODE_AFFINITY_MISMATCH: ("node affinity on {keys} does not match",),
+    Code.NODE_NAME_MISMATCH: ("is pinned to node {wanted}",),
+    Code.TAINT_NOT_TOLERATED: ("does not tolerate {key}={value}:{effect}",),
+    Code.NODE_UNSCHEDULABLE: ("is cordoned",),
+    Code.NODE_NOT_READY: ("is not ready",),
+    Code.PORT_CONFLICT: ("host port {port}/{protocol} is taken",),
+    Code.VOLUME_ZONE_CONFLICT: ("the volume is in {zones}, the node in {node_zone}", "the volume is in another zone"),
+    Code.VOLUME_UNBOUND: ("volume claim {claim} is not bound",),
+    Code.TOPOLOGY_SPREAD: (
+        "spreading over {key} would have skew {skew}, {max_skew} is allowed",
+        "spreading over {key} cannot be kept",
+    ),
+    Code.POD_AFFINITY: ("pod affinity over {keys} is not met",),
+    Code.POD_ANTI_AFFINITY: ("pod anti-affinity over {key} is violated",),
+    Code.SCHEDULING_GATED: ("waits for scheduling gates {gates}",),
+    Code.OTHER_SCHEDULER: ("is left to scheduler {scheduler}",),
+    Code.OUT_OF_SCOPE: ("has no resource claim and no extended resource served by DRA",),
+    Code.NO_CANDIDATE: ("none of {offerings} offerings fits", "no offering fits"),
+    Code.NO_POOL: ("no CapacityPool admits an offering that fits",),
+    Code.POOL_LIMIT: ("the limit of pool {pool} on {resource} ({limit}) is reached",),
+    Code.POOL_REFUSES: ("the pool's requirement on {key} excludes it", "the pool excludes it"),
+    Code.NO_PRICE: ("no price is known; an InstanceTypeOverlay or catalog file that sets one allows buying it",),
+    Code.NEEDS_RESERVATION: ("{capacity_type} capacity needs a CapacityBlock", "needs a CapacityBlock"),
+    Code.SHORTAGE: ("the provider has none until {until}", "the provider has none"),
+    Code.QUARANTINED: ("is quarantined after failed boots",),
+    Code.GANG_INCOMPLETE: ("needs {wanted} pods at once, {placed} could be placed", "is incomplete"),
+    Code.GANG_TOPOLOGY: ("all pods must share one {key}", "all pods must share one topology domain"),
+    Code.BUNDLE_SPLIT: ("pods that share a claim do not fit one node together",),
+    Code.BLOCK_ENDS_TOO_SOON: (
+        "capacity block {block} ends too soon: {left} s left, {needed} s needed",
+        "capacity block {block} ends too soon",
+    ),
+    Code.BLOCK_DURATION_UNKNOWN: ("does not say how long it runs (activeDeadlineSeconds), as block {block} requires",),
+    Code.BLOCK_NOT_CONSUMER: ("is no consumer of capacity block {block}",),
+    Code.BLOCK_FULL: ("capacity block {block} is full",),
+    Code.BREAKS_OTHER_POD: ("its devices would make the selector of pod {pod} fail",),
+    Code.SPENDING_GUARD: ("the spending guard of {limit} $/h is reached",),
+    Code.PLAN_BUDGET: ("the search ended at its step budget; the plan is sound but may not be the cheapest",),
+    Code.FITS: ("fits",),
+    Code.CHEAPEST: ("cheapest that fits",),
+    Code.PREFERRED: ("an earlier alternative of firstAvailable",),
+    Code.PREPAID: ("prepaid by capacity block {block}",),
+    Code.ALREADY_BOUND: ("is bound already",),
+    Code.EXISTING_NODE: ("fits an existing node",),
+    Code.COMING_NODE: ("fits a node that is coming up",),
+    Code.BLOCK_HELD: ("held while capacity block {block} lasts",),
+    Code.BLOCK_ENDING: ("capacity block {block} ends at {deadline}", "capacity block {block} ends"),
+    Code.NODE_EMPTY: ("empty for {seconds} s",),
+    Code.BASELINE: ("part of the pool's baseline",),
+    Code.SHARES_CLAIM: ("shares claim {claim}",),
 }
 
-
-class _Lenient(string.Formatter):
-    """Fills what is there, remembers what was used, writes "?" for what is missing."""
-
-    def __init__(self) -> None:
-        self.used: set[str] = set()
-
-    def get_value(self, key: int | str, args: object, kwargs: Mapping[str, object]) -> str:
-        name = str(key)
-        self.used.add(name)
-        return str(kwargs.get(name, "?"))
+# Facts that the sentence says in other words already.
+_IMPLIED = frozenset({"device_class", "devices", "wanted", "found", "of", "offerings", "stage", "existing", "requests"})
 
 
 def text_of(reason: Reason) -> str:
-    """One line: "claim default/gpu: 4 of 8 devices (class=gpu.nvidia.com)"."""
-    formatter = _Lenient()
-    facts = {key: _fact(value) for key, value in reason.detail.items()}
-    sentence = formatter.format(_TEXTS[reason.code], **facts)
-    rest = [f"{key}={value}" for key, value in facts.items() if key not in formatter.used and value != ""]
+    """One line: "claim default/gpu, request gpu: 4 of 8 devices"."""
+    facts = {key: _fact(value) for key, value in reason.detail.items() if value not in ("", ())}
+    template = next((t for t in _TEXTS[reason.code] if _fields(t) <= facts.keys()), _TEXTS[reason.code][-1])
+    sentence = template.format_map(_Shown(facts))
+    rest = [f"{key} {facts[key]}" for key in facts if key not in _fields(template) and key not in _IMPLIED]
     if rest:
         sentence += f" ({', '.join(rest)})"
     return f"{reason.subject}: {sentence}" if reason.subject else sentence
@@ -119,6 +125,17 @@ def text_of(reason: Reason) -> str:
 def texts_of(reasons: tuple[Reason, ...]) -> str:
     """All reasons on one line."""
     return "; ".join(text_of(reason) for reason in reasons)
+
+
+class _Shown(dict[str, str]):
+    """Facts for a template; one that a producer forgot shows as "?" rather than failing the whole report."""
+
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def _fields(template: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(template) if name}
 
 
 def _fact(value: Fact) -> str:

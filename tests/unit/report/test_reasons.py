@@ -1,0 +1,49 @@
+"""Every code has a sentence, and a sentence hides no fact."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+
+from autoscaler.model.reason import Code, Reason
+from autoscaler.report.reasons import _TEXTS, text_of
+
+
+@pytest.mark.parametrize("code", list(Code), ids=lambda code: str(code.value))
+def test_every_code_has_a_sentence(code: Code) -> None:
+    assert _TEXTS[code]
+    text = text_of(Reason(code))
+    assert text
+    fields = {name for _, name, _, _ in string.Formatter().parse(_TEXTS[code][-1]) if name}
+    assert ("?" in text) == bool(fields)
+
+
+def test_no_sentence_without_a_code() -> None:
+    assert set(_TEXTS) == set(Code)
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        pytest.param(
+            Reason.of(Code.TOO_FEW_DEVICES, "request gpu", wanted=8, found=4),
+            "request gpu: 4 of 8 devices",
+            id="subject first",
+        ),
+        pytest.param(
+            Reason.of(Code.TOO_FEW_DEVICES, wanted=8, found=4, expressions=("a", "b")),
+            "4 of 8 devices pass a, b",
+            id="the most telling template",
+        ),
+        pytest.param(
+            Reason.of(Code.PREPAID, block="november", zone="us-east-1a"),
+            "prepaid by capacity block november (zone us-east-1a)",
+            id="other facts in brackets",
+        ),
+        pytest.param(Reason.of(Code.PREPAID), "prepaid by capacity block ?", id="a missing fact shows"),
+        pytest.param(Reason.of(Code.TOO_FEW_DEVICES, wanted=1, found=0, expressions=()), "0 of 1 devices", id="empty"),
+    ],
+)
+def test_text(reason: Reason, expected: str) -> None:
+    assert text_of(reason) == expected
