@@ -56,16 +56,9 @@ class Placed:
     verdict: Fits
 
     def allocations_of(self, pod: Pod) -> FrozenMap[str, Allocation]:
-        """What the pod's own claims get; claims that nobody names are made for extended resources."""
-        named = {key for other in self.bundle.pods for key in claim_keys(other)}
-        own = set(claim_keys(pod))
-        return FrozenMap(
-            {
-                key: allocation
-                for key, allocation in self.verdict.allocations.items()
-                if key in own or (key not in named and key.startswith(pod.key))
-            }
-        )
+        """What the pod's own claims get, the one for its extended resources included."""
+        own = {*claim_keys(pod), f"{pod.key}-extended-resources"}
+        return FrozenMap({key: allocation for key, allocation in self.verdict.allocations.items() if key in own})
 
 
 @dataclass(frozen=True, slots=True)

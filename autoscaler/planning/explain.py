@@ -158,14 +158,17 @@ def _diagnosis(
     """The verdict over all candidates: what would have to change for the bundle to be placed."""
     verdicts = [(i, market.trials.verdict(market.shape_of[i], item)) for i in range(len(market.candidates))]
     fitting = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
+    misses = near_misses(verdicts, market, policy)
     if fitting:
         reasons = dict.fromkeys(r for i in fitting for r in _why_not(market, i, item, bought))
-        return "does-not-fit", _few(reasons, policy), ()
-    misses = near_misses(verdicts, market, policy)
+        return "does-not-fit", _few(reasons, policy), misses
     for kind, name in ((Unknown, "unknown"), (Fatal, "fatal")):
         hits = [verdict for _, verdict in verdicts if isinstance(verdict, kind)]
         if hits and (kind is Unknown or len(hits) == len(verdicts)):
             return name, _few(dict.fromkeys(r for verdict in hits for r in _reasons(verdict)), policy), misses
+    everywhere = {_reasons(verdict) for _, verdict in verdicts}
+    if len(everywhere) == 1:
+        return "does-not-fit", (*_split(market, item), *everywhere.pop()), ()
     return "does-not-fit", (*_split(market, item), Reason.of(Code.NO_CANDIDATE, offerings=len(verdicts))), misses
 
 
@@ -178,7 +181,7 @@ def _few(reasons: Iterable[Reason], policy: Policy) -> tuple[Reason, ...]:
 
 
 def _reasons(verdict: Verdict) -> tuple[Reason, ...]:
-    return verdict.reasons
+    return () if isinstance(verdict, Fits) else verdict.reasons
 
 
 def _split(market: Market, item: int) -> Iterable[Reason]:

@@ -50,7 +50,7 @@ class Policy:
     """Offerings listed per demand. Covers the shipped catalog's types; each costs a line in the JSON."""
 
     shown_fits: int = 8
-    """Offerings that fit per demand which are looked for just to be shown beside the choice. A screen has a few lines."""
+    """Offerings that fit per demand looked for just to be shown beside the choice. A screen has a few lines."""
 
     near_misses: int = 5
     """Nearest failed conditions listed per pod that is left out. People read the first few."""

@@ -1,0 +1,164 @@
+"""A tiny catalog and short ways to write pods, claims and snapshots for planner tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from autoscaler.model.capacity import CapacityBlock
+from autoscaler.model.device_class import DeviceClass, Selector
+from autoscaler.model.gang import Gang
+from autoscaler.model.plan import Plan
+from autoscaler.model.pod import Container, GangRef, Pod, PodClaim
+from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.resource_claim import Constraint, DeviceRequest, Request, ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from instance_catalog.catalog import Catalog
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.instance_type import Accelerator, CapacityType, InstanceType, Price
+from instance_catalog.quantity import Quantity
+
+NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+SMALL = Accelerator(
+    "small", "NVIDIA", "S1", product_name="Small S1", architecture="Turing", memory=Quantity.parse("16Gi")
+)
+LARGE = Accelerator(
+    "large", "NVIDIA", "L9", product_name="Large L9", architecture="Hopper", memory=Quantity.parse("80Gi")
+)
+TPU = Accelerator("tpu", "Google", "T0", node_label="tpu-v6e-slice")
+NAMELESS = Accelerator("nameless", "NVIDIA", "N0", architecture="Turing", memory=Quantity.parse("16Gi"))
+
+
+def machine(
+    name: str,
+    accelerator: Accelerator | None,
+    count: int,
+    price: str | None,
+    *,
+    vcpu: int = 32,
+    spot: str | None = None,
+    cloud: str = "aws",
+) -> InstanceType:
+    """A type sold on demand (and on the spot market, if that has a price)."""
+    prices = {CapacityType.ON_DEMAND: price, CapacityType.SPOT: spot}
+    return InstanceType(
+        cloud=cloud,
+        name=name,
+        architecture="amd64",
+        vcpu=vcpu,
+        memory=Quantity.parse("256Gi"),
+        accelerator=accelerator,
+        accelerator_count=Fraction(count),
+        capacity_types=(CapacityType.ON_DEMAND, *((CapacityType.SPOT,) if spot else ())),
+        prices=FrozenMap({k: Price(Decimal(p), "here", "2026") for k, p in prices.items() if p}),
+    )
+
+
+CATALOG = Catalog.of(
+    [
+        machine("s1", SMALL, 1, "1.00"),
+        machine("s4", SMALL, 4, "3.60"),
+        machine("l1", LARGE, 1, "5.00"),
+        machine("l8", LARGE, 8, "40.00"),
+        machine("mystery", SMALL, 16, None),
+    ]
+)
+GPU = DeviceClass(
+    "gpu.nvidia.com",
+    (Selector("device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"),),
+)
+
+
+def gpus(count: int = 1, *, product: str = "", name: str = "gpu") -> DeviceRequest:
+    """A request for GPUs, of a product if one is named."""
+    wanted = f"device.attributes['gpu.nvidia.com'].productName == '{product}'"
+    return DeviceRequest(name, "gpu.nvidia.com", (Selector(wanted),) if product else (), count=count)
+
+
+def claim(name: str, *requests: Request, constraints: Iterable[Constraint] = ()) -> ResourceClaim:
+    """A claim in namespace default; one GPU unless told otherwise."""
+    return ResourceClaim("default", name, requests or (gpus(),), tuple(constraints), uid=f"uid-{name}")
+
+
+def pod(name: str, *claims: str, cpu: str = "1", gang: str = "", **fields: Any) -> Pod:
+    """A pending pod of namespace default with these claims."""
+    return Pod(
+        "default",
+        name,
+        uid=f"uid-{name}",
+        containers=(Container("main", FrozenMap({"cpu": Quantity.parse(cpu)})),),
+        claims=tuple(PodClaim(c, c) for c in claims),
+        gang=GangRef("default", gang) if gang else None,
+        **fields,
+    )
+
+
+def pairs(count: int, *requests: Request, prefix: str = "p", **fields: Any) -> tuple[list[Pod], list[ResourceClaim]]:
+    """`count` equal pods, each with a claim of its own."""
+    names = [f"{prefix}{i:02}" for i in range(count)]
+    return [pod(n, f"{n}-c", **fields) for n in names], [claim(f"{n}-c", *requests) for n in names]
+
+
+def snapshot(pods: Iterable[Pod], claims: Iterable[ResourceClaim] = (), **fields: Any) -> Snapshot:
+    """A snapshot with the GPU class."""
+    fields.setdefault("classes", (GPU,))
+    return Snapshot(pods=tuple(pods), claims=FrozenMap({c.key: c for c in claims}), **fields)
+
+
+def gang(name: str, minimum: int, topology_key: str | None = None) -> FrozenMap[str, Gang]:
+    """One gang as a snapshot holds it."""
+    return FrozenMap({f"default/{name}": Gang("default", name, "PodGroup", minimum, topology_key)})
+
+
+def block(name: str = "november", **fields: Any) -> CapacityBlock:
+    """An open block of two l8 machines with ten hours left before its drain."""
+    defaults: dict[str, Any] = {
+        "instance_type": "l8",
+        "zone": "us-east-1a",
+        "count": 2,
+        "starts_at": NOW - timedelta(hours=1),
+        "ends_at": NOW + timedelta(hours=10, minutes=15),
+        "hold": "WhileNeeded",
+    }
+    return CapacityBlock(name, **(defaults | fields))
+
+
+def ours(name: str, instance_type: str = "s4", *, phase: Phase = Phase.LAUNCHING, **fields: Any) -> ProvisionedNode:
+    """A node we asked for."""
+    offering = fields.pop("offering", OfferingRef(instance_type, "any", "on-demand", "3.60"))
+    return ProvisionedNode(
+        name=name,
+        pool=fields.pop("pool", "team"),
+        node_name=name,
+        batch="b",
+        offerings=(offering,),
+        prediction=Prediction(offering.instance_type, ("nvidia",), "", ""),
+        phase=phase,
+        **fields,
+    )
+
+
+def plan(state: Snapshot, *, catalog: Catalog = CATALOG, policy: Policy | None = None, now: datetime = NOW) -> Plan:
+    """plan_for with the tiny catalog."""
+    return plan_for(state, catalog, policy or Policy(), now)
+
+
+def types(result: Plan) -> list[str]:
+    """The instance types a plan launches, sorted."""
+    return sorted(node.offering.instance_type for node in result.launches)
+
+
+def codes(reasons: Iterable[Reason]) -> list[Code]:
+    """The codes of reasons."""
+    return [reason.code for reason in reasons]
+
+
+def why_left(result: Plan, name: str) -> list[Code]:
+    """The codes for a pod that is left out."""
+    return next(codes(entry.reasons) for entry in result.left_out if entry.pod == f"default/{name}")
