@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
+from itertools import product
 
 import pytest
 
@@ -36,11 +38,29 @@ def sets_admitted(table: MigTable, admits: object) -> set[frozenset[Placed]]:
     return found
 
 
+@cache
+def admitted_by_counters(model: str) -> set[frozenset[Placed]]:
+    table = mig_tables()[model]
+    return sets_admitted(table, lambda chosen: fits_counters(table, chosen))
+
+
 def test_counters_admit_what_placements_admit_on_an_a100() -> None:
-    table = mig_tables()["a100-40gb"]
-    by_placement = sets_admitted(table, possible_together)
-    assert sets_admitted(table, lambda chosen: fits_counters(table, chosen)) == by_placement
+    by_placement = sets_admitted(mig_tables()["a100-40gb"], possible_together)
+    assert admitted_by_counters("a100-40gb") == by_placement
     assert max(len(chosen) for chosen in by_placement) == 7
+
+
+def test_profile_counts_can_be_placed_exactly_if_counters_admit_some_placement_of_them() -> None:
+    table = mig_tables()["a100-40gb"]
+    kinds = [profile.kind for profile in table.profiles]
+    admitted = {
+        tuple(Counter(placed.profile.kind for placed in chosen)[kind] for kind in kinds)
+        for chosen in admitted_by_counters("a100-40gb")
+    }
+    # One more of each profile than ever fits.
+    tried = product(*(range(max(counts[i] for counts in admitted) + 2) for i in range(len(kinds))))
+    possible = {counts for counts in tried if place(table, dict(zip(kinds, counts, strict=True))) is not None}
+    assert possible == admitted
 
 
 @pytest.mark.parametrize("name", COMPLETE)
