@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from autoscaler.kube.custom.objects import custom_object, read_spec, read_status
 from autoscaler.kube.custom.schema import (
+    CRON_PATTERN,
     NO_ENTRIES,
+    TIME_ZONE_PATTERN,
     ApiModel,
     CapacityTypeName,
     Conditions,
@@ -44,19 +45,11 @@ from instance_catalog.labels import GROUP
 from instance_catalog.quantity import Quantity
 
 AUTO: Final = "Auto"
-# Five cron fields; names of months and days are left to the scheduler that reads them.
-_CRON: Final = r"^[0-9A-Za-z*,/-]+( [0-9A-Za-z*,/?#-]+){4}$"
 
 
-def _time_zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"{name!r} is not a time zone: write it like Europe/Berlin or UTC") from None
-    return name
-
-
-Cron = Annotated[str, StringConstraints(pattern=_CRON, max_length=128)]
+# Whether the fields make sense is judged by what reads the schedule, and so is whether a time zone exists.
+Cron = Annotated[str, StringConstraints(pattern=CRON_PATTERN, max_length=128)]
+TimeZone = Annotated[str, StringConstraints(pattern=TIME_ZONE_PATTERN, max_length=64)]
 
 
 class DriversSpec(ApiModel):
@@ -115,7 +108,7 @@ class BaselineSpec(ApiModel):
     replicas: Annotated[int, Field(ge=0, le=10000)]
     schedule: Cron | None = None
     """Cron expression of the minutes in which the floor holds, such as `* 8-18 * * 1-5`. Absent: always."""
-    time_zone: Annotated[str, AfterValidator(_time_zone), StringConstraints(min_length=1, max_length=64)] = "UTC"
+    time_zone: TimeZone = "UTC"
     """IANA name."""
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from autoscaler.kube.custom.schema import ApiModel
+from autoscaler.kube.custom.schema import PATTERN_STEPS, ApiModel
 from autoscaler.kube.fields import describe
 from autoscaler.kube.problem import Path, Problems, did_you_mean
 
@@ -74,7 +74,8 @@ def _report(detail: ErrorDetails, problems: Problems, path: Path) -> None:
         case "int_type":
             problems.error(location, f"expected a whole number, found {found}", "write it without quotes or fraction")
         case "string_pattern_mismatch":
-            problems.error(location, f"{found} does not match {context['pattern']}")
+            pattern = str(context["pattern"])
+            problems.error(location, f"{found} does not match {pattern}", PATTERN_STEPS.get(pattern, ""))
         case kind:
             problems.error(location, _MESSAGES.get(kind, detail["msg"]).format(**context, found=found))
 

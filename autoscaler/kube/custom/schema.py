@@ -7,10 +7,11 @@ predicate, which `foreslice plan` applies to manifests without a cluster. A unit
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import (
@@ -48,6 +49,16 @@ DURATION_PATTERN: Final = r"^([0-9]+[smhd])+$"
 DOLLARS_PATTERN: Final = r"^[0-9]+(\.[0-9]+)?$"
 QUANTITY_PATTERN: Final = r"^[+]?[0-9.]+([numkKMGTPE]i?|[eE][-+]?[0-9]+)?$"
 NAME_PATTERN: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+CRON_PATTERN: Final = r"^[0-9A-Za-z*,/-]+( [0-9A-Za-z*,/?#-]+){4}$"
+TIME_ZONE_PATTERN: Final = r"^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$"
+# What to do about a text that does not match.
+PATTERN_STEPS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        NAME_PATTERN: "use lower-case letters, digits, - and ., with a letter or digit at both ends",
+        CRON_PATTERN: "write five cron fields, such as 0 8 * * 1-5",
+        TIME_ZONE_PATTERN: "write an IANA name, such as Europe/Berlin or UTC",
+    }
+)
 PERCENTAGE_PATTERN: Final = r"^((100|[0-9]{1,2})%|[0-9]+)$"
 
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from datetime import datetime
-from typing import Any
+from enum import Enum
+from typing import Any, get_args
 
 import celpy
 import jsonschema
@@ -15,12 +16,22 @@ import yaml
 from celpy.adapter import json_to_cel
 from pydantic import BaseModel
 
-from autoscaler.kube.custom.capacity_block import CapacityBlockSpec, SelectorRequirement, parse_capacity_block
+from autoscaler.kube.custom.capacity_block import (
+    BlockPhaseName,
+    CapacityBlockSpec,
+    SelectorRequirement,
+    parse_capacity_block,
+)
 from autoscaler.kube.custom.capacity_pool import CapacityPoolSpec, DriversSpec, LimitsSpec, parse_capacity_pool
 from autoscaler.kube.custom.crd import Kind, crd, structural
 from autoscaler.kube.custom.generate import KINDS, generated_files
 from autoscaler.kube.custom.launch_batch import LaunchBatchSpec
-from autoscaler.kube.custom.schema import ApiModel, RequirementSpec, Rule
+from autoscaler.kube.custom.provisioned_node import PhaseName
+from autoscaler.kube.custom.schema import ApiModel, CapacityTypeName, RequirementSpec, Rule
+from autoscaler.lifecycle.capacity_block import BlockPhase
+from autoscaler.model.capacity import Mode
+from autoscaler.model.provisioned_node import Phase
+from instance_catalog.instance_type import CapacityType
 
 BY_NAME = {kind.name: kind for kind in KINDS}
 # What apiextensions.k8s.io/v1 allows in a structural schema.
@@ -284,6 +295,19 @@ def unchecked(model: type[ApiModel], value: dict[str, Any]) -> BaseModel:
     """The model of a value that may break its rules."""
     lenient: type[ApiModel] = type(model.__name__, (model,), {"RULES": ()})
     return lenient.model_validate(value)
+
+
+@pytest.mark.parametrize(
+    ("names", "members"),
+    [
+        pytest.param(PhaseName, Phase, id="phases of nodes"),
+        pytest.param(BlockPhaseName, BlockPhase, id="phases of blocks"),
+        pytest.param(CapacityTypeName, CapacityType, id="capacity types"),
+        pytest.param(CapacityPoolSpec.model_fields["mode"].annotation, Mode, id="modes"),
+    ],
+)
+def test_the_schema_knows_every_member(names: Any, members: type[Enum]) -> None:
+    assert set(get_args(names)) == {member.value for member in members}
 
 
 def test_every_rule_is_compared() -> None:

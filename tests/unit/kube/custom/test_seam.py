@@ -292,8 +292,9 @@ POOL_MISTAKES = [
     ("spec.kubeletReserved.cpu", "-1", "spec.kubeletReserved.cpu", "negative", "zero or more"),
     ("spec.disruption.after", "5 min", "spec.disruption.after", "'5 min' is not a duration", "write it like 30m"),
     ("spec.disruption.budgets.0.nodes", "150%", "spec.disruption.budgets[0].nodes", "nor a percentage", '"10%"'),
-    ("spec.baseline.0.timeZone", "Mars", "spec.baseline[0].timeZone", "'Mars' is not a time zone", "Europe/Berlin"),
-    ("spec.baseline.0.schedule", "often", "spec.baseline[0].schedule", "does not match", ""),
+    ("spec.baseline.0.timeZone", "not here", "spec.baseline[0].timeZone", "'not here' does not match", "Europe/Berlin"),
+    ("spec.baseline.0.schedule", "often", "spec.baseline[0].schedule", "'often' does not match", "five cron fields"),
+    ("spec.nodeTemplateRef.name", "A", "spec.nodeTemplateRef.name", "'A' does not match", "lower-case letters"),
     ("spec.taints.0.key", "", "spec.taints[0].key", "must have 1 or more characters", ""),
     ("metadata.name", "x" * 64, "metadata.name", "63", ""),
 ]
