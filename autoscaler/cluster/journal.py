@@ -20,6 +20,7 @@ from autoscaler.cluster.api import AlreadyExistsError, ConflictError, Kubernetes
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
+from autoscaler.lifecycle.provisioned_node import EDGES, Why, take
 from autoscaler.model.capacity import CapacityPool, Mode
 from autoscaler.model.plan import Disposal, NodeDecision, Plan, PlannedNode
 from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
@@ -52,6 +53,7 @@ _LAUNCHING = frozenset({Phase.INTENDED, Phase.LAUNCHING})
 UNFINISHED = frozenset({"Intended", "Calling"})
 _FINISHED = frozenset({"Launched", "Failed"})
 
+_EDGES = {(edge.source, edge.why): edge for edge in EDGES}
 # What one LaunchBatch holds at most, by its schema.
 _LARGEST = 100
 _OFFERINGS = 60
@@ -93,12 +95,9 @@ class Journal:
         for batch in self.batches:
             if batch.outcome == "Intended" and not batch.instances:
                 self._write_nodes(batch, now)
-            elif batch.outcome in _FINISHED and not self._nodes.keys() & set(batch.nodes):
-                with suppress(NotFoundError):
-                    self._api.delete(LAUNCH_BATCHES, batch.name, uid=batch.uid)
-                del self._batches[batch.name]
             else:
                 self.map_nodes(batch, now)
+                self._drop_if_over(batch)
 
     def record(self, plan: Plan, snapshot: Snapshot, now: datetime) -> None:
         """Write down what the plan decides for pools that act: a batch before its nodes, and nodes that are to go."""
@@ -112,7 +111,7 @@ class Journal:
             if node is None or node.pool not in acting or node.phase in _LEAVING:
                 continue
             if decision.disposal is Disposal.DRAIN:
-                self.save_node(moved(node, Phase.DRAINING, now, decision.reasons))
+                self.move(node, Why.UNWANTED, now, decision.reasons)
 
     def pending(self) -> Pending:
         """What has to be carried out."""
@@ -140,11 +139,10 @@ class Journal:
         self._nodes[node.name] = parse_provisioned_node(written)
         return self._nodes[node.name]
 
-    def move(
-        self, node: ProvisionedNode, phase: Phase, now: datetime, reasons: tuple[Reason, ...] = ()
-    ) -> ProvisionedNode:
-        """Save that a node entered a phase."""
-        return self.save_node(moved(node, phase, now, reasons))
+    def move(self, node: ProvisionedNode, why: Why, now: datetime, reasons: tuple[Reason, ...] = ()) -> ProvisionedNode:
+        """Save that a node took an edge of its life. Raises KeyError where its phase has no such edge."""
+        after = take(node, _EDGES[node.phase, why], now)
+        return self.save_node(replace(after, reasons=reasons or node.reasons))
 
     def note(self, nodes: Iterable[ProvisionedNode]) -> None:
         """Save what was observed of nodes. One that somebody else wrote meanwhile is looked at again next time."""
@@ -160,11 +158,13 @@ class Journal:
         self.save_node(replace(node, resource_version=self._nodes[node.name].resource_version))
 
     def forget(self, node: ProvisionedNode) -> None:
-        """Remove a node whose machine is gone. Its batch goes with the next `resume`, when it was the last one."""
+        """Remove a node whose machine is gone, and its batch when it was the last one."""
         with suppress(NotFoundError):  # a person deleted it; the finalizer was the last thing that held it
             self._api.patch(PROVISIONED_NODES, node.name, {"metadata": {"finalizers": None}})
             self._api.delete(PROVISIONED_NODES, node.name)
         self._nodes.pop(node.name, None)
+        if node.batch in self._batches:
+            self._drop_if_over(self._batches[node.batch])
 
     def map_nodes(self, batch: LaunchBatch, now: datetime) -> None:
         """Carry a batch's persisted answers over to its nodes. Repeating it changes nothing."""
@@ -173,15 +173,23 @@ class Journal:
             if node is None or node.provider_id or node.phase not in _LAUNCHING:
                 continue
             if index < len(batch.instances) and batch.instances[index]:
+                if node.phase is Phase.INTENDED:
+                    node = self.move(node, Why.CALL_RECORDED, now)
                 obtained = replace(
-                    moved(node, Phase.LAUNCHED, now, ()),
+                    take(node, _EDGES[node.phase, Why.OBTAINED], now),
                     provider=batch.provider,
                     provider_id=batch.instances[index],
                     obtained=batch.offerings[batch.obtained[index]],
                 )
                 self.save_node(obtained)
             elif batch.outcome in _FINISHED:
-                self.save_node(moved(node, Phase.FAILED, now, ()))
+                self.move(node, Why.NO_OFFERING_LEFT, now)
+
+    def _drop_if_over(self, batch: LaunchBatch) -> None:
+        if batch.outcome in _FINISHED and not self._nodes.keys() & set(batch.nodes):
+            with suppress(NotFoundError):
+                self._api.delete(LAUNCH_BATCHES, batch.name, uid=batch.uid)
+            del self._batches[batch.name]
 
     def _create_batch(self, batch: LaunchBatch) -> LaunchBatch:
         try:
@@ -208,14 +216,6 @@ class Journal:
         except AlreadyExistsError:
             written = self._api.get(PROVISIONED_NODES, node.name)
         self._nodes[node.name] = parse_provisioned_node(written)
-
-
-def moved(node: ProvisionedNode, phase: Phase, now: datetime, reasons: tuple[Reason, ...]) -> ProvisionedNode:
-    """The node as it enters a phase, with its history."""
-    why = reasons[0].code.value if reasons else ""
-    return replace(
-        node, phase=phase, phase_since=now, reasons=reasons or node.reasons, history=(*node.history, (phase, now, why))
-    )
 
 
 def batches_of(launches: Iterable[PlannedNode], snapshot: Snapshot) -> tuple[LaunchBatch, ...]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from autoscaler.cluster.api import AlreadyExistsError, KubernetesApi, NotFoundError
 from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, EVENTS, PODS, Resource
+from autoscaler.lifecycle.capacity_block import phase_of
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.pod import Pod
@@ -131,17 +132,8 @@ def _block_status(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> di
         if pod.bound and pod.node_name is not None:
             pods[pod.node_name] = pods.get(pod.node_name, 0) + 1
     return {
-        "phase": block_phase(block, now),
+        "phase": phase_of(block, now).value,
         "reclaimAt": None if block.reclaim_at is None else block.reclaim_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "available": block.available,
         "nodes": [{"name": n.name, "phase": n.phase.value, "pods": pods.get(n.node_name, 0)} for n in nodes],
     }
-
-
-def block_phase(block: CapacityBlock, now: datetime) -> str:
-    """Where a block is in its life, by the clock alone."""
-    bounds = ((block.starts_at, "Pending"), (block.notice_at, "Holding"), (block.drain_starts, "Notice"))
-    for bound, phase in bounds:
-        if now < bound:
-            return phase
-    return "Draining" if now < block.reclaimed else "Ended"

@@ -75,7 +75,7 @@ class Store:
     """What Foreslice knows of the cluster. `refresh` pumps the watches, `snapshot` is what they add up to."""
 
     def __init__(self, api: KubernetesApi, profile: KubernetesProfile) -> None:
-        self._profile = profile
+        self.profile = profile
         self._priorities: Mirror[PriorityClass] = Mirror(api, PRIORITY_CLASSES, parse_priority_class)
         self._pods: Mirror[Pod] = Mirror(api, PODS, self._parse_pod)
         self._nodes = Mirror(api, NODES, parse_node)
@@ -105,7 +105,7 @@ class Store:
     def snapshot(self) -> Snapshot:
         """The cluster as one frozen value."""
         return Snapshot(
-            profile=self._profile,
+            profile=self.profile,
             pods=self._pods.values,
             nodes=self._nodes.values,
             claims=_by_key(self._claims.values),

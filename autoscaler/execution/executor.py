@@ -14,11 +14,12 @@ from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import cordon, evict_all, occupants
 from autoscaler.execution.hold import give_notice, hold
 from autoscaler.execution.launch import Providers, launch
+from autoscaler.execution.orphans import find_orphans, sweep
 from autoscaler.execution.terminate import bury, terminate
 from autoscaler.model.plan import Disposal, NodeDecision
 from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
-from providers.contract import Instance
+from providers.contract import Instance, Provider
 from providers.errors import ProviderError
 
 
@@ -32,10 +33,10 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the tick observed: the cluster, and the providers' machines by provider id."""
+    """What the tick observed: the cluster, and the machines of each provider that answered, by provider id."""
 
     snapshot: Snapshot
-    machines: Mapping[str, Instance]
+    machines: Mapping[str, Mapping[str, Instance]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ class Executor:
         ]
         work += [(f"ProvisionedNode {node.name}", partial(self._remove, node, seen, now)) for node in pending.leaving]
         work += [(f"ProvisionedNode {n.name}", partial(self._tend, n, d, seen)) for n, d in pending.decisions]
+        for provider in self.providers.by_template.values():
+            work.append((f"provider {provider.name}", partial(self._sweep, provider, seen, now)))
         troubles = []
         for subject, action in work:
             try:
@@ -74,7 +77,19 @@ class Executor:
             return
         provider = self.providers.named(node.provider)
         if provider is not None:
-            terminate(node, provider=provider, machines=seen.machines, journal=self.journal, now=now)
+            machines = seen.machines.get(provider.name, {})
+            terminate(node, provider=provider, machines=machines, journal=self.journal, now=now)
+
+    def _sweep(self, provider: Provider, seen: Seen, now: datetime) -> None:
+        """Adopt or terminate a provider's machines that have no object."""
+        machines = seen.machines.get(provider.name, {})
+        orphans = find_orphans(machines, journal=self.journal, nodes=seen.snapshot.nodes, now=now)
+        if orphans.stopped:
+            raise ConfigurationError(
+                f"more than max(2, 10 %) of the {len(machines)} machines of provider {provider.name} have no object",
+                next_step="restore the ProvisionedNodes, or end the machines by hand; none is terminated until then",
+            )
+        sweep(orphans, provider=provider, journal=self.journal, now=now)
 
     def _may_still_come(self, node: ProvisionedNode) -> bool:
         """Whether a call that is under way may yet produce the node's machine."""

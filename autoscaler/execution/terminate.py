@@ -9,30 +9,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
+from typing import Final
 
 from autoscaler.cluster.api import KubernetesApi, NotFoundError
 from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.resources import NODES
+from autoscaler.lifecycle.provisioned_node import Why
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from providers.contract import Instance, InstanceState, Provider
+
+_ENDED_BY: Final = {Phase.DRAINING: Why.DRAINED, Phase.FAILED: Why.MACHINE_LEFT}
 
 
 def terminate(
     node: ProvisionedNode, *, provider: Provider, machines: Mapping[str, Instance], journal: Journal, now: datetime
 ) -> None:
-    """Ask the provider to end the node's machine. `machines` are those it lists, by provider id."""
+    """Ask the provider to end the node's machine. `machines` are those it lists, by provider id.
+
+    A machine that is listed no more, or not yet, is left to lifecycle, which decides by its age whether it is gone.
+    """
     if node.phase is not Phase.TERMINATING:
-        node = journal.move(node, Phase.TERMINATING, now)
+        node = journal.move(node, _ENDED_BY[node.phase], now)
     machine = machines.get(node.provider_id)
-    if machine is None:
-        # Listed no more, or not yet: lifecycle decides which, by age.
-        return
-    if machine.state in (InstanceState.PENDING, InstanceState.RUNNING):
-        answer = provider.terminate((machine.id,))
-        if machine.id in answer.gone:
-            journal.move(node, Phase.GONE, now)
-    elif machine.state is InstanceState.TERMINATED:
-        journal.move(node, Phase.GONE, now)
+    if machine is not None and machine.state in (InstanceState.PENDING, InstanceState.RUNNING):
+        failures = provider.terminate((machine.id,)).failures
+        if machine.id in failures:
+            raise failures[machine.id]
 
 
 def bury(node: ProvisionedNode, *, api: KubernetesApi, journal: Journal) -> None:

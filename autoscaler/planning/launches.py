@@ -22,6 +22,8 @@ from autoscaler.planning.hypothetical import Hypothetical, hypothetical
 from autoscaler.planning.units import DeviceUnits, devices_of
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
+from instance_catalog.prediction.concrete import for_node
+from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 from instance_catalog.resource_slice import ResourceSlice
 
 _LONGEST_PREFIX = 48  # a DNS label has 63 characters
@@ -127,5 +129,5 @@ def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed],
 
 
 def digest_of(slices: Iterable[ResourceSlice]) -> str:
-    """Identifies what was predicted."""
-    return hashlib.sha256(repr(tuple(slices)).encode()).hexdigest()[:16]
+    """Identifies what was predicted, whatever the node is called: nodes alike in it are launched together."""
+    return hashlib.sha256(repr(for_node(slices, PLACEHOLDER_NODE)).encode()).hexdigest()[:16]

@@ -1,0 +1,87 @@
+"""`foreslice demo`: the whole autoscaler on an embedded cluster and a simulated cloud, told as a timeline."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import click
+
+from autoscaler.clock import SystemClock
+from autoscaler.report.timeline import (
+    Happening,
+    Summary,
+    document_of,
+    lines_of,
+    mark_of,
+    summary_document,
+    summary_lines,
+)
+from autoscaler.simulation.chronicle import Chronicle
+from autoscaler.simulation.scenario import load_scenario
+from autoscaler.simulation.simulation import Simulation
+from instance_catalog.loader import load_catalog
+from providers.contract import OfferingKey
+
+START: Final = datetime(2026, 11, 2, 9, tzinfo=UTC)
+# The block of the scenario ends after seven hours; then everything is gone.
+LENGTH: Final = timedelta(hours=8)
+
+
+@click.command()
+@click.option("--speed", type=click.FloatRange(min=0), default=0, help="Virtual seconds per second; 0 does not wait.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def demo(speed: float, output: str) -> None:
+    """Watch pods with device claims get nodes, devices and, in the end, an empty cloud.
+
+    Everything is simulated and nothing is needed: an in-memory cluster and cloud under the production loop, on a
+    virtual clock. Exits 1 if anything does not come out as the scenario expects.
+    """
+    show = _Json() if output == "json" else _Text(speed)
+    scenario = load_scenario("demo")
+    simulation = Simulation(catalog=load_catalog(), start=START)
+    block = OfferingKey("p5.48xlarge", "us-east-1a", "capacity-block")
+    simulation.cloud.reserve("cr-november", block, count=1, starts_at=START, ends_at=START + timedelta(hours=7))
+    simulation.add(scenario)
+    chronicle = Chronicle(simulation.api, show.happening)
+    simulation.run(START + LENGTH, chronicle.observe)
+    summary = chronicle.summary(scenario.expected(), simulation.clock.now())
+    show.summary(summary)
+    sys.exit(0 if summary.succeeded else 1)
+
+
+class _Json:
+    """One JSON object a line, the summary last."""
+
+    def happening(self, happening: Happening) -> None:
+        click.echo(json.dumps(document_of(happening), ensure_ascii=False))
+
+    def summary(self, summary: Summary) -> None:
+        click.echo(json.dumps(summary_document(summary), ensure_ascii=False))
+
+
+class _Text:
+    """Lines for people: the time once for everything that happens at it."""
+
+    def __init__(self, speed: float) -> None:
+        self._speed = speed
+        self._clock = SystemClock()
+        self._at: datetime | None = None
+
+    def happening(self, happening: Happening) -> None:
+        if happening.at != self._at:
+            if self._speed and self._at is not None:
+                self._clock.wait((happening.at - self._at).total_seconds() / self._speed)
+            self._at = happening.at
+            click.secho(f"\n{happening.at:%H:%M:%S}", bold=True)
+        head, *rest = [line for line in lines_of(happening.what) if line]
+        click.echo(f"  {mark_of(happening.what)} {head}")
+        for line in rest:
+            click.secho(f"      {line}", dim=True)
+
+    def summary(self, summary: Summary) -> None:
+        click.echo()
+        for line in summary_lines(summary):
+            click.echo(line)

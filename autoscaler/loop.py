@@ -1,0 +1,163 @@
+"""One tick: reflect the world, decide, write down, carry out, tell. The same for the controller and the simulation.
+
+It names no provider, reads no clock but the one it is given, and keeps nothing between ticks that a restart would miss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from autoscaler.cluster.api import KubernetesApi
+from autoscaler.cluster.backoffs import Backoffs
+from autoscaler.cluster.journal import Journal
+from autoscaler.cluster.publish import Publisher
+from autoscaler.cluster.store import Store
+from autoscaler.execution.executor import Executor, Seen, Trouble
+from autoscaler.execution.launch import Providers
+from autoscaler.lifecycle.capacity_block import next_moment
+from autoscaler.lifecycle.provisioned_node import MachineState, times_out_at
+from autoscaler.lifecycle.reflect import SeenReservation, World, reflect
+from autoscaler.model.plan import Plan
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.planner import plan_for
+from autoscaler.settings import DEFAULTS, LoopSettings, Settings
+from instance_catalog.catalog import Catalog
+from instance_catalog.driver_profile import parse_driver_set
+from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.prediction.predict import predict
+from providers.contract import TAG_CLUSTER, Clock, Instance, Reservation, ReservationState, describe_all
+from providers.errors import ProviderError
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """What one tick saw, decided and could not do. `wake_at` is when something falls due without any event."""
+
+    now: datetime
+    snapshot: Snapshot
+    plan: Plan
+    troubles: tuple[Trouble, ...]
+    wake_at: datetime | None
+
+
+class Loop:
+    """The autoscaler. One instance acts at a time (the elected leader)."""
+
+    def __init__(
+        self,
+        *,
+        api: KubernetesApi,
+        providers: Providers,
+        catalog: Catalog,
+        profile: KubernetesProfile,
+        clock: Clock,
+        settings: Settings = DEFAULTS,
+    ) -> None:
+        self._providers = providers
+        self._catalog = catalog
+        self._clock = clock
+        self._settings = settings
+        self._store = Store(api, profile)
+        self._journal = Journal(api)
+        self._backoffs = Backoffs(api)
+        self._executor = Executor(api, self._journal, self._backoffs, providers)
+        self._publisher = Publisher(api)
+
+    def tick(self) -> Tick:
+        """Observe, reflect, decide, record, carry out, publish."""
+        now = self._clock.now()
+        world, machines = self._observe(now)
+        snapshot = reflect(world, now)
+        self._journal.note(snapshot.provisioned)
+        plan = plan_for(snapshot, self._catalog, self._settings.policy, now)
+        self._journal.record(plan, snapshot, now)
+        troubles = self._executor.carry_out(self._journal.pending(), Seen(snapshot, machines), now)
+        after = replace(snapshot, provisioned=self._journal.nodes)
+        self._publisher.publish(plan, after, now)
+        return Tick(now, after, plan, troubles, next_wake(after, self._settings.loop, now))
+
+    def _observe(self, now: datetime) -> tuple[World, Mapping[str, Mapping[str, Instance]]]:
+        """Read the cluster and the providers. Nothing is concluded from a provider that did not answer."""
+        self._store.refresh()
+        self._journal.resume(self._store.batches(), self._store.snapshot().provisioned, now)
+        snapshot = replace(self._store.snapshot(), provisioned=self._journal.nodes)
+        self._backoffs.resume(snapshot.backoffs)
+        machines: dict[str, Mapping[str, Instance]] = {}
+        windows: dict[str, timedelta] = {}
+        reservations: list[SeenReservation] | None = []
+        for provider in self._providers.by_template.values():
+            try:
+                listed = tuple(describe_all(provider, {TAG_CLUSTER: self._providers.cluster}))
+                held = provider.reservations()
+            except ProviderError:
+                reservations = None
+                continue
+            windows[provider.name] = provider.traits.consistency_window
+            machines[provider.name] = {machine.provider_id: machine for machine in listed}
+            if reservations is not None:
+                reservations += [_seen(reservation) for reservation in held]
+        world = World(
+            snapshot=snapshot,
+            machines={
+                key: MachineState(machine.state.value)
+                for listed in machines.values()
+                for key, machine in listed.items()
+            },
+            windows=windows,
+            expected_drivers={n.name: self._drivers(n) for n in snapshot.provisioned if n.phase in _BOOTING},
+            reservations=None if reservations is None else tuple(reservations),
+        )
+        return world, machines
+
+    def _drivers(self, node: ProvisionedNode) -> frozenset[str]:
+        """The drivers that were predicted to publish on a node; none for a type that left the catalog."""
+        instance_type = self._catalog.types.get(node.offering.instance_type)
+        if instance_type is None or not node.prediction.drivers:
+            return frozenset()
+        drivers = parse_driver_set(",".join(node.prediction.drivers))
+        slices = predict(instance_type, drivers, kubernetes=self._store.profile, node_name=node.node_name)
+        return frozenset(piece.driver for piece in slices)
+
+
+_BOOTING = frozenset({Phase.LAUNCHED, Phase.REGISTERED})
+
+
+def next_wake(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> datetime | None:
+    """When something falls due that no event announces; None while everything rests."""
+    return min((moment for moment in _due(snapshot, settings, now) if moment > now), default=None)
+
+
+def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[datetime]:
+    after = {pool.name: pool.disruption.after for pool in snapshot.pools}
+    for block in snapshot.blocks:
+        moment = next_moment(block, now)
+        if moment is not None:
+            yield moment
+    for backoff in snapshot.backoffs:
+        yield backoff.until
+    for node in snapshot.provisioned:
+        timeout = times_out_at(node)
+        if timeout is not None:
+            yield timeout
+        if node.empty_since is not None and node.pool in after:
+            yield node.empty_since + after[node.pool]
+        if node.phase is Phase.LAUNCHING:
+            yield now + settings.retry
+        elif node.phase is not Phase.READY:
+            yield now + settings.resync
+
+
+def _seen(reservation: Reservation) -> SeenReservation:
+    return SeenReservation(
+        id=reservation.id,
+        instance_type=reservation.instance_type,
+        zone=reservation.zone,
+        available=reservation.available,
+        ends_at=reservation.ends_at,
+        reclaim_at=reservation.reclaim_at,
+        over=reservation.state is ReservationState.ENDED,
+        tags=reservation.tags,
+    )

@@ -1,0 +1,30 @@
+"""Settings: one dataclass for each concern, every field with unit, default and the reason for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from autoscaler.planning.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSettings:
+    """When the loop looks again without being woken."""
+
+    resync: timedelta = timedelta(minutes=1)
+    """While something is under way. Machines report nothing by themselves; a minute is short beside a boot."""
+
+    retry: timedelta = timedelta(seconds=5)
+    """After a provider call whose outcome is unknown. Short, because nothing else is launched for those pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything an operator may turn."""
+
+    loop: LoopSettings = field(default_factory=LoopSettings)
+    policy: Policy = field(default_factory=Policy)
+
+
+DEFAULTS = Settings()

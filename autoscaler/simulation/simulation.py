@@ -1,0 +1,155 @@
+"""The composition root of simulations: a cluster and a cloud in memory, under the production loop, on a virtual clock.
+
+Time moves from event to event: at each moment cluster and loop act until nothing changes, then the clock jumps to the
+next moment at which something falls due. Nothing ever sleeps, so a day takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from autoscaler.clock import VirtualClock
+from autoscaler.cluster.api import KubernetesApi, Object
+from autoscaler.cluster.resources import DEVICE_CLASSES, NAMESPACES, Resource
+from autoscaler.cluster.store import Store
+from autoscaler.errors import InternalError
+from autoscaler.execution.launch import Providers
+from autoscaler.loop import Loop, Tick
+from autoscaler.settings import DEFAULTS, Settings
+from autoscaler.simulation.api_server import ApiServer
+from autoscaler.simulation.controllers import Controllers
+from autoscaler.simulation.kubelets import Kubelets
+from autoscaler.simulation.scenario import Scenario, moment_of
+from autoscaler.simulation.scheduler import Scheduler
+from instance_catalog.catalog import Catalog
+from instance_catalog.driver_data import DeviceClassFacts, builtin_device_classes
+from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile
+from providers.simulated.cloud import SimulatedCloud
+from providers.simulated.machines import Behaviour
+from providers.simulated.provider import SimulatedProvider
+
+TEMPLATE_KIND: Final = "SimulatedNodeTemplate"
+# A GPU machine takes minutes from the call to its Ready node.
+ORDINARY: Final = Behaviour(boot=timedelta(seconds=150))
+# A moment that needs more rounds than this goes round in circles.
+_ROUNDS: Final = 100
+
+
+class Simulation:
+    """A cluster, a cloud and the autoscaler. `api` may be wrapped by tests that interrupt the loop's writes."""
+
+    def __init__(
+        self,
+        *,
+        catalog: Catalog,
+        start: datetime,
+        profile: KubernetesProfile = REFERENCE,
+        behaviour: Behaviour = ORDINARY,
+        settings: Settings = DEFAULTS,
+    ) -> None:
+        self.clock = VirtualClock(start)
+        self.api = ApiServer(self.clock)
+        self.cloud = SimulatedCloud(self.clock, behaviour)
+        self._catalog = catalog
+        self._profile = profile
+        self._settings = settings
+        self._arrivals: list[tuple[datetime, Resource, Object]] = []
+        self._wake_at: datetime | None = None
+        store = Store(self.api, profile)
+        self._controllers = Controllers(self.api)
+        self._scheduler = Scheduler(self.api, store)
+        self._kubelets = Kubelets(self.api, store, self.cloud, catalog, self.clock)
+        self._uid = self._install()
+        self.loop = self.new_loop()
+
+    def new_loop(self, api: KubernetesApi | None = None) -> Loop:
+        """The production loop with empty memory, as after a restart."""
+        self.loop = Loop(
+            api=api or self.api,
+            providers=Providers({TEMPLATE_KIND: SimulatedProvider(self.cloud)}, cluster=self._uid),
+            catalog=self._catalog,
+            profile=self._profile,
+            clock=self.clock,
+            settings=self._settings,
+        )
+        return self.loop
+
+    def add(self, scenario: Scenario) -> None:
+        """Let the scenario's objects arrive, counted from now."""
+        self._arrivals += [(moment_of(a, self.clock.now()), a.resource, a.manifest) for a in scenario.arrivals]
+        self._arrivals.sort(key=lambda arrival: arrival[0])
+
+    def run(self, until: datetime, observe: Callable[[Tick], None] = lambda tick: None) -> None:
+        """Live until `until`; `observe` sees every tick of the loop."""
+        while True:
+            self._settle(observe)
+            moment = self._next_moment()
+            if moment is None or moment > until:
+                self.clock.advance_to(until)
+                return
+            self.clock.advance_to(moment)
+
+    def settle_cluster(self) -> bool:
+        """Let everything but the autoscaler act until nothing changes; whether anything did."""
+        self._arrive()
+        changed = False
+        for _ in range(_ROUNDS):
+            if not (self._controllers.step() | self._scheduler.step() | self._kubelets.step()):
+                return changed
+            changed = True
+        raise InternalError(f"the simulated cluster does not settle at {self.clock.now():%H:%M:%S}")
+
+    def _settle(self, observe: Callable[[Tick], None]) -> None:
+        self.settle_cluster()
+        for _ in range(_ROUNDS):
+            tick = self.loop.tick()
+            self._wake_at = tick.wake_at
+            observe(tick)
+            if not self.settle_cluster():
+                return
+        raise InternalError(f"autoscaler and cluster do not settle at {self.clock.now():%H:%M:%S}")
+
+    def _arrive(self) -> None:
+        while self._arrivals and self._arrivals[0][0] <= self.clock.now():
+            _, resource, manifest = self._arrivals.pop(0)
+            created = self.api.create(resource, manifest)
+            if "status" in manifest and "status" not in created:
+                # What a controller that is not simulated would have written, such as a budget's allowance.
+                self._write_status(resource, created, manifest["status"])
+
+    def _write_status(self, resource: Resource, created: Object, status: Object) -> None:
+        metadata = created["metadata"]
+        namespace = metadata.get("namespace", "")
+        self.api.patch(resource, metadata["name"], {"status": status}, namespace=namespace, subresource="status")
+
+    def _next_moment(self) -> datetime | None:
+        return min((moment for moment in self._moments() if moment > self.clock.now()), default=None)
+
+    def _moments(self) -> Iterator[datetime]:
+        for moment in (self._wake_at, self._kubelets.next_moment()):
+            if moment is not None:
+                yield moment
+        if self._arrivals:
+            yield self._arrivals[0][0]
+
+    def _install(self) -> str:
+        """What is in a cluster before anything else: namespaces, and the classes that the drivers' charts bring."""
+        system = self.api.create(NAMESPACES, {"metadata": {"name": "kube-system"}})
+        self.api.create(NAMESPACES, {"metadata": {"name": "default"}})
+        for facts in builtin_device_classes(self._profile):
+            self.api.create(DEVICE_CLASSES, _device_class(facts))
+        return str(system["metadata"]["uid"])
+
+
+def _device_class(facts: DeviceClassFacts) -> Object:
+    spec: Object = {"selectors": [{"cel": {"expression": expression}} for expression in facts.selectors]}
+    if facts.extended_resource_name:
+        spec["extendedResourceName"] = facts.extended_resource_name
+    return {"metadata": {"name": facts.name}, "spec": spec}
+
+
+def hours(start: datetime, end: datetime) -> float:
+    """The time between two moments in hours."""
+    return (end - start) / timedelta(hours=1)

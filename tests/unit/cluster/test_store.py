@@ -1,0 +1,113 @@
+"""The store follows the cluster by watches, survives forgotten history, and is not stopped by one bad object."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.clock import VirtualClock
+from autoscaler.cluster.resources import (
+    CAPACITY_POOLS,
+    LAUNCH_BATCHES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+    RESOURCE_SLICES,
+)
+from autoscaler.cluster.store import Store
+from autoscaler.simulation.api_server import ApiServer
+from instance_catalog.kubernetes_profile import REFERENCE
+
+
+@pytest.fixture
+def api() -> ApiServer:
+    return ApiServer(VirtualClock())
+
+
+@pytest.fixture
+def store(api: ApiServer) -> Store:
+    return Store(api, REFERENCE)
+
+
+def pod(name: str, **spec: object) -> dict[str, object]:
+    containers = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": {"containers": containers, **spec}}
+
+
+def test_what_changes_is_seen_at_the_next_refresh(api: ApiServer, store: Store) -> None:
+    api.create(PODS, pod("b"))
+    assert store.refresh()
+    api.create(PODS, pod("a"))
+    assert [found.name for found in store.snapshot().pods] == ["b"]
+    assert store.refresh()
+    assert [found.name for found in store.snapshot().pods] == ["a", "b"]
+    api.delete(PODS, "b", namespace="default")
+    assert store.refresh()
+    assert [found.name for found in store.snapshot().pods] == ["a"]
+    assert not store.refresh()
+
+
+def test_forgotten_history_is_listed_again(api: ApiServer, store: Store) -> None:
+    api.create(PODS, pod("a"))
+    api.create(PODS, pod("b"))
+    store.refresh()
+    api.delete(PODS, "a", namespace="default")
+    api.create(PODS, pod("c"))
+    api.compact()
+    assert store.refresh()
+    assert [found.name for found in store.snapshot().pods] == ["b", "c"]
+
+
+def test_values_of_untouched_objects_stay_the_same_ones(api: ApiServer, store: Store) -> None:
+    api.create(PODS, pod("a"))
+    store.refresh()
+    (before,) = store.snapshot().pods
+    api.create(PODS, pod("b"))
+    store.refresh()
+    assert store.snapshot().pods[0] is before
+
+
+def test_a_new_priority_class_is_applied_to_pods_that_were_there(api: ApiServer, store: Store) -> None:
+    api.create(PODS, pod("a", priorityClassName="high"))
+    store.refresh()
+    api.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 1000})
+    store.refresh()
+    assert store.snapshot().pods[0].priority == 1000
+
+
+def test_a_pool_that_cannot_be_used_is_told_and_others_are_seen(api: ApiServer, store: Store) -> None:
+    api.create(CAPACITY_POOLS, {"metadata": {"name": "bad"}, "spec": {"mode": "Perhaps"}})
+    api.create(CAPACITY_POOLS, {"metadata": {"name": "good"}, "spec": {"limits": {"nodes": 1}}})
+    store.refresh()
+    assert [pool.name for pool in store.snapshot().pools] == ["good"]
+    told = {(kind, key, problem.field) for kind, key, problem in store.problems()}
+    assert ("CapacityPool", "bad", "spec.mode") in told
+
+
+def test_a_batch_that_nobody_wrote_is_told(api: ApiServer, store: Store) -> None:
+    api.create(LAUNCH_BATCHES, {"metadata": {"name": "odd"}, "spec": {}})
+    store.refresh()
+    assert store.batches() == ()
+    assert {(kind, key) for kind, key, _ in store.problems()} == {("LaunchBatch", "odd")}
+
+
+def test_back_offs_are_read_from_the_status_of_pools(api: ApiServer, store: Store) -> None:
+    api.create(CAPACITY_POOLS, {"metadata": {"name": "p"}, "spec": {"limits": {"nodes": 1}}})
+    backoff = {"until": "2026-01-01T01:00:00Z", "zone": "z", "reason": "Shortage"}
+    api.patch(CAPACITY_POOLS, "p", {"status": {"backoffs": [backoff]}}, subresource="status")
+    store.refresh()
+    (found,) = store.snapshot().backoffs
+    assert (found.pool, found.zone, found.reason, found.until.hour) == ("p", "z", "Shortage", 1)
+
+
+def test_everything_else_finds_its_place_in_the_snapshot(api: ApiServer, store: Store) -> None:
+    api.create(NAMESPACES, {"metadata": {"name": "team", "labels": {"tier": "gold"}}})
+    api.create(NODES, {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4"}}})
+    spec = {"driver": "d", "nodeName": "n", "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1}}
+    api.create(RESOURCE_SLICES, {"metadata": {"name": "s"}, "spec": {**spec, "devices": []}})
+    store.refresh()
+    snapshot = store.snapshot()
+    assert snapshot.namespaces["team"] == {"tier": "gold"}
+    assert [node.name for node in snapshot.nodes] == ["n"]
+    assert [piece.name for piece in snapshot.slices] == ["s"]
+    assert snapshot.profile is REFERENCE

@@ -1,0 +1,96 @@
+"""Machines without an object: adopted where pods may run, terminated where nobody ever came, left alone in doubt."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from autoscaler.execution.launch import launch
+from autoscaler.execution.orphans import MINIMUM_AGE, find_orphans, sweep
+from autoscaler.model.node import Node
+from autoscaler.model.provisioned_node import Phase
+from instance_catalog.frozen_map import FrozenMap
+from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState, OfferingKey, describe_all
+from tests.desk import Desk, new_desk, planned
+
+CLUSTER = {TAG_CLUSTER: "uid-1"}
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return new_desk()
+
+
+def machine(name: str, desk: Desk, *, age: timedelta = timedelta(hours=1), **tags: str) -> Instance:
+    return Instance(
+        id=name,
+        provider_id=f"simulated:///z/{name}",
+        offering=OfferingKey("p5.48xlarge", "us-east-1a", "on-demand"),
+        state=InstanceState.RUNNING,
+        launched_at=desk.now - age,
+        tags=FrozenMap({**CLUSTER, TAG_POOL: "gpu", TAG_BATCH: "lost", **tags}),
+    )
+
+
+def by_provider_id(*machines: Instance) -> dict[str, Instance]:
+    return {found.provider_id: found for found in machines}
+
+
+def test_known_machines_are_no_orphans(desk: Desk) -> None:
+    desk.record(planned("n1"))
+    launch(
+        desk.journal.batches[0], providers=desk.providers, journal=desk.journal, backoffs=desk.backoffs, now=desk.now
+    )
+    provider = desk.providers.by_template["SimulatedNodeTemplate"]
+    machines = by_provider_id(*describe_all(provider, CLUSTER))
+    later = desk.now + MINIMUM_AGE * 2
+    assert len(machines) == 1
+    assert find_orphans(machines, journal=desk.journal, nodes=(), now=later).terminate == ()
+
+
+def test_a_machine_of_a_batch_that_is_under_way_is_none(desk: Desk) -> None:
+    desk.record(planned("n1"))
+    mine = machine("i-1", desk, **{TAG_BATCH: desk.journal.batches[0].name})
+    found = find_orphans(by_provider_id(mine), journal=desk.journal, nodes=(), now=desk.now)
+    assert (found.adopt, found.terminate) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("age", "terminated"),
+    [(MINIMUM_AGE - timedelta(seconds=1), False), (MINIMUM_AGE, True)],
+    ids=["too young", "old enough"],
+)
+def test_one_that_never_registered_is_terminated_past_a_minimum_age(
+    desk: Desk, age: timedelta, terminated: bool
+) -> None:
+    lost = machine("i-1", desk, age=age)
+    found = find_orphans(by_provider_id(lost), journal=desk.journal, nodes=(), now=desk.now)
+    assert found.terminate == ((lost,) if terminated else ())
+
+
+def test_one_whose_node_is_registered_is_adopted(desk: Desk) -> None:
+    lost = machine("i-1", desk)
+    node = Node("n1", provider_id=lost.provider_id)
+    found = find_orphans(by_provider_id(lost), journal=desk.journal, nodes=(node,), now=desk.now)
+    sweep(found, provider=desk.providers.by_template["SimulatedNodeTemplate"], journal=desk.journal, now=desk.now)
+    (adopted,) = desk.nodes()
+    assert (adopted.name, adopted.pool, adopted.provider_id) == ("n1", "gpu", lost.provider_id)
+    assert (adopted.phase, adopted.provider) == (Phase.REGISTERED, "simulated")
+    again = find_orphans(by_provider_id(lost), journal=desk.journal, nodes=(node,), now=desk.now)
+    assert (again.adopt, again.terminate) == ((), ())
+
+
+@pytest.mark.parametrize(("lost", "others", "stopped"), [(2, 0, False), (3, 0, True), (3, 30, False), (5, 30, True)])
+def test_above_a_bound_the_sweep_stops(desk: Desk, lost: int, others: int, stopped: bool) -> None:
+    machines = [machine(f"i-{index}", desk) for index in range(lost)]
+    known = [machine(f"k-{index}", desk, age=timedelta(0)) for index in range(others)]
+    found = find_orphans(by_provider_id(*machines, *known), journal=desk.journal, nodes=(), now=desk.now)
+    assert found.stopped is stopped
+    assert len(found.terminate) == (0 if stopped else lost)
+
+
+def test_ended_machines_are_ignored(desk: Desk) -> None:
+    lost = machine("i-1", desk)
+    ended = Instance(**{**{f: getattr(lost, f) for f in lost.__slots__}, "state": InstanceState.TERMINATED})
+    assert find_orphans(by_provider_id(ended), journal=desk.journal, nodes=(), now=desk.now).terminate == ()
