@@ -52,6 +52,7 @@ def slices(
       compute-domain               NVLink domains across nodes
       dranet                       network cards, EFA among them
       tpu:topology=4x4             TPU chips of a multi-host slice
+      neuron                       Trainium devices
 
     The table leaves attributes that all devices of a driver share to the line above it. YAML and JSON can be applied to
     a cluster: values that only a running node knows are filled with placeholders, and an annotation lists them.

@@ -5,6 +5,7 @@ Dozens of devices differ in few attributes: what all devices of a driver have in
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -82,14 +83,22 @@ def _rest(values: dict[str, str], common: dict[str, str]) -> str:
 
 
 def _token_numbers(devices: Sequence[Device]) -> dict[RuntimeOnly, str]:
-    """A number for every token that some devices share and others do not: there the equality is the information."""
-    holders: dict[RuntimeOnly, int] = {}
+    """A number for every token that some devices share and others do not: there the equality is the information.
+
+    Tokens are numbered in the order of the devices, separately for each kind of thing (the end of their group).
+    """
+    holders: Counter[RuntimeOnly] = Counter()
     for device in devices:
-        for value in set(device.attributes.values()):
-            if isinstance(value, RuntimeOnly):
-                holders[value] = holders.get(value, 0) + 1
-    shared = [token for token, count in holders.items() if 1 < count < len(devices)]
-    return {token: f"(run time, group {number})" for number, token in enumerate(shared, start=1)}
+        # A device may hold a token twice (a PCI address under two names) and still is one holder, in a stable order.
+        holders.update({value: 1 for value in device.attributes.values() if isinstance(value, RuntimeOnly)})
+    seen: Counter[str] = Counter()
+    numbers: dict[RuntimeOnly, str] = {}
+    for token, count in holders.items():
+        if 1 < count < len(devices):
+            thing = token.group.rpartition("/")[2]
+            seen[thing] += 1
+            numbers[token] = f"(run time, group {seen[thing]})"
+    return numbers
 
 
 def _text(value: AttributeValue, numbers: dict[RuntimeOnly, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,13 @@ def test_devices_that_share_a_value_show_its_group() -> None:
     assert "uuid=(run time, group 2)" in groups["gpu-1"]
     assert "parentUUID=(run time, group 2)" in groups["gpu-1-mig-3g40gb-9-4"]
     assert "gpu.nvidia.com: pool future-node, 9 slices, 208 devices, 8 counter sets" in lines
+
+
+def test_groups_are_numbered_by_device_for_each_kind_of_value() -> None:
+    lines = run("a2-highgpu-2g", "--drivers", "nvidia:mig=all-3g.20gb").stdout.splitlines()
+    rows = [line for line in lines if "-mig-3g20gb-" in line]
+    groups = [re.findall(r"(\w+)=\(run time, group (\d)\)", row) for row in rows]
+    assert groups == [[("parentUUID", n), ("pciBusID", n)] for n in ("1", "1", "2", "2")]
 
 
 @pytest.mark.parametrize(("form", "load"), [("json", json.loads), ("yaml", yaml.safe_load)], ids=["json", "yaml"])
