@@ -175,6 +175,11 @@ def driver_facts() -> FrozenMap[str, DriverFacts]:
     return FrozenMap({row.profile: row for row in rows})
 
 
+def prepare_rules(driver: str) -> PrepareRules:
+    """What a driver such as tpu.google.com refuses after scheduling; nothing is known of other drivers' refusals."""
+    return next((facts.prepare for facts in driver_facts().values() if facts.driver == driver), PrepareRules())
+
+
 @cache
 def assumptions() -> Assumptions:
     """The content of data/drivers/defaults.yaml."""

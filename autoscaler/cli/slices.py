@@ -71,7 +71,7 @@ def slices(
     driver_set = _driver_set(machine, drivers, kubernetes)
     name = node_name or PLACEHOLDER_NODE
     predicted = predict(machine, driver_set, kubernetes=kubernetes, node_name=name)
-    for note in (kubernetes.note, *driver_set.notes):
+    for note in (kubernetes.note, *driver_set.notes, _gate_note(predicted, kubernetes)):
         if note:
             click.echo(f"note: {note}", err=True)
     if output == "table":
@@ -124,6 +124,13 @@ def _driver_set(machine: InstanceType, text: str | None, kubernetes: KubernetesP
             next_step=f"choose one of:\n  {known}",
         )
     return driver_set
+
+
+def _gate_note(predicted: tuple[ResourceSlice, ...], kubernetes: KubernetesProfile) -> str:
+    """An API server without the gate drops counters, and then every partition looks like a device of its own."""
+    if kubernetes.gates.partitionable_devices or not any(piece.shared_counters for piece in predicted):
+        return ""
+    return f"Kubernetes {kubernetes.name} drops these counters unless the gate DRAPartitionableDevices is switched on"
 
 
 def _manifests(predicted: tuple[ResourceSlice, ...], node_name: str) -> dict[str, object]:

@@ -86,6 +86,7 @@ def test_data_is_a_list_of_manifests_with_placeholders_marked(form: str, load: o
 def test_an_older_api_server_gets_counters_and_devices_together() -> None:
     result = run("p5.48xlarge", "--drivers", "nvidia:dynamic-mig", "--kubernetes-version", "1.34", "-o", "json")
     items = json.loads(result.stdout)["items"]
+    assert "unless the gate DRAPartitionableDevices is switched on" in result.stderr
     assert [(len(i["spec"]["sharedCounters"]), len(i["spec"]["devices"])) for i in items] == [(1, 26)] * 8
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from instance_catalog.driver_data import DriverFacts, assumptions, builtin_device_classes, driver_facts, mig_tables
+from instance_catalog.driver_data import (
+    DriverFacts,
+    PrepareRules,
+    assumptions,
+    builtin_device_classes,
+    driver_facts,
+    mig_tables,
+    prepare_rules,
+)
 from instance_catalog.kubernetes_profile import profile_for
 from instance_catalog.loader import load_catalog
 
@@ -37,6 +45,19 @@ def test_classes_are_those_that_charts_install() -> None:
     assert gpu.extended_resource_name == "nvidia.com/gpu"
     assert {name for name, row in classes.items() if row.extended_resource_name} == {"gpu.nvidia.com"}
     assert all(row.selectors and row.source for row in classes.values())
+
+
+@pytest.mark.parametrize(
+    ("driver", "rules"),
+    [
+        ("tpu.google.com", PrepareRules(all_devices_of_node=True)),
+        ("compute-domain.nvidia.com", PrepareRules(one_compute_domain_per_node=True)),
+        ("gpu.nvidia.com", PrepareRules()),
+        ("gpu.of-somebody-else.com", PrepareRules()),
+    ],
+)
+def test_drivers_refuse_what_their_prepare_step_refuses(driver: str, rules: PrepareRules) -> None:
+    assert prepare_rules(driver) == rules
 
 
 def test_without_the_gate_classes_offer_no_extended_resource() -> None:
