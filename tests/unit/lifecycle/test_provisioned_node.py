@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.lifecycle.provisioned_node import (
@@ -201,6 +201,7 @@ OBSERVATIONS = st.builds(
 )
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.sampled_from(Phase), OBSERVATIONS, st.integers(0, 60))
 def test_every_observation_leads_to_a_phase_that_it_does_not_move_any_further(
     phase: Phase, seen: Observation, minutes: int
@@ -211,6 +212,7 @@ def test_every_observation_leads_to_a_phase_that_it_does_not_move_any_further(
     assert len(node.history) <= 4
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.lists(st.tuples(OBSERVATIONS, st.integers(0, 20)), max_size=12))
 def test_no_sequence_of_observations_revives_a_node_that_is_leaving(steps: list[tuple[Observation, int]]) -> None:
     node, now, leaving = at(Phase.LAUNCHED), NOW, False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.clock import VirtualClock
@@ -60,6 +60,7 @@ BATCHES = st.lists(
 )
 
 
+@settings(deadline=None, derandomize=True)
 @given(BATCHES, st.integers(0, 8), st.integers(0, 120))
 def test_no_machine_is_lost_or_doubled(
     batches: list[tuple[int, int, list[Fault]]], stock: int, visibility: int
@@ -78,6 +79,7 @@ def test_no_machine_is_lost_or_doubled(
     assert len(known) <= stock
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.integers(1, 5), st.lists(REPEATABLE, max_size=8), st.integers(0, 120))
 def test_every_machine_ends_once_it_is_terminated_after_it_was_seen(
     nodes: int, faults: list[Fault], visibility: int
