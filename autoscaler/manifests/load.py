@@ -18,6 +18,7 @@ from autoscaler.manifests.kinds import KINDS, Kind
 from autoscaler.manifests.plan_context import PlanContext
 from autoscaler.manifests.problem import LocatedProblem
 from autoscaler.manifests.references import check_references, check_use
+from autoscaler.manifests.selectors import check_selectors
 from autoscaler.manifests.sources import read_sources
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.kubernetes_profile import KubernetesProfile
@@ -94,6 +95,7 @@ def load(
     complete_input = all(problem.severity is not Severity.ERROR for problem in problems)
     for found in objects:
         _check_gates(found, decided)
+        check_selectors(found.document, decided, found.problems)
         if complete_input:  # otherwise what a name leads to may be in what could not be read
             check_references(found.document, gathered, found.problems)
             check_use(found.document, gathered, found.problems)

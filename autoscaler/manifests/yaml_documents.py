@@ -16,7 +16,7 @@ from autoscaler.kube.problem import Path
 from autoscaler.manifests.document import Document, UnreadableError
 
 _DEEPEST = 100  # Kubernetes objects nest about 20 deep; custom resources a little more
-_LARGEST = 5_000_000  # nodes of one document after aliases are followed: stops "billion laughs"
+_MOST_REPEATED = 100_000  # lists and objects that aliases repeat in one document: stops "billion laughs"
 _SAFE_NESTING = 1000
 _INDENTATION = re.compile(r"^[ ?-]+", re.MULTILINE)
 _TAG = "tag:yaml.org,2002:"
@@ -150,17 +150,20 @@ def _check(root: yaml.Node) -> None:
 
     This happens before anything is constructed, because merge keys (`<<`) rewrite the tree and may override.
     """
-    waiting, visited = [(root, 0)], 0
+    waiting, seen, repeated = [(root, 0)], set[int](), 0
     while waiting:
         node, depth = waiting.pop()
-        visited += 1
-        if depth > _DEEPEST or visited > _LARGEST:
+        if not isinstance(node, yaml.CollectionNode):
+            continue
+        repeated += id(node) in seen
+        seen.add(id(node))
+        if depth > _DEEPEST or repeated > _MOST_REPEATED:
             problem = "nested too deeply" if depth > _DEEPEST else "aliases (*name) make this document too large"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         if isinstance(node, yaml.MappingNode):
             _refuse_duplicates(node)
             waiting.extend((child, depth + 1) for pair in node.value for child in pair)
-        elif isinstance(node, yaml.SequenceNode):
+        else:
             waiting.extend((child, depth + 1) for child in node.value)
 
 

@@ -343,6 +343,33 @@ def test_every_error_of_ours_says_what_to_do_next() -> None:
     assert [str(problem) for text in ours for problem in loaded(text).errors if not problem.next_step] == []
 
 
+def with_selector(expression: str) -> str:
+    selectors = f"selectors: [{{cel: {{expression: {expression}}}}}]"
+    exactly = f"exactly:\n          deviceClassName: gpu.nvidia.com\n          {selectors}"
+    return changed(CLAIM, "exactly: {deviceClassName: gpu.nvidia.com}", exactly)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message", "next_step"),
+    [
+        (
+            """'device.capacity["gpu.nvidia.com"].memory >= quantity("40Gi")'""",
+            "does not compile at column 35: found no matching overload",
+            'write device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("40Gi")) >= 0',
+        ),
+        ("device.driver =", "does not compile at column 15: Syntax error", "Write == to compare"),
+        ('"true &&\\n foo"', "does not compile at line 2, column 2: undeclared reference", ""),
+    ],
+    ids=["quantities have no >=", "unfinished", "on its second line"],
+)
+def test_selectors_that_do_not_compile(expression: str, message: str, next_step: str) -> None:
+    found = loaded(with_selector(expression), POD)
+    (problem,) = found.problems
+    assert (problem.line, problem.field) == (11, "spec.devices.requests[0].exactly.selectors[0].cel.expression")
+    assert message in problem.message
+    assert next_step in problem.next_step
+
+
 def test_all_mistakes_are_found_at_once() -> None:
     bad_pod, bad_job = changed(POD, "containers", "container"), changed(JOB, "parallelism: 2", "parallelism: two")
     found = loaded(bad_pod, "kind: [", bad_job, "kind: }")
