@@ -73,6 +73,7 @@ class CardFacts:
 
     vendor: str
     device: str | None
+    subsystem: str | None
     netdev: bool
     mtu: int | None
     rdma_device: str | None
@@ -247,7 +248,13 @@ def _neuron(content: Mapping[str, Any]) -> NeuronFacts:
 
 def _card(row: Mapping[str, Any]) -> CardFacts:
     return CardFacts(
-        row["vendor"], row.get("device"), row["netdev"], row.get("mtu"), row.get("rdma_device"), row["source"]
+        vendor=row["vendor"],
+        device=row.get("device"),
+        subsystem=row.get("subsystem"),
+        netdev=row["netdev"],
+        mtu=row.get("mtu"),
+        rdma_device=row.get("rdma_device"),
+        source=row["source"],
     )
 
 

@@ -73,7 +73,7 @@ def _pci_attributes(
         "dra.net/pciAddress": placement.bus_id or on_node("string", name, "pciBusID"),
         "dra.net/pciVendor": facts.vendor,
         "dra.net/pciDevice": facts.device or catalog_gap("string", card.kind, "pciDevice"),
-        "dra.net/pciSubsystem": card.subsystem or catalog_gap("string", card.kind, "pciSubsystem"),
+        "dra.net/pciSubsystem": card.subsystem or facts.subsystem or catalog_gap("string", card.kind, "pciSubsystem"),
         "dra.net/numaNode": (
             placement.numa_node
             if placement.numa_node is not None

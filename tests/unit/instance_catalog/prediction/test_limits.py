@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from instance_catalog.driver_profile import DriverSet
+from instance_catalog.driver_profile import DriverSet, parse_driver_set
 from instance_catalog.instance_type import InstanceType
 from instance_catalog.kubernetes_profile import profile_for
 from instance_catalog.loader import load_catalog
@@ -20,6 +20,7 @@ from instance_catalog.prediction.predict import predict
 from instance_catalog.prediction.variants import implicit_driver_sets
 from instance_catalog.resource_slice import Device, ResourceSlice, RuntimeOnly, Version
 from instance_catalog.semver import SemanticVersion
+from tests.unit.instance_catalog.prediction import machines
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -124,6 +125,13 @@ def test_every_nvidia_and_tpu_type_of_the_catalog_can_be_predicted() -> None:
         and not implicit_driver_sets(machine, kubernetes)
     ]
     assert silent == []
+
+
+def test_the_catalog_has_everything_that_a_p4d_node_was_seen_to_publish() -> None:
+    drivers, kubernetes = parse_driver_set("nvidia:driver=580.126.09:cuda=13.0,dranet"), profile_for("1.36")
+    of_catalog = next(machine for machine in catalog() if machine.name == "p4d.24xlarge")
+    expected = predict(machines.p4d(), drivers, kubernetes=kubernetes)
+    assert predict(of_catalog, drivers, kubernetes=kubernetes) == expected
 
 
 def test_every_device_of_a_type_is_published_once_without_mig() -> None:
