@@ -40,8 +40,11 @@ VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 # Names of custom objects become label values.
 NAME_LENGTH: Final = 63
+# No duration, quantity or amount needs more characters.
+SHORT: Final = 32
 
 _UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_LONGEST: Final = 10 * 366 * 86400
 _DURATION_PART: Final = re.compile(r"([0-9]+)([smhd])")
 # RFC 3339; fromisoformat alone would also take week dates and times without a zone.
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
@@ -111,13 +114,13 @@ class ApiModel(BaseModel):
 
 def duration(text: str) -> timedelta:
     """ "1h30m" as a timedelta; ValueError says how to write it."""
-    parts = _DURATION_PART.findall(text)
+    parts = _DURATION_PART.findall(text) if len(text) <= SHORT else []
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ValueError(f"{text!r} is not a duration: write it like 30m, 1h30m or 2d")
-    try:
-        return timedelta(seconds=sum(int(number) * _UNIT_SECONDS[unit] for number, unit in parts))
-    except OverflowError:
-        raise ValueError(f"{text!r} is longer than a cluster lives: write it like 30m, 1h30m or 2d") from None
+    seconds = sum(int(number) * _UNIT_SECONDS[unit] for number, unit in parts)
+    if seconds > _LONGEST:
+        raise ValueError(f"{text!r} is longer than ten years: write it like 30m, 1h30m or 2d")
+    return timedelta(seconds=seconds)
 
 
 def duration_text(value: timedelta) -> str:
@@ -132,12 +135,12 @@ def duration_text(value: timedelta) -> str:
 def moment(text: str) -> datetime:
     """An RFC 3339 time as aware UTC; ValueError says how to write it."""
     try:
-        found = datetime.fromisoformat(text) if _TIME.fullmatch(text) else None
-    except ValueError:
+        found = datetime.fromisoformat(text.upper()).astimezone(UTC) if _TIME.fullmatch(text) else None
+    except (ValueError, OverflowError):
         found = None
     if found is None:
         raise ValueError(f"{text!r} is not a time with zone: write it like 2027-01-31T11:30:00Z")
-    return found.astimezone(UTC)
+    return found
 
 
 def moment_text(value: datetime) -> str:
@@ -155,9 +158,16 @@ def _moment(text: str) -> str:
     return text
 
 
+def _text(value: str | int) -> str:
+    text = str(value)
+    if len(text) > SHORT:
+        raise ValueError(f"{text[:SHORT]!r}… has more than {SHORT} characters: write a shorter one")
+    return text
+
+
 def _quantity(value: str | int) -> str | int:
     try:
-        found = Quantity.parse(str(value))
+        found = Quantity.parse(_text(value))
     except QuantityError:
         raise ValueError(f'{value!r} is not a quantity: write it like 500m or "40Gi"') from None
     if found.sign < 0:
@@ -166,13 +176,13 @@ def _quantity(value: str | int) -> str | int:
 
 
 def _dollars(value: str | int) -> str | int:
-    if not re.fullmatch(DOLLARS_PATTERN, str(value)):
+    if not re.fullmatch(DOLLARS_PATTERN, _text(value)):
         raise ValueError(f'{value!r} is not an amount of dollars: write it like 250 or "99.50"')
     return value
 
 
 def _percentage(value: str | int) -> str | int:
-    if not re.fullmatch(PERCENTAGE_PATTERN, str(value)):
+    if not re.fullmatch(PERCENTAGE_PATTERN, _text(value)):
         raise ValueError(f'{value!r} is neither a number of nodes nor a percentage: write it like 2 or "10%"')
     return value
 
@@ -180,13 +190,13 @@ def _percentage(value: str | int) -> str | int:
 def _int_or_string(pattern: str) -> WithJsonSchema:
     # pydantic applies no pattern to integers, and neither does the API server.
     either = [{"type": "integer"}, {"type": "string"}]
-    return WithJsonSchema({"anyOf": either, "x-kubernetes-int-or-string": True, "pattern": pattern, "maxLength": 32})
+    return WithJsonSchema({"anyOf": either, "x-kubernetes-int-or-string": True, "pattern": pattern, "maxLength": SHORT})
 
 
 DurationText = Annotated[
     str,
     AfterValidator(_duration),
-    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "maxLength": 32}),
+    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "maxLength": SHORT}),
 ]
 TimeText = Annotated[str, AfterValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
 QuantityValue = Annotated[str | int, AfterValidator(_quantity), _int_or_string(QUANTITY_PATTERN)]
