@@ -6,7 +6,7 @@ It sells everything without limit until told otherwise: `limit`, `withdraw`, `sh
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -71,7 +71,7 @@ class SimulatedCloud:
         self.holdings: dict[str, Holding] = {}
         self.launches: dict[str, Launch] = {}
         self.broken_templates: dict[str, str] = {}
-        self.calls: Counter[Call] = Counter()
+        self.calls: list[Call] = []
         self._limits: dict[OfferingKey, int] = {}
         self._prices: dict[OfferingKey, Decimal] = {}
         self._withdrawn: set[OfferingKey] = set()
@@ -159,7 +159,7 @@ class SimulatedCloud:
 
         A LOST_ANSWER is returned instead: the caller works and then raises `lost_answer()`.
         """
-        self.calls[call] += 1
+        self.calls.append(call)
         self.clock.wait(self.behaviour.latency.total_seconds())
         self._reclaim()
         fault = self._faults[call].popleft() if self._faults[call] else None

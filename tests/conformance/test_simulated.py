@@ -79,7 +79,7 @@ class Doubling(SimulatedProvider):
     """Forgets its tokens."""
 
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
-        return super().launch(replace(request, token=f"{request.token}-{self._cloud.calls.total()}"))
+        return super().launch(replace(request, token=f"{request.token}-{len(self._cloud.calls)}"))
 
 
 class Forgetful(SimulatedProvider):
