@@ -21,30 +21,32 @@ from instance_catalog.instance_type import CapacityType
 from instance_catalog.quantity import Quantity, QuantityError
 from instance_catalog.yaml_text import Path
 
-_COUNT: Final = re.compile(r"[1-9][0-9]*(?:/[1-9][0-9]*)?\Z")
+_MOST: Final = Quantity.parse("1Ei")
+# No exponents: Fraction("1e999999999") would try to build that number.
+_SHARE: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?\Z", re.ASCII)
+_COUNT: Final = re.compile(r"[1-9][0-9]{0,2}(?:/[1-9][0-9]{0,2})?\Z", re.ASCII)
 
 
 def _quantity(value: object) -> Quantity:
     try:
-        return Quantity.parse(str(value))
+        quantity = Quantity.parse(str(value))
     except QuantityError as error:
         raise ValueError("a Kubernetes quantity such as 80Gi or 81559Mi") from error
+    if quantity.sign < 0 or quantity > _MOST:
+        raise ValueError("a quantity from 0 to 1Ei")
+    return quantity
 
 
 def _count(value: object) -> Fraction:
     if not _COUNT.match(str(value)):
-        raise ValueError("a whole number, or a fraction of a card such as 1/8")
+        raise ValueError("a whole number up to 999, or a fraction of a card such as 1/8")
     return Fraction(str(value))
 
 
 def _share(value: object) -> Fraction:
-    try:
-        share = Fraction(str(value))
-    except (ValueError, ZeroDivisionError) as error:
-        raise ValueError("a share between 0 and 1, such as 0.075") from error
-    if not 0 <= share <= 1:
+    if not _SHARE.match(str(value)) or Fraction(str(value)) > 1:
         raise ValueError("a share between 0 and 1, such as 0.075")
-    return share
+    return Fraction(str(value))
 
 
 def _nothing() -> Quantity:
@@ -71,7 +73,9 @@ QuantityText: TypeAlias = Annotated[
 Count: TypeAlias = Annotated[
     Fraction,
     PlainValidator(_count),
-    WithJsonSchema({"type": ["integer", "string"], "pattern": "^[1-9][0-9]*(/[1-9][0-9]*)?$", "examples": [8, "1/8"]}),
+    WithJsonSchema(
+        {"type": ["integer", "string"], "pattern": "^[1-9][0-9]{0,2}(/[1-9][0-9]{0,2})?$", "examples": [8, "1/8"]}
+    ),
 ]
 Day: TypeAlias = Annotated[
     str,
@@ -148,7 +152,7 @@ class NetworkCardEntry(PciEntry):
     """One network device, or `count` equal ones; PCI facts as for accelerators."""
 
     kind: Literal["ena", "efa", "gvnic", "rdma"]
-    count: Whole = Field(1, ge=1)
+    count: Whole = Field(1, ge=1, le=999)
     subsystem: str | None = None
     primary: bool = Field(False, description="carries the default route")
 

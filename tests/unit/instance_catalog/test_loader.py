@@ -296,7 +296,7 @@ def _problem(tmp_path: Path, text: str) -> str:
         (
             ("count: 2", "count: some"),
             "bad.yaml:8: instance type big-box: accelerator.count: found 'some'; "
-            "allowed: a whole number, or a fraction of a card such as 1/8",
+            "allowed: a whole number up to 999, or a fraction of a card such as 1/8",
         ),
         (
             ("amd64", "x86_64"),
@@ -365,6 +365,12 @@ def test_a_defect_names_place_field_and_way_out(tmp_path: Path, change: tuple[st
         (
             "networkCards: [{kind: infiniband}]",
             "networkCards[0].kind: found 'infiniband'; allowed: 'ena', 'efa', 'gvnic'",
+        ),
+        ("allocatable: {memory: -1Gi}", "allocatable.memory: found '-1Gi'; allowed: a quantity from 0 to 1Ei"),
+        ("allocatable: {memory: 1e99999999}", "allocatable.memory: found '1e99999999'; allowed: a quantity from 0"),
+        (
+            "networkCards: [{kind: efa, count: 100000}]",
+            "networkCards[0].count: found 100000; allowed: less than or equal",
         ),
         ("topology: 2by2", "topology: found '2by2'; allowed: text like"),
         ("localNvmeGB: -1", "localNvmeGB: found -1; allowed: greater than or equal to 0"),
