@@ -1,1 +1,1 @@
-"""How is it rented? Provider adapters behind one contract; they know the catalog, never each other or the autoscaler."""
+"""How is it rented? Provider adapters behind one contract; they know the catalog, not each other nor the autoscaler."""
