@@ -38,7 +38,7 @@ def catalog() -> None:
 @click.option("--min-memory", metavar="QUANTITY", help="Least memory of one accelerator, such as 40Gi.")
 @click.option("--sort", type=click.Choice(SORTS), default="name", show_default=True, help="Unpriced types come last.")
 @_catalog_option
-@output_option()
+@output_option("wide")
 def list_types(
     accelerator: str | None,
     cloud: str | None,
@@ -50,7 +50,8 @@ def list_types(
     """List instance types.
 
     Prices are on-demand list prices in one region; types without one are never bought until an overlay prices them.
-    MEMORY/ACC is what the driver reports (~ where only the cloud's figure is known).
+    MEMORY/ACC is what the driver reports (~ where only the cloud's figure is known). `-o wide` adds the architecture
+    and how a type is sold.
 
     \b
     Try:
@@ -58,15 +59,18 @@ def list_types(
       foreslice catalog list --cloud aws --min-memory 40Gi
       foreslice catalog list --catalog my-types/ -o json
     """
-    from autoscaler.cli.catalog_view import COLUMNS, as_data, as_row
+    from autoscaler.cli.catalog_view import COLUMNS, WIDE_COLUMNS, as_data, as_row, as_wide_row
 
     opened = _opened(directories)
     _check_known(opened, accelerator=accelerator, cloud=cloud)
     found = opened.query(accelerator=accelerator, cloud=cloud, min_memory=_quantity(min_memory), sort=sort)
-    if output != "table":
-        print_data([as_data(instance_type) for instance_type in found], output)
-        return
-    print_table(COLUMNS, [as_row(instance_type) for instance_type in found])
+    match output:
+        case "table":
+            print_table(COLUMNS, [as_row(instance_type) for instance_type in found])
+        case "wide":
+            print_table(WIDE_COLUMNS, [as_wide_row(instance_type) for instance_type in found])
+        case _:
+            print_data([as_data(instance_type) for instance_type in found], output)
     if not found:
         click.echo("no instance type meets all conditions", err=True)
 

@@ -22,7 +22,8 @@ from instance_catalog.instance_type import (
 from instance_catalog.node_allocatable import node_allocatable
 from instance_catalog.quantity import Quantity
 
-COLUMNS: Final = ("name", "cloud", "arch", "vcpu", "memory", "accelerator", "count", "memory/acc", "$/h", "sold as")
+COLUMNS: Final = ("name", "cloud", "vcpu", "memory", "accelerator", "count", "memory/acc", "$/h")
+WIDE_COLUMNS: Final = (*COLUMNS, "arch", "sold as")
 _UNKNOWN: Final = "-"
 
 
@@ -33,15 +34,19 @@ def as_row(instance_type: InstanceType) -> tuple[str, ...]:
     return (
         instance_type.name,
         instance_type.cloud,
-        instance_type.architecture,
         str(instance_type.vcpu),
         str(instance_type.memory),
         accelerator.model if accelerator else _UNKNOWN,
         str(instance_type.accelerator_count),
         _device_memory(accelerator),
         f"{price.usd_per_hour:.4f}" if price else _UNKNOWN,
-        ",".join(kind.value for kind in instance_type.capacity_types),
     )
+
+
+def as_wide_row(instance_type: InstanceType) -> tuple[str, ...]:
+    """One line of the wide list."""
+    sold_as = ",".join(kind.value for kind in instance_type.capacity_types)
+    return (*as_row(instance_type), instance_type.architecture, sold_as)
 
 
 def as_data(instance_type: InstanceType) -> dict[str, Any]:

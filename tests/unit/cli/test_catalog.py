@@ -30,14 +30,18 @@ def names(*arguments: str) -> list[str]:
 
 
 def test_list_shows_one_line_per_type() -> None:
-    lines = output("list", "--accelerator", "h100", "--cloud", "aws").splitlines()
-    assert lines[0].split() == [
-        *("NAME", "CLOUD", "ARCH", "VCPU", "MEMORY", "ACCELERATOR", "COUNT", "MEMORY/ACC", "$/H", "SOLD", "AS")
+    lines = [line.split() for line in output("list", "--accelerator", "h100", "--cloud", "aws").splitlines()]
+    assert lines == [
+        ["NAME", "CLOUD", "VCPU", "MEMORY", "ACCELERATOR", "COUNT", "MEMORY/ACC", "$/H"],
+        ["p5.48xlarge", "aws", "192", "2Ti", "H100", "8", "81559Mi", "55.0400"],
+        ["p5.4xlarge", "aws", "16", "256Gi", "H100", "1", "81559Mi", "6.8800"],
     ]
-    assert [line.split()[:9] for line in lines[1:]] == [
-        ["p5.48xlarge", "aws", "amd64", "192", "2Ti", "H100", "8", "81559Mi", "55.0400"],
-        ["p5.4xlarge", "aws", "amd64", "16", "256Gi", "H100", "1", "81559Mi", "6.8800"],
-    ]
+
+
+def test_the_wide_list_says_how_a_type_is_sold() -> None:
+    lines = output("list", "--accelerator", "nvidia-gb200", "--cloud", "aws", "-o", "wide").splitlines()
+    assert lines[0].split()[-3:] == ["ARCH", "SOLD", "AS"]
+    assert lines[1].split()[-3:] == ["-", "arm64", "capacity-block"]
 
 
 @pytest.mark.parametrize(
