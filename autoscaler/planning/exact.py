@@ -83,10 +83,21 @@ def _columns(
 
 
 def _hopeless(problem: Problem, index: int, bound: Score) -> bool:
-    """Whether one node of the kind alone is worse than a known solution; later fields of the score cannot matter."""
+    """Whether every solution with a node of the kind is worse than a known one; later fields cannot matter then.
+
+    Such a solution puts at least one pod there, and the others at best on the most wanted capacity type there is.
+    """
     kind, zero = problem.kinds[index], problem.zero
-    least = (zero.left_out, 0, on_rank(1, rank=kind.rank, zero=zero), kind.usd_per_hour)
-    return least > (bound.left_out, bound.preference, bound.capacity, bound.usd_per_hour)
+    others = problem.pods(problem.demand) - 1
+    best_rank = min(other.rank for other in problem.kinds)
+    on_others = on_rank(others, rank=best_rank, zero=zero)
+    capacity = tuple(a + b for a, b in zip(on_rank(1, rank=kind.rank, zero=zero), on_others, strict=True))
+    return (zero.left_out, 0, capacity, kind.usd_per_hour) > (
+        bound.left_out,
+        bound.preference,
+        bound.capacity,
+        bound.usd_per_hour,
+    )
 
 
 def keep(group: list[Column], column: Column, problem: Problem, limits: Sequence[int]) -> None:

@@ -7,7 +7,7 @@ stuck, because kube-scheduler gives up the whole attempt; buying nodes would not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -137,6 +137,16 @@ def assign(classes: Mapping[int, BundleClass], present: Present, snapshot: Snaps
     for index, bundle_class in classes.items():
         run.take(index, bundle_class)
     return Assigned(run.world, tuple(run.placed), run.rest, run.stuck)
+
+
+def joined(parts: Sequence[Assigned]) -> Assigned:
+    """Several assignments as one; the world is that of the first, which was made last."""
+    return Assigned(
+        world=parts[0].world,
+        placed=tuple(entry for part in parts for entry in part.placed),
+        rest={index: bundles for part in parts for index, bundles in part.rest.items()},
+        stuck={index: verdict for part in parts for index, verdict in part.stuck.items()},
+    )
 
 
 class _Run:

@@ -26,9 +26,9 @@ _FARNESS = {
     Code.NO_DEVICE_OF_CLASS: 9,
     Code.NODE_AFFINITY_MISMATCH: 8,
     Code.NODE_SELECTOR_MISMATCH: 8,
-    Code.TAINT_NOT_TOLERATED: 7,
+    Code.TAINT_NOT_TOLERATED: 8,
+    Code.INSUFFICIENT_RESOURCE: 7,  # checked before devices: says nothing about them
     Code.SELECTOR_FALSE: 6,
-    Code.INSUFFICIENT_RESOURCE: 3,
     Code.TOO_FEW_DEVICES: 2,
     Code.NO_COMBINATION: 1,
     Code.CONSTRAINT_UNSATISFIED: 1,
@@ -37,7 +37,7 @@ _FARNESS = {
 }
 _MIDDLE = 5
 # Amounts found differ from type to type; they do not make a different finding.
-_AMOUNTS = ("found", "free", "available", "allocatable")
+_AMOUNTS = ("found", "free", "devices")
 
 
 @dataclass(frozen=True, slots=True)

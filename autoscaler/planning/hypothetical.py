@@ -62,12 +62,12 @@ class Shape:
 
 def hypothetical(candidate: Candidate, snapshot: Snapshot, *, name: str) -> Hypothetical:
     """The node `name` of the candidate."""
-    node = _node(candidate, name)
+    node = future_node(candidate, name)
     return Hypothetical(node, _slices(candidate, snapshot.profile, name), daemon_pods(node, snapshot.daemon_sets))
 
 
-def _node(candidate: Candidate, name: str) -> Node:
-    """Startup taints are gone by the time pods are placed."""
+def future_node(candidate: Candidate, name: str) -> Node:
+    """The Node object alone. Startup taints are gone by the time pods are placed."""
     pool, block = candidate.pool, candidate.block
     facts = {
         **offering_labels(candidate),
@@ -97,7 +97,7 @@ def shapes_of(
     index: dict[tuple[object, ...], int] = {}
     of_candidate: list[int] = []
     for candidate in candidates:
-        node = _node(candidate, PLACEHOLDER_NODE)
+        node = future_node(candidate, PLACEHOLDER_NODE)
         daemons = daemon_pods(node, snapshot.daemon_sets)
         kept = FrozenMap({key: value for key, value in sorted(node.labels.items()) if key in watched})
         # The same type with the same drivers publishes the same slices: comparing those would cost far more.

@@ -58,8 +58,14 @@ class Market:
         """Why the candidate is not bought for the class although it may fit."""
         return self.candidates[candidate].barred or self.admission(candidate, item).refusal
 
-    def problem(self, counts: Mapping[int, int], started: Mapping[str, int], banned: frozenset[int]) -> Sale:
-        """The problem of placing `counts` bundles of the classes, without the shapes `banned`.
+    def everything(self) -> Offered:
+        """All candidates, nothing bought yet."""
+        return Offered(frozenset(range(len(self.candidates))))
+
+    def problem(
+        self, counts: Mapping[int, int], started: Mapping[str, int], offered: Offered, banned: frozenset[int]
+    ) -> Sale:
+        """The problem of placing `counts` bundles of the classes with what is offered, without the shapes `banned`.
 
         `started` says how many pods of each gang have a place already.
         """
@@ -73,12 +79,16 @@ class Market:
             )
             for i, c in enumerate(self.classes)
         )
-        buyable = tuple(i for i, c in enumerate(self.candidates) if c.barred is None and self.shape_of[i] not in banned)
+        buyable = tuple(
+            i for i in sorted(offered.candidates) if not self.candidates[i].barred and self.shape_of[i] not in banned
+        )
+        used = [sum((limit.uses(c) for c in offered.bought), Decimal(0)) for limit in self.limits]
+        limits = [limit.remaining - amount for limit, amount in zip(self.limits, used, strict=True)]
         return Sale(
             Problem(
                 items=items,
                 kinds=tuple(self._kind(i) for i in buyable),
-                limits=tuple(limit.remaining for limit in self.limits),
+                limits=(*limits, Decimal("Infinity") if offered.most_nodes is None else Decimal(offered.most_nodes)),
                 gangs=tuple(self._rule(key, items, index, started) for index, key in enumerate(self.gangs)),
             ),
             buyable,
@@ -93,7 +103,7 @@ class Market:
             usd_per_hour=candidate.usd_per_hour or Decimal(0),
             rank=candidate.rank,
             weight=candidate.pool.weight,
-            uses=tuple(limit.uses(candidate) for limit in self.limits),
+            uses=(*(limit.uses(candidate) for limit in self.limits), Decimal(1)),
             refuses=frozenset(i for i, a in enumerate(admissions) if a.refusal),
             risk=tuple(a.at_risk for a in admissions)
             or (tuple(len(c.sample.pods) for c in self.classes) if spot else ()),
@@ -104,6 +114,15 @@ class Market:
         wanted = sum(item.pods * item.count for item in items if item.gang == index)
         missing = self.snapshot.gangs[key].min_count - started.get(key, 0)
         return GangRule(max(0, wanted - max(0, missing)))
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The candidates that may be bought, after what was bought before; at most `most_nodes` more nodes."""
+
+    candidates: frozenset[int]
+    bought: tuple[Candidate, ...] = ()
+    most_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

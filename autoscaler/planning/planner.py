@@ -8,22 +8,24 @@ with everything in sight (launches), what becomes of our nodes (nodes), and why 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 
+from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Demand, LeftOut, Placement, Plan, Target
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.bundles import Bundle, bundles_of, classes_of
+from autoscaler.planning.bundles import Bundle, BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand import claim_keys, pending
-from autoscaler.planning.existing import Assigned, Placed, Present, assign, present_nodes
+from autoscaler.planning.existing import Assigned, Placed, Present, assign, joined, present_nodes
 from autoscaler.planning.explain import considered, left_out
 from autoscaler.planning.launches import Launches, launch
 from autoscaler.planning.market import Market, open_market, started_members
 from autoscaler.planning.nodes import decide, holds
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.purchases import Buying, buy, lonely
+from autoscaler.planning.purchases import Buying, buy, combined, lonely
+from autoscaler.planning.topology import Settled, settle
 from autoscaler.scheduling.world import World
 from instance_catalog.catalog import Catalog
 
@@ -81,16 +83,39 @@ def _decide(market: Market, present: Present, policy: Policy, catalog: Catalog) 
 def _attempt(
     market: Market, present: Present, policy: Policy, catalog: Catalog, dropped: Mapping[str, int]
 ) -> _Decided:
-    wanted = {i: c for i, c in enumerate(market.classes) if c.sample.gang not in dropped}
+    dropped = dict(dropped)
+    offered, settled = market.everything(), list[Settled]()
+    for gang in _bound_to_a_domain(market, dropped):
+        found = settle(gang, market, present, offered, policy)
+        if found is None:
+            dropped[gang.key] = 0
+            continue
+        settled.append(found)
+        present = replace(present, world=found.assigned.world)
+        offered = replace(offered, bought=(*offered.bought, *(p.candidate for p in found.buying.purchases)))
+    wanted = {i: c for i, c in enumerate(market.classes) if _is_free(c, market.snapshot, dropped)}
     assigned = assign(wanted, present, market.snapshot, now=market.now)
     rest = {i: bundles for i, bundles in assigned.rest.items() if i not in assigned.stuck}
-    buying = buy(market, rest, started_members(market, _members(assigned.placed)), policy)
+    buying = buy(market, rest, started_members(market, _members(assigned.placed)), offered, policy)
+    buying = combined([buying, *(s.buying for s in settled)])
+    assigned = joined([assigned, *(s.assigned for s in settled)])
     launches = launch(buying.purchases, assigned.world, market.snapshot, catalog.digest)
     if launches.failed:
         # Pods that look at other pods (spreading, anti-affinity) may refuse company that the packing gave them.
         again = lonely(market, buying.purchases, launches.failed, policy)
         launches = launch(again, assigned.world, market.snapshot, catalog.digest)
-    return _Decided(assigned, buying, launches, dict(dropped))
+    return _Decided(assigned, buying, launches, dropped)
+
+
+def _bound_to_a_domain(market: Market, dropped: Mapping[str, int]) -> list[Gang]:
+    gangs = [market.snapshot.gangs[key] for key in market.gangs if key not in dropped]
+    return [gang for gang in gangs if gang.topology_key]
+
+
+def _is_free(bundle_class: BundleClass, snapshot: Snapshot, dropped: Mapping[str, int]) -> bool:
+    """Whether the class is placed wherever it is best: not in a gang that stays out or has a domain of its own."""
+    gang = bundle_class.sample.gang
+    return gang is None or (gang not in dropped and not snapshot.gangs[gang].topology_key)
 
 
 def _members(placed: Iterable[Placed]) -> dict[str, int]:
@@ -142,10 +167,10 @@ def _why_left(market: Market, decided: _Decided, item: int, bundle: Bundle, poli
         return entries
     gang = market.snapshot.gangs[bundle.gang]
     progress = started_members(market, {bundle.gang: decided.dropped.get(bundle.gang, 0)})[bundle.gang]
-    reason = Reason.of(Code.GANG_INCOMPLETE, f"gang {gang.key}", wanted=gang.min_count, placed=progress)
-    return [
-        LeftOut(e.pod, e.verdict, (reason, *e.reasons), claims=e.claims, near_misses=e.near_misses) for e in entries
-    ]
+    reasons = [Reason.of(Code.GANG_INCOMPLETE, f"gang {gang.key}", wanted=gang.min_count, placed=progress)]
+    if gang.topology_key:
+        reasons.append(Reason.of(Code.GANG_TOPOLOGY, f"gang {gang.key}", key=gang.topology_key))
+    return [replace(entry, reasons=(*reasons, *entry.reasons)) for entry in entries]
 
 
 def _demands(market: Market, decided: _Decided, policy: Policy) -> tuple[Demand, ...]:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.verdict import Fits
 from autoscaler.planning.bundles import Bundle
+from autoscaler.planning.candidates import Candidate
 from autoscaler.planning.explain import Bought, why_chosen
 from autoscaler.planning.launches import Purchase
 from autoscaler.planning.limits import binding
-from autoscaler.planning.market import Market, Sale
+from autoscaler.planning.market import Market, Offered, Sale
+from autoscaler.planning.objective import Score
 from autoscaler.planning.packing import solve
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.problem import Column, Counts, Solution
@@ -25,6 +27,7 @@ class Buying:
     purchases: tuple[Purchase, ...]
     chosen: tuple[tuple[int, Counts], ...]  # candidate and bundles of each class, one entry per purchase
     bought: Bought
+    score: Score
     optimal: bool
 
     def chosen_for(self, item: int) -> frozenset[int]:
@@ -32,16 +35,39 @@ class Buying:
         return frozenset(candidate for candidate, counts in self.chosen if counts[item])
 
 
-def buy(market: Market, rest: Mapping[int, tuple[Bundle, ...]], started: Mapping[str, int], policy: Policy) -> Buying:
-    """The best purchases for the bundles that are left."""
+def combined(buyings: Sequence[Buying]) -> Buying:
+    """Several purchases as one."""
+    nodes: dict[int, int] = {}
+    banned: dict[int, int] = {}
+    for buying in buyings:
+        banned |= buying.bought.banned
+        for index, count in buying.bought.nodes.items():
+            nodes[index] = nodes.get(index, 0) + count
+    return Buying(
+        purchases=tuple(purchase for buying in buyings for purchase in buying.purchases),
+        chosen=tuple(entry for buying in buyings for entry in buying.chosen),
+        bought=Bought(nodes, banned),
+        score=buyings[0].score,
+        optimal=all(buying.optimal for buying in buyings),
+    )
+
+
+def buy(
+    market: Market,
+    rest: Mapping[int, tuple[Bundle, ...]],
+    started: Mapping[str, int],
+    offered: Offered,
+    policy: Policy,
+) -> Buying:
+    """The best purchases for the bundles that are left, from what is offered."""
     counts = {item: len(bundles) for item, bundles in rest.items()}
     banned: dict[int, int] = {}
     while True:
-        sale = market.problem(counts, started, frozenset(banned))
+        sale = market.problem(counts, started, offered, frozenset(banned))
         solution = solve(sale.problem, market.trials, policy.budget)
         breaking = _breaking(market, sale, solution)
         if not breaking:
-            return _bought(market, rest, sale, solution, banned, policy)
+            return _bought(market, rest, offered, sale, solution, banned, policy)
         banned |= breaking
 
 
@@ -62,6 +88,7 @@ def _breaking(market: Market, sale: Sale, solution: Solution) -> dict[int, int]:
 def _bought(
     market: Market,
     rest: Mapping[int, tuple[Bundle, ...]],
+    offered: Offered,
     sale: Sale,
     solution: Solution,
     banned: Mapping[int, int],
@@ -80,16 +107,18 @@ def _bought(
         index = sale.candidates[column.kind]
         key = (index, column.counts)
         if key not in alternates:
-            alternates[key] = _alternates(market, sale, column, bought, policy)
+            alternates[key] = _alternates(market, sale, column, [*offered.bought, *bought.candidates(market)], policy)
         bundles = tuple(queues[i].pop(0) for i, n in enumerate(column.counts) for _ in range(n))
         first = next(i for i, n in enumerate(column.counts) if n)
         reason = why_chosen(market, index, first, sale.candidates)
         purchases.append(Purchase(market.candidates[index], bundles, alternates[key], (reason,)))
         chosen.append(key)
-    return Buying(tuple(purchases), tuple(chosen), bought, solution.optimal)
+    return Buying(tuple(purchases), tuple(chosen), bought, solution.score, solution.optimal)
 
 
-def _alternates(market: Market, sale: Sale, column: Column, bought: Bought, policy: Policy) -> tuple[OfferingRef, ...]:
+def _alternates(
+    market: Market, sale: Sale, column: Column, bought: Sequence[Candidate], policy: Policy
+) -> tuple[OfferingRef, ...]:
     """Offerings of the same pool and drivers that take the same bundles too: wanted capacity types first, by price."""
     chosen = market.candidates[sale.candidates[column.kind]]
     others = [
@@ -100,7 +129,7 @@ def _alternates(market: Market, sale: Sale, column: Column, bought: Bought, poli
         and market.candidates[i].drivers == chosen.drivers
     ]
     others.sort(key=lambda i: (market.candidates[i].rank, market.candidates[i].usd_per_hour or 0, i))
-    nodes = bought.candidates(market)
+    nodes = list(bought)
     nodes.remove(chosen)
     found: list[OfferingRef] = []
     for index in others:

@@ -12,6 +12,7 @@ import pytest
 from autoscaler.model.capacity import CapacityPool, Consumers, Limits
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.labels import LabelSelector
+from autoscaler.model.node import Node
 from autoscaler.model.plan import Plan, Target
 from autoscaler.model.pod import Container, PodAffinityTerm
 from autoscaler.model.provisioned_node import OfferingRef, Phase
@@ -22,6 +23,7 @@ from autoscaler.planning.policy import Policy, Scope
 from instance_catalog import labels
 from instance_catalog.catalog import Catalog
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.instance_type import Fabric
 from instance_catalog.node_selector import Requirement
 from instance_catalog.quantity import Quantity
 from instance_catalog.taint import Taint, Toleration
@@ -303,6 +305,51 @@ class TestGangs:
         result = plan(snapshot(pods, claims, gangs=gang("train", 3)))
         assert why_left(result, "p00") == [Code.GANG_INCOMPLETE]
         assert result.launches == ()
+
+
+class TestTopology:
+    """Gangs whose pods must share a node label."""
+
+    CLIQUES = Catalog.of(
+        [
+            replace(machine("rack2", LARGE, 4, "10"), fabric=Fabric("NVLink", "NVL72", domain_nodes=(2,))),
+            replace(machine("rack9", LARGE, 4, "12"), fabric=Fabric("NVLink", "NVL72", domain_nodes=(4, 9))),
+            machine("lonely", LARGE, 4, "1"),
+        ]
+    )
+
+    @pytest.mark.parametrize(
+        ("members", "bought"),
+        [
+            pytest.param(2, ["rack2"] * 2, id="small-unit-is-cheaper"),
+            pytest.param(3, ["rack9"] * 3, id="too-many-for-the-small-unit"),
+            pytest.param(10, [], id="too-many-for-any"),
+        ],
+    )
+    def test_one_nvlink_domain_takes_all_of_them(self, members: int, bought: list[str]) -> None:
+        pods, claims = pairs(members, gpus(4), gang="train")
+        state = snapshot(pods, claims, gangs=gang("train", members, labels.NVIDIA_GPU_CLIQUE))
+        result = plan(state, catalog=self.CLIQUES)
+        assert types(result) == bought
+        if not bought:
+            assert why_left(result, "p00")[:2] == [Code.GANG_INCOMPLETE, Code.GANG_TOPOLOGY]
+
+    def test_the_gang_stays_in_the_zone_of_its_running_members(self) -> None:
+        pods, claims = pairs(2, gpus(), gang="train")
+        home = Node("n1", labels=FrozenMap({labels.ZONE: "us-east-1b"}))
+        pods.append(pod("running", gang="train", node_name="n1", phase="Running"))
+        zones = (Requirement(labels.ZONE, "In", ("us-east-1a", "us-east-1b")),)
+        pool = replace(TEAM, requirements=zones)
+        state = snapshot(pods, claims, gangs=gang("train", 3, labels.ZONE), nodes=(home,), pools=(pool,))
+        result = plan(state)
+        assert {node.offering.zone for node in result.launches} == {"us-east-1b"}
+        assert len(result.placements) == 2
+
+    def test_a_key_that_no_node_has_cannot_be_promised(self) -> None:
+        pods, claims = pairs(2, gpus(), gang="train")
+        result = plan(snapshot(pods, claims, gangs=gang("train", 2, "example.com/rack")))
+        assert result.launches == ()
+        assert Code.GANG_TOPOLOGY in why_left(result, "p01")
 
 
 class TestBlocks:
