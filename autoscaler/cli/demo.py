@@ -19,6 +19,7 @@ from autoscaler.report.timeline import (
     summary_document,
     summary_lines,
 )
+from autoscaler.settings import LoopSettings, Settings
 from autoscaler.simulation.chronicle import Chronicle
 from autoscaler.simulation.scenario import load_scenario
 from autoscaler.simulation.simulation import Simulation
@@ -28,6 +29,9 @@ from providers.contract import OfferingKey
 START: Final = datetime(2026, 11, 2, 9, tzinfo=UTC)
 # The block of the scenario ends after seven hours; then everything is gone.
 LENGTH: Final = timedelta(hours=8)
+
+# Whatever happens in the simulated cluster wakes the loop; looking again in between would only take time.
+SETTINGS: Final = Settings(loop=LoopSettings(resync=timedelta(minutes=10)))
 
 
 @click.command()
@@ -41,7 +45,7 @@ def demo(speed: float, output: str) -> None:
     """
     show = _Json() if output == "json" else _Text(speed)
     scenario = load_scenario("demo")
-    simulation = Simulation(catalog=load_catalog(), start=START)
+    simulation = Simulation(catalog=load_catalog(), start=START, settings=SETTINGS)
     block = OfferingKey("p5.48xlarge", "us-east-1a", "capacity-block")
     simulation.cloud.reserve("cr-november", block, count=1, starts_at=START, ends_at=START + timedelta(hours=7))
     simulation.add(scenario)

@@ -9,15 +9,19 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from autoscaler.model.plan import LeftOut, NearMiss, PlannedNode
 from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.model.resource_claim import (
+    DeviceRequest,
+    DistinctAttribute,
+    FirstAvailable,
+    MatchAttribute,
+    ResourceClaim,
+)
 from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import text_of, texts_of
-
-# Devices named in a line of the summary.
-_SHOWN = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +34,19 @@ class Arrived:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """A node was decided on for `pods`, before anything was launched."""
+class Reused:
+    """A pod needs no new node: one that is there or coming takes it."""
 
+    pod: str
     node: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Equal nodes were decided on for `pods`, before anything was launched."""
+
+    nodes: tuple[str, ...]
     pool: str
     offering: OfferingRef
     usd_per_hour: Decimal | None
@@ -124,9 +137,9 @@ class Gone:
     usd: Decimal
 
 
-What: TypeAlias = (
-    Arrived | Chosen | Refused | Launched | Registered | Published | Bound | Ended | Held | Noticed | Draining | Gone
-)
+Cause: TypeAlias = Arrived | Reused | Chosen | Refused
+Effect: TypeAlias = Launched | Registered | Published | Bound | Ended | Held | Noticed | Draining | Gone
+What: TypeAlias = Cause | Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,15 +183,16 @@ class Summary:
         return all(pod.as_expected for pod in self.pods)
 
 
-def chosen_of(launch: PlannedNode, rejected: Sequence[str]) -> Chosen:
-    """The decision for a planned node."""
+def chosen_of(launches: Sequence[PlannedNode], rejected: Sequence[str]) -> Chosen:
+    """The decision for planned nodes that are alike."""
+    first = launches[0]
     return Chosen(
-        node=launch.name,
-        pool=launch.pool,
-        offering=launch.offering,
-        usd_per_hour=launch.usd_per_hour,
-        pods=launch.pods,
-        why=texts_of(launch.reasons),
+        nodes=tuple(launch.name for launch in launches),
+        pool=first.pool,
+        offering=first.offering,
+        usd_per_hour=first.usd_per_hour,
+        pods=tuple(pod for launch in launches for pod in launch.pods),
+        why=texts_of(first.reasons),
         rejected=tuple(rejected),
     )
 
@@ -193,15 +207,46 @@ def _nearest(miss: NearMiss) -> str:
     return f"{text_of(miss.reason)} (on {miss.types} types such as {miss.example})"
 
 
+def asked_lines(claim: ResourceClaim) -> tuple[str, ...]:
+    """What a claim asks for, a line for each request, alternative and constraint."""
+    lines: list[str] = []
+    for request in claim.requests:
+        if isinstance(request, FirstAvailable):
+            lines += [f"{_choice(index)}{_asked(sub)}" for index, sub in enumerate(request.subrequests)]
+        else:
+            lines.append(_asked(request))
+    for constraint in claim.constraints:
+        match constraint:
+            case MatchAttribute(attribute):
+                lines.append(f"all with the same {attribute}")
+            case DistinctAttribute(attribute):
+                lines.append(f"all with another {attribute}")
+    return tuple(lines)
+
+
+def _asked(request: DeviceRequest) -> str:
+    amount = "all" if request.allocation_mode == "All" else f"{request.count} ×"
+    where = " and ".join(selector.expression or "?" for selector in request.selectors)
+    return f"{amount} {request.device_class}" + (f" where {where}" if where else "")
+
+
+def _choice(index: int) -> str:
+    return "or else " if index else "best "
+
+
 def lines_of(what: What) -> list[str]:
     """The lines that tell it; the first is the headline, the others belong to it."""
     match what:
         case Arrived(pod, title, asks):
             return [f"pod {pod} is pending: {title}" if title else f"pod {pod} is pending", *asks]
-        case Chosen(node, pool, offering, price, pods, why, rejected):
+        case Reused(pod, node, why):
+            return [f"decided: {pod} goes to {node}, nothing is bought", why]
+        case Chosen(nodes, pool, offering, price, pods, why, rejected):
             cost = "prepaid" if offering.block else f"{price} $/h" if price is not None else "price unknown"
+            count = f"{len(nodes)} × " if len(nodes) > 1 else ""
             served = f" for {', '.join(pods)}" if pods else ""
-            return [f"decided: {offering_text(offering)} at {cost}{served} (node {node}, pool {pool})", why, *rejected]
+            names = f"as {', '.join(nodes)} in pool {pool}"
+            return [f"decided: {count}{offering_text(offering)} at {cost}{served}", f"why: {why}", *rejected, names]
         case Refused(pod, why, nearest):
             return [f"no node for {pod}: {why}", f"nearest miss: {nearest}" if nearest else ""]
         case Launched(node, offering):
@@ -209,10 +254,10 @@ def lines_of(what: What) -> list[str]:
         case Registered(node):
             return [f"node {node} has registered"]
         case Published(node, drivers):
-            devices = ", ".join(f"{count} devices of {driver}" for driver, count in drivers)
+            devices = ", ".join(f"{count} device{'s' if count > 1 else ''} of {driver}" for driver, count in drivers)
             return [f"drivers on {node} have published {devices}"]
         case Bound(pod, node, devices):
-            return [f"pod {pod} runs on {node}", f"devices: {', '.join(devices)}" if devices else ""]
+            return [f"pod {pod} runs on {node}", f"devices: {_shortened(devices, 4)}" if devices else ""]
         case Ended(pod, result):
             return [f"pod {pod} has ended: {result}"]
         case Held(node, why):
@@ -236,17 +281,22 @@ def summary_lines(summary: Summary) -> list[str]:
     for pod in summary.pods:
         verdict = "as expected" if pod.as_expected else f"EXPECTED {pod.expected}"
         waited = f"waited {int(pod.waited.total_seconds())} s" if pod.waited is not None else "never ran"
-        where = f" on {pod.node} with {_shortened(pod.devices)}" if pod.node else ""
+        where = f" on {pod.node} with {_shortened(pod.devices, 2)}" if pod.node else ""
         lines.append(f"  {pod.pod:<{width}}  {pod.result:<9}  {verdict}; {waited}{where}")
     return lines
 
 
-def _shortened(devices: tuple[str, ...]) -> str:
-    return (
-        ", ".join(devices)
-        if len(devices) <= _SHOWN
-        else f"{', '.join(devices[:_SHOWN])} and {len(devices) - _SHOWN} more"
-    )
+def _shortened(devices: tuple[str, ...], shown: int) -> str:
+    more = len(devices) - shown
+    return ", ".join(devices[:shown]) + (f" and {more} more" if more > 0 else "")
+
+
+def order_of(what: What) -> int:
+    """Its place among what happens at the same moment: causes before effects."""
+    return _ORDER.index(type(what))
+
+
+_ORDER = (*get_args(Cause), *get_args(Effect))
 
 
 def mark_of(what: What) -> str:
@@ -254,7 +304,7 @@ def mark_of(what: What) -> str:
     match what:
         case Arrived():
             return "+"
-        case Chosen():
+        case Chosen() | Reused():
             return "*"
         case Refused():
             return "!"

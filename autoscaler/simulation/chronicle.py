@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
 from autoscaler.cluster.api import KubernetesApi, Object, WatchEvent, key_of
-from autoscaler.cluster.resources import NODES, PODS, PROVISIONED_NODES, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
+from autoscaler.cluster.resources import NODES, PODS, PROVISIONED_NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
+from autoscaler.kube.resource_claim import parse_resource_claim
 from autoscaler.loop import Tick
-from autoscaler.model.plan import Disposal, Plan, PlannedNode
+from autoscaler.model.plan import Demand, Disposal, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import text_of, texts_of
@@ -29,15 +30,19 @@ from autoscaler.report.timeline import (
     PodResult,
     Published,
     Registered,
+    Reused,
     Summary,
     What,
+    asked_lines,
     chosen_of,
+    order_of,
     refused_of,
 )
 from autoscaler.simulation.controllers import finished
 from autoscaler.simulation.scenario import TITLE
 
-_WATCHED: Final = (PODS, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES, PROVISIONED_NODES)
+# Claims before the pods that name them.
+_WATCHED: Final = (RESOURCE_CLAIMS, PODS, NODES, RESOURCE_SLICES, PROVISIONED_NODES)
 # How many offerings that were not taken are named for each decision.
 _REJECTED: Final = 3
 
@@ -53,6 +58,7 @@ class Chronicle:
         self._arrived: dict[str, datetime] = {}
         self._bound: dict[str, Bound] = {}
         self._allocated: dict[str, tuple[str, ...]] = {}
+        self._asked: dict[str, tuple[str, ...]] = {}
         self._ran: dict[str, datetime] = {}
         self._results: dict[str, str] = {}
         self._nodes: dict[str, ProvisionedNode] = {}
@@ -62,26 +68,14 @@ class Chronicle:
         self._terminated = 0
 
     def observe(self, tick: Tick) -> None:
-        """Take note of a tick: what it decided, then what has happened in the cluster since the last one."""
-        self._say(tick.now, *self._seen(tick.now, RESOURCE_CLAIMS), *self._seen(tick.now, PODS))
-        for launch in tick.plan.launches:
-            self._say_once(tick.now, ("chosen", launch.name), chosen_of(launch, _alternatives(tick.plan, launch)))
-        for left in tick.plan.left_out:
-            refused = refused_of(left)
-            self._say_once(tick.now, refused, refused)
-        for decision in tick.plan.nodes:
-            if decision.disposal is Disposal.HOLD and _idle(tick, decision.provisioned_node):
-                held = Held(decision.provisioned_node, texts_of(decision.reasons))
-                self._say_once(tick.now, held, held)
-            elif decision.disposal is Disposal.NOTICE and decision.deadline is not None:
-                noticed = Noticed(decision.provisioned_node, decision.deadline)
-                self._say_once(tick.now, noticed, noticed)
-        self.catch_up(tick.now)
+        """Take note of a tick: what it decided, and what has happened in the cluster since the last one."""
+        seen = self._seen(tick.now)
+        decided = [what for key, what in self._decided(tick) if self._first(key)]
+        self._say(tick.now, [*seen, *decided])
 
     def catch_up(self, now: datetime) -> None:
         """Take note of what has happened in the cluster, whoever did it."""
-        for resource in (PROVISIONED_NODES, NODES, RESOURCE_SLICES, RESOURCE_CLAIMS, PODS):
-            self._say(now, *self._seen(now, resource))
+        self._say(now, self._seen(now))
 
     def summary(self, expected: Mapping[str, str], now: datetime) -> Summary:
         """How it came out. Pods that were not seen to end are in the phase they were left in."""
@@ -98,41 +92,68 @@ class Chronicle:
             return PodResult(pod, result, expected, waited=waited)
         return PodResult(pod, result, expected, bound.node, bound.devices, waited)
 
-    def _say(self, now: datetime, *whats: What) -> None:
-        for what in whats:
+    def _say(self, now: datetime, whats: Iterable[What]) -> None:
+        for what in sorted(whats, key=order_of):
             self._tell(Happening(now, what))
 
-    def _say_once(self, now: datetime, key: object, what: What) -> None:
-        if key not in self._said:
-            self._said.add(key)
-            self._say(now, what)
+    def _first(self, key: object) -> bool:
+        new = key not in self._said
+        self._said.add(key)
+        return new
 
-    def _seen(self, now: datetime, resource: Resource) -> Iterator[What]:
-        published: dict[str, dict[str, int]] = {}
-        for event in self._api.watch(resource, resource_version=self._versions[resource]):
-            self._versions[resource] = event.resource_version
-            if event.type == "BOOKMARK":
-                continue
-            if resource == RESOURCE_CLAIMS:
-                self._claim(event.object)
-            elif resource == PODS:
-                yield from self._pod(event, now)
-            elif resource == PROVISIONED_NODES:
-                yield from self._provisioned(event, now)
-            elif resource == NODES and event.type == "ADDED":
-                yield Registered(event.object["metadata"]["name"])
-            elif resource == RESOURCE_SLICES and event.type == "ADDED":
-                spec = event.object["spec"]
-                drivers = published.setdefault(spec["nodeName"], {})
-                drivers[spec["driver"]] = drivers.get(spec["driver"], 0) + len(spec.get("devices", []))
-        for node, counts in published.items():
-            yield Published(node, tuple(sorted(counts.items())))
+    def _decided(self, tick: Tick) -> Iterator[tuple[object, What]]:
+        """What a tick decided, each with a key that is the same as long as it is the same decision."""
+        plan = tick.plan
+        for placement in plan.placements:
+            new = self._first(("placed", placement.pod))
+            if new and placement.target is not Target.NEW:
+                reused = Reused(placement.pod, placement.node, texts_of(placement.reasons))
+                yield reused, reused
+        alike: dict[object, list[PlannedNode]] = {}
+        for launch in plan.launches:
+            alike.setdefault((launch.pool, launch.offering, launch.reasons, _demand(plan, launch)), []).append(launch)
+        for launches in alike.values():
+            key = tuple(launch.name for launch in launches)
+            yield key, chosen_of(launches, _alternatives(plan, launches[0]))
+        for left in plan.left_out:
+            refused = refused_of(left)
+            yield refused, refused
+        for decision in plan.nodes:
+            if decision.disposal is Disposal.HOLD and _idle(tick, decision.provisioned_node):
+                held = Held(decision.provisioned_node, texts_of(decision.reasons))
+                yield held, held
+            elif decision.disposal is Disposal.NOTICE and decision.deadline is not None:
+                noticed = Noticed(decision.provisioned_node, decision.deadline)
+                yield noticed, noticed
+
+    def _seen(self, now: datetime) -> list[What]:
+        """What the API server's watches show since the last time."""
+        seen: list[What] = []
+        published: dict[str, Counter[str]] = {}
+        for resource in _WATCHED:
+            for event in self._api.watch(resource, resource_version=self._versions[resource]):
+                self._versions[resource] = event.resource_version
+                if event.type == "BOOKMARK":
+                    continue
+                if resource == RESOURCE_CLAIMS:
+                    self._claim(event.object)
+                elif resource == PODS:
+                    seen += self._pod(event, now)
+                elif resource == PROVISIONED_NODES:
+                    seen += self._provisioned(event, now)
+                elif resource == NODES and event.type == "ADDED":
+                    seen.append(Registered(event.object["metadata"]["name"]))
+                elif resource == RESOURCE_SLICES and event.type == "ADDED":
+                    spec = event.object["spec"]
+                    published.setdefault(spec["nodeName"], Counter())[spec["driver"]] += len(spec.get("devices", []))
+        return seen + [Published(node, tuple(sorted(counts.items()))) for node, counts in published.items()]
 
     def _pod(self, event: WatchEvent, now: datetime) -> Iterator[What]:
         pod, key = event.object, key_of(event.object)
-        if key not in self._arrived:
+        if key not in self._arrived and self._claims_made(pod):
             self._arrived[key] = now
-            yield Arrived(key, pod["metadata"].get("annotations", {}).get(TITLE, ""), ())
+            asks = [f"{name}: {line}" for name, claim in self._names(pod) for line in self._asked.get(claim, ())]
+            yield Arrived(key, pod["metadata"].get("annotations", {}).get(TITLE, ""), tuple(asks))
         phase = pod.get("status", {}).get("phase", "")
         if phase == "Running" and key not in self._ran:
             self._ran[key] = now
@@ -142,22 +163,28 @@ class Chronicle:
             self._results[key] = phase if finished(pod) else "Evicted"
             yield Ended(key, self._results[key])
 
+    def _claims_made(self, pod: Object) -> bool:
+        """Whether every claim of the pod exists; before that it is not told of."""
+        return all(claim in self._asked for _, claim in self._names(pod))
+
+    def _names(self, pod: Object) -> Iterator[tuple[str, str]]:
+        """The pod's claims: their name in the pod, and namespace/name ("" while it is not made)."""
+        statuses = pod.get("status", {}).get("resourceClaimStatuses", [])
+        generated = {entry["name"]: entry.get("resourceClaimName") for entry in statuses}
+        for entry in pod["spec"].get("resourceClaims", []):
+            claim = entry.get("resourceClaimName") or generated.get(entry["name"])
+            yield entry["name"], f"{pod['metadata']['namespace']}/{claim}" if claim else ""
+
     def _devices(self, pod: Object) -> tuple[str, ...]:
         """The devices that the pod's claims hold, as driver/device."""
-        namespace = pod["metadata"]["namespace"]
-        generated = {
-            entry["name"]: entry.get("resourceClaimName")
-            for entry in pod.get("status", {}).get("resourceClaimStatuses", [])
-        }
-        names = (e.get("resourceClaimName") or generated[e["name"]] for e in pod["spec"].get("resourceClaims", []))
-        return tuple(device for name in names for device in self._allocated.get(f"{namespace}/{name}", ()))
+        return tuple(device for _, claim in self._names(pod) for device in self._allocated.get(claim, ()))
 
-    def _claim(self, claim: Object) -> None:
-        """Remember what a claim holds: by the time its pod is looked at, it may have been given back."""
-        allocation = claim.get("status", {}).get("allocation")
-        if allocation is not None:
-            results = allocation["devices"]["results"]
-            self._allocated[key_of(claim)] = tuple(f"{result['driver']}/{result['device']}" for result in results)
+    def _claim(self, raw: Object) -> None:
+        """Remember what a claim asks for and holds: when its pod is looked at, it may have been given back."""
+        claim = parse_resource_claim(raw)
+        self._asked[claim.key] = asked_lines(claim)
+        if claim.allocation is not None:
+            self._allocated[claim.key] = tuple(f"{found.driver}/{found.device}" for found in claim.allocation.devices)
 
     def _provisioned(self, event: WatchEvent, now: datetime) -> Iterator[What]:
         node = parse_provisioned_node(event.object)
@@ -185,16 +212,26 @@ def _idle(tick: Tick, name: str) -> bool:
     return any(node.name == name and node.empty_since is not None for node in tick.snapshot.provisioned)
 
 
+def _demand(plan: Plan, launch: PlannedNode) -> Demand | None:
+    return next((demand for demand in plan.demands if set(launch.pods) & set(demand.pods)), None)
+
+
 def _alternatives(plan: Plan, launch: PlannedNode) -> list[str]:
-    """What else was considered for the pods of a node: the next offerings that fit, and why most others do not."""
-    demand = next((d for d in plan.demands if set(launch.pods) & set(d.pods)), None)
+    """What else was considered for the pods of a node: the next types that fit, and why most others do not."""
+    demand = _demand(plan, launch)
     if demand is None:
         return []
-    fits = [entry for entry in demand.considered if entry.outcome == "fits"]
-    lines = [f"also fits: {offering_text(entry.offering)}, {texts_of(entry.reasons)}" for entry in fits[:_REJECTED]]
+    taken = {launch.offering.instance_type}
+    lines = []
+    for entry in demand.considered:
+        offering = entry.offering
+        if entry.outcome == "fits" and offering.usd_per_hour is not None and offering.instance_type not in taken:
+            taken.add(offering.instance_type)
+            lines.append(f"also fits: {offering_text(offering)} at {offering.usd_per_hour} $/h")
     misfits = [entry for entry in demand.considered if entry.outcome == "does-not-fit"]
     counts = Counter(text_of(reason) for entry in misfits for reason in entry.reasons[:1])
-    if counts:
-        text, count = counts.most_common(1)[0]
-        lines.append(f"{len(misfits)} of {len(demand.considered)} offerings do not fit; {count} of them: {text}")
-    return lines
+    if not counts:
+        return lines[:_REJECTED]
+    text, count = counts.most_common(1)[0]
+    rest = f"{len(misfits)} of the {len(demand.considered)} nearest offerings do not fit; {count} of them: {text}"
+    return [*lines[:_REJECTED], rest]

@@ -1,0 +1,123 @@
+"""What is told is told once, to the right object, and never written again while it stays true."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from autoscaler.clock import EPOCH
+from autoscaler.cluster.api import list_all
+from autoscaler.cluster.publish import Publisher
+from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, EVENTS, PODS
+from autoscaler.kube.custom.capacity_block import write_capacity_block
+from autoscaler.model.capacity import CapacityBlock, Mode
+from autoscaler.model.plan import LeftOut, NearMiss, Placement, Plan, Target
+from autoscaler.model.pod import Pod, PodClaim
+from autoscaler.model.provisioned_node import Phase, Prediction, ProvisionedNode
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from tests.desk import POOL, A, Desk, new_desk, planned
+
+POD = Pod("default", "a", uid="u-a")
+LEFT = LeftOut(
+    "default/a",
+    "does-not-fit",
+    (Reason.of(Code.NO_CANDIDATE),),
+    near_misses=(NearMiss(Reason.of(Code.TOO_FEW_DEVICES, wanted=17, found=16), 3, "p3.16xlarge"),),
+)
+NODE = ProvisionedNode(
+    "n1", "gpu", "n1", "b", (A,), Prediction("t", (), "", ""), Phase.LAUNCHED, provider_id="i-1", pods=("default/a",)
+)
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return new_desk()
+
+
+def events(desk: Desk) -> list[tuple[str, str, str]]:
+    found = list_all(desk.api, EVENTS)[0]
+    return [(event["involvedObject"]["name"], event["type"], event["reason"]) for event in found]
+
+
+def test_a_pod_that_gets_a_node_and_one_that_does_not_are_told(desk: Desk) -> None:
+    placement = Placement("default/b", Target.NEW, "n1")
+    plan = Plan(launches=(planned("n1", pods=("default/b",)),), placements=(placement,), left_out=(LEFT,))
+    Publisher(desk.api).publish(plan, Snapshot(pods=(POD,), pools=(POOL,)), desk.now)
+    assert sorted(events(desk)) == [("a", "Warning", "NotTriggerScaleUp"), ("b", "Normal", "TriggeredScaleUp")]
+    messages = [event["message"] for event in list_all(desk.api, EVENTS)[0]]
+    assert any("nearest miss" in message and "p3.16xlarge" in message for message in messages)
+
+
+def test_the_same_is_not_told_twice_not_even_after_a_restart(desk: Desk) -> None:
+    plan, snapshot = Plan(left_out=(LEFT,)), Snapshot(pods=(POD,), pools=(POOL,))
+    publisher = Publisher(desk.api)
+    publisher.publish(plan, snapshot, desk.now)
+    writes = desk.api.writes
+    publisher.publish(plan, snapshot, desk.now + timedelta(minutes=1))
+    Publisher(desk.api).publish(plan, snapshot, desk.now + timedelta(minutes=2))
+    assert len(events(desk)) == 1
+    assert desk.api.writes == writes
+
+
+def test_another_pod_of_the_same_name_is_told_again(desk: Desk) -> None:
+    publisher = Publisher(desk.api)
+    publisher.publish(Plan(left_out=(LEFT,)), Snapshot(pods=(POD,)), desk.now)
+    publisher.publish(Plan(left_out=(LEFT,)), Snapshot(pods=(replace(POD, uid="u-b"),)), desk.now)
+    assert len(events(desk)) == 2
+
+
+@pytest.mark.parametrize(
+    ("pod", "node", "nominated"),
+    [
+        pytest.param(POD, NODE, "n1", id="launched"),
+        pytest.param(POD, replace(NODE, phase=Phase.LAUNCHING, provider_id=""), None, id="not accepted yet"),
+        pytest.param(POD, replace(NODE, phase=Phase.DRAINING), None, id="on its way out"),
+        pytest.param(replace(POD, claims=(PodClaim("c", None, "t"),)), NODE, None, id="claim not made"),
+        pytest.param(replace(POD, node_name="other"), NODE, None, id="bound"),
+    ],
+)
+def test_pods_are_nominated_to_nodes_that_will_come(
+    desk: Desk, pod: Pod, node: ProvisionedNode, nominated: str | None
+) -> None:
+    desk.api.create(PODS, {"metadata": {"name": "a", "namespace": "default"}, "spec": {}})
+    Publisher(desk.api).publish(Plan(), Snapshot(pods=(pod,), provisioned=(node,)), desk.now)
+    assert desk.api.get(PODS, "a", namespace="default")["status"].get("nominatedNodeName") == nominated
+
+
+def test_an_observing_pool_says_what_it_would_launch(desk: Desk) -> None:
+    plan = Plan(launches=(planned("n1", pods=("default/a",)), planned("n2")))
+    Publisher(desk.api).publish(plan, Snapshot(pools=(replace(POOL, mode=Mode.OBSERVE),)), desk.now)
+    (proposal,) = desk.pool_status()["proposedLaunches"]
+    assert (proposal["instanceType"], proposal["count"], proposal["pods"]) == ("p5.48xlarge", 2, 1)
+
+
+def test_an_acting_pool_counts_its_nodes_and_their_price(desk: Desk) -> None:
+    gone = replace(NODE, name="n2", phase=Phase.GONE)
+    Publisher(desk.api).publish(Plan(), Snapshot(pools=(POOL,), provisioned=(NODE, gone)), desk.now)
+    status = desk.pool_status()
+    assert (status["nodes"], status["usdPerHour"], status["proposedLaunches"]) == (1, "55.04", [])
+
+
+def test_back_offs_in_the_status_are_left_alone(desk: Desk) -> None:
+    backoffs = [{"until": "2026-01-01T01:00:00Z", "reason": "Shortage"}]
+    desk.api.patch(CAPACITY_POOLS, "gpu", {"status": {"backoffs": backoffs}}, subresource="status")
+    Publisher(desk.api).publish(Plan(), Snapshot(pools=(POOL,)), desk.now)
+    assert desk.pool_status()["backoffs"] == backoffs
+
+
+def test_a_block_shows_its_phase_and_nodes(desk: Desk) -> None:
+    block = CapacityBlock(
+        "cb", "p5.48xlarge", "z", 1, EPOCH, EPOCH + timedelta(days=1), pool="gpu", reservation="cr-1", available=0
+    )
+    desk.api.create(CAPACITY_BLOCKS, write_capacity_block(block))
+    mine = replace(NODE, obtained=replace(A, block="cb"))
+    pods = (replace(POD, node_name="n1", phase="Running"),)
+    snapshot = Snapshot(pods=pods, blocks=(block,), provisioned=(mine,))
+    Publisher(desk.api).publish(Plan(), snapshot, EPOCH + timedelta(hours=1))
+    status = desk.api.get(CAPACITY_BLOCKS, "cb")["status"]
+    assert status["phase"] == "Active"
+    assert status["nodes"] == [{"name": "n1", "phase": "Launched", "pods": 1}]
+    assert status["available"] == 0

@@ -1,0 +1,215 @@
+"""Nodes on their way out: emptied by evictions, ended once, removed last; held and noticed nodes are marked once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from autoscaler.cluster.api import NotFoundError, list_all
+from autoscaler.cluster.journal import Pending
+from autoscaler.cluster.resources import DISRUPTION_BUDGETS, NODES, PODS, PROVISIONED_NODES
+from autoscaler.cluster.store import Store
+from autoscaler.execution.executor import Executor, Seen, Trouble
+from autoscaler.lifecycle.provisioned_node import Why
+from autoscaler.model.capacity import CapacityBlock, Drain
+from autoscaler.model.plan import Disposal, NodeDecision
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from instance_catalog.kubernetes_profile import REFERENCE
+from providers.contract import InstanceState, describe_all
+from providers.simulated.cloud import Call, Fault
+from tests.desk import A, Desk, new_desk, planned
+
+IN_BLOCK = replace(A, capacity_type="on-demand", block="cb")
+
+
+class Site:
+    """A desk with one launched and registered node, and the executor."""
+
+    def __init__(self) -> None:
+        self.desk: Desk = new_desk()
+        self.desk.record(planned("n1", IN_BLOCK))
+        self.executor = Executor(self.desk.api, self.desk.journal, self.desk.backoffs, self.desk.providers)
+        self.blocks: tuple[CapacityBlock, ...] = ()
+        self.carry_out()
+        provider_id = self.node.provider_id
+        self.desk.api.create(NODES, {"metadata": {"name": "n1"}, "spec": {"providerID": provider_id}})
+
+    @property
+    def node(self) -> ProvisionedNode:
+        return self.desk.nodes()[0]
+
+    def carry_out(self, pending: Pending | None = None) -> tuple[Trouble, ...]:
+        store = Store(self.desk.api, REFERENCE)
+        store.refresh()
+        listed = describe_all(self.desk.providers.by_template["SimulatedNodeTemplate"], {})
+        seen = Seen(
+            replace(store.snapshot(), blocks=self.blocks), {"simulated": {found.provider_id: found for found in listed}}
+        )
+        return self.executor.carry_out(pending or self.desk.journal.pending(), seen, self.desk.now)
+
+    def drain(self) -> None:
+        self.desk.journal.move(self.node, Why.UNWANTED, self.desk.now)
+
+    def pod(self, name: str, **metadata: Any) -> None:
+        spec = {"nodeName": "n1", "containers": [{"name": "main"}]}
+        self.desk.api.create(PODS, {"metadata": {"name": name, "namespace": "default", **metadata}, "spec": spec})
+
+    def end_pods(self) -> None:
+        for pod in list_all(self.desk.api, PODS)[0]:
+            if "deletionTimestamp" in pod["metadata"]:
+                self.desk.api.delete(PODS, pod["metadata"]["name"], namespace="default", grace_seconds=0)
+
+    def machine_state(self) -> InstanceState:
+        (machine,) = self.desk.cloud.machines.values()
+        return machine.state(self.desk.now, self.desk.cloud.behaviour)
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+def test_an_empty_node_is_ended_at_once(site: Site) -> None:
+    site.drain()
+    site.carry_out()
+    assert site.node.phase is Phase.TERMINATING
+    assert site.machine_state() is InstanceState.TERMINATING
+
+
+def test_a_drained_node_takes_no_new_pods_and_waits_for_the_old_ones(site: Site) -> None:
+    site.pod("a")
+    site.drain()
+    site.carry_out()
+    taints = [taint["key"] for taint in site.desk.api.get(NODES, "n1")["spec"]["taints"]]
+    assert taints == ["foreslice.dev/draining"]
+    assert "deletionTimestamp" in site.desk.api.get(PODS, "a", namespace="default")["metadata"]
+    assert site.node.phase is Phase.DRAINING
+    site.end_pods()
+    site.carry_out()
+    assert site.node.phase is Phase.TERMINATING
+
+
+def test_a_second_look_at_a_draining_node_writes_nothing(site: Site) -> None:
+    site.pod("a")
+    site.drain()
+    site.carry_out()
+    before = site.desk.api.writes
+    site.carry_out()
+    assert site.desk.api.writes == before
+
+
+def test_pods_of_daemon_sets_do_not_hold_a_node(site: Site) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}
+    site.pod("d", ownerReferences=[owner])
+    site.drain()
+    site.carry_out()
+    assert site.node.phase is Phase.TERMINATING
+    assert "deletionTimestamp" not in site.desk.api.get(PODS, "d", namespace="default")["metadata"]
+
+
+def protect(site: Site) -> None:
+    budget = {"metadata": {"name": "b", "namespace": "default"}, "spec": {"selector": {"matchLabels": {"app": "x"}}}}
+    site.desk.api.create(DISRUPTION_BUDGETS, budget)
+    site.pod("a", labels={"app": "x"})
+
+
+def test_a_protected_pod_holds_its_node(site: Site) -> None:
+    protect(site)
+    site.drain()
+    site.carry_out()
+    assert site.node.phase is Phase.DRAINING
+    assert "deletionTimestamp" not in site.desk.api.get(PODS, "a", namespace="default")["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "early", "ended"),
+    [("Delete", False, True), ("Leave", False, False), ("Delete", True, False)],
+    ids=["delete at the deadline", "leave at the deadline", "before the deadline"],
+)
+def test_at_the_end_of_a_block_its_policy_decides(site: Site, policy: str, early: bool, ended: bool) -> None:
+    now = site.desk.now
+    end = now + timedelta(minutes=1) if early else now
+    drain = Drain(at_deadline=policy)
+    site.blocks = (CapacityBlock("cb", "p5.48xlarge", "z", 1, now - timedelta(days=1), end, drain=drain),)
+    protect(site)
+    site.drain()
+    site.carry_out()
+    assert (site.node.phase is Phase.TERMINATING) is ended
+
+
+def test_a_gone_machine_leaves_nothing_behind(site: Site) -> None:
+    site.drain()
+    site.carry_out()
+    site.desk.journal.move(site.node, Why.MACHINE_GONE, site.desk.now)
+    site.carry_out()
+    assert site.desk.nodes() == ()
+    assert site.desk.batches() == ()
+    with pytest.raises(NotFoundError):
+        site.desk.api.get(NODES, "n1")
+
+
+def test_a_node_that_never_came_is_removed(site: Site) -> None:
+    site.desk.cloud.break_template("default", "no such image")
+    site.desk.record(planned("n2"))
+    site.carry_out()
+    assert [node.phase for node in site.desk.nodes()] == [Phase.LAUNCHED, Phase.FAILED]
+    site.carry_out()
+    assert [node.name for node in site.desk.nodes()] == ["n1"]
+
+
+def test_a_failed_node_with_a_machine_is_ended(site: Site) -> None:
+    failed = replace(site.node, phase=Phase.FAILED)
+    site.desk.journal.save_node(failed)
+    site.carry_out()
+    assert site.node.phase is Phase.TERMINATING
+    assert site.machine_state() is InstanceState.TERMINATING
+
+
+def test_a_lost_answer_to_terminate_is_told_and_asked_again(site: Site) -> None:
+    site.drain()
+    site.desk.cloud.inject(Call.TERMINATE, Fault.LOST_REQUEST)
+    (trouble,) = site.carry_out()
+    assert trouble.subject == "ProvisionedNode n1"
+    assert site.machine_state() is InstanceState.PENDING
+    assert site.carry_out() == ()
+    assert site.machine_state() is InstanceState.TERMINATING
+
+
+def decided(site: Site, disposal: Disposal, deadline: datetime | None = None) -> Pending:
+    return Pending(decisions=((site.node, NodeDecision("n1", disposal, deadline=deadline)),))
+
+
+def test_a_held_node_is_marked_for_other_autoscalers_once(site: Site) -> None:
+    site.carry_out(decided(site, Disposal.HOLD))
+    annotations = site.desk.api.get(NODES, "n1")["metadata"]["annotations"]
+    assert annotations == {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
+    before = site.desk.api.writes
+    site.carry_out(decided(site, Disposal.HOLD))
+    assert site.desk.api.writes == before
+
+
+def test_node_and_pods_are_told_once_when_the_machine_goes(site: Site) -> None:
+    site.pod("a")
+    ends_at = site.desk.now + timedelta(minutes=45)
+    site.carry_out(decided(site, Disposal.NOTICE, ends_at))
+    expected = {"foreslice.dev/capacity-ends-at": "2026-01-01T00:45:00Z"}
+    assert site.desk.api.get(NODES, "n1")["metadata"]["annotations"] == expected
+    assert site.desk.api.get(PODS, "a", namespace="default")["metadata"]["annotations"] == expected
+    before = site.desk.api.writes
+    site.carry_out(decided(site, Disposal.NOTICE, ends_at))
+    assert site.desk.api.writes == before
+
+
+def test_one_item_that_fails_stops_no_other(site: Site) -> None:
+    site.desk.record(planned("n2"))
+    broken = replace(site.desk.journal.batches[-1], template=("Unknown", "x"), name="other")
+    site.desk.cloud.lose(next(iter(site.desk.cloud.machines)))
+    leaving = replace(site.node, phase=Phase.GONE)
+    pending = Pending(launches=(broken,), leaving=(leaving,))
+    (trouble,) = site.carry_out(pending)
+    assert trouble.subject == "LaunchBatch other"
+    with pytest.raises(NotFoundError):
+        site.desk.api.get(PROVISIONED_NODES, "n1")
