@@ -52,7 +52,7 @@ class FrozenMap(Mapping[K, V_co], Generic[K, V_co]):
     def __repr__(self) -> str:
         return f"FrozenMap({self._items!r})"
 
-    def with_items(self, items: Mapping[K, V_co]) -> FrozenMap[K, V_co]:  # type: ignore[misc]  # a new value, not a mutation
+    def with_items(self, items: Mapping[K, V_co]) -> FrozenMap[K, V_co]:
         """A new map with `items` added or replaced."""
         return FrozenMap({**self._items, **items})
 
