@@ -79,10 +79,7 @@ def _attempt(plans: list[ClaimPlan], scene: Scene, budget: SearchBudget, *, leni
         Code.SEARCH_TIMEOUT, f"node {scene.node.name}", aborts_attempt=scene.profile.allocator.deadline_is_error
     )
     try:
-        found = search.run()
-        if search.times_out_upstream:
-            return NotAllocated((timeout,), steps=search.steps)
-        if not found:
+        if not search.run():
             reasons = explain(plans, scene, lenient=lenient)
             return NotAllocated(reasons, node_error=scene.pools.any_invalid, steps=search.steps)
         return Allocated(
@@ -96,6 +93,7 @@ def _attempt(plans: list[ClaimPlan], scene: Scene, budget: SearchBudget, *, leni
         return FatalAllocation((error.reason,))
     except BudgetExceededError:
         if search.times_out_upstream:
+            # Whether there is a solution does not matter: kube-scheduler gives up before it could find one.
             return NotAllocated((timeout,), steps=search.steps)
         return UnknownAllocation((Reason.of(Code.PLAN_BUDGET, f"node {scene.node.name}", steps=budget.steps),))
 

@@ -24,7 +24,7 @@ from autoscaler.dra.pools import NodePool, PooledDevice
 from autoscaler.dra.requests import MAX_DEVICES_PER_CLAIM, ClaimPlan, RequestPlan, capacity_failure
 from autoscaler.dra.scene import Scene
 from autoscaler.dra.selectors import Answer
-from autoscaler.dra.symmetry import Symmetry, Vain
+from autoscaler.dra.symmetry import ProvenVainError, Symmetry, Vain
 from autoscaler.dra.taints import tolerated
 from autoscaler.model.reason import Code
 from instance_catalog.frozen_map import FrozenMap
@@ -43,7 +43,7 @@ Call: TypeAlias = Generator["Call", Result, Result]
 
 
 class BudgetExceededError(Exception):
-    """The search used up its steps."""
+    """The search used up its steps, or upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class SearchBudget:
     upstream would need more steps for counts as one that times out there.
     """
 
-    steps: int = 50_000
+    steps: int = 10_000
     upstream_steps: int = 2_000_000
     prune: bool = True
 
@@ -113,6 +113,12 @@ class Search:
 
     def run(self) -> bool:
         """Whether a solution was found; it is in `results` and `chosen`. Raises FatalError, BudgetExceededError."""
+        try:
+            return self._drive() is Result.FOUND
+        except ProvenVainError:
+            return False
+
+    def _drive(self) -> Result:
         calls = [self._one(0, 0, None, 0, 0)]
         result: Result | None = None
         while calls:
@@ -124,12 +130,13 @@ class Search:
             else:
                 calls.append(call)
                 result = None
-        return result is Result.FOUND
+        assert result is not None
+        return result
 
     def _one(self, i: int, j: int, plan: RequestPlan | None, k: int, start: int) -> Call:
         """Upstream's allocateOne: find the k-th device of a request, then everything after it."""
         self.steps += 1
-        if self.steps > self.budget.steps:
+        if self.steps > self.budget.steps or self.times_out_upstream:
             raise BudgetExceededError
         if i >= len(self.plans):
             return Result.FOUND

@@ -14,33 +14,19 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import comb
-from typing import Protocol
 
-from autoscaler.dra.allocated import Consumed
-from autoscaler.dra.constraints import State, attribute_of
-from autoscaler.dra.counters import CounterTable
+from autoscaler.dra.bounds import provably_vain
+from autoscaler.dra.constraints import attribute_of
 from autoscaler.dra.pools import PooledDevice
-from autoscaler.dra.requests import MAX_DEVICES_PER_CLAIM, ClaimPlan, RequestPlan
-from autoscaler.dra.scene import Scene
+from autoscaler.dra.position import Position
+from autoscaler.dra.requests import MAX_DEVICES_PER_CLAIM, RequestPlan
 from autoscaler.dra.selectors import Answer
 
 _PATIENCE = 100
 
 
-class Position(Protocol):
-    """The part of a search's state that decides what can still be found."""
-
-    scene: Scene
-    plans: list[ClaimPlan]
-    lenient: bool
-    busy: list[bool]
-    taken: list[int]
-    consumed: dict[int, Consumed]
-    states: list[list[State]]
-    tables: dict[object, CounterTable]
-
-    def held(self) -> Sequence[Sequence[PooledDevice]]:
-        """The devices given away so far, per claim."""
+class ProvenVainError(Exception):
+    """The whole search cannot succeed."""
 
 
 @dataclass(slots=True)
@@ -62,12 +48,20 @@ class Symmetry:
     _vain: dict[Hashable, int] = field(default_factory=dict)
 
     def learn(self) -> bool:
-        """Find out, at the first failure, which devices are alike. Whether anything may be skipped in this search."""
+        """Find out, at the first failure, which devices are alike. Whether anything may be skipped in this search.
+
+        Raises ProvenVainError.
+        """
         if self._kinds is None and self._usable:
             plans = [plan for claim in self.position.plans for plan in claim.plans()]
             overflow = any(claim.most_devices > MAX_DEVICES_PER_CLAIM for claim in self.position.plans)
-            # Where errors and the limit of devices meet, the order decides which of them is reached.
-            self._usable = not (overflow and may_raise(self.position, plans))
+            # All mode takes devices in order up to the first that is in use, or up to an error for a constraint; and
+            # where errors and the limit of devices meet, the order decides as well which of them is reached.
+            ordered = any(plan.everything is not None and plan.constraints for plan in plans)
+            raises = ordered or may_raise(self.position, plans)
+            if not raises and provably_vain(self.position):
+                raise ProvenVainError
+            self._usable = not ordered and not (overflow and raises)
             if self._usable:
                 self._kinds = self._find_kinds(plans)
         return self._usable
@@ -181,8 +175,6 @@ def may_raise(position: Position, plans: Sequence[RequestPlan]) -> bool:
     if scene.pools.barrier is not None:
         return True
     if scene.profile.allocator.capacity_errors_fatal and any(plan.capacity for plan in plans):
-        return True
-    if any(plan.everything is not None and plan.constraints for plan in plans):
         return True
     return any(
         verdict(plan, pooled, lenient=position.lenient) is Answer.ERROR
