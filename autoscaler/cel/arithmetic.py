@@ -21,6 +21,7 @@ from autoscaler.cel.values import (
     Unknown,
     Value,
 )
+from autoscaler.cel.work import spend
 
 # Beyond these sizes a result is unknown instead of computed: upstream would need as much memory as well.
 MAX_TEXT: Final = 16 * 2**20
@@ -52,8 +53,11 @@ def _moved(start: Timestamp, nanoseconds: int) -> Value:
 
 
 def _joined(left: Any, right: Any) -> Value:
-    limit = MAX_ITEMS if type(left) is list else MAX_TEXT
-    return TOO_LARGE if len(left) + len(right) > limit else left + right
+    length = len(left) + len(right)
+    if type(left) is not list:
+        return TOO_LARGE if length > MAX_TEXT else left + right
+    spend(length // 16)  # copying is quick, and upstream does not copy
+    return TOO_LARGE if length > MAX_ITEMS else left + right
 
 
 _ADD: Final[Mapping[tuple[type, type], Callable[[Any, Any], Value]]] = {

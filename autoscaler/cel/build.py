@@ -28,7 +28,7 @@ from autoscaler.cel.syntax import (
 NodeT = TypeVar("NodeT", bound=Node)
 MAX_DEPTH: Final = 250
 # Chains count towards the height of the tree that the later phases walk recursively.
-MAX_HEIGHT: Final = 250
+MAX_HEIGHT: Final = 251
 _RESERVED: Final = frozenset(
     {
         "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package",

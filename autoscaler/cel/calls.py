@@ -36,6 +36,8 @@ def unary_run(run: Run, code: Callable[..., Any], before: Cost | None, after: Re
 
 def binary_run(left: Run, right: Run, code: Callable[..., Any], before: Cost | None, after: ResultCost | None) -> Run:
     """A call of two arguments."""
+    if before is None and after is None:
+        return _unit_binary_run(left, right, code)
 
     def call(frame: Frame) -> Value:
         a = left(frame)
@@ -50,6 +52,26 @@ def binary_run(left: Run, right: Run, code: Callable[..., Any], before: Cost | N
             result = code(a, b)
         if before is None:
             charge(frame, 1 if after is None else after((a, b), result))
+        return result
+
+    return call
+
+
+def _unit_binary_run(left: Run, right: Run, code: Callable[..., Any]) -> Run:
+    """A call of two arguments that costs one unit, as most operators do."""
+
+    def call(frame: Frame) -> Value:
+        a = left(frame)
+        b = right(frame)
+        if type(a) in FAULTS:
+            result = a
+        elif type(b) in FAULTS:
+            result = b
+        else:
+            result = code(a, b)
+        cost = frame[COST] = frame[COST] + 1
+        if cost > COST_LIMIT:
+            raise CostExceededError
         return result
 
     return call

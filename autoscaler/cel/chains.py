@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from autoscaler.cel.frame import COST, DEVICE, Frame, Run, charge
+from autoscaler.cel.frame import COST, COST_LIMIT, DEVICE, CostExceededError, Frame, Run, charge
 from autoscaler.cel.values import (
     FAULTS,
     MAPS,
@@ -91,6 +91,16 @@ def run_of(step: Step) -> Run:
     if fast is not None:
         return fast
     resolve = resolver(step)
+    slot = step.slot
+    if slot is not None and not step.links:
+
+        def variable_run(frame: Frame) -> Value:
+            cost = frame[COST] = frame[COST] + 1
+            if cost > COST_LIMIT:
+                raise CostExceededError
+            return frame[slot]
+
+        return variable_run
 
     def run(frame: Frame) -> Value:
         value = resolve(frame)

@@ -28,6 +28,7 @@ from autoscaler.cel.values import (
     Url,
     Value,
 )
+from autoscaler.cel.work import enter, leave
 from instance_catalog.semver import SemanticVersion
 
 NO_OVERLOAD = Failure("no such overload")
@@ -77,30 +78,34 @@ def _equal_kubernetes(left: Value, right: Value) -> Value:
 def _equal_lists(left: list[Value], right: list[Value]) -> Value:
     if len(left) != len(right):
         return False
-    unknown: Value = None
+    enter(len(left))
+    result: Value = True
     for a, b in zip(left, right, strict=True):
         same = equal(a, b)
         if same is False:
-            return False
+            result = False
+            break
         if type(same) is Unknown:
-            unknown = same
-    return True if unknown is None else unknown
+            result = same
+    leave()
+    return result
 
 
 def _equal_maps(left: Value, right: Value) -> Value:
     if len(left) != len(right):
         return False
-    unknown: Value = None
+    enter(len(left))
+    result: Value = True
     for key, value in left.items():
         other = right.find(key)
-        if other is MISSING:
-            return False
-        same = equal(value, other)
+        same = False if other is MISSING else equal(value, other)
         if same is False:
-            return False
+            result = False
+            break
         if type(same) is Unknown:
-            unknown = same
-    return True if unknown is None else unknown
+            result = same
+    leave()
+    return result
 
 
 def _equal_optionals(left: OptionalValue, right: OptionalValue) -> Value:

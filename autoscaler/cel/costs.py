@@ -21,6 +21,7 @@ from autoscaler.cel.values import (
     Url,
     Value,
 )
+from autoscaler.cel.work import enter, leave
 from instance_catalog.semver import SemanticVersion
 
 Arguments: TypeAlias = tuple[Value, ...]
@@ -80,11 +81,13 @@ def _traversal(value: Value) -> int:
         return int(len(value.encode("utf-8", "surrogatepass")) * 0.1)
     if kind is bytes:
         return int(len(value) * 0.1)
-    if kind is list:
-        return sum(map(_traversal, value))
-    if kind in MAPS:
-        return sum(_traversal(key) + _traversal(item) for key, item in value.items())
-    return 1
+    if kind is not list and kind not in MAPS:
+        return 1
+    enter(len(value))
+    parts = value if kind is list else [part for pair in value.items() for part in pair]
+    total = sum(map(_traversal, parts))
+    leave()
+    return total
 
 
 def _contains_address(arguments: Arguments) -> int:

@@ -6,6 +6,7 @@ from typing import Final
 
 from autoscaler.cel.frame import Frame, Run, charge
 from autoscaler.cel.values import FAULTS, MAPS, CelMap, Failure, Value
+from autoscaler.cel.work import spend
 
 
 class _Bound:
@@ -70,6 +71,7 @@ def fold_run(
             elements = list(source.items()) if second is not None else list(source.keys())
         else:
             return Failure(f"got '{kind.__name__}', expected iterable type")
+        spend(len(source))
         frame[accumulator] = _fresh(initial)
         for element in elements:
             if second is None:

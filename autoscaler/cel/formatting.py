@@ -12,6 +12,7 @@ from autoscaler.cel.conversions import IMPLEMENTATIONS as _CONVERSIONS
 from autoscaler.cel.conversions import type_of
 from autoscaler.cel.syntax import Call, Expression, ListLiteral, Literal, MapLiteral
 from autoscaler.cel.values import MAPS, Duration, Failure, Timestamp, TypeName, UInt, Value
+from autoscaler.cel.work import enter, leave
 
 _CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.([0-9]*))?(.)?)", re.DOTALL)
 _DEFAULT_PRECISION: Final = 6
@@ -130,12 +131,16 @@ def _nested(value: Value) -> str:
         return text if math.isfinite(value) else f'"{text}"'
     if kind is Timestamp or kind is Duration:
         return f'{"timestamp" if kind is Timestamp else "duration"}("{_shown(value)}")'
+    if kind is not list and kind not in MAPS:
+        return _shown(value)
+    enter(len(value))
     if kind is list:
-        return f"[{', '.join(map(_nested, value))}]"
-    if kind in MAPS:
+        text = f"[{', '.join(map(_nested, value))}]"
+    else:
         pairs = sorted((_map_key(key), _nested(item)) for key, item in value.items())
-        return "{" + ", ".join(f"{key}:{item}" for key, item in pairs) + "}"
-    return _shown(value)
+        text = "{" + ", ".join(f"{key}:{item}" for key, item in pairs) + "}"
+    leave()
+    return text
 
 
 def _map_key(key: Value) -> str:

@@ -26,6 +26,7 @@ from autoscaler.cel.values import (
     Value,
     key_of,
 )
+from autoscaler.cel.work import spend
 
 _INCLUDES_LIMIT: Final = 48
 _RANGE_LIMIT: Final = 1_000_000
@@ -89,7 +90,9 @@ def _flatten(items: list[Value], levels: int = 1) -> Value:
     for _ in range(min(levels, 300)):
         if not any(type(item) is list for item in items):
             break
-        if sum(len(item) if type(item) is list else 1 for item in items) > MAX_ITEMS:
+        length = sum(len(item) if type(item) is list else 1 for item in items)
+        spend(length)
+        if length > MAX_ITEMS:
             return TOO_LARGE
         items = [part for item in items for part in (item if type(item) is list else [item])]
     return items
@@ -114,13 +117,13 @@ def _sort_by(items: Value, keys: Value) -> Value:
     if any(type(key) is not type(keys[0]) for key in keys):
         return Failure("list elements must have the same type")
     pairs: list[tuple[Value, Value]] = list(zip(keys, items, strict=True))
-    pairs.sort(key=cmp_to_key(lambda left, right: _before(left[0], right[0])))
+    pairs.sort(key=cmp_to_key(_before))
     return [item for _, item in pairs]
 
 
-def _before(left: Value, right: Value) -> int:
-    """Unordered values, which are NaN, stay where they are."""
-    order = compare(left, right)
+def _before(left: tuple[Value, Value], right: tuple[Value, Value]) -> int:
+    """The order of two keys. Unordered ones, which are NaN, stay where they are."""
+    order = compare(left[0], right[0])
     return order if type(order) is int else 0
 
 

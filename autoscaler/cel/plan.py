@@ -75,7 +75,7 @@ class Planner:
         self._code = implementations(modern=self._modern, mutating=dialect.add_mutates)
         self._steps: dict[int, Step] = {}
         self.slots = FIRST_SLOT
-        self.paths: set[tuple[str, ...]] | None = set()
+        self.loops = False
 
     def plan(self, root: Expression) -> Run:
         """The closure of the whole expression. Raises ExpressionError."""
@@ -320,6 +320,7 @@ class Planner:
         return self.slots - 1
 
     def _comprehension(self, node: Comprehension, scope: Scope) -> Step:
+        self.loops = True
         iterated = self._run(node.iteration_range, scope)
         accumulator = self._slot()
         if isinstance(node.condition, Literal) and node.condition.value is False:

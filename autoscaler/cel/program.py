@@ -23,9 +23,10 @@ from autoscaler.cel.outcome import CompileFailure, Evaluation, Outcome
 from autoscaler.cel.plan import Planner
 from autoscaler.cel.reads import Path, paths_read
 from autoscaler.cel.syntax import Expression, ExpressionError
-from autoscaler.cel.types import Type
+from autoscaler.cel.types import NestingError, Type
 from autoscaler.cel.validate import validate
 from autoscaler.cel.values import Failure, PanicError, Unknown
+from autoscaler.cel.work import ALLOWANCE, Allowance, WorkExceededError
 from instance_catalog.kubernetes_profile import KubernetesProfile
 
 MAX_CODE_POINTS: Final = 100_000
@@ -40,6 +41,7 @@ class Program:
     _run: Run
     _slots: int
     _observes_quantities: bool
+    _loops: bool
 
     def evaluate(self, view: DeviceView) -> Evaluation:
         """The selector's answer for one device. Never raises."""
@@ -47,17 +49,27 @@ class Program:
             return Evaluation(Outcome.ERROR, view.failure)
         device = view.fresh() if self._observes_quantities else view.root
         frame: Frame = [0, device, *[None] * self._slots]
+        token = ALLOWANCE.set(Allowance()) if self._loops else None
         try:
             value = self._run(frame)
+        except WorkExceededError:
+            return Evaluation(Outcome.UNKNOWN, "more work than a selector may need", cost=frame[COST])
         except CostExceededError:
             return Evaluation(Outcome.ERROR, "operation cancelled: actual cost limit exceeded", cost=frame[COST])
         except PanicError as panic:
             return Evaluation(Outcome.ERROR, f"internal error: {panic}", cost=frame[COST])
-        if value is True:
-            return Evaluation(Outcome.TRUE, cost=frame[COST])
-        if value is False:
-            return Evaluation(Outcome.FALSE, cost=frame[COST])
+        finally:
+            if token is not None:
+                ALLOWANCE.reset(token)
+        if value is True or value is False:
+            return _decided(value, frame[COST])
         return _not_a_bool(value, frame[COST])
+
+
+@lru_cache(maxsize=1024)
+def _decided(value: bool, cost: int) -> Evaluation:
+    """Evaluations repeat: making one costs as much as a short selector."""
+    return Evaluation(Outcome.TRUE if value else Outcome.FALSE, cost=cost)
 
 
 def _not_a_bool(value: object, cost: int) -> Evaluation:
@@ -87,6 +99,8 @@ def _compiled(expression: str, dialect: Dialect) -> Program | CompileFailure:
     except UnexpectedInput as error:
         offset = _offset(error.pos_in_stream, len(expression))
         return _failure(expression, f"Syntax error: {_unexpected(expression, offset)}", offset)
+    except NestingError:
+        return _failure(expression, "expression recursion limit exceeded: types nest too deeply", 0)
     except ExpressionError as error:
         return _failure(expression, error.message, error.position)
 
@@ -115,7 +129,7 @@ def _program(expression: str, declared: Environment) -> Program:
         raise ExpressionError(f"must evaluate to bool or the unknown type, not {result}", 0)
     planner = Planner(declared, checker.calls)
     run = planner.plan(root)
-    return Program(expression, paths_read(root), run, planner.slots, planner.observes_quantities)
+    return Program(expression, paths_read(root), run, planner.slots, planner.observes_quantities, planner.loops)
 
 
 def parse(expression: str, dialect: Dialect) -> Expression:

@@ -25,8 +25,12 @@ def paths_read(root: Expression) -> frozenset[Path] | None:
     """The paths, or None if some domain or identifier is computed, or a whole map is used."""
     found: set[Path] = set()
     pending = [root]
+    seen: set[int] = set()
     while pending:
         node = pending.pop()
+        if id(node) in seen:  # optMap's target stands in the tree twice
+            continue
+        seen.add(id(node))
         keys, below = _chain(node)
         if keys is None:
             pending.extend(below)

@@ -5,7 +5,14 @@ Types are values; two types are the same if they compare equal. Type parameters 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
+
+MAX_DEPTH: Final = 250
+
+
+class NestingError(Exception):
+    """A type nests deeper than expressions may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +22,14 @@ class Type:
     kind: str
     name: str
     parameters: tuple[Type, ...] = ()
+    depth: int = field(default=0, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.parameters:
+            depth = max(p.depth for p in self.parameters) + 1
+            if depth > MAX_DEPTH:
+                raise NestingError
+            object.__setattr__(self, "depth", depth)
 
     def __str__(self) -> str:
         if self.kind == "type" and self.parameters:

@@ -167,11 +167,10 @@ class CelMap:
         """The value at `key`, or MISSING. Raises PanicError for a key that cannot be hashed."""
         if type(key) is str:
             return self.entries.get(key, MISSING)
-        for candidate in _candidates(key):
-            found = self.entries.get(candidate, MISSING)
-            if found is not MISSING:
-                return found
-        return MISSING
+        found = self.entries.get(key_of(key), MISSING)
+        if found is not MISSING or type(key) not in _NUMBERS:
+            return found
+        return next((self.entries[other] for other in _other_kinds(key) if other in self.entries), MISSING)
 
     def keys(self) -> Iterator[Value]:
         """The keys, in insertion order."""
@@ -236,6 +235,7 @@ class PanicError(Exception):
 
 # Go panics when such a value becomes the key of a native map.
 _UNHASHABLE = frozenset({SemanticVersion, bytes, NamedFormat})
+_NUMBERS = frozenset({int, UInt, float})
 _BY_ADDRESS = frozenset({list, CelMap, StringMap, DefaultMap, OptionalValue, QuantityCell, Url, Message})
 
 
@@ -249,14 +249,12 @@ def key_of(key: Value) -> Value:
     return _Unfindable((kind, key)) if kind in _BY_ADDRESS else (kind, key)
 
 
-def _candidates(key: Value) -> Iterator[Value]:
-    yield key_of(key)
-    kind = type(key)
-    if kind is int and key >= 0:
-        yield (UInt, UInt(key))
-    elif kind is UInt:
-        yield (int, int(key))
-    elif kind is float and math.isfinite(key) and key == int(key):
-        yield (int, int(key))
-        if key >= 0:
-            yield (UInt, UInt(key))
+def _other_kinds(key: Value) -> list[Value]:
+    """The keys of other kinds of number under which a numeric key is looked for as well."""
+    if type(key) is int:
+        return [(UInt, UInt(key))] if key >= 0 else []
+    if type(key) is UInt:
+        return [(int, int(key))]
+    if not math.isfinite(key) or key != int(key):
+        return []
+    return [(int, int(key)), *([(UInt, UInt(key))] if key >= 0 else [])]
