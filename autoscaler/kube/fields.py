@@ -92,7 +92,9 @@ class Fields:
         """One of the strings `allowed`; anything else is reported and kept, so that it is not taken for another."""
         value = self.text(name) or default
         allowed = tuple(allowed)
-        if value not in allowed:
+        if not value:
+            self.error(name, "is required", f"use one of {', '.join(allowed)}")
+        elif value not in allowed:
             self.error(name, f"{value!r} is not one of {', '.join(allowed)}", "use one of the allowed values")
         return value
 
@@ -223,7 +225,7 @@ class Fields:
         found = tuple(name for name in names if name in self)
         self._seen.update(names)
         for name in found:
-            self.warn(name, f"{name} is not supported", "what depends on it gets the verdict unknown; see docs")
+            self.warn(name, f"{name} is not supported", "what depends on it gets the verdict unknown")
         return found
 
     def unread(self) -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import Path, Problem, Severity, path_text
@@ -12,7 +12,18 @@ from autoscaler.manifests.problem import LocatedProblem
 from autoscaler.model.origin import Origin
 
 Json: TypeAlias = Any
-Locate: TypeAlias = Callable[[Path], int]
+
+
+class Locator(Protocol):
+    """Knows where the parts of a value stand in the text."""
+
+    def __call__(self, path: Path) -> int:
+        """The 1-based line of a field path, or of what encloses it. May be slow: only problems ask."""
+        ...
+
+    def items(self, name: str) -> Sequence[Locator]:
+        """Locators of the entries of the list in field `name`."""
+        ...
 
 
 class UnreadableError(ValueError):
@@ -27,12 +38,12 @@ class UnreadableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """`locate` gives the 1-based line of a field path, or of what encloses it; it may be slow, so only problems ask."""
+    """An object, or what claims to be one; `line` is where it starts."""
 
     file: str
     line: int
     value: Json
-    locate: Locate
+    locate: Locator
 
     @property
     def origin(self) -> Origin:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from autoscaler.kube.metadata import header
-from autoscaler.kube.problem import Path
-from autoscaler.manifests.document import Document, Locate, UnreadableError
+from autoscaler.manifests.document import Document, UnreadableError
 from autoscaler.manifests.json_documents import read_json
 from autoscaler.manifests.problem import LocatedProblem
 from autoscaler.manifests.sources import Source
@@ -53,8 +52,7 @@ def _objects(document: Document) -> Iterator[Document]:
     if not kind.endswith("List") or not isinstance(items, list):
         yield document
         return
-    for index, item in enumerate(items):
-        locate = _inside(document.locate, ("items", index))
+    for item, locate in zip(items, document.locate.items("items"), strict=True):
         yield Document(document.file, locate(()), _with_header(item, version, kind), locate)
 
 
@@ -63,7 +61,3 @@ def _with_header(item: object, version: str, kind: str) -> object:
     if kind == "List" or not isinstance(item, dict) or "kind" in item:
         return item
     return {"apiVersion": version, "kind": kind.removesuffix("List"), **item}
-
-
-def _inside(locate: Locate, prefix: Path) -> Locate:
-    return lambda path: locate((*prefix, *path))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,68 +20,81 @@ _DIGITS = 4000  # Python converts at most 4300; no Kubernetes field holds such a
 
 def read_json(text: str, file: str) -> Iterator[Document]:
     """The values of a JSON stream. Raises UnreadableError where the text stops being JSON."""
+    lines = _Lines(text)
     position = _skip(text, 0)
     while position < len(text):
         try:
             value, end = _DECODER.raw_decode(text, position)
         except json.JSONDecodeError as error:
             message = f"invalid JSON (line {error.lineno}, column {error.colno}): {error.msg}"
-            raise UnreadableError(
-                message, error.lineno, "check commas, quotes and brackets around this line"
-            ) from error
+            step = "check commas, quotes and brackets around this line"
+            raise UnreadableError(message, error.lineno, step) from error
         except RecursionError:
-            raise UnreadableError("nested too deeply", _line(text, position), "give Kubernetes objects only") from None
-        yield Document(file, _line(text, position), value, _Locator(text, position))
+            raise UnreadableError("nested too deeply", lines.of(position), "give Kubernetes objects only") from None
+        yield Document(file, lines.of(position), value, _Locator(text, position, lines))
         position = _skip(text, end)
+
+
+class _Lines:
+    """From offsets to 1-based lines."""
+
+    __slots__ = ("_ends",)
+
+    def __init__(self, text: str) -> None:
+        self._ends = [found.start() for found in re.finditer("\n", text)]
+
+    def of(self, position: int) -> int:
+        return bisect_left(self._ends, position) + 1
 
 
 class _Locator:
     """Finds lines below the value that starts at `start`."""
 
-    __slots__ = ("_start", "_text")
+    __slots__ = ("_lines", "_start", "_text")
 
-    def __init__(self, text: str, start: int) -> None:
+    def __init__(self, text: str, start: int, lines: _Lines) -> None:
         self._text = text
         self._start = start
+        self._lines = lines
 
     def __call__(self, path: Path) -> int:
         position = line_at = self._start
         for step in path:
-            found = _find(self._text, position, step)
+            found = next((entry[1:] for entry in _entries(self._text, position) if entry[0] == step), None)
             if found is None:
                 break
             line_at, position = found
-        return _line(self._text, line_at)
+        return self._lines.of(line_at)
+
+    def items(self, name: str) -> list[_Locator]:
+        for key, _, position in _entries(self._text, self._start):
+            if key == name:
+                return [_Locator(self._text, start, self._lines) for _, _, start in _entries(self._text, position)]
+        return []
 
 
-def _find(text: str, start: int, step: str | int) -> tuple[int, int] | None:
-    """(where the key or item begins, where its value begins) of `step` inside the object or list at `start`."""
+def _entries(text: str, start: int) -> Iterator[tuple[str | int, int, int]]:
+    """(name or index, where the entry begins, where its value begins) inside the object or list at `start`."""
     opening = text[start]
     if opening not in "{[":
-        return None
+        return
     position, index = _skip(text, start + 1), 0
     while text[position] not in "}]":
-        begin, name = position, None
+        begin, key = position, index
         if opening == "{":
-            name, position = _DECODER.raw_decode(text, position)
+            key, position = _DECODER.raw_decode(text, position)
             position = _skip(text, _skip(text, position) + 1)  # past the colon
-        if step == (name if opening == "{" else index):
-            return begin, position
+        yield key, begin, position
         _, position = _DECODER.raw_decode(text, position)
         position = _skip(text, position)
         if text[position] == ",":
             position = _skip(text, position + 1)
         index += 1
-    return None
 
 
 def _skip(text: str, position: int) -> int:
     found = _BLANK.match(text, position)
     return found.end() if found else position
-
-
-def _line(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def load(
         else:
             problems.append(found)
     gathered = Gathered()
-    _interpret(objects, gathered)
+    used = _interpret(objects, gathered)
     context = gathered.contexts[0] if gathered.contexts else PlanContext()
     decided = context.profile_over(profile)
     complete(gathered, decided)
@@ -96,7 +96,8 @@ def load(
     for found in objects:
         _check_gates(found, decided)
         check_selectors(found.document, decided, found.problems)
-        if complete_input:  # otherwise what a name leads to may be in what could not be read
+        # Where something could not be read, it may be what a name leads to.
+        if complete_input and found.key in used:
             check_references(found.document, gathered, found.problems)
             check_use(found.document, gathered, found.problems)
         problems += (found.document.located(problem, strict=strict) for problem in found.problems)
@@ -131,8 +132,12 @@ def _read(paths: Sequence[str], stdin: TextIO | None) -> Iterator[_Object | Loca
                 yield _Object(document, kind, parse_metadata(Fields(document.value)), problems)
 
 
-def _interpret(objects: Sequence[_Object], gathered: Gathered) -> None:
-    """Read every object, in the order of the table of kinds. A workload whose pods are there, too, is not expanded."""
+def _interpret(objects: Sequence[_Object], gathered: Gathered) -> set[tuple[str, str, str, str]]:
+    """Read every object, in the order of the table of kinds, and return the keys of those that were used.
+
+    A workload is not expanded where the files hold what its controller has made of it.
+    """
+    used: set[tuple[str, str, str, str]] = set()
     first: dict[tuple[str, str, str, str], _Object] = {}
     controllers = {_controller_key(found) for found in objects}
     for found in sorted(objects, key=lambda one: _ORDER.get(one.kind, len(_ORDER))):
@@ -144,6 +149,8 @@ def _interpret(objects: Sequence[_Object], gathered: Gathered) -> None:
             found.problems.error(("metadata", "name"), f"is already defined at {place}", "remove one of the two")
         elif not (found.kind.expands and found.key in controllers):
             found.kind.read(gathered, found.document, found.problems)
+            used.add(found.key)
+    return used
 
 
 def _controller_key(found: _Object) -> tuple[str, str, str, str] | None:

@@ -23,7 +23,7 @@ def check_references(document: Document, gathered: Gathered, problems: Problems)
     fields = Fields(document.value)
     namespace = parse_metadata(fields).namespace
     for pod in _pods(fields):
-        _check_pod(pod.child("spec"), namespace, gathered, problems)
+        _check_pod(pod, namespace, gathered, problems)
         _check_gang(pod, namespace, gathered, problems)
     match header(document.value)[1]:
         case "Pod":
@@ -79,13 +79,15 @@ def _check_gang(pod: Fields, namespace: str, gathered: Gathered, problems: Probl
     _check(reference, "podGroup", prefix, gathered.gangs, problems, what="pod group in that Workload")
 
 
-def _check_pod(spec: Fields, namespace: str, gathered: Gathered, problems: Problems) -> None:
-    entries = set()
+def _check_pod(pod: Fields, namespace: str, gathered: Gathered, problems: Problems) -> None:
+    spec, entries = pod.child("spec"), set()
+    generated = {entry.text("name") for entry in pod.child("status").children("resourceClaimStatuses")}
     for entry in spec.children("resourceClaims"):
         entries.add(entry.text("name"))
         _check(entry, "resourceClaimName", f"{namespace}/", gathered.claims, problems, what="ResourceClaim")
-        name = "resourceClaimTemplateName"
-        _check(entry, name, f"{namespace}/", gathered.templates, problems, what="ResourceClaimTemplate")
+        if entry.text("name") not in generated:
+            name = "resourceClaimTemplateName"
+            _check(entry, name, f"{namespace}/", gathered.templates, problems, what="ResourceClaimTemplate")
     for part in ("initContainers", "containers"):
         for container in spec.children(part):
             for claim in container.child("resources").children("claims"):

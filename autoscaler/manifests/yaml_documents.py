@@ -101,6 +101,10 @@ class _Locator:
     def __init__(self, root: yaml.Node) -> None:
         self._root = root
 
+    def items(self, name: str) -> list[_Locator]:
+        found = _child(self._root, name)
+        return [_Locator(node) for node in found[1].value] if found is not None else []
+
     def __call__(self, path: Path) -> int:
         node: yaml.Node = self._root
         line: int = node.start_mark.line

@@ -156,6 +156,13 @@ def test_the_output_of_kubectl_counts_pods_once(indent: int | None) -> None:
     assert len(found.documents) == 4
 
 
+def test_the_template_of_a_generated_claim_is_not_needed() -> None:
+    status = "status: {resourceClaimStatuses: [{name: gpu, resourceClaimName: gpu}]}\n"
+    found = loaded(changed(POD, "resourceClaimName", "resourceClaimTemplateName") + status, CLAIM)
+    assert messages(found) == []
+    assert found.snapshot.pods[0].claims == (PodClaim("gpu", "gpu", "gpu"),)
+
+
 def test_lines_of_items_of_a_json_list() -> None:
     found = loaded(json.dumps({**LIVE, "items": [*LIVE["items"], {"apiVersion": "v1", "kind": "Pdo"}]}, indent=2))  # type: ignore[misc]
     (problem,) = found.problems
@@ -302,6 +309,11 @@ MISTAKES = {
     "a pod group of a workload nobody declared": (
         MEMBER + "---" + CLAIM,
         "spec.workloadRef.podGroup: there is no pod group in that Workload 'g'",
+    ),
+    "a generated claim that is not there": (
+        POD.replace("resourceClaimName", "resourceClaimTemplateName")
+        + "status: {resourceClaimStatuses: [{name: gpu, resourceClaimName: main-gpu-x}]}",
+        "status.resourceClaimStatuses[0].resourceClaimName: there is no ResourceClaim 'main-gpu-x'",
     ),
     "gangs without their gates": (
         WORKLOAD,
