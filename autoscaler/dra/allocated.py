@@ -18,6 +18,7 @@ PoolKey: TypeAlias = tuple[str, str]  # driver, pool name
 Consumed: TypeAlias = FrozenMap[str, Quantity]
 
 _NOTHING: Consumed = FrozenMap()
+_ZERO = Quantity.of(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +39,14 @@ UNUSED = PoolUse()
 
 @dataclass(frozen=True, slots=True)
 class AllocatedState:
-    """Devices in use in the cluster. It is a set, as upstream: a device held twice and freed once is free.
-
-    `sharing` is the gate DRAConsumableCapacity; without it, shares count as exclusive use.
-    """
+    """Devices in use in the cluster. It is a set, as upstream: a device held twice and freed once is free."""
 
     pools: Mapping[PoolKey, PoolUse] = field(default_factory=dict)
-    sharing: bool = True
 
     @staticmethod
-    def of(claims: Iterable[ResourceClaim], *, sharing: bool = True) -> AllocatedState:
+    def of(claims: Iterable[ResourceClaim]) -> AllocatedState:
         """The state that the allocations of these claims make; claims without one count for nothing."""
-        return AllocatedState(sharing=sharing).plus(c.allocation for c in claims if c.allocation is not None)
+        return AllocatedState().plus(c.allocation for c in claims if c.allocation is not None)
 
     def use_of(self, driver: str, pool: str) -> PoolUse:
         """The use of one pool."""
@@ -57,11 +54,11 @@ class AllocatedState:
 
     def plus(self, allocations: Iterable[Allocation]) -> AllocatedState:
         """The state after these allocations were made."""
-        return self._changed(allocations, self._add)
+        return self._changed(allocations, _add)
 
     def minus(self, allocations: Iterable[Allocation]) -> AllocatedState:
         """The state after these allocations were given back."""
-        return self._changed(allocations, self._remove)
+        return self._changed(allocations, _remove)
 
     def _changed(
         self, allocations: Iterable[Allocation], change: Callable[[PoolUse, AllocatedDevice], PoolUse]
@@ -72,32 +69,31 @@ class AllocatedState:
                 if not result.admin_access:
                     key = (result.driver, result.pool)
                     pools[key] = change(pools.get(key, UNUSED), result)
-        return replace(self, pools=pools)
-
-    def _add(self, use: PoolUse, result: AllocatedDevice) -> PoolUse:
-        if result.share_id is None or not self.sharing:
-            return replace(use, exclusive=use.exclusive | {result.device})
-        use = replace(use, shares=use.shares | {(result.device, result.share_id)})
-        if result.consumed_capacity is None:
-            return use
-        total = added(use.consumed.get(result.device, _NOTHING), result.consumed_capacity)
-        return replace(use, consumed=use.consumed.with_items({result.device: total}))
-
-    def _remove(self, use: PoolUse, result: AllocatedDevice) -> PoolUse:
-        if result.share_id is None or not self.sharing:
-            return replace(use, exclusive=use.exclusive - {result.device})
-        use = replace(use, shares=use.shares - {(result.device, result.share_id)})
-        held = use.consumed.get(result.device)
-        if result.consumed_capacity is None or held is None:
-            return use
-        left = {name: value - result.consumed_capacity.get(name, _ZERO) for name, value in held.items()}
-        rest = {name: value for name, value in use.consumed.items() if name != result.device}
-        if any(value.sign for value in left.values()):
-            rest[result.device] = FrozenMap(left)
-        return replace(use, consumed=FrozenMap(rest))
+        return AllocatedState(pools)
 
 
-_ZERO = Quantity.of(0)
+def _add(use: PoolUse, result: AllocatedDevice) -> PoolUse:
+    if result.share_id is None:
+        return replace(use, exclusive=use.exclusive | {result.device})
+    use = replace(use, shares=use.shares | {(result.device, result.share_id)})
+    if result.consumed_capacity is None:
+        return use
+    total = added(use.consumed.get(result.device, _NOTHING), result.consumed_capacity)
+    return replace(use, consumed=use.consumed.with_items({result.device: total}))
+
+
+def _remove(use: PoolUse, result: AllocatedDevice) -> PoolUse:
+    if result.share_id is None:
+        return replace(use, exclusive=use.exclusive - {result.device})
+    use = replace(use, shares=use.shares - {(result.device, result.share_id)})
+    held = use.consumed.get(result.device)
+    if result.consumed_capacity is None or held is None:
+        return use
+    left = {name: value - result.consumed_capacity.get(name, _ZERO) for name, value in held.items()}
+    rest = {name: value for name, value in use.consumed.items() if name != result.device}
+    if any(value.sign for value in left.values()):
+        rest[result.device] = FrozenMap(left)
+    return replace(use, consumed=FrozenMap(rest))
 
 
 def added(left: Mapping[str, Quantity], right: Mapping[str, Quantity]) -> Consumed:

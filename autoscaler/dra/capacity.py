@@ -13,7 +13,7 @@ from typing import TypeAlias
 from autoscaler.dra.allocated import Consumed
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.quantity import Quantity
+from instance_catalog.quantity import Quantity, QuantityError
 from instance_catalog.resource_slice import Capacity, RequestPolicy, ValidRange
 
 Requested: TypeAlias = Mapping[str, Quantity]
@@ -42,11 +42,14 @@ def has_room(
     if any(name not in capacities for name in requested):
         return False
     for name, capacity in capacities.items():
-        amount = taken(name, requested.get(name), capacity, profile)
-        if violates(name, amount, capacity.policy, profile):
-            return False
-        if name in in_use:
-            amount = in_use[name] + amount
+        try:
+            amount = taken(name, requested.get(name), capacity, profile)
+            if violates(name, amount, capacity.policy, profile):
+                return False
+            if name in in_use:
+                amount = in_use[name] + amount
+        except QuantityError as error:  # an exponent that nobody means
+            raise CapacityError(name, str(error)) from error
         if amount > capacity.value:
             return False
     return True

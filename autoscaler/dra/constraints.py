@@ -7,13 +7,13 @@ A constraint's state is an immutable value handed in and out, so the search can 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from autoscaler.model.resource_claim import Constraint, MatchAttribute, UnknownConstraint
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.resource_slice import AttributeValue, Device, ListValue, RuntimeOnly, Version
 
-State: TypeAlias = tuple[object, ...]
+State: TypeAlias = tuple[Any, ...]
 START: State = ()
 
 _SCALARS = (str, int, bool, Version, RuntimeOnly)
@@ -65,7 +65,7 @@ class Match:
             return None
         if not state:
             return (1, value)
-        count, first = _counted(state)
+        count, first = state
         return (count + 1, first) if same(value, first) else None
 
     def remove(self, state: State, request: str, before: State) -> State:
@@ -108,7 +108,7 @@ class Distinct:
             return None if taken or not values else (*state, values)
         if state and not isinstance(value, _SCALARS):
             return None
-        return None if any(same(value, _value(other)) for other in state) else (*state, value)
+        return None if any(same(value, other) for other in state) else (*state, value)
 
     def remove(self, state: State, request: str, before: State) -> State:
         """As it was."""
@@ -186,23 +186,10 @@ def _as_set(value: AttributeValue | None) -> frozenset[object]:
     return frozenset()
 
 
-def _counted(state: State) -> tuple[int, AttributeValue]:
-    count, value = state
-    assert isinstance(count, int)
-    return count, _value(value)
-
-
-def _value(value: object) -> AttributeValue:
-    assert isinstance(value, (*_SCALARS, ListValue)) or value is not None
-    return value  # type: ignore[return-value]  # states hold what add() was given
-
-
 def _remembered(state: State) -> tuple[int, dict[str, AttributeValue]]:
     if not state:
         return 0, {}
     count, pairs = state
-    assert isinstance(count, int)
-    assert isinstance(pairs, tuple)
     return count, dict(pairs)
 
 

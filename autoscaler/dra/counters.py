@@ -16,11 +16,12 @@ Counter: TypeAlias = tuple[str, str]  # counter set, counter
 Draw: TypeAlias = tuple[Counter, int]  # what a device takes of one counter, nano units
 
 _NANO = 9
+_MAX_SCALE = 40
 
 
 def nano(quantity: Quantity) -> int:
-    """The value in billionths, exact: no quantity is finer."""
-    amount: int = quantity.digits * 10 ** (quantity.scale + _NANO)
+    """The value in billionths, exact: no quantity is finer. Exponents that nobody means end at 10^40."""
+    amount: int = quantity.digits * 10 ** (min(quantity.scale, _MAX_SCALE) + _NANO)
     return amount
 
 

@@ -36,12 +36,19 @@ class Scene:
         return self.devices.profile
 
     def exclusively_allocated(self) -> list[bool]:
-        """Per device of the node, in search order: whether a claim holds it alone."""
+        """Per device of the node, in search order: whether a claim holds it alone.
+
+        Without the gate DRAConsumableCapacity a share counts as the whole device.
+        """
         pools = self.allocated.pools
         if not pools:
             return [False] * len(self.pools.devices)
-        uses = {(pool.driver, pool.name): self.allocated.use_of(pool.driver, pool.name) for pool in self.pools.pools}
-        return [pooled.id.device in uses[pooled.id.driver, pooled.id.pool].exclusive for pooled in self.pools.devices]
+        held: dict[str, frozenset[str]] = {}
+        for pool in self.pools.pools:
+            use = self.allocated.use_of(pool.driver, pool.name)
+            shared = frozenset[str]() if self.profile.gates.consumable_capacity else {name for name, _ in use.shares}
+            held[str(pool)] = use.exclusive | shared
+        return [pooled.id.device in held[str(pooled.pool)] for pooled in self.pools.devices]
 
     def drawn(self, pool: NodePool) -> Iterator[tuple[Draw, ...]]:
         """What the allocated devices of a pool draw from its counters; shared ones count from v0.36.2 on."""

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from autoscaler.dra.allocated import Consumed, added
 from autoscaler.dra.capacity import CapacityError, consumption, has_room, taken, violates
-from autoscaler.dra.constraints import START, State, attribute_of
+from autoscaler.dra.constraints import START, DistinctPerRequest, State, attribute_of
 from autoscaler.dra.counters import CounterTable
 from autoscaler.dra.fatal import FatalError
 from autoscaler.dra.pools import NodePool, PooledDevice
@@ -109,7 +109,12 @@ class Search:
         shared_table = not allocator.counters_keyed_by_driver and len({pool.name for pool in with_counters}) < len(
             with_counters
         )
-        return allocator.leaks_on_rejection or shared_table or bool(self.aliased)
+        # Beside another constraint, even a rejected device makes such a distinctAttribute forget.
+        forgetful = any(
+            len(plan.constraints) > 1 and any(isinstance(rule, DistinctPerRequest) for rule in plan.constraints)
+            for plan in self.plans
+        )
+        return allocator.leaks_on_rejection or shared_table or forgetful or bool(self.aliased)
 
     def run(self) -> bool:
         """Whether a solution was found; it is in `results` and `chosen`. Raises FatalError, BudgetExceededError."""

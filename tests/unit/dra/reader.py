@@ -129,8 +129,7 @@ def allocated(raw: Json, profile: KubernetesProfile) -> AllocatedState:
                 frozenset(exclusive.get(key, ())), frozenset(shares.get(key, ())), FrozenMap(consumed.get(key, {}))
             )
             for key in {*exclusive, *shares, *consumed}
-        },
-        sharing=profile.gates.consumable_capacity,
+        }
     )
 
 
