@@ -23,17 +23,22 @@ class Findings:
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
+        self._lines: dict[str, int] = {}
         self._problems: list[CatalogProblem] = []
 
     def remember(self, file: str, text: str) -> None:
         """Keep the text of a file that was read as YAML."""
         self._texts[file] = text
 
+    def remember_line(self, file: str, line: int) -> None:
+        """The line to report for something that is no file of its own."""
+        self._lines[file] = line
+
     def add(
         self, file: str, path: Path, *, found: str, allowed: str, entry: str = "", field: str = "", hint: str = ""
     ) -> None:
-        """A defect at `path` of a file (remembered, or else at its first line)."""
-        line = line_of(self._texts[file], path) if file in self._texts else 1
+        """A defect at `path` of a file (remembered, or else at the line remembered for it, or its first)."""
+        line = line_of(self._texts[file], path) if file in self._texts else self._lines.get(file, 1)
         self.add_at(file, line, found=found, allowed=allowed, entry=entry, field=field, hint=hint)
 
     def add_at(

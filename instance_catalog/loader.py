@@ -39,14 +39,27 @@ class _Document:
 _Layer: TypeAlias = Sequence[_Document]
 
 
-def load_catalog(*, extra_dirs: Sequence[Path] = ()) -> Catalog:
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """What a catalog file would hold, said elsewhere (an InstanceTypeOverlay): `name` and `line` tell where."""
+
+    name: str
+    line: int
+    content: Mapping[str, Any]
+
+
+def load_catalog(*, extra_dirs: Sequence[Path] = (), corrections: Sequence[Corrections] = ()) -> Catalog:
     """The shipped catalog with the files below `extra_dirs` (YAML, recursively, in the order of their names) over it.
 
-    Raises CatalogError with every defect of every file.
+    `corrections` come last, as one layer. Raises CatalogError with every defect of every file.
     """
     findings = Findings()
     shipped = sorted(path for pattern in _SHIPPED for path in DATA.glob(pattern))
-    layers = [_documents(shipped, findings), *(_documents(_files_below(d, findings), findings) for d in extra_dirs)]
+    layers = [
+        _documents(shipped, findings),
+        *(_documents(_files_below(d, findings), findings) for d in extra_dirs),
+        [document for one in corrections if (document := _corrected(one, findings)) is not None],
+    ]
     accelerators = _accelerators(layers, findings)
     reservations = _reservations(layers, findings)
     types = _types(layers, accelerators, reservations, findings)
@@ -81,6 +94,12 @@ def _document(path: Path, findings: Findings) -> _Document | None:
     findings.remember(name, text)
     file = findings.checked_file(CatalogFile, {} if raw is None else raw, name)
     return _Document(name, raw or {}, file) if file is not None else None
+
+
+def _corrected(corrections: Corrections, findings: Findings) -> _Document | None:
+    findings.remember_line(corrections.name, corrections.line)
+    file = findings.checked_file(CatalogFile, corrections.content, corrections.name)
+    return _Document(corrections.name, corrections.content, file) if file is not None else None
 
 
 def _accelerators(layers: Sequence[_Layer], findings: Findings) -> dict[str, Accelerator]:

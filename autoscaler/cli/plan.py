@@ -91,18 +91,19 @@ def _profile(version: str | None) -> KubernetesProfile | None:
 def _decide(loaded: Loaded, catalog_dirs: tuple[str, ...], moment: str | None) -> Plan:
     from autoscaler.clock import SystemClock
     from autoscaler.errors import BadInputError
+    from autoscaler.manifests.corrections import corrections_of
     from autoscaler.planning.planner import plan_for
     from autoscaler.planning.policy import Policy
     from instance_catalog.loader import load_catalog
     from instance_catalog.problem import CatalogError
 
-    try:
-        catalog = load_catalog(extra_dirs=[Path(directory) for directory in catalog_dirs])
-    except CatalogError as error:
-        raise BadInputError(
-            str(error), next_step="correct the files; `foreslice catalog validate` checks them"
-        ) from error
     now = _moment(moment) if moment else loaded.context.now or SystemClock().now()
+    directories = [Path(directory) for directory in catalog_dirs]
+    try:
+        catalog = load_catalog(extra_dirs=directories, corrections=corrections_of(loaded.overlays, now))
+    except CatalogError as error:
+        step = "correct the entries; `foreslice catalog validate` checks files"
+        raise BadInputError(str(error), next_step=step) from error
     return plan_for(loaded.snapshot, catalog, Policy(), now)
 
 

@@ -47,7 +47,7 @@ class World:
             nodes={n.name: NodeState.of(n, tuple(pods.get(n.name, ()))) for n in snapshot.nodes},
             claims=dict(snapshot.claims),
             devices=ClusterDevices.of(snapshot.slices, snapshot.classes, snapshot.taint_rules, snapshot.profile),
-            allocated=AllocatedState.of(snapshot.claims.values(), sharing=snapshot.profile.gates.consumable_capacity),
+            allocated=AllocatedState.of(snapshot.claims.values()),
             extended_resources=extended_resource_classes(snapshot.classes)
             if snapshot.profile.gates.extended_resource
             else {},

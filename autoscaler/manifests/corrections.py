@@ -1,0 +1,27 @@
+"""InstanceTypeOverlays among the manifests, as corrections of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from autoscaler.kube.custom.instance_type_overlay import parse_instance_type_overlay
+from autoscaler.kube.custom.schema import moment
+from autoscaler.kube.problem import Problems
+from autoscaler.manifests.document import Document
+from instance_catalog.loader import Corrections
+
+
+def corrections_of(overlays: Iterable[Document], now: datetime) -> list[Corrections]:
+    """One catalog file's content per overlay that is in force at `now`.
+
+    Overlays that are malformed were reported when the manifests were read; they do not get here.
+    """
+    found: list[Corrections] = []
+    for document in overlays:
+        overlay = parse_instance_type_overlay(document.value, Problems())
+        if overlay is None or (overlay.expires_at is not None and moment(overlay.expires_at) <= now):
+            continue
+        content = {"cloud": overlay.cloud, "types": [overlay.catalog_entry()]}
+        found.append(Corrections(f"{document.file}, {document.name}", document.line, content))
+    return found
