@@ -22,6 +22,7 @@ from autoscaler.cel.syntax import (
     MapLiteral,
     MessageLiteral,
     Select,
+    parts,
 )
 from autoscaler.cel.types import Substitution, Type
 from autoscaler.cel.values import INT_MAX, UInt
@@ -76,27 +77,15 @@ class Checker:
         return node.type
 
     def _parts(self, node: Expression) -> list[Expression]:
-        """What must be checked before `node`, in upstream's order."""
-        match node:
-            case Select():
-                name = qualified_name(node)
-                if name is not None and name.removeprefix(".") in TYPE_NAMES:
-                    node.qualified = name.removeprefix(".")
-                    return []
-                return [node.operand]
-            case Call():
-                self._formats += node.function == "format"
-                self._namespaced(node)
-                return node.arguments if node.target is None else [*node.arguments, node.target]
-            case ListLiteral():
-                return node.items
-            case MapLiteral():
-                return [part for key, value, _ in node.entries for part in (key, value)]
-            case MessageLiteral():
-                return [value for _, value, _ in node.fields]
-            case Comprehension():
-                return [node.iteration_range, node.initial]
-        return []
+        """What must be checked before `node`, in upstream's order; names that only look like parts are resolved."""
+        if isinstance(node, Select):
+            name = qualified_name(node)
+            if name is not None and name.removeprefix(".") in TYPE_NAMES:
+                node.qualified = name.removeprefix(".")
+        elif isinstance(node, Call):
+            self._formats += node.function == "format"
+            self._namespaced(node)
+        return parts(node)
 
     def _typed(self, node: Expression, scope: Scope) -> Type:
         match node:

@@ -41,6 +41,7 @@ from autoscaler.cel.syntax import (
     MapLiteral,
     MessageLiteral,
     Select,
+    parts,
 )
 from autoscaler.cel.values import (
     FAULTS,
@@ -92,7 +93,7 @@ class Planner:
                 self._steps[id(at)] = self._planned(at, scope)
                 continue
             pending.append((at, True))
-            pending.extend((part, False) for part in _parts(at))
+            pending.extend((part, False) for part in parts(at))
         return self._steps[id(node)]
 
     def _planned(self, node: Expression, scope: Scope) -> Step:
@@ -352,24 +353,6 @@ class Planner:
                 slots=(accumulator, first, second),
             )
         )
-
-
-def _parts(node: Expression) -> list[Expression]:
-    """What a node consists of in its own scope."""
-    match node:
-        case Select():
-            return [] if node.qualified is not None else [node.operand]
-        case Call():
-            return node.arguments if node.target is None else [node.target, *node.arguments]
-        case ListLiteral():
-            return node.items
-        case MapLiteral():
-            return [part for key, value, _ in node.entries for part in (key, value)]
-        case MessageLiteral():
-            return [value for _, value, _ in node.fields]
-        case Comprehension():
-            return [node.iteration_range]
-    return []
 
 
 def _is_accumulator(node: Expression) -> bool:

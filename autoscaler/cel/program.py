@@ -16,6 +16,7 @@ from autoscaler.cel import types
 from autoscaler.cel.check import Checker
 from autoscaler.cel.device import DeviceView
 from autoscaler.cel.environment import Dialect, Environment, View, dialect_of, environment
+from autoscaler.cel.estimate import estimated_max_cost
 from autoscaler.cel.frame import COST, CostExceededError, Frame, Run
 from autoscaler.cel.grammar import parser
 from autoscaler.cel.hints import hint_for
@@ -89,6 +90,17 @@ def compile_selector(
 ) -> Program | CompileFailure:
     """The program of a selector, or why there is none. `view` NEW is what the API server accepts for new objects."""
     return _compiled(expression, dialect_of(profile, view))
+
+
+def estimated_cost(expression: str, profile: KubernetesProfile, *, view: View = View.NEW) -> int | CompileFailure:
+    """The static worst case of a selector: the API server refuses new ones above COST_LIMIT, the scheduler does not."""
+    compiled = compile_selector(expression, profile, view=view)
+    if isinstance(compiled, CompileFailure):
+        return compiled
+    dialect = dialect_of(profile, view)
+    root = parse(expression, dialect)
+    Checker(environment(dialect)).check(root)
+    return estimated_max_cost(root, modern=dialect.modern)
 
 
 @lru_cache(maxsize=4096)

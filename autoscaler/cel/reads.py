@@ -9,11 +9,9 @@ from autoscaler.cel.syntax import (
     Comprehension,
     Expression,
     Identifier,
-    ListLiteral,
     Literal,
-    MapLiteral,
-    MessageLiteral,
     Select,
+    parts,
 )
 
 # ("attributes" or "capacity", domain, identifier), or a single field such as ("driver", "", "").
@@ -75,17 +73,6 @@ def _link(node: Expression) -> tuple[Expression, str | Expression] | None:
 
 
 def _children(node: Expression) -> list[Expression]:
-    match node:
-        case Select():
-            return [node.operand]
-        case Call():
-            return [*node.arguments, *([] if node.target is None else [node.target])]
-        case ListLiteral():
-            return node.items
-        case MapLiteral():
-            return [part for key, value, _ in node.entries for part in (key, value)]
-        case MessageLiteral():
-            return [value for _, value, _ in node.fields]
-        case Comprehension():
-            return [node.iteration_range, node.initial, node.condition, node.step, node.result]
-    return []
+    if isinstance(node, Comprehension):
+        return [*parts(node), node.condition, node.step, node.result]
+    return parts(node)

@@ -108,3 +108,21 @@ class Comprehension(Node):
 
 
 Expression: TypeAlias = Literal | Identifier | Select | Call | ListLiteral | MapLiteral | MessageLiteral | Comprehension
+
+
+def parts(node: Expression) -> list[Expression]:
+    """What `node` consists of in its own scope: of a comprehension, what does not see its variables."""
+    match node:
+        case Select():
+            return [] if node.qualified is not None else [node.operand]
+        case Call():
+            return node.arguments if node.target is None else [*node.arguments, node.target]
+        case ListLiteral():
+            return node.items
+        case MapLiteral():
+            return [part for key, value, _ in node.entries for part in (key, value)]
+        case MessageLiteral():
+            return [value for _, value, _ in node.fields]
+        case Comprehension():
+            return [node.iteration_range, node.initial]
+    return []

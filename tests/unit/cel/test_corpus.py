@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from autoscaler.cel.outcome import CompileFailure
+from autoscaler.cel.program import estimated_cost
 from tests.unit.cel import corpus
 
 CORPORA = ("corpus", "corpus-extra")
@@ -63,6 +65,25 @@ def test_other_release_lines(name: str, line: str) -> None:
     cases = corpus.load(name)["cases"]
     wrong = {case["id"] for case in cases if not _agrees(name, case, line)}
     assert wrong == KNOWN_FAILURES & {case["id"] for case in cases}
+
+
+@pytest.mark.parametrize("name", CORPORA)
+@pytest.mark.parametrize("line", ["1.36", "1.37"])
+def test_static_worst_case(name: str, line: str) -> None:
+    wrong, compared = {}, 0
+    for case in corpus.load(name)["cases"]:
+        expected = case.get("estimated_max_cost")
+        if line == "1.37":
+            expected = case.get("estimated_max_cost_1_37", expected)
+        profile = corpus.profile(line, case.get("features", {}))
+        found = estimated_cost(case["expr"], profile, view=corpus.case_view(case))
+        if expected is None or isinstance(found, CompileFailure):
+            continue
+        compared += 1
+        if found != expected:
+            wrong[case["id"]] = (expected, found)
+    assert wrong == {}
+    assert compared > 600
 
 
 @pytest.mark.parametrize("name", CORPORA)

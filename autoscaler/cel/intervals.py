@@ -1,0 +1,48 @@
+"""Sizes and costs in a static estimate: pairs (least, most) of uint64 that saturate instead of overflowing."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, TypeAlias
+
+Interval: TypeAlias = tuple[int, int]
+
+SATURATED: Final = 2**64 - 1
+UNKNOWN: Final[Interval] = (0, SATURATED)
+
+
+def fixed(value: int) -> Interval:
+    """Exactly `value`."""
+    return value, value
+
+
+def plus(*parts: Interval) -> Interval:
+    """The sum."""
+    low = high = 0
+    for part in parts:
+        low += part[0]
+        high += part[1]
+    return min(low, SATURATED), min(high, SATURATED)
+
+
+def times(left: Interval, right: Interval) -> Interval:
+    """The product, bound by bound."""
+    return min(left[0] * right[0], SATURATED), min(left[1] * right[1], SATURATED)
+
+
+def union(left: Interval, right: Interval) -> Interval:
+    """The least interval that holds both."""
+    return min(left[0], right[0]), max(left[1], right[1])
+
+
+def scaled(interval: Interval, factor: float) -> Interval:
+    """`interval` times a factor, rounded up."""
+    return _scaled(interval[0], factor), _scaled(interval[1], factor)
+
+
+def _scaled(value: int, factor: float) -> int:
+    number = float(value)
+    if number > 0 and factor > 0 and number > 2.0**64 / factor:
+        return SATURATED
+    product = math.ceil(number * factor)
+    return SATURATED if product >= 2**64 else product
