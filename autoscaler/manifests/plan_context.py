@@ -56,8 +56,6 @@ def parse_plan_context(raw: object, problems: Problems) -> PlanContext:
             profile = profile_for(version)
         except UnknownVersionError as error:
             spec.error("kubernetesVersion", str(error), "name a version from 1.34 on")
-    if profile is not None and profile.note:
-        spec.warn("kubernetesVersion", profile.note)
     context = PlanContext(profile, _gates(spec.child("featureGates")), spec.time("now"))
     spec.unread()
     fields.unread()

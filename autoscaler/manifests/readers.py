@@ -9,12 +9,14 @@ from autoscaler.errors import BadInputError
 from autoscaler.kube.compute_domain import parse_compute_domain
 from autoscaler.kube.custom.capacity_block import parse_capacity_block
 from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
+from autoscaler.kube.custom.instance_type_overlay import parse_instance_type_overlay
+from autoscaler.kube.custom.node_template import parse_kwok_node_template, parse_simulated_node_template
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
 from autoscaler.kube.daemon_set import parse_daemon_set
 from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.gang import parse_pod_group, parse_workload
-from autoscaler.kube.metadata import parse_metadata
+from autoscaler.kube.metadata import header, parse_metadata
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import PriorityClass, parse_priority_class
@@ -185,11 +187,17 @@ def read_provisioned_node(gathered: Gathered, document: Document, problems: Prob
         problems.error((), error.message, error.next_step)
 
 
-def read_overlay(gathered: Gathered, document: Document, _: Problems) -> None:
-    """InstanceTypeOverlay: for the catalog."""
-    gathered.overlays.append(document)
+def read_overlay(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """InstanceTypeOverlay: the catalog gets those that can be used."""
+    if parse_instance_type_overlay(document.value, problems) is not None:
+        gathered.overlays.append(document)
 
 
-def read_node_template(gathered: Gathered, document: Document, _: Problems) -> None:
-    """A provider's node template: for the provider."""
+def read_node_template(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """A node template: its provider gets it. Those of providers in the cloud are checked by the provider."""
+    match header(document.value)[1]:
+        case "SimulatedNodeTemplate":
+            parse_simulated_node_template(document.value, problems)
+        case "KwokNodeTemplate":
+            parse_kwok_node_template(document.value, problems)
     gathered.node_templates.append(document)

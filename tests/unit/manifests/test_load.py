@@ -472,13 +472,17 @@ def test_files_that_cannot_be_used(tmp_path: Path, name: str, content: object, e
 
 
 def test_overlays_and_node_templates_are_handed_on() -> None:
-    texts = [
-        f"apiVersion: foreslice.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: x}}"
-        for kind in ("InstanceTypeOverlay", "SimulatedNodeTemplate")
-    ]
-    found = loaded(*texts)
+    head = "apiVersion: foreslice.dev/v1alpha1\nkind: {}\nmetadata: {{name: x}}\nspec: {}"
+    overlay = "{cloud: aws, instanceType: p5.48xlarge, source: contract 7}"
+    found = loaded(head.format("InstanceTypeOverlay", overlay), head.format("SimulatedNodeTemplate", "{}"))
     assert messages(found) == []
     assert [document.name for document in (*found.overlays, *found.node_templates)] == [
         "InstanceTypeOverlay x",
         "SimulatedNodeTemplate x",
     ]
+
+
+def test_an_overlay_that_says_too_little_is_not_handed_on() -> None:
+    found = loaded("apiVersion: foreslice.dev/v1alpha1\nkind: InstanceTypeOverlay\nmetadata: {name: x}\nspec: {}")
+    assert not found.ok
+    assert found.overlays == ()
