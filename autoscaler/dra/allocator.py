@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from autoscaler.dra.allocated import AllocatedState
+from autoscaler.dra.capacity import guessed
+from autoscaler.dra.constraints import attribute_of
 from autoscaler.dra.devices import ClusterDevices
 from autoscaler.dra.explain import explain
 from autoscaler.dra.fatal import FatalError
@@ -18,13 +20,16 @@ from autoscaler.dra.outcome import (
     NotAllocated,
     UnknownAllocation,
 )
-from autoscaler.dra.requests import ClaimPlan, validate
+from autoscaler.dra.pools import PooledDevice
+from autoscaler.dra.requests import ClaimPlan, RequestPlan, guess_reason, validate
 from autoscaler.dra.results import allocation_of
 from autoscaler.dra.scene import Scene
 from autoscaler.dra.search import DEFAULT_BUDGET, BudgetExceededError, Search, SearchBudget
+from autoscaler.dra.selectors import Answer
 from autoscaler.model.node import Node
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import ResourceClaim
+from instance_catalog.resource_slice import RuntimeOnly
 
 __all__ = [
     "DEFAULT_BUDGET",
@@ -103,7 +108,22 @@ def unknown_reasons(plans: list[ClaimPlan], scene: Scene) -> tuple[Reason, ...]:
     reasons: dict[Reason, None] = {}
     for claim in plans:
         for plan in claim.plans():
-            for answer in plan.matches.answers:
-                if answer is not None and answer.unknown:
+            gaps = [claim.constraints[position].attribute for position in plan.constraints]
+            for pooled, answer in zip(scene.pools.devices, plan.matches.answers, strict=True):
+                if answer is None:
+                    continue
+                if answer.unknown:
                     reasons.update(dict.fromkeys(answer.reasons))
+                if answer.lenient is Answer.YES:
+                    reasons.update(dict.fromkeys(_gaps(plan, pooled, gaps)))
     return tuple(reasons)
+
+
+def _gaps(plan: RequestPlan, pooled: PooledDevice, attributes: list[str]) -> Iterator[Reason]:
+    """What the catalog does not know about a device and a constraint or capacity request asks for."""
+    for attribute in attributes:
+        value = attribute_of(pooled.device, pooled.id.driver, attribute)
+        if isinstance(value, RuntimeOnly) and value.is_catalog_gap:
+            yield Reason.of(Code.CATALOG_UNKNOWN, f"device {pooled.id}", attributes=(attribute,))
+    if guessed(plan.capacity, pooled.device.capacity):
+        yield guess_reason(pooled, plan)

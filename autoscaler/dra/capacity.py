@@ -55,6 +55,11 @@ def has_room(
     return True
 
 
+def guessed(requested: Requested, capacities: Mapping[str, Capacity]) -> bool:
+    """Whether the request is for a capacity whose value is only a guess."""
+    return any(name in capacities and capacities[name].guess for name in requested)
+
+
 def consumption(requested: Requested, capacities: Mapping[str, Capacity], profile: KubernetesProfile) -> Consumed:
     """What an allocation records: every capacity of the device (GetConsumedCapacityFromRequest)."""
     return FrozenMap({name: taken(name, requested.get(name), c, profile) for name, c in capacities.items()})

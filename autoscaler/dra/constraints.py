@@ -26,8 +26,11 @@ class ConstraintRule(Protocol):
     def attribute(self) -> str:
         """The fully qualified attribute."""
 
-    def add(self, state: State, request: str, value: AttributeValue | None) -> State | None:
-        """The state with one more device whose attribute is `value` (None: absent); None if it is not admitted."""
+    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
+        """The state with one more device whose attribute is `value` (None: absent); None if it is not admitted.
+
+        `lenient` admits what a gap in the catalog leaves open.
+        """
 
     def remove(self, state: State, request: str, before: State) -> State:
         """The state after the device that led from `before` to `state` is taken away again."""
@@ -53,20 +56,30 @@ def same(left: AttributeValue, right: AttributeValue) -> bool:
     return type(left) is type(right) and isinstance(left, _SCALARS) and left == right
 
 
+def undecided(left: AttributeValue, right: AttributeValue) -> bool:
+    """Whether a gap in the catalog leaves open if the two are equal."""
+    gap = any(isinstance(value, RuntimeOnly) and value.is_catalog_gap for value in (left, right))
+    return gap and not same(left, right) and _kind(left) == _kind(right)
+
+
+def _clash(left: AttributeValue, right: AttributeValue, *, lenient: bool) -> bool:
+    return same(left, right) or (not lenient and undecided(left, right))
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     """All devices share one value. State: (number of devices, the first one's value)."""
 
     attribute: str
 
-    def add(self, state: State, request: str, value: AttributeValue | None) -> State | None:
+    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
         """The first device may have any kind of value."""
         if value is None:
             return None
         if not state:
             return (1, value)
         count, first = state
-        return (count + 1, first) if same(value, first) else None
+        return (count + 1, first) if same(value, first) or (lenient and undecided(value, first)) else None
 
     def remove(self, state: State, request: str, before: State) -> State:
         """As it was."""
@@ -79,7 +92,7 @@ class MatchSets:
 
     attribute: str
 
-    def add(self, state: State, request: str, value: AttributeValue | None) -> State | None:
+    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
         """State: (the values common to all devices so far)."""
         values = _as_set(value)
         if state:
@@ -98,7 +111,7 @@ class Distinct:
     attribute: str
     lists: bool = False
 
-    def add(self, state: State, request: str, value: AttributeValue | None) -> State | None:
+    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
         """With lists, value sets have to be disjoint."""
         if value is None:
             return None
@@ -108,7 +121,7 @@ class Distinct:
             return None if taken or not values else (*state, values)
         if state and not isinstance(value, _SCALARS):
             return None
-        return None if any(same(value, other) for other in state) else (*state, value)
+        return None if any(_clash(value, other, lenient=lenient) for other in state) else (*state, value)
 
     def remove(self, state: State, request: str, before: State) -> State:
         """As it was."""
@@ -124,14 +137,14 @@ class DistinctPerRequest:
 
     attribute: str
 
-    def add(self, state: State, request: str, value: AttributeValue | None) -> State | None:
+    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
         """A new device is compared with all remembered values, then replaces its own request's."""
         if value is None:
             return None
         count, remembered = _remembered(state)
         if count and remembered and not isinstance(value, _SCALARS):
             return None
-        if count and any(same(value, other) for other in remembered.values()):
+        if count and any(_clash(value, other, lenient=lenient) for other in remembered.values()):
             return None
         return _remember(count + 1, {**remembered, request: value})
 
@@ -148,7 +161,7 @@ class DistinctIdentity:
 
     attribute: str
 
-    def add(self, state: State, request: str, value: AttributeValue | None) -> State | None:
+    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
         """Only absence rejects; the same shareable device twice is not told apart here."""
         return None if value is None else state
 
@@ -176,14 +189,23 @@ def rule_for(constraint: Constraint, profile: KubernetesProfile) -> ConstraintRu
 def _as_set(value: AttributeValue | None) -> frozenset[object]:
     if isinstance(value, ListValue):
         return frozenset((value.kind, item) for item in value.items)
-    if isinstance(value, RuntimeOnly):
-        return frozenset({(value.kind, value)})
-    if isinstance(value, Version):
-        return frozenset({("version", value)})
-    if isinstance(value, (bool, int, str)):
-        kind = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "string"
-        return frozenset({(kind, value)})
-    return frozenset()
+    return frozenset({(_kind(value), value)}) if isinstance(value, _SCALARS) else frozenset()
+
+
+def _kind(value: AttributeValue | None) -> str:
+    match value:
+        case RuntimeOnly():
+            return value.kind
+        case Version():
+            return "version"
+        case bool():
+            return "bool"
+        case int():
+            return "int"
+        case str():
+            return "string"
+        case _:
+            return ""
 
 
 def _remembered(state: State) -> tuple[int, dict[str, AttributeValue]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from autoscaler.dra.capacity import CapacityError, has_room
+from autoscaler.dra.capacity import CapacityError, guessed, has_room
 from autoscaler.dra.constraints import ConstraintRule, in_scope, rule_for
 from autoscaler.dra.fatal import FatalError
 from autoscaler.dra.pools import PooledDevice
@@ -213,6 +213,8 @@ class _Validator:
             return True
         use = self.scene.allocated.use_of(pooled.id.driver, pooled.id.pool)
         in_use = use.consumed.get(pooled.id.device) if profile.allocator.all_mode_drops_busy_capacity else None
+        if guessed(plan.capacity, pooled.device.capacity):
+            self.validation.unknown.append(guess_reason(pooled, plan))
         try:
             return has_room(plan.capacity, pooled.device.capacity, in_use=in_use or FrozenMap(), profile=profile)
         except CapacityError as error:
@@ -231,6 +233,11 @@ class _Validator:
 
     def _disabled(self, request: str, gate: str) -> FatalError:
         return FatalError.of(Code.FEATURE_DISABLED, _subject(self.claim, request), gate=gate)
+
+
+def guess_reason(pooled: PooledDevice, plan: RequestPlan) -> Reason:
+    """The catalog has no sourced value for a capacity that is asked for."""
+    return Reason.of(Code.CATALOG_UNKNOWN, f"device {pooled.id}", capacities=tuple(plan.capacity))
 
 
 def capacity_failure(claim: ResourceClaim, plan: RequestPlan, pooled: PooledDevice, error: CapacityError) -> FatalError:

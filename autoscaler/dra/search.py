@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from autoscaler.dra.allocated import Consumed, added
-from autoscaler.dra.capacity import CapacityError, consumption, has_room, taken, violates
+from autoscaler.dra.capacity import CapacityError, consumption, guessed, has_room, taken, violates
 from autoscaler.dra.constraints import START, DistinctPerRequest, State, attribute_of
 from autoscaler.dra.counters import CounterTable
 from autoscaler.dra.fatal import FatalError
@@ -317,7 +317,8 @@ class Search:
         for c in plan.constraints:
             rule = rules[c]
             before = states[c]
-            after = rule.add(before, plan.base, attribute_of(pooled.device, pooled.id.driver, rule.attribute))
+            value = attribute_of(pooled.device, pooled.id.driver, rule.attribute)
+            after = rule.add(before, plan.base, value, lenient=self.lenient)
             if after is None:
                 if must:
                     raise FatalError.of(
@@ -358,6 +359,8 @@ class Search:
         in_use = self.scene.allocated.use_of(pooled.id.driver, pooled.id.pool).consumed.get(pooled.id.device)
         if not capacities or (pooled.plain_capacity and not requested and giving is None and in_use is None):
             return not requested
+        if guessed(requested, capacities):
+            return self.lenient
         total = in_use or giving or FrozenMap()
         if in_use is not None and giving is not None:
             total = added(in_use, giving)

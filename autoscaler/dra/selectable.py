@@ -131,6 +131,6 @@ def _unknown_reason(pooled: PooledDevice, expression: str, found: Match) -> Reas
     from_catalog = False
     for name in found.attributes:
         value = device.attributes.get(name, device.attributes.get(name.removeprefix(f"{pooled.id.driver}/")))
-        from_catalog = from_catalog or (isinstance(value, RuntimeOnly) and value.group.startswith("catalog:"))
+        from_catalog = from_catalog or (isinstance(value, RuntimeOnly) and value.is_catalog_gap)
     code = Code.CATALOG_UNKNOWN if from_catalog else Code.RUNTIME_ATTRIBUTE
     return Reason.of(code, f"device {pooled.id}", expression=expression, attributes=found.attributes)

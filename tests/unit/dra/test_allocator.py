@@ -28,7 +28,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import REFERENCE, profile_for
 from instance_catalog.node_selector import NodeSelector
 from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import Device, ResourceSlice, RuntimeOnly
+from instance_catalog.resource_slice import Capacity, Device, ResourceSlice, RuntimeOnly
 from instance_catalog.taint import Taint, Toleration
 from tests.unit.dra.build import (
     DRIVER,
@@ -274,6 +274,41 @@ def test_what_is_unknown_decides_only_if_it_must(content: list[Device], asked: o
     else:
         assert isinstance(outcome, UnknownAllocation)
         assert codes(outcome) == {expected}
+
+
+GAP = RuntimeOnly("string", "catalog:pcieRoot")
+
+
+@pytest.mark.parametrize(
+    ("values", "constraint", "expected"),
+    [
+        ([GAP, "pci0"], MatchAttribute, Code.CATALOG_UNKNOWN),
+        ([GAP, GAP], MatchAttribute, None),
+        ([GAP, "pci0"], DistinctAttribute, Code.CATALOG_UNKNOWN),
+        ([GAP, 7], MatchAttribute, Code.CONSTRAINT_UNSATISFIED),
+        ([GAP, "pci0", "pci0"], MatchAttribute, None),
+    ],
+    ids=["gap and value", "one gap", "distinct", "another kind", "known pair"],
+)
+def test_a_constraint_over_a_catalog_gap_is_decided_only_where_it_can(
+    values: list[object], constraint: type[MatchAttribute | DistinctAttribute], expected: Code | None
+) -> None:
+    content = [device(f"d{index}", {"x": value}) for index, value in enumerate(values)]  # type: ignore[dict-item]
+    outcome = ask([claim(request(count=2), constraints=[constraint(f"{DRIVER}/x")])], cluster(piece(content)))
+    if expected is None:
+        assert isinstance(outcome, Allocated)
+    else:
+        assert codes(outcome) == {expected}
+
+
+@pytest.mark.parametrize("mode", ["ExactCount", "All"])
+def test_a_request_for_a_guessed_capacity_is_unknown(mode: str) -> None:
+    guess = Device("nic", capacity=FrozenMap({"bandwidth": Capacity(Quantity.parse("10G"), guess=True)}))
+    asked = request(capacity=FrozenMap({"bandwidth": Quantity.parse("1G")}), allocation_mode=mode)
+    outcome = ask([claim(asked)], cluster(piece([guess])))
+    assert isinstance(outcome, UnknownAllocation)
+    assert codes(outcome) == {Code.CATALOG_UNKNOWN}
+    assert names(ask([claim()], cluster(piece([guess])))) == [["nic"]]
 
 
 def test_fields_of_a_claim_that_are_not_understood_make_the_verdict_unknown() -> None:
