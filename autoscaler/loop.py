@@ -23,6 +23,7 @@ from autoscaler.model.plan import Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
+from autoscaler.report.events import Event
 from autoscaler.settings import DEFAULTS, LoopSettings, Settings
 from instance_catalog.catalog import Catalog
 from instance_catalog.driver_profile import parse_driver_set
@@ -77,6 +78,8 @@ class Loop:
         troubles = self._executor.carry_out(self._journal.pending(), Seen(snapshot, machines), now)
         after = replace(snapshot, provisioned=self._journal.nodes)
         self._publisher.publish(plan, after, now)
+        for trouble in troubles:
+            self._publisher.tell(_event(trouble), now)
         return Tick(now, after, plan, troubles, next_wake(after, self._settings.loop, now))
 
     def _observe(self, now: datetime) -> tuple[World, Mapping[str, Mapping[str, Instance]]]:
@@ -144,10 +147,14 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
             yield timeout
         if node.empty_since is not None and node.pool in after:
             yield node.empty_since + after[node.pool]
-        if node.phase is Phase.LAUNCHING:
+        if node.phase in (Phase.LAUNCHING, Phase.FAILED):
             yield now + settings.retry
         elif node.phase is not Phase.READY:
             yield now + settings.resync
+
+
+def _event(trouble: Trouble) -> Event:
+    return Event(trouble.kind, "", trouble.name, "", "Warning", trouble.reason, str(trouble.error))
 
 
 def _seen(reservation: Reservation) -> SeenReservation:

@@ -16,7 +16,7 @@ class LoopSettings:
     """While something is under way. Machines report nothing by themselves; a minute is short beside a boot."""
 
     retry: timedelta = timedelta(seconds=5)
-    """After a provider call whose outcome is unknown. Short, because nothing else is launched for those pods."""
+    """After a provider call whose outcome is unknown, or a launch that failed: the pods wait, so it is short."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,8 @@ class _Text:
         self._speed = speed
         self._clock = SystemClock()
         self._at: datetime | None = None
+        click.echo("A cluster and a cloud, both simulated, with the catalog's prices and a virtual clock.")
+        click.echo("  + a pod comes in   * a decision   ! nothing can help   · a pod runs or ends")
 
     def happening(self, happening: Happening) -> None:
         if happening.at != self._at:

@@ -179,6 +179,7 @@ class Journal:
                     take(node, _EDGES[node.phase, Why.OBTAINED], now),
                     provider=batch.provider,
                     provider_id=batch.instances[index],
+                    token=batch.token,
                     obtained=batch.offerings[batch.obtained[index]],
                 )
                 self.save_node(obtained)

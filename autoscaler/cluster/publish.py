@@ -40,7 +40,7 @@ class Publisher:
     def publish(self, plan: Plan, snapshot: Snapshot, now: datetime) -> None:
         """Events, nominations and statuses of one tick."""
         for event in events_of(plan, snapshot):
-            self._tell(event, now)
+            self.tell(event, now)
         for pod in snapshot.pods:
             self._nominate(pod, snapshot)
         for pool in snapshot.pools:
@@ -48,7 +48,8 @@ class Publisher:
         for block in snapshot.blocks:
             self._status(CAPACITY_BLOCKS, block.name, _block_status(block, snapshot, now))
 
-    def _tell(self, event: Event, now: datetime) -> None:
+    def tell(self, event: Event, now: datetime) -> None:
+        """Write an event, unless it has been written before."""
         digest = hashlib.sha256(repr(event).encode()).hexdigest()[:16]
         name = f"{event.name}.{digest}"
         if name in self._told:

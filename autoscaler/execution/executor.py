@@ -25,10 +25,17 @@ from providers.errors import ProviderError
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something that could not be carried out now and will be tried again. `subject` is "LaunchBatch x", "pnode x"."""
+    """Something that could not be carried out now and will be tried again: what, and why not."""
 
-    subject: str
+    kind: str  # LaunchBatch, ProvisionedNode; Provider for its sweep
+    name: str
     error: ApiError | ConfigurationError | ProviderError
+
+    @property
+    def reason(self) -> str:
+        """The error's class in one word, as the reason of an event."""
+        error = self.error
+        return error.kind if isinstance(error, ProviderError) else type(error).__name__.removesuffix("Error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +57,18 @@ class Executor:
 
     def carry_out(self, pending: Pending, seen: Seen, now: datetime) -> tuple[Trouble, ...]:
         """Launch, drain, terminate, hold and give notice as written down. What failed is told and tried again."""
-        work: list[tuple[str, Callable[[], None]]] = [
-            (f"LaunchBatch {batch.name}", partial(self._launch, batch, now)) for batch in pending.launches
+        work: list[tuple[str, str, Callable[[], None]]] = [
+            *(("LaunchBatch", batch.name, partial(self._launch, batch, now)) for batch in pending.launches),
+            *(("ProvisionedNode", node.name, partial(self._remove, node, seen, now)) for node in pending.leaving),
+            *(("ProvisionedNode", n.name, partial(self._tend, n, d, seen)) for n, d in pending.decisions),
+            *(("Provider", p.name, partial(self._sweep, p, seen, now)) for p in self.providers.by_template.values()),
         ]
-        work += [(f"ProvisionedNode {node.name}", partial(self._remove, node, seen, now)) for node in pending.leaving]
-        work += [(f"ProvisionedNode {n.name}", partial(self._tend, n, d, seen)) for n, d in pending.decisions]
-        for provider in self.providers.by_template.values():
-            work.append((f"provider {provider.name}", partial(self._sweep, provider, seen, now)))
         troubles = []
-        for subject, action in work:
+        for kind, name, action in work:
             try:
                 action()
             except (ApiError, ConfigurationError, ProviderError) as error:
-                troubles.append(Trouble(subject, error))
+                troubles.append(Trouble(kind, name, error))
         return tuple(troubles)
 
     def _launch(self, batch: LaunchBatch, now: datetime) -> None:

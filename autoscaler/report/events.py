@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autoscaler.model.plan import Disposal, LeftOut, NodeDecision, Placement, Plan, PlannedNode, Target
-from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.reasons import text_of, texts_of
 
@@ -36,6 +36,9 @@ def events_of(plan: Plan, snapshot: Snapshot) -> Iterator[Event]:
             yield _placed(placement, launches[placement.node], uids.get(placement.pod, ""))
     for left in plan.left_out:
         yield _left_out(left, uids.get(left.pod, ""))
+    for node in snapshot.provisioned:
+        if node.phase is Phase.FAILED:
+            yield _failed(node)
     nodes = {node.name: node.uid for node in snapshot.provisioned}
     for decision in plan.nodes:
         if decision.disposal in _DISPOSALS:
@@ -67,6 +70,13 @@ def _left_out(left: LeftOut, uid: str) -> Event:
         nearest = left.near_misses[0]
         message += f"; nearest miss: {text_of(nearest.reason)} on {nearest.types} types such as {nearest.example}"
     return Event("Pod", namespace, name, uid, "Warning", "NotTriggerScaleUp", message)
+
+
+def _failed(node: ProvisionedNode) -> Event:
+    """Why a node never became usable, as the last edge of its life says."""
+    why = node.history[-1][2] if node.history else Phase.FAILED.value
+    message = f"{offering_text(node.offering)} did not become a node; its pods are planned anew"
+    return Event("ProvisionedNode", "", node.name, node.uid, "Warning", why, message)
 
 
 def _decided(decision: NodeDecision, uid: str) -> Event:

@@ -279,11 +279,11 @@ def summary_lines(summary: Summary) -> list[str]:
     ]
     width = max((len(pod.pod) for pod in summary.pods), default=0)
     for pod in summary.pods:
-        verdict = "as expected" if pod.as_expected else f"EXPECTED {pod.expected}"
-        waited = f"waited {int(pod.waited.total_seconds())} s" if pod.waited is not None else "never ran"
-        where = f" on {pod.node} with {_shortened(pod.devices, 2)}" if pod.node else ""
-        lines.append(f"  {pod.pod:<{width}}  {pod.result:<9}  {verdict}; {waited}{where}")
-    return lines
+        waited = f"waited {int(pod.waited.total_seconds()):>3} s" if pod.waited is not None else "never ran"
+        where = f"; {pod.node}: {_shortened(pod.devices, 2)}" if pod.node else ""
+        lines.append(f"  {pod.pod:<{width}}  {pod.result:<9}  {waited}{where}")
+    wrong = [f"  {pod.pod}: expected {pod.expected}, found {pod.result}" for pod in summary.pods if not pod.as_expected]
+    return [*lines, "", *(["NOT as expected:", *wrong] if wrong else ["Everything came out as expected."])]
 
 
 def _shortened(devices: tuple[str, ...], shown: int) -> str:

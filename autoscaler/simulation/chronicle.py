@@ -174,6 +174,9 @@ class Chronicle:
         for entry in pod["spec"].get("resourceClaims", []):
             claim = entry.get("resourceClaimName") or generated.get(entry["name"])
             yield entry["name"], f"{pod['metadata']['namespace']}/{claim}" if claim else ""
+        made_up = pod.get("status", {}).get("extendedResourceClaimStatus")
+        if made_up is not None:
+            yield "extended resources", f"{pod['metadata']['namespace']}/{made_up['resourceClaimName']}"
 
     def _devices(self, pod: Object) -> tuple[str, ...]:
         """The devices that the pod's claims hold, as driver/device."""

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from autoscaler.cluster.api import KubernetesApi
+from autoscaler.cluster.api import KubernetesApi, Object
 from autoscaler.cluster.resources import PODS, RESOURCE_CLAIMS
 from autoscaler.cluster.store import Store
+from autoscaler.dra.extended_resources import extended_resource_claim
+from autoscaler.kube.write import write_claim
 from autoscaler.kube.write_allocation import write_allocation, write_consumer
 from autoscaler.model.pod import Pod
-from autoscaler.model.resource_claim import Consumer
+from autoscaler.model.resource_claim import Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
+from instance_catalog.labels import EXTENDED_RESOURCE_CLAIM
 
 Binding = tuple[Pod, str, Fits]
 
@@ -39,29 +42,48 @@ class Scheduler:
             bindings, after = _place(group, world)
             if not bindings or len(bindings) < needed:
                 continue
+            for pod, node, verdict in bindings:
+                self._bind(pod, node, verdict, world)
             world, bound = after, True
-            for binding in bindings:
-                self._bind(*binding, snapshot)
         return bound
 
-    def _bind(self, pod: Pod, node: str, verdict: Fits, snapshot: Snapshot) -> None:
+    def _bind(self, pod: Pod, node: str, verdict: Fits, world: World) -> None:
         """Write the claims' status first, then the binding, as kube-scheduler's PreBind and Bind do."""
-        for entry in pod.claims:
-            if not entry.claim:
-                continue
-            claim = self._api.get(RESOURCE_CLAIMS, entry.claim, namespace=pod.namespace)
-            status = claim.setdefault("status", {})
-            allocation = verdict.allocations.get(f"{pod.namespace}/{entry.claim}")
-            if allocation is not None and "allocation" not in status:
-                status["allocation"] = write_allocation(allocation)
-            consumer = write_consumer(Consumer("pods", pod.name, pod.uid))
-            if consumer not in status.setdefault("reservedFor", []):
-                status["reservedFor"].append(consumer)
-            self._api.update(RESOURCE_CLAIMS, claim, subresource="status")
+        for name in dict.fromkeys(entry.claim for entry in pod.claims if entry.claim):
+            claim = self._api.get(RESOURCE_CLAIMS, name, namespace=pod.namespace)
+            self._reserve(claim, pod, verdict.allocations.get(f"{pod.namespace}/{name}"))
+        extended = extended_resource_claim(pod, world.nodes[node].node, world.extended_resources, world.profile)
+        if extended is not None:
+            claim = self._api.create(RESOURCE_CLAIMS, _manifest(extended, pod))
+            self._reserve(claim, pod, verdict.allocations[extended.key])
+            noted = {"status": {"extendedResourceClaimStatus": {"resourceClaimName": claim["metadata"]["name"]}}}
+            self._api.patch(PODS, pod.name, noted, namespace=pod.namespace, subresource="status")
         self._api.patch(PODS, pod.name, {"spec": {"nodeName": node}}, namespace=pod.namespace)
         if pod.nominated_node:
             cleared = {"status": {"nominatedNodeName": None}}
             self._api.patch(PODS, pod.name, cleared, namespace=pod.namespace, subresource="status")
+
+    def _reserve(self, claim: Object, pod: Pod, allocation: Allocation | None) -> None:
+        """Reserve a claim for the pod, and allocate it unless another pod's binding did."""
+        status = claim.setdefault("status", {})
+        if allocation is not None and "allocation" not in status:
+            status["allocation"] = write_allocation(allocation)
+        consumer = write_consumer(Consumer("pods", pod.name, pod.uid))
+        if consumer not in status.setdefault("reservedFor", []):
+            status["reservedFor"].append(consumer)
+        self._api.update(RESOURCE_CLAIMS, claim, subresource="status")
+
+
+def _manifest(claim: ResourceClaim, pod: Pod) -> Object:
+    """The claim that the scheduler makes up for a pod's extended resources."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}
+    metadata = {
+        "generateName": f"{claim.name}-",
+        "namespace": claim.namespace,
+        "annotations": {EXTENDED_RESOURCE_CLAIM: "true"},
+        "ownerReferences": [owner],
+    }
+    return {**write_claim(claim), "metadata": metadata}
 
 
 def _queue(snapshot: Snapshot) -> Iterable[tuple[Sequence[Pod], int]]:

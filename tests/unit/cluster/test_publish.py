@@ -51,6 +51,12 @@ def test_a_pod_that_gets_a_node_and_one_that_does_not_are_told(desk: Desk) -> No
     assert any("nearest miss" in message and "p3.16xlarge" in message for message in messages)
 
 
+def test_a_node_that_failed_is_told_with_the_reason(desk: Desk) -> None:
+    failed = replace(NODE, phase=Phase.FAILED, history=((Phase.FAILED, EPOCH, "BootTimedOut"),))
+    Publisher(desk.api).publish(Plan(), Snapshot(provisioned=(failed,)), desk.now)
+    assert events(desk) == [("n1", "Warning", "BootTimedOut")]
+
+
 def test_the_same_is_not_told_twice_not_even_after_a_restart(desk: Desk) -> None:
     plan, snapshot = Plan(left_out=(LEFT,)), Snapshot(pods=(POD,), pools=(POOL,))
     publisher = Publisher(desk.api)

@@ -172,7 +172,7 @@ def test_a_lost_answer_to_terminate_is_told_and_asked_again(site: Site) -> None:
     site.drain()
     site.desk.cloud.inject(Call.TERMINATE, Fault.LOST_REQUEST)
     (trouble,) = site.carry_out()
-    assert trouble.subject == "ProvisionedNode n1"
+    assert (trouble.kind, trouble.name, trouble.reason) == ("ProvisionedNode", "n1", "Ambiguous")
     assert site.machine_state() is InstanceState.PENDING
     assert site.carry_out() == ()
     assert site.machine_state() is InstanceState.TERMINATING
@@ -210,6 +210,6 @@ def test_one_item_that_fails_stops_no_other(site: Site) -> None:
     leaving = replace(site.node, phase=Phase.GONE)
     pending = Pending(launches=(broken,), leaving=(leaving,))
     (trouble,) = site.carry_out(pending)
-    assert trouble.subject == "LaunchBatch other"
+    assert (trouble.kind, trouble.name, trouble.reason) == ("LaunchBatch", "other", "Configuration")
     with pytest.raises(NotFoundError):
         site.desk.api.get(PROVISIONED_NODES, "n1")
