@@ -273,7 +273,7 @@ def lines_of(what: What) -> list[str]:
 def summary_lines(summary: Summary) -> list[str]:
     """The end of the story as lines: nodes, money, and how each pod fared."""
     lines = [
-        f"{summary.launched} nodes launched, {summary.terminated} terminated, {summary.running} still running; "
+        f"{summary.launched} node{'' if summary.launched == 1 else 's'} launched, {summary.terminated} terminated, {summary.running} still running; "
         f"{summary.usd:.2f} $ spent",
         "",
     ]
