@@ -34,7 +34,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "its devices failed to bind",
     ),
     Code.SEARCH_TIMEOUT: ("kube-scheduler would give up after its filter timeout",),
-    Code.PREPARE_REFUSED: ("the driver {driver} would refuse to prepare the claim", "the driver would refuse it"),
+    Code.PREPARE_REFUSED: (
+        "the driver {driver} only prepares claims for all {published} devices of the node, not for {taken}",
+        "the driver {driver} would refuse to prepare the claim",
+    ),
     Code.SELECTOR_ERROR: ("{expression} fails: {message}", "a selector fails"),
     Code.SELECTOR_INVALID: ("{expression} does not compile: {message}", "a selector does not compile"),
     Code.CLASS_NOT_FOUND: ("there is no DeviceClass {device_class}", "the DeviceClass does not exist"),

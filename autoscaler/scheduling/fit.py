@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from autoscaler.dra.filter import filter_claims
+from autoscaler.dra.prepare import refusals
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Allocation
@@ -35,7 +36,7 @@ def fit(pods: Sequence[Pod], node_name: str, world: World) -> Verdict:
 
 
 def fit_one(pod: Pod, node_name: str, world: World) -> Verdict:
-    """The same for one pod: the filters in order, the claims last."""
+    """The same for one pod: the filters in order, the claims last, then what the drivers would say."""
     if pod.unsupported:
         return Unknown(tuple(Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature=f) for f in pod.unsupported))
     state = world.nodes[node_name]
@@ -43,7 +44,7 @@ def fit_one(pod: Pod, node_name: str, world: World) -> Verdict:
         reasons = entry.rule(pod, state, world)
         if reasons:
             return Unknown(reasons) if any(r.code in _UNKNOWN for r in reasons) else DoesNotFit(reasons)
-    return filter_claims(
+    verdict = filter_claims(
         pod,
         state.node,
         claims=world.claims,
@@ -51,3 +52,7 @@ def fit_one(pod: Pod, node_name: str, world: World) -> Verdict:
         devices=world.devices,
         allocated=world.allocated,
     )
+    if isinstance(verdict, Fits) and verdict.allocations:
+        refused = refusals(verdict.allocations, state.node, world.devices)
+        return DoesNotFit(refused) if refused else verdict
+    return verdict
