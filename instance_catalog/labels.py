@@ -106,6 +106,7 @@ LWS_GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"  # label
 LWS_GROUP_KEY: Final = "leaderworkerset.sigs.k8s.io/group-key"  # label, the same for the pods of one group
 LWS_WORKER_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"  # label
 LWS_EXCLUSIVE_TOPOLOGY: Final = "leaderworkerset.sigs.k8s.io/exclusive-topology"  # annotation: one group per domain
+LWS_SUBGROUP_EXCLUSIVE_TOPOLOGY: Final = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"  # annotation
 JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"  # label
 JOBSET_REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"  # label
 JOBSET_JOB_INDEX: Final = "jobset.sigs.k8s.io/job-index"  # label

@@ -109,8 +109,10 @@ def expand_leader_worker_set(
     spec.ignore(*_LWS_IGNORED)
     unsupported = spec.unsupported("scheduling", "groupIdentity")
     template = spec.child("leaderWorkerTemplate")
-    template.ignore("restartPolicy", "resizePolicy", "persistentVolumeClaimRetentionPolicy")
-    unsupported += template.unsupported("subGroupPolicy", "volumeClaimTemplates")
+    template.ignore("restartPolicy", "resizePolicy", "persistentVolumeClaimRetentionPolicy", "subGroupPolicy")
+    unsupported += template.unsupported("volumeClaimTemplates")
+    annotations = fields.child("metadata").child("annotations")
+    unsupported += annotations.unsupported(keys.LWS_SUBGROUP_EXCLUSIVE_TOPOLOGY)
     groups, size = count(spec, "replicas", 1), count(template, "size", 1)
     if groups * size > MOST_PODS:
         spec.error("replicas", f"{groups} groups of {size} are more than {MOST_PODS} pods", "plan for fewer at a time")

@@ -13,6 +13,7 @@ from autoscaler.manifests.document import Document
 from autoscaler.manifests.kinds import KINDS, Kind, kind_of, reason_to_ignore
 
 _CLAIM_V1 = "resource.k8s.io/v1"
+_GROUPS = {kind.group for kind in KINDS} | {"extensions"}  # where Deployments and DaemonSets once were
 
 
 def classify(document: Document, problems: Problems) -> Kind | None:
@@ -49,14 +50,16 @@ def classify(document: Document, problems: Problems) -> Kind | None:
 
 
 def _unknown(version: str, name: str) -> tuple[tuple[str, ...], str, str]:
-    for kind in KINDS:
-        if kind.name == name:
-            right = "/".join(part for part in (kind.group, kind.versions[0]) if part)
-            return ("apiVersion",), f"{name} is not a kind of {version}", f"write apiVersion: {right}"
+    """Names are compared within the groups that are read here: the Job of another group is another thing."""
     group = version.rpartition("/")[0]
-    near = did_you_mean(name, {kind.name for kind in KINDS if kind.group == group})
-    if near:
-        return ("kind",), f"unknown kind {name!r}", f"did you mean {near!r}?"
+    if group in _GROUPS:
+        for kind in KINDS:
+            if kind.name == name:
+                right = "/".join(part for part in (kind.group, kind.versions[0]) if part)
+                return ("apiVersion",), f"{name} is not a kind of {version}", f"write apiVersion: {right}"
+        near = did_you_mean(name, {kind.name for kind in KINDS if kind.group == group})
+        if near:
+            return ("kind",), f"unknown kind {name!r}", f"did you mean {near!r}?"
     step = "if it makes pods, give the pods instead (kubectl get pods -o yaml); otherwise leave it out"
     return ("kind",), f"unknown kind {name!r} of {version}: its pods cannot be known", step
 

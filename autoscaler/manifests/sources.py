@@ -38,16 +38,17 @@ def _files(path: str) -> Iterator[str | LocatedProblem]:
     if path == STDIN or not Path(path).is_dir():
         yield path
         return
-    found = sorted(
-        os.path.join(folder, name)
-        for folder, _, names in os.walk(path)
-        for name in names
-        if name.endswith(SUFFIXES) and not name.startswith(".")
-    )
-    if not found:
+    found: list[str] = []
+    closed: list[OSError] = []
+    for folder, below, names in os.walk(path, onerror=closed.append):
+        below[:] = [name for name in below if not name.startswith(".")]
+        found += (os.path.join(folder, name) for name in names if name.endswith(SUFFIXES) and name[0] != ".")
+    for error in closed:
+        yield _unreadable(str(error.filename), error)
+    if not found and not closed:
         step = f"name a file, or put files ending in {', '.join(SUFFIXES)} there"
         yield LocatedProblem(path, 0, "no manifests in this directory", next_step=step)
-    yield from found
+    yield from sorted(found)
 
 
 def _read(file: str, stdin: TextIO | None) -> Source | LocatedProblem:
@@ -56,7 +57,11 @@ def _read(file: str, stdin: TextIO | None) -> Source | LocatedProblem:
             return Source(file, stdin.read() if stdin is not None else "")
         return Source(file, Path(file).read_text(encoding="utf-8-sig"))
     except OSError as error:
-        step = "check the path and that you may read the file"
-        return LocatedProblem(file, 0, f"cannot be read: {error.strerror or error}", next_step=step)
+        return _unreadable(file, error)
     except (UnicodeDecodeError, ValueError) as error:
         return LocatedProblem(file, 0, f"is not text: {error}", next_step="save the file as UTF-8")
+
+
+def _unreadable(file: str, error: OSError) -> LocatedProblem:
+    step = "check the path and that you may read it"
+    return LocatedProblem(file, 0, f"cannot be read: {error.strerror or error}", next_step=step)

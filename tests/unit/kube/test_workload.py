@@ -197,9 +197,13 @@ def test_exclusive_topology_makes_a_group_a_gang() -> None:
 
 
 def test_features_of_leader_worker_sets_that_are_not_supported() -> None:
-    found, problems = expanded(expand_leader_worker_set, leader_worker_set(group={"subGroupPolicy": {"size": 2}}))
-    assert problems == ["spec.leaderWorkerTemplate.subGroupPolicy: subGroupPolicy is not supported"]
-    assert found.pods[0].unsupported == ("subGroupPolicy",)
+    raw = leader_worker_set(group={"subGroupPolicy": {"subGroupSize": 2}, "volumeClaimTemplates": [{}]})
+    subgroups = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
+    raw["metadata"]["annotations"] = {subgroups: "rack"}
+    found, problems = expanded(expand_leader_worker_set, raw)
+    assert len(problems) == 2
+    assert all("is not supported" in problem for problem in problems)
+    assert found.pods[0].unsupported == ("volumeClaimTemplates", subgroups)
 
 
 def test_daemon_sets() -> None:

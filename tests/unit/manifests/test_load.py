@@ -243,6 +243,14 @@ MISTAKES = {
         "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: x}",
         "its pods cannot be known\n  if it makes pods, give the pods instead",
     ),
+    "a kind of nobody with a known name": (
+        "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: x}",
+        "unknown kind 'Job' of batch.volcano.sh/v1alpha1: its pods cannot be known",
+    ),
+    "a group of the past": (
+        "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: x}",
+        "Deployment is not a kind of extensions/v1beta1\n  write apiVersion: apps/v1",
+    ),
     "a kind of another group": (
         changed(JOB, "batch/v1", "apps/v1"),
         "apiVersion: Job is not a kind of apps/v1\n  write apiVersion: batch/v1",
@@ -443,6 +451,8 @@ def test_directories_are_read_recursively(tmp_path: Path) -> None:
     )  # fmt: skip
     (tmp_path / "README.md").write_text("not: [a manifest")
     (tmp_path / ".hidden.yaml").write_text("not: [a manifest")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config.yaml").write_text("not: [a manifest")
     found = load([str(tmp_path), str(tmp_path / "claim.json")])
     assert messages(found) == []
     assert [pod.name for pod in found.snapshot.pods] == ["main"]
