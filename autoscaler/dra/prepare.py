@@ -1,7 +1,7 @@
 """What a driver refuses after scheduling, when the kubelet prepares a claim.
 
-kube-scheduler does not know these rules and would bind the pod; it would then never start. Foreslice does not buy a node
-for that. The rules are data of the driver profiles (instance_catalog/data/drivers).
+kube-scheduler does not know these rules and would bind the pod; it would then never start. Foreslice buys no node for
+that. The rules are data of the driver profiles (instance_catalog/data/drivers).
 """
 
 from __future__ import annotations
