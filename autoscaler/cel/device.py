@@ -1,69 +1,94 @@
 """A device as expressions see it (k8s.io/dynamic-resource-allocation v0.36.3 cel/compile.go, DeviceMatches).
 
-Converted once per device and dialect; `signature` tells devices apart that no expression can tell apart.
+Converted once per device and dialect.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
+from autoscaler.cel.comparison import equal
 from autoscaler.cel.environment import Dialect, View, dialect_of
+from autoscaler.cel.outcome import Evaluation
 from autoscaler.cel.values import DefaultMap, Failure, QuantityCell, StringMap, Unknown, Value
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.resource_slice import AttributeValue, Device, ListValue, RuntimeOnly, Unset, Version
+from instance_catalog.resource_slice import AttributeValue, Capacity, Device, ListValue, RuntimeOnly, Unset, Version
 from instance_catalog.semver import SemanticVersion, SemverError
 
 
 class DeviceView:
-    """The variable `device`. Immutable: evaluations that may change a quantity work on a `fresh` copy."""
+    """The variable `device`. Its values never change: evaluations that may change a quantity work on a `fresh` copy.
 
-    __slots__ = ("_capacity", "failure", "root")
+    `answers` remembers evaluations by program, so that equal devices are evaluated once.
+    """
 
-    def __init__(self, root: StringMap, capacity: StringMap, failure: str) -> None:
+    __slots__ = ("answers", "failure", "root")
+
+    def __init__(self, root: StringMap, failure: str) -> None:
         self.root = root
         self.failure = failure  # why no expression can be evaluated for this device, or ""
-        self._capacity = capacity
+        self.answers: dict[object, Evaluation] = {}
 
     @staticmethod
     def of(driver: str, device: Device, profile: KubernetesProfile) -> DeviceView:
-        """The view of a device that `driver` publishes; cached."""
-        return _view(driver, device, dialect_of(profile, View.STORED))
+        """The view of a device that `driver` publishes; devices that no expression can tell apart share one."""
+        dialect = dialect_of(profile, View.STORED)
+        return _view(driver, device.attributes, device.capacity, device.allow_multiple_allocations, dialect)
 
     def fresh(self) -> StringMap:
         """The device with quantities of its own."""
         capacity = DefaultMap(
-            {
-                domain: StringMap({name: QuantityCell(cell.quantity) for name, cell in inner.entries.items()})
-                for domain, inner in self._capacity.entries.items()
-            }
+            {domain: StringMap(_fresh(inner)) for domain, inner in self.root.entries["capacity"].entries.items()}
         )
         return StringMap({**self.root.entries, "capacity": capacity})
 
 
+def _fresh(amounts: StringMap) -> dict[Value, Value]:
+    return {
+        name: QuantityCell(cell.quantity) if type(cell) is QuantityCell else cell
+        for name, cell in amounts.entries.items()
+    }
+
+
 @lru_cache(maxsize=65536)
-def _view(driver: str, device: Device, dialect: Dialect) -> DeviceView:
+def _view(
+    driver: str,
+    published: FrozenMap[str, AttributeValue],
+    amounts: FrozenMap[str, Capacity],
+    multiple: bool,
+    dialect: Dialect,
+) -> DeviceView:
     attributes: dict[Value, Value] = {}
     failure = ""
-    for name, attribute in device.attributes.items():
+    for name, attribute in published.items():
         domain, identifier = split_name(name, driver)
         value = _converted(attribute, f"{domain}/{identifier}", dialect)
         if type(value) is Failure:
             failure = failure or f"attribute {name}: {value.message}"
             continue
-        attributes.setdefault(domain, StringMap()).entries[identifier] = value
+        _publish(attributes, domain, identifier, value)
     capacity: dict[Value, Value] = {}
-    for name, amount in device.capacity.items():
-        domain, identifier = split_name(name, driver)
-        capacity.setdefault(domain, StringMap()).entries[identifier] = QuantityCell(amount.value)
+    for name, amount in amounts.items():
+        _publish(capacity, *split_name(name, driver), QuantityCell(amount.value))
     root = StringMap(
         {
             "driver": driver,
-            "allowMultipleAllocations": device.allow_multiple_allocations,
+            "allowMultipleAllocations": multiple,
             "attributes": DefaultMap(attributes),
             "capacity": DefaultMap(capacity),
         }
     )
-    return DeviceView(root, root.entries["capacity"], failure)
+    return DeviceView(root, failure)
+
+
+def _publish(groups: dict[Value, Value], domain: str, identifier: str, value: Value) -> None:
+    """Stores a value. A device may publish x and <driver>/x: which of them Kubernetes reads is left to chance."""
+    entries = groups.setdefault(domain, StringMap()).entries
+    if identifier in entries and equal(entries[identifier], value) is not True:
+        name = f"{domain}/{identifier}"
+        value = Unknown(frozenset({name}), f"{name} is published twice with different values; Kubernetes reads either")
+    entries[identifier] = value
 
 
 def split_name(name: str, driver: str) -> tuple[str, str]:

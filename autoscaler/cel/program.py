@@ -14,6 +14,7 @@ from lark import UnexpectedInput
 
 from autoscaler.cel import types
 from autoscaler.cel.check import Checker
+from autoscaler.cel.conversions import type_of
 from autoscaler.cel.device import DeviceView
 from autoscaler.cel.environment import Dialect, Environment, View, dialect_of, environment
 from autoscaler.cel.estimate import estimated_max_cost
@@ -23,7 +24,7 @@ from autoscaler.cel.hints import hint_for
 from autoscaler.cel.outcome import CompileFailure, Evaluation, Outcome
 from autoscaler.cel.plan import Planner
 from autoscaler.cel.reads import Path, paths_read
-from autoscaler.cel.syntax import Expression, ExpressionError
+from autoscaler.cel.syntax import Call, Expression, ExpressionError
 from autoscaler.cel.types import NestingError, Type
 from autoscaler.cel.validate import validate
 from autoscaler.cel.values import Failure, PanicError, Unknown
@@ -35,17 +36,28 @@ MAX_CODE_POINTS: Final = 100_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A compiled selector. `reads` lists the device fields it may read, or is None where they are computed."""
+    """A compiled selector.
+
+    `reads` lists the device fields it may read, or is None where they are computed. `warning` says why Kubernetes
+    itself does not answer reliably, or is empty.
+    """
 
     expression: str
     reads: frozenset[Path] | None
+    warning: str
     _run: Run
     _slots: int
     _observes_quantities: bool
     _loops: bool
 
     def evaluate(self, view: DeviceView) -> Evaluation:
-        """The selector's answer for one device. Never raises."""
+        """The selector's answer for one device, remembered in the view. Never raises."""
+        answer = view.answers.get(self)
+        if answer is None:
+            answer = view.answers[self] = self._evaluate(view)
+        return answer
+
+    def _evaluate(self, view: DeviceView) -> Evaluation:
         if view.failure:
             return Evaluation(Outcome.ERROR, view.failure)
         device = view.fresh() if self._observes_quantities else view.root
@@ -81,7 +93,7 @@ def _not_a_bool(value: object, cost: int) -> Evaluation:
     if type(value) is Failure:
         return Evaluation(Outcome.ERROR, value.message, cost=cost)
     return Evaluation(
-        Outcome.ERROR, f"CEL result of type {type(value).__name__} could not be converted to bool", cost=cost
+        Outcome.ERROR, f"CEL result of type {type_of(value).name} could not be converted to bool", cost=cost
     )
 
 
@@ -141,7 +153,17 @@ def _program(expression: str, declared: Environment) -> Program:
         raise ExpressionError(f"must evaluate to bool or the unknown type, not {result}", 0)
     planner = Planner(declared, checker.calls)
     run = planner.plan(root)
-    return Program(expression, paths_read(root), run, planner.slots, planner.observes_quantities, planner.loops)
+    reads = paths_read(root)
+    warning = _warning(checker.calls, reads) if declared.dialect.add_mutates else ""
+    return Program(expression, reads, warning, run, planner.slots, planner.observes_quantities, planner.loops)
+
+
+def _warning(calls: list[Call], reads: frozenset[Path] | None) -> str:
+    """Before Kubernetes 1.37 arithmetic on a capacity of about 100Ti or more changes the published object."""
+    capacity = reads is None or any(group == "capacity" for group, _, _ in reads)
+    if not capacity or not any(call.function in ("add", "sub") for call in calls):
+        return ""
+    return "add() and sub() on a capacity of 100Ti or more change it for later evaluations before Kubernetes 1.37"
 
 
 def parse(expression: str, dialect: Dialect) -> Expression:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,7 +13,7 @@ from autoscaler.cel.environment import View
 from autoscaler.cel.outcome import CompileFailure, Evaluation, Outcome
 from autoscaler.cel.program import Program, compile_selector
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.kubernetes_profile import REFERENCE, profile_for
 from instance_catalog.quantity import Quantity
 from instance_catalog.resource_slice import Capacity, Device, ListValue, RuntimeOnly, Unset, Version
 
@@ -185,7 +187,10 @@ def test_new_expressions_honour_gates() -> None:
     ],
 )
 def test_changed_quantities_do_not_outlive_an_evaluation(expression: str) -> None:
-    assert [evaluate(expression).outcome for _ in range(3)] == [Outcome.TRUE] * 3
+    view = DeviceView.of(DRIVER, GPU, REFERENCE)
+    for _ in range(3):
+        view.answers.clear()
+        assert compiled(expression).evaluate(view).outcome is Outcome.TRUE
 
 
 def _bound_in_turn(value: str, result: str) -> str:
@@ -247,6 +252,38 @@ def test_deep_expressions_end_without_recursion_errors(expression: str) -> None:
         assert program.evaluate(DeviceView.of(DRIVER, GPU, REFERENCE)).outcome in (Outcome.TRUE, Outcome.FALSE)
 
 
+def test_a_name_published_twice_is_unknown_where_the_values_differ() -> None:
+    device = Device("d", attributes=FrozenMap({"x": 1, f"{DRIVER}/x": 2, "y": 1, f"{DRIVER}/y": 1}))
+    assert evaluate("@.x == 1", device).outcome is Outcome.UNKNOWN
+    assert "published twice" in evaluate("@.x == 1", device).message
+    assert evaluate("@.y == 1", device).outcome is Outcome.TRUE
+
+
+def test_equal_devices_share_one_view() -> None:
+    other = Device("gpu-1", attributes=GPU.attributes, capacity=GPU.capacity)
+    assert DeviceView.of(DRIVER, GPU, REFERENCE) is DeviceView.of(DRIVER, other, REFERENCE)
+
+
+@pytest.mark.parametrize(
+    ("expression", "version", "warned"),
+    [
+        ('device.capacity["d"].m.sub(1).isInteger()', "1.36", True),
+        ('device.capacity["d"].m.sub(1).isInteger()', "1.37", False),
+        ('quantity("1").sub(1).isInteger()', "1.36", False),
+        ('device.capacity["d"].m.isInteger()', "1.36", False),
+    ],
+)
+def test_arithmetic_on_capacities_is_unreliable_before_1_37(expression: str, version: str, warned: bool) -> None:
+    program = compile_selector(expression, profile_for(version))
+    assert isinstance(program, Program)
+    assert bool(program.warning) is warned
+
+
+def test_loading_the_room_is_cheap() -> None:
+    code = "import sys, autoscaler.cel.program; sys.exit(bool({'celpy', 're2'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_one_program_in_many_threads() -> None:
     expression = (
         "lists.range(50).map(x, x * 2).exists(x, x == 40) && "
@@ -255,7 +292,12 @@ def test_one_program_in_many_threads() -> None:
     )
     program, view = compiled(expression), DeviceView.of(DRIVER, GPU, REFERENCE)
     expected = program.evaluate(view)
+
+    def evaluate_again(_: int) -> Evaluation:
+        view.answers.clear()
+        return program.evaluate(view)
+
     with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(lambda _: program.evaluate(view), range(400)))
+        results = list(pool.map(evaluate_again, range(400)))
     assert expected.outcome is Outcome.TRUE
     assert results == [expected] * 400
