@@ -33,6 +33,7 @@ _JOBSET_IGNORED = (
     "ttlSecondsAfterFinished",
     "volumeClaimPolicies",
 )
+_WHOLE, _PER_JOB = "JobSetAsGang", "JobSetGangPerReplicatedJob"
 _LWS_IGNORED = ("rolloutStrategy", "startupPolicy", "networkConfig")
 
 
@@ -47,20 +48,14 @@ def expand_job_set(
     fields, workload = opened(raw, problems, origin, priorities)
     spec = fields.child("spec")
     spec.ignore(*_JOBSET_IGNORED)
-    policy = spec.child("gangPolicy").text("policy")
-    topology = workload.metadata.annotations.get(keys.JOBSET_EXCLUSIVE_TOPOLOGY)
+    gang_policy = spec.optional_child("gangPolicy")
+    policy = gang_policy.choice("policy", (_WHOLE, _PER_JOB), _WHOLE) if gang_policy is not None else ""
     name, found = workload.metadata.name, Expansion()
     for entry in spec.children("replicatedJobs"):
-        made = _replicated_job(entry, workload, topology, grouped=bool(policy))
-        if policy == "JobSetGangPerReplicatedJob":
-            made = _as_gang(made, workload, f"{name}-{entry.text('name')}", topology)
-        found += made
-    if policy == "JobSetAsGang":
-        found = _as_gang(found, workload, name, topology)
-    elif policy and policy != "JobSetGangPerReplicatedJob":
-        spec.child("gangPolicy").error(
-            "policy", f"unknown policy {policy!r}", "use JobSetAsGang or JobSetGangPerReplicatedJob"
-        )
+        made = _replicated_job(entry, workload, grouped=bool(policy))
+        found += _as_gang(made, workload, f"{name}-{entry.text('name')}") if policy == _PER_JOB else made
+    if policy == _WHOLE:
+        found = _as_gang(found, workload, name)
     if suspended(spec):
         found = Expansion()
     spec.unread()
@@ -68,11 +63,12 @@ def expand_job_set(
     return found
 
 
-def _replicated_job(entry: Fields, workload: Workload, topology: str | None, *, grouped: bool) -> Expansion:
+def _replicated_job(entry: Fields, workload: Workload, *, grouped: bool) -> Expansion:
+    """The pods of all Jobs of one entry. `grouped` Jobs are part of a larger gang, whose domain is not one Job's."""
     entry.ignore("groupName", "dependsOn", "network")
     name, template = entry.required("name"), entry.child("template")
-    own = template.child("metadata")
-    topology = own.text_map("annotations").get(keys.JOBSET_EXCLUSIVE_TOPOLOGY, topology)
+    annotations = workload.metadata.annotations.with_items(template.child("metadata").text_map("annotations"))
+    topology = annotations.get(keys.JOBSET_EXCLUSIVE_TOPOLOGY)
     spec, found = template.child("spec"), Expansion()
     for index in range(count(entry, "replicas", 1)):
         job = f"{workload.metadata.name}-{name}-{index}"
@@ -87,6 +83,8 @@ def _replicated_job(entry: Fields, workload: Workload, topology: str | None, *, 
         if topology:
             made = _exclusive(made, topology, keys.JOBSET_JOB_KEY, job)
             made = made if grouped else _as_gang(made, workload, job, topology)
+        if topology and grouped:
+            made = _unsupported(made, ("exclusive-topology together with gangPolicy",))
         found += made
         if len(found.pods) > MOST_PODS:
             entry.error("replicas", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
@@ -124,10 +122,7 @@ def expand_leader_worker_set(
     template.unread()
     spec.unread()
     fields.unread()
-    if unsupported:
-        pods = tuple(replace(pod, unsupported=(*pod.unsupported, *unsupported)) for pod in found.pods)
-        found = replace(found, pods=pods)
-    return found
+    return _unsupported(found, unsupported)
 
 
 def _group(template: Fields, workload: Workload, index: int, size: int) -> Expansion:
@@ -135,16 +130,15 @@ def _group(template: Fields, workload: Workload, index: int, size: int) -> Expan
     metadata = workload.metadata
     leader = f"{metadata.name}-{index}"
     labels = {keys.LWS_NAME: metadata.name, keys.LWS_GROUP_INDEX: str(index), keys.LWS_GROUP_KEY: leader}
-    own = "leaderTemplate" in template
-    leader_template = template.child("leaderTemplate" if own else "workerTemplate")
-    worker_template = template.child("workerTemplate") if own else Fields(template.raw("workerTemplate"))
-    if index:
-        leader_template, worker_template = (
-            Fields(template.raw(part)) for part in ("leaderTemplate" if own else "workerTemplate", "workerTemplate")
-        )
-    leaders = stamp(leader_template, workload, [leader] if size else [], labels={**labels, keys.LWS_WORKER_INDEX: "0"})
+    own, first = "leaderTemplate" in template, index == 0
+    leaders = stamp(
+        _template(template, "leaderTemplate" if own else "workerTemplate", report=first),
+        workload,
+        [leader] if size else [],
+        labels={**labels, keys.LWS_WORKER_INDEX: "0"},
+    )
     workers = stamp(
-        worker_template,
+        _template(template, "workerTemplate", report=first and own),
         workload,
         [f"{leader}-{worker}" for worker in range(1, size)],
         labels=labels,
@@ -157,7 +151,18 @@ def _group(template: Fields, workload: Workload, index: int, size: int) -> Expan
     return _as_gang(made, workload, leader, topology)
 
 
-def _as_gang(made: Expansion, workload: Workload, name: str, topology: str | None) -> Expansion:
+def _template(holder: Fields, name: str, *, report: bool) -> Fields:
+    return holder.child(name) if report else Fields(holder.raw(name))
+
+
+def _unsupported(made: Expansion, features: tuple[str, ...]) -> Expansion:
+    """All pods of `made` depend on features that cannot be honoured."""
+    if not features:
+        return made
+    return replace(made, pods=tuple(replace(pod, unsupported=(*pod.unsupported, *features)) for pod in made.pods))
+
+
+def _as_gang(made: Expansion, workload: Workload, name: str, topology: str | None = None) -> Expansion:
     """All pods of `made` that name no gang themselves as one gang."""
     namespace = workload.metadata.namespace
     gang = Gang(namespace, name, workload.kind, len(made.pods), topology, origin=workload.origin)

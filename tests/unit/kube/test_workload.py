@@ -174,6 +174,19 @@ def test_exclusive_topology_of_a_job_set() -> None:
     assert found.pods[0].pod_anti_affinity[0].topology_key == "rack"
 
 
+def test_exclusive_topology_inside_a_larger_gang_is_not_supported() -> None:
+    raw = job_set(gangPolicy={"policy": "JobSetAsGang"})
+    raw["metadata"]["annotations"] = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}
+    found = expand_job_set(raw)
+    assert [gang.topology_key for gang in found.gangs] == [None]
+    assert all(pod.unsupported for pod in found.pods)
+
+
+def test_an_unknown_gang_policy() -> None:
+    _, problems = expanded(expand_job_set, job_set(gangPolicy={"policy": "Some"}))
+    assert problems == ["spec.gangPolicy.policy: 'Some' is not one of JobSetAsGang, JobSetGangPerReplicatedJob"]
+
+
 def leader_worker_set(**spec: Any) -> dict[str, Any]:
     group = {"size": 3, "workerTemplate": TEMPLATE, **spec.pop("group", {})}
     return workload("LeaderWorkerSet", {"replicas": 2, "leaderWorkerTemplate": group, **spec})
