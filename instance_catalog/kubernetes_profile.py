@@ -79,7 +79,7 @@ class KubernetesProfile:
 
     @property
     def name(self) -> str:
-        """"v1.36.3"."""
+        """The version as Kubernetes writes it, such as v1.36.3."""
         return "v" + ".".join(str(part) for part in self.version)
 
     @property
