@@ -37,7 +37,7 @@ def solve_exactly(problem: Problem, fillings: Fillings[State], start: Solution, 
     """The best solution, proven. `start` is any solution; it bounds the search. Raises OutOfStepsError."""
     if sum(problem.demand) > _DEEPEST or len(problem.gangs) > _MOST_GANGS:
         raise OutOfStepsError
-    if prod(count + 1 for count in problem.demand) > budget.states:
+    if prod(count + 1 for count in problem.demand) > budget.demands:
         raise OutOfStepsError
     limits = _binding(problem)
     columns = _columns(problem, fillings, start, budget=budget, limits=limits)

@@ -48,6 +48,15 @@ class Fillings(Generic[State]):
         self.puts += 1
         return self._oracle.put(before, last)
 
+    def full(self, shape: int, counts: Counts) -> bool:
+        """Whether a node with these bundles is not worth trying further."""
+        state = self.state(shape, counts)
+        return state is None or self._oracle.full(state)
+
+    def promising(self, shape: int, item: int) -> bool:
+        """Whether greedy filling should look at the shape for the item."""
+        return self._oracle.promising(shape, item)
+
     def fits(self, shape: int, item: int) -> bool:
         """Whether an empty node takes one bundle of the item."""
         return self.state(shape, self.units[item]) is not None
@@ -101,5 +110,5 @@ class Fillings(Generic[State]):
                     break
                 counts = larger
                 yield counts
-            if not counts[first]:
+            if not counts[first] or self.full(shape, counts):
                 return

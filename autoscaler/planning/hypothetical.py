@@ -13,6 +13,7 @@ from functools import cached_property
 
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.candidates import Candidate, offering_labels
 from autoscaler.planning.units import DeviceUnits
@@ -48,6 +49,8 @@ class Shape:
     daemons: tuple[Pod, ...]
     candidate: Candidate
     profile: KubernetesProfile
+    # Index of the shape of the same machine with its plainest drivers, if this is another preparation of it.
+    plain: int | None = None
 
     @cached_property
     def sample(self) -> Hypothetical:
@@ -96,6 +99,7 @@ def shapes_of(
     shapes: list[Shape] = []
     index: dict[tuple[object, ...], int] = {}
     of_candidate: list[int] = []
+    plainest: dict[tuple[str, OfferingRef], int] = {}
     for candidate in candidates:
         node = future_node(candidate, PLACEHOLDER_NODE)
         daemons = daemon_pods(node, snapshot.daemon_sets)
@@ -105,7 +109,9 @@ def shapes_of(
         key = (hardware, kept, node.taints, daemons)
         if key not in index:
             index[key] = len(shapes)
-            shapes.append(Shape(replace(node, labels=kept), daemons, candidate, snapshot.profile))
+            plain = plainest.setdefault((candidate.pool.name, candidate.offering), len(shapes))
+            special = plain if plain != len(shapes) else None
+            shapes.append(Shape(replace(node, labels=kept), daemons, candidate, snapshot.profile, special))
         of_candidate.append(index[key])
     return tuple(shapes), tuple(of_candidate)
 

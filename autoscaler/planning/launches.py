@@ -7,8 +7,8 @@ now with everything else in sight. What does not hold in that replay is not in t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, replace
 
 from autoscaler.model.plan import PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef, Prediction
@@ -41,47 +41,77 @@ class Purchase:
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """The planned nodes, what they take, the bundles that did not fit in the replay, and the world with all of it."""
+    """The planned nodes, what they take, and the bundles that did not fit in the replay."""
 
     nodes: tuple[PlannedNode, ...]
-    placed: tuple[Placed, ...]
-    failed: tuple[Bundle, ...]
-    world: World
+    placed: tuple[Placed, ...] = ()
+    failed: tuple[Bundle, ...] = ()
 
 
-def launch(purchases: Sequence[Purchase], world: World, snapshot: Snapshot, catalog_digest: str) -> Launches:
-    """Replay the purchases in the world."""
+def launch(
+    purchases: Sequence[Purchase], world: World, snapshot: Snapshot, *, catalog_digest: str, together: bool
+) -> Launches:
+    """Replay the purchases. `together`: with all new nodes in sight, for pods that look at other pods.
+
+    Otherwise each new node is replayed beside the present ones, with what was given out before: fresh nodes share no
+    devices, and looking at each other's would cost the square of their number.
+    """
+    futures = _named(purchases, world, snapshot)
+    replay = _Replay(world)
+    if together:
+        for future in futures:
+            replay.world = future.added_to(replay.world)
+        pairs = [(bundle, f.node.name) for p, f in zip(purchases, futures, strict=True) for bundle in p.bundles]
+        # The scheduler's order: more important pods first, whatever node they go to.
+        for bundle, name in sorted(pairs, key=lambda pair: -pair[0].priority):
+            replay.place(bundle, name)
+    else:
+        for purchase, future in zip(purchases, futures, strict=True):
+            present = replay.world
+            replay.world = future.added_to(present)
+            for bundle in purchase.bundles:
+                replay.place(bundle, future.node.name)
+            replay.world = replace(present, claims=replay.world.claims, allocated=replay.world.allocated)
+    by_node: dict[str, list[Placed]] = {}
+    for entry in replay.placed:
+        by_node.setdefault(entry.node, []).append(entry)
+    nodes = tuple(
+        _planned(purchase, future, by_node.get(future.node.name, []), catalog_digest)
+        for purchase, future in zip(purchases, futures, strict=True)
+    )
+    return Launches(nodes, tuple(replay.placed), tuple(replay.failed))
+
+
+class _Replay:
+    """A world in which bundles are placed one after the other."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.placed: list[Placed] = []
+        self.failed: list[Bundle] = []
+
+    def place(self, bundle: Bundle, name: str) -> None:
+        """Put the bundle onto the node if it fits now."""
+        verdict = fit(bundle.pods, name, self.world)
+        if isinstance(verdict, Fits):
+            self.world = self.world.placed(bundle.pods, name, verdict)
+            self.placed.append(Placed(bundle, name, Target.NEW, verdict))
+        else:
+            self.failed.append(bundle)
+
+
+def _named(purchases: Sequence[Purchase], world: World, snapshot: Snapshot) -> list[Hypothetical]:
+    """The nodes to be, each with a name of its own."""
     taken = {*world.nodes, *(node.node_name for node in snapshot.provisioned)}
-    names: list[str] = []
     futures: list[Hypothetical] = []
     for purchase in purchases:
         name = node_name(purchase, taken)
         taken.add(name)
-        names.append(name)
         futures.append(hypothetical(purchase.candidate, snapshot, name=name))
-        world = futures[-1].added_to(world)
-    placed: list[Placed] = []
-    failed: list[Bundle] = []
-    # The scheduler's order: more important pods first, whatever node they go to.
-    queue = sorted(
-        ((bundle, name) for purchase, name in zip(purchases, names, strict=True) for bundle in purchase.bundles),
-        key=lambda entry: -entry[0].priority,
-    )
-    for bundle, name in queue:
-        verdict = fit(bundle.pods, name, world)
-        if isinstance(verdict, Fits):
-            world = world.placed(bundle.pods, name, verdict)
-            placed.append(Placed(bundle, name, Target.NEW, verdict))
-        else:
-            failed.append(bundle)
-    nodes = tuple(
-        _planned(purchase, future, [p for p in placed if p.node == name], catalog_digest)
-        for purchase, future, name in zip(purchases, futures, names, strict=True)
-    )
-    return Launches(nodes, tuple(placed), tuple(failed), world)
+    return futures
 
 
-def node_name(purchase: Purchase, taken: Iterable[str]) -> str:
+def node_name(purchase: Purchase, taken: Set[str]) -> str:
     """A name that follows from the pool, the offering and the pods: the same plan again has the same names."""
     offering = purchase.candidate.offering
     pods = [pod.key for bundle in purchase.bundles for pod in bundle.pods]
@@ -95,12 +125,12 @@ def node_name(purchase: Purchase, taken: Iterable[str]) -> str:
         *pods,
     ]
     prefix = purchase.candidate.pool.name[:_LONGEST_PREFIX].rstrip("-.")
-    names = set(taken)
-    for attempt in range(len(names) + 1):
+    attempt = 0
+    while True:
         digest = hashlib.sha256("\n".join([*facts, str(attempt)]).encode()).hexdigest()
-        if (name := f"{prefix}-{digest[:10]}") not in names:
+        if (name := f"{prefix}-{digest[:10]}") not in taken:
             return name
-    return f"{prefix}-{len(names)}"
+        attempt += 1
 
 
 def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed], catalog_digest: str) -> PlannedNode:

@@ -43,6 +43,7 @@ class Market:
     shape_of: tuple[int, ...]
     limits: tuple[Limit, ...]
     trials: Trials
+    pods_relate: bool
 
     @cached_property
     def gangs(self) -> tuple[str, ...]:
@@ -144,6 +145,9 @@ def open_market(
 ) -> Market:
     """Everything that could be bought for the classes in this world."""
     pods = [pod for c in classes for pod in c.sample.pods]
+    pods_relate = any(pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread for pod in pods) or any(
+        pod.pod_anti_affinity for state in world.states() for pod in state.pods
+    )
     candidates = candidates_of(snapshot, catalog, policy, now=now, zones=named_zones(classes, snapshot))
     shapes, shape_of = shapes_of(candidates, snapshot, watched_labels(snapshot, pods))
     return Market(
@@ -154,18 +158,10 @@ def open_market(
         shapes=shapes,
         shape_of=shape_of,
         limits=limits_of(snapshot, catalog, policy),
-        trials=Trials(_without_bystanders(world, pods_relate=any(_relates(c) for c in classes)), shapes, classes),
+        # A fresh node is decided by itself alone, unless pods look at other pods.
+        trials=Trials(world if pods_relate else replace(world, nodes={}), shapes, classes),
+        pods_relate=pods_relate,
     )
-
-
-def _relates(bundle_class: BundleClass) -> bool:
-    return any(p.pod_affinity or p.pod_anti_affinity or p.topology_spread for p in bundle_class.sample.pods)
-
-
-def _without_bystanders(world: World, *, pods_relate: bool) -> World:
-    """The world without its nodes, unless pods relate to other pods: a fresh node is then decided by itself alone."""
-    anti = any(pod.pod_anti_affinity for state in world.states() for pod in state.pods)
-    return world if pods_relate or anti else replace(world, nodes={})
 
 
 def named_zones(classes: Sequence[BundleClass], snapshot: Snapshot) -> tuple[str, ...]:

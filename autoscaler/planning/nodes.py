@@ -143,7 +143,9 @@ def holds(
         if binding(candidate, market.limits, bought) is None:
             bought.append(candidate)
             purchases.append(Purchase(candidate, (), reasons=(reason,)))
-    return launch(purchases, world, market.snapshot, catalog_digest).nodes
+    for node in launched:  # their names are taken
+        world = world.with_node(node.node, ())
+    return launch(purchases, world, market.snapshot, catalog_digest=catalog_digest, together=False).nodes
 
 
 def _candidate_of(market: Market, node: PlannedNode) -> Candidate:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Demand, LeftOut, Placement, Plan, Target
@@ -38,7 +39,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
     classes = classes_of(bundles_of(pods.wanted, snapshot.claims), snapshot)
     market = open_market(classes, present.world, snapshot, catalog, policy=policy, now=now)
     decided = _decide(market, present, policy, catalog)
-    kept = holds(market, decided.launches.nodes, decided.launches.world, catalog.digest)
+    kept = holds(market, decided.launches.nodes, decided.assigned.world, catalog.digest)
     launches = (*decided.launches.nodes, *kept)
     unplaced = _left_out(market, decided, policy)
     return Plan(
@@ -99,11 +100,18 @@ def _attempt(
     buying = buy(market, rest, started_members(market, _members(assigned.placed)), offered, policy)
     buying = combined([buying, *(s.buying for s in settled)])
     assigned = joined([assigned, *(s.assigned for s in settled)])
-    launches = launch(buying.purchases, assigned.world, market.snapshot, catalog.digest)
+    replay = partial(
+        launch,
+        world=assigned.world,
+        snapshot=market.snapshot,
+        catalog_digest=catalog.digest,
+        together=market.pods_relate,
+    )
+    launches = replay(buying.purchases)
     if launches.failed:
         # Pods that look at other pods (spreading, anti-affinity) may refuse company that the packing gave them.
         again = lonely(market, buying.purchases, launches.failed, policy)
-        launches = launch(again, assigned.world, market.snapshot, catalog.digest)
+        launches = replay(again)
     return _Decided(assigned, buying, launches, dropped)
 
 

@@ -28,6 +28,12 @@ class Oracle(Protocol[State]):
     def free(self, state: State) -> int:
         """Devices of the node that nobody uses."""
 
+    def promising(self, shape: int, item: int) -> bool:
+        """Whether a node of the shape is worth trying for the item. A hint as `full` is."""
+
+    def full(self, state: State) -> bool:
+        """Whether more bundles are not worth trying. A hint for greedy filling; the exact search does not ask."""
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -120,10 +126,12 @@ class Solution:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much work may be done. `puts`: questions to the oracle for finding patterns. `states`: steps of the exact
-    search (sub-demands times patterns). `columns`: patterns of one mixed-integer program."""
+    """How much work may be done. `demands`: sub-demands up to which the exact search is tried. `puts`: questions to the
+    oracle for finding patterns. `states`: steps of the exact search (sub-demands times patterns). `columns`: patterns
+    of one mixed-integer program."""
 
-    puts: int = 4000
+    demands: int = 2000
+    puts: int = 2000
     states: int = 60_000
     columns: int = 4000
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from autoscaler.model.reason import Code
 from autoscaler.model.verdict import Fatal, Fits, Verdict
 from autoscaler.planning.bundles import BundleClass
 from autoscaler.planning.hypothetical import Shape
@@ -16,6 +17,8 @@ from autoscaler.planning.problem import Counts
 from autoscaler.planning.units import Unit, devices_of
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
+
+_NOT_CURED_BY_MIG = (Code.TOO_FEW_DEVICES, Code.INSUFFICIENT_RESOURCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,19 @@ class Trials:
         """Device units left, of the drivers whose devices are used."""
         drivers = {unit[0] for unit in state.used}
         return self._shapes[state.shape].units.total(drivers) - len(state.used)
+
+    def promising(self, shape: int, item: int) -> bool:
+        """A special preparation of a machine (MIG) is, where the plain machine fails for want of other devices."""
+        plain = self._shapes[shape].plain
+        if plain is None:
+            return True
+        verdict = self.verdict(plain, item)
+        return not isinstance(verdict, Fits) and verdict.reasons[0].code not in _NOT_CURED_BY_MIG
+
+    def full(self, state: Filled) -> bool:
+        """Whether every device is used, as far as devices cannot be divided."""
+        units = self._shapes[state.shape].units
+        return bool(state.used) and self.free(state) == 0 and not units.divisible
 
     def _first_on(self, shape: int, item: int) -> tuple[Verdict, Filled | None]:
         key = (shape, item)

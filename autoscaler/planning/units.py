@@ -41,6 +41,11 @@ class DeviceUnits:
         units = set[Unit]().union(*self.by_device.values())
         return {driver: sum(1 for unit in units if unit[0] == driver) for driver in sorted({u[0] for u in units})}
 
+    @cached_property
+    def divisible(self) -> bool:
+        """Whether some unit can be used by several devices."""
+        return any(device.consumes_counters for piece in self.slices for device in piece.devices)
+
     def touched(self, devices: Iterable[DeviceId]) -> frozenset[Unit]:
         """The units of these devices; devices of other slices have none here."""
         return frozenset().union(*(self.by_device.get(device, frozenset()) for device in devices))

@@ -18,8 +18,8 @@ from autoscaler.planning.packing import solve
 from autoscaler.planning.problem import Budget, Counts, GangRule, Item, Kind, Problem, Solution
 
 Vector = tuple[int, ...]
-EXACT = Budget(puts=100_000, states=1_000_000)
-STARVED = Budget(puts=0, states=0)
+EXACT = Budget(demands=10_000, puts=100_000, states=1_000_000)
+STARVED = Budget(demands=0, puts=0)
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,12 @@ class Vectors:
 
     def free(self, state: Node) -> int:
         return sum(state.free)
+
+    def promising(self, shape: int, item: int) -> bool:
+        return True
+
+    def full(self, state: Node) -> bool:
+        return not any(state.free)
 
 
 def random_case(seed: int) -> tuple[Problem, Vectors]:
@@ -202,7 +208,7 @@ def test_patterns_combined_by_the_integer_program_reach_the_optimum_of_one_dimen
     kinds = tuple(Kind(i, Decimal(rng.randint(1, 9)), uses=(Decimal(1),)) for i in range(4))
     problem = Problem((Item(rng.randint(3, 12)),), kinds, limits=(Decimal(rng.randint(2, 6)),))
     oracle = Vectors(shapes, (((1, 0),),))
-    by_program = solve(problem, oracle, Budget(puts=10_000, states=0))
+    by_program = solve(problem, oracle, Budget(demands=0, puts=10_000))
     exact = solve(problem, oracle, EXACT)
     assert exact.optimal
     assert not by_program.optimal
