@@ -272,11 +272,9 @@ def lines_of(what: What) -> list[str]:
 
 def summary_lines(summary: Summary) -> list[str]:
     """The end of the story as lines: nodes, money, and how each pod fared."""
-    lines = [
-        f"{summary.launched} node{'' if summary.launched == 1 else 's'} launched, {summary.terminated} terminated, {summary.running} still running; "
-        f"{summary.usd:.2f} $ spent",
-        "",
-    ]
+    nodes = f"{summary.launched} node{'' if summary.launched == 1 else 's'} launched"
+    rest = f"{summary.terminated} terminated, {summary.running} still running; {summary.usd:.2f} $ spent"
+    lines = [f"{nodes}, {rest}", ""]
     width = max((len(pod.pod) for pod in summary.pods), default=0)
     for pod in summary.pods:
         waited = f"waited {int(pod.waited.total_seconds()):>3} s" if pod.waited is not None else "never ran"
