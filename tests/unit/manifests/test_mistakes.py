@@ -1,0 +1,223 @@
+"""Every mistake is an error with file, line, object, reason and next step; what is only worth knowing is a warning."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.kube.problem import Severity
+from tests.unit.manifests.texts import (
+    CLAIM,
+    GANG_POD,
+    GATES,
+    JOB,
+    MEMBER,
+    POD,
+    TEMPLATE,
+    WORKLOAD,
+    changed,
+    loaded,
+    messages,
+)
+
+MISTAKES = {
+    "not YAML": ("a: [", "-:2: invalid YAML (line 2, column 1): while parsing a flow node"),
+    "a Helm template": ("{{ .Values.x }}: 1", "give the output of `helm template`"),
+    "a tab": ("a:\n\t- b", "use spaces"),
+    "a field twice": ("kind: Pod\nkind: Pod", "field 'kind' is given twice"),
+    "not an object": ("- a", "-:1: is not a Kubernetes object\n  an object has apiVersion, kind and metadata"),
+    "no kind": ("apiVersion: v1", "is not a Kubernetes object: kind is missing"),
+    "nothing at all": ("# empty", "-: no Kubernetes objects found"),
+    "a misspelled kind": (
+        changed(POD, "kind: Pod", "kind: Pood"),
+        "-:3: Pood main: kind: unknown kind 'Pood'\n  did you mean 'Pod'?",
+    ),
+    "a kind of nobody": (
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: x}",
+        "its pods cannot be known\n  if it makes pods, give the pods instead",
+    ),
+    "a kind of nobody with a known name": (
+        "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: x}",
+        "unknown kind 'Job' of batch.volcano.sh/v1alpha1: its pods cannot be known",
+    ),
+    "a group of the past": (
+        "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: x}",
+        "Deployment is not a kind of extensions/v1beta1\n  write apiVersion: apps/v1",
+    ),
+    "a kind of another group": (
+        changed(JOB, "batch/v1", "apps/v1"),
+        "apiVersion: Job is not a kind of apps/v1\n  write apiVersion: batch/v1",
+    ),
+    "a version of the past": (
+        changed(JOB, "batch/v1", "batch/v2"),
+        "apiVersion: Job of batch/v2 is not known\n  write apiVersion: batch/v1",
+    ),
+    "no name": (
+        changed(
+            POD,
+            "{name: main}",
+            "{}",
+        ),
+        "-:4: Pod: metadata.name: is required",
+    ),
+    "a claim nobody made": (
+        POD,
+        "-:6: Pod main: spec.resourceClaims[0].resourceClaimName: there is no ResourceClaim 'gpu'\n  add the",
+    ),
+    "a misspelled template": (
+        JOB + "---" + changed(TEMPLATE, "{name: gpu}", "{name: gpus}"),
+        "there is no ResourceClaimTemplate 'gpu'\n  did you mean 'gpus'?",
+    ),
+    "a claim of another namespace": (
+        POD + "---" + changed(CLAIM, "{name: gpu}", "{name: gpu, namespace: other}"),
+        "other/gpu exists in another namespace",
+    ),
+    "a misspelled class": (
+        POD + "---" + changed(CLAIM, "gpu.nvidia.com", "gpu.nvida.com"),
+        "-:16: ResourceClaim gpu: spec.devices.requests[0].exactly.deviceClassName: "
+        "there is no DeviceClass 'gpu.nvida.com'\n  did you mean 'gpu.nvidia.com'?",
+    ),
+    "a claim that the container names wrongly": (
+        changed(POD, "image: i", "resources: {claims: [{name: gpus}]}") + "---" + CLAIM,
+        "spec.containers[0].resources.claims[0].name: the pod has no resource claim 'gpus'\n  did you mean 'gpu'?",
+    ),
+    "the same name twice": (
+        POD + "---" + CLAIM + "---" + POD,
+        "Pod main: metadata.name: is already defined at -:2\n  remove one of the two",
+    ),
+    "the v1beta1 form in v1": (
+        changed(CLAIM, "exactly: {deviceClassName: gpu.nvidia.com}", "deviceClassName: gpu.nvidia.com") + "---" + POD,
+        "  - name: gpu\n    exactly:\n      deviceClassName: gpu.nvidia.com",
+    ),
+    "the alpha API": (
+        "apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClass\nmetadata: {name: c}\ndriverName: d.example",
+        'expression: device.driver == "d.example"',
+    ),
+    "an alpha claim template": (
+        "apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClaimTemplate\nmetadata: {name: c}\n"
+        "spec: {spec: {resourceClassName: k}}",
+        "deviceClassName: k",
+    ),
+    "an old version": (changed(CLAIM, "k8s.io/v1", "k8s.io/v1alpha3"), "write apiVersion: resource.k8s.io/v1beta1"),
+    "a version of the future": (
+        changed(CLAIM, "k8s.io/v1", "k8s.io/v2"),
+        "ResourceClaim of resource.k8s.io/v2 is not known\n  write apiVersion: resource.k8s.io/v1",
+    ),
+    "a gang nobody declared": (
+        GANG_POD + "---" + CLAIM,
+        "metadata.labels['scheduling.x-k8s.io/pod-group']: there is no PodGroup 'g'",
+    ),
+    "a pod group of a workload nobody declared": (
+        MEMBER + "---" + CLAIM,
+        "spec.workloadRef.podGroup: there is no pod group in that Workload 'g'",
+    ),
+    "a generated claim that is not there": (
+        POD.replace("resourceClaimName", "resourceClaimTemplateName")
+        + "status: {resourceClaimStatuses: [{name: gpu, resourceClaimName: main-gpu-x}]}",
+        "status.resourceClaimStatuses[0].resourceClaimName: there is no ResourceClaim 'main-gpu-x'",
+    ),
+    "gangs without their gates": (
+        WORKLOAD,
+        "needs the feature gates GenericWorkload and GangScheduling, which are off in v1.36.3",
+    ),
+    "an unknown gate": (
+        changed(GATES, "GenericWorkload", "GenericWorkloads"),
+        "unknown feature gate 'GenericWorkloads'\n  did you mean 'GenericWorkload'?",
+    ),
+    "two contexts": (
+        GATES + "---" + GATES.replace("{name: c}", "{name: d}").replace("true", "false"),
+        "contradicts an earlier PlanContext",
+    ),
+    "an old Kubernetes": (
+        "apiVersion: foreslice.dev/v1alpha1\nkind: PlanContext\nmetadata: {name: c}\nspec: {kubernetesVersion: '1.20'}",
+        "is older than v1.34.0",
+    ),
+    "a pool that makes no sense": (
+        "apiVersion: foreslice.dev/v1alpha1\nkind: CapacityPool\nmetadata: {name: p}\nspec: {limits: 3}",
+        "CapacityPool p: spec.limits",
+    ),
+    "a provisioned node that is none": (
+        "apiVersion: foreslice.dev/v1alpha1\nkind: ProvisionedNode\nmetadata: {name: p}\nspec: {}",
+        "-:1: ProvisionedNode p",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), MISTAKES.values(), ids=MISTAKES)
+def test_mistakes_are_errors_with_place_reason_and_next_step(text: str, expected: str) -> None:
+    found = loaded(text)
+    assert not found.ok
+    everything = "\n".join(messages(found))
+    assert expected in everything
+
+
+def test_every_error_of_ours_says_what_to_do_next() -> None:
+    ours = [text for name, (text, _) in MISTAKES.items() if name != "a pool that makes no sense"]
+    assert [str(problem) for text in ours for problem in loaded(text).errors if not problem.next_step] == []
+
+
+def with_selector(expression: str) -> str:
+    selectors = f"selectors: [{{cel: {{expression: {expression}}}}}]"
+    exactly = f"exactly:\n          deviceClassName: gpu.nvidia.com\n          {selectors}"
+    return changed(CLAIM, "exactly: {deviceClassName: gpu.nvidia.com}", exactly)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message", "next_step"),
+    [
+        (
+            """'device.capacity["gpu.nvidia.com"].memory >= quantity("40Gi")'""",
+            "does not compile at column 35: found no matching overload",
+            'write device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("40Gi")) >= 0',
+        ),
+        ("device.driver =", "does not compile at column 15: Syntax error", "Write == to compare"),
+        ('"true &&\\n foo"', "does not compile at line 2, column 2: undeclared reference", ""),
+    ],
+    ids=["quantities have no >=", "unfinished", "on its second line"],
+)
+def test_selectors_that_do_not_compile(expression: str, message: str, next_step: str) -> None:
+    found = loaded(with_selector(expression), POD)
+    (problem,) = found.problems
+    assert (problem.line, problem.field) == (11, "spec.devices.requests[0].exactly.selectors[0].cel.expression")
+    assert message in problem.message
+    assert next_step in problem.next_step
+
+
+def test_all_mistakes_are_found_at_once() -> None:
+    bad_pod, bad_job = changed(POD, "containers", "container"), changed(JOB, "parallelism: 2", "parallelism: two")
+    found = loaded(bad_pod, "kind: [", bad_job, "kind: }")
+    assert [(problem.line, problem.field) for problem in found.errors] == [
+        (5, "spec.containers"),
+        (11, ""),
+        (17, "spec.parallelism"),
+        (24, ""),
+    ]
+
+
+WARNINGS = {
+    "an ignored kind": (
+        "apiVersion: v1\nkind: Service\nmetadata: {name: s}",
+        "-:1: Service s: ignored: it has no influence on where pods fit",
+    ),
+    "an ignored group": (
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: s}",
+        "-:1: Role s: ignored",
+    ),
+    "a claim nobody uses": (CLAIM, "ResourceClaim gpu: no pod uses this claim, so nothing is planned for it"),
+    "a volume claim that is not there": (
+        POD + "  volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]\n---" + CLAIM,
+        "there is no PersistentVolumeClaim 'data' in the files",
+    ),
+    "a suspended job": (
+        changed(JOB, "spec:\n  parallelism", "spec:\n  suspend: true\n  parallelism") + "---" + TEMPLATE,
+        "Job train: spec.suspend: suspended",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), WARNINGS.values(), ids=WARNINGS)
+def test_what_is_only_worth_knowing_is_a_warning(text: str, expected: str) -> None:
+    found = loaded(text)
+    assert found.ok
+    (problem,) = found.problems
+    assert problem.severity is Severity.WARNING
+    assert expected in str(problem)
