@@ -128,7 +128,6 @@ def _equals_text(left: Run, text: str, *, negated: bool) -> Run:
     """The most frequent comparison: with a constant string."""
     length = len(text)
     whole = math.ceil(length * 0.1)
-    least = 1 if length else 0
 
     def call(frame: Frame) -> Value:
         value = left(frame)
@@ -138,7 +137,7 @@ def _equals_text(left: Run, text: str, *, negated: bool) -> Run:
             if cost > COST_LIMIT:
                 raise CostExceededError
             return (value == text) is not negated
-        charge(frame, shorter((value, text)) if negated else equality((value, text)) if least else 0)
+        charge(frame, shorter((value, text)) if negated else equality((value, text)))
         if type(value) in FAULTS:
             return value
         same = equal(value, text)

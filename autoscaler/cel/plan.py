@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from autoscaler.cel import messages
+from autoscaler.cel.aggregates import list_run, map_run, message_run
 from autoscaler.cel.arithmetic import SINGLETONS as OPERATORS
-from autoscaler.cel.build import qualified_name
 from autoscaler.cel.calls import (
     binary_run,
     equality_run,
@@ -26,7 +25,7 @@ from autoscaler.cel.chains import Chain, Choice, Code, Constant, Link, Step, res
 from autoscaler.cel.costs import call_cost, result_cost
 from autoscaler.cel.environment import Environment
 from autoscaler.cel.folds import BOUND, append_run, bound_variable_run, fold_run
-from autoscaler.cel.frame import COST, DEVICE, FIRST_SLOT, Frame, Run, charge
+from autoscaler.cel.frame import DEVICE, FIRST_SLOT, Frame, Run, charge
 from autoscaler.cel.implementations import SINGLETONS, dispatched, guarded, implementations
 from autoscaler.cel.patterns import PatternError, compiled
 from autoscaler.cel.syntax import (
@@ -45,14 +44,10 @@ from autoscaler.cel.syntax import (
 )
 from autoscaler.cel.values import (
     FAULTS,
-    NONE,
-    CelMap,
     Failure,
-    OptionalValue,
     TypeName,
     UInt,
     Value,
-    key_of,
 )
 
 _FOLDED: Final = frozenset({"bool", "bytes", "double", "dyn", "duration", "int", "string", "timestamp", "type", "uint"})
@@ -146,7 +141,7 @@ class Planner:
             case "_&&_" | "_||_":
                 terms = [self._run(argument, scope) for argument in node.arguments]
                 return Code(logical_run(terms, decisive=node.function == "_||_"))
-            case "_?:_" | "_?_:_":
+            case "_?_:_":
                 condition, truthy, falsy = node.arguments
                 return Choice(self._run(condition, scope), self._branch(truthy, scope), self._branch(falsy, scope))
             case "_?._":
@@ -244,77 +239,21 @@ class Planner:
 
     def _list(self, node: ListLiteral, scope: Scope) -> Step:
         steps = [self._plan(item, scope) for item in node.items]
-        runs = [(run_of(step), index in node.optional) for index, step in enumerate(steps)]
-
-        def build(frame: Frame) -> Value:
-            items: list[Value] = []
-            for run, optional in runs:
-                value = run(frame)
-                if type(value) in FAULTS:
-                    return value
-                if optional:
-                    if type(value) is not OptionalValue:
-                        return Failure("cannot initialize optional list element from non-optional value")
-                    if value is NONE:
-                        continue
-                    value = value.value
-                items.append(value)
-            return items
-
+        items = [(run_of(step), index in node.optional) for index, step in enumerate(steps)]
         if all(isinstance(step, Constant) for step in steps):
-            return Constant(build([0]))
-        return Code(_charged(build, 10))
+            return Constant(list_run(items, 0)([0]))
+        return Code(list_run(items, 10))
 
     def _map(self, node: MapLiteral, scope: Scope) -> Step:
-        steps = [(self._plan(key, scope), self._plan(value, scope)) for key, value, _ in node.entries]
-        optional = [marked for _, _, marked in node.entries]
-        runs = [(run_of(key), run_of(value), marked) for (key, value), marked in zip(steps, optional, strict=True)]
-
-        def build(frame: Frame) -> Value:
-            entries: dict[Value, Value] = {}
-            for key_run, value_run, marked in runs:
-                key = key_run(frame)
-                if type(key) in FAULTS:
-                    return key
-                value = value_run(frame)
-                if type(value) in FAULTS:
-                    return value
-                stored = key_of(key)
-                if marked:
-                    if type(value) is not OptionalValue:
-                        return Failure("cannot initialize optional entry from non-optional value")
-                    if value is NONE:
-                        entries.pop(stored, None)
-                        continue
-                    value = value.value
-                entries[stored] = value
-            return CelMap(entries)
-
-        if all(isinstance(step, Constant) for pair in steps for step in pair):
-            return Constant(build([0]))
-        return Code(_charged(build, 30))
+        steps = [(self._plan(key, scope), self._plan(value, scope), optional) for key, value, optional in node.entries]
+        entries = [(run_of(key), run_of(value), optional) for key, value, optional in steps]
+        if all(isinstance(step, Constant) for key, value, _ in steps for step in (key, value)):
+            return Constant(map_run(entries, 0)([0]))
+        return Code(map_run(entries, 30))
 
     def _message(self, node: MessageLiteral, scope: Scope) -> Step:
-        fields = [(name, self._run(value, scope), marked) for name, value, marked in node.fields]
-        type_name = node.name
-
-        def build(frame: Frame) -> Value:
-            given: dict[str, Value] = {}
-            for name, run, optional in fields:
-                value = run(frame)
-                if type(value) in FAULTS:
-                    return value
-                if optional:
-                    if type(value) is not OptionalValue:
-                        return Failure("cannot initialize optional entry from non-optional value")
-                    if value is NONE:
-                        given.pop(name, None)
-                        continue
-                    value = value.value
-                given[name] = value
-            return messages.construct(type_name, given)
-
-        return Code(_charged(build, 40))
+        fields = [(name, self._run(value, scope), optional) for name, value, optional in node.fields]
+        return Code(message_run(node.name, fields, 40))
 
     def _slot(self) -> int:
         self.slots += 1
@@ -359,21 +298,9 @@ def _is_accumulator(node: Expression) -> bool:
     return isinstance(node, Identifier) and node.name == ACCUMULATOR
 
 
-def _charged(build: Run, units: int) -> Run:
-    def run(frame: Frame) -> Value:
-        value = build(frame)
-        charge(frame, units)
-        return value
-
-    return run
-
-
 def _precomputed(value: Value, units: int) -> Run:
     def run(frame: Frame) -> Value:
         charge(frame, units)
         return value
 
     return run
-
-
-__all__ = ["COST", "ExpressionError", "Planner", "qualified_name"]
