@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TypeAlias
 
 Path: TypeAlias = tuple[str | int, ...]
+_MANY = 300
 
 
 class Severity(Enum):
@@ -90,7 +91,13 @@ def path_text(path: Path) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """The known name nearest to `name`, if any is near enough to be what was meant."""
+    """The known name nearest to `name`, if any is near enough to be what was meant.
+
+    Comparing takes time; among very many names only those are tried that begin alike.
+    """
     by_lower = {candidate.lower(): candidate for candidate in sorted(known)}
+    if len(by_lower) > _MANY:
+        start = name.lower()[:3]
+        by_lower = {lower: by_lower[lower] for lower in [low for low in by_lower if low.startswith(start)][:_MANY]}
     found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[found[0]] if found else None

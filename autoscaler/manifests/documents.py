@@ -47,13 +47,16 @@ def _values(source: Source) -> Iterator[Document]:
 
 
 def _objects(document: Document) -> Iterator[Document]:
+    """The document itself, or the objects in it if it is a list."""
     version, kind = header(document.value)
     items = document.value.get("items") if isinstance(document.value, dict) else None
+    if kind == "List" and items is None:
+        return
     if not kind.endswith("List") or not isinstance(items, list):
         yield document
         return
     for item, locate in zip(items, document.locate.items("items"), strict=True):
-        yield Document(document.file, locate(()), _with_header(item, version, kind), locate)
+        yield from _objects(Document(document.file, locate(()), _with_header(item, version, kind), locate))
 
 
 def _with_header(item: object, version: str, kind: str) -> object:

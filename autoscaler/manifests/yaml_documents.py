@@ -118,7 +118,8 @@ class _Locator:
 
 def _child(node: yaml.Node, step: str | int) -> tuple[int, yaml.Node] | None:
     if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
+        # The last one counts: construction has put what merge keys brought in front.
+        for key, value in reversed(node.value):
             if isinstance(key, yaml.ScalarNode) and key.value == step:
                 return key.start_mark.line, value
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):

@@ -92,6 +92,21 @@ def test_items_of_typed_lists_get_their_kind(text: str) -> None:
     assert value(text) == {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("kind: List\nitems: [{kind: A}, {kind: List, items: [{kind: B}]}]", ["A", "B"]),
+        ("kind: List\nitems:", []),
+        ("kind: List\nitems: []", []),
+        ("base: &x {items: [{kind: A}]}\n<<: *x\nkind: List\nitems: [{kind: B}, {kind: C}]", ["B", "C"]),
+        ("kind: AllowList\nspec: {}", ["AllowList"]),
+    ],
+    ids=["nested", "null", "empty", "a merged list that is overridden", "no list at all"],
+)
+def test_lists(text: str, names: list[str]) -> None:
+    assert [one.value["kind"] for one in read(text) if isinstance(one, Document)] == names
+
+
 def test_yaml_in_braces_is_yaml() -> None:
     assert value("{a: b, c: [d]}") == {"a": "b", "c": ["d"]}
 

@@ -1,0 +1,83 @@
+"""Paths as people write them, and names that were nearly right."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.kube.fields import Fields, describe
+from autoscaler.kube.problem import Path, Problem, Problems, did_you_mean
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ((), ""),
+        (("spec", "devices", "requests", 0, "exactly"), "spec.devices.requests[0].exactly"),
+        (("metadata", "labels", "a.b/c"), "metadata.labels['a.b/c']"),
+        (("a", "", "b"), "a[''].b"),
+    ],
+)
+def test_paths(path: Path, text: str) -> None:
+    assert Problem(path, "x").field == text
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "expected"),
+    [
+        ("gpu.nvidea.com", ["gpu.nvidia.com", "mig.nvidia.com"], "gpu.nvidia.com"),
+        ("NODESELECTOR", ["nodeSelector"], "nodeSelector"),
+        ("xyz", ["gpu.nvidia.com"], None),
+        ("a", [], None),
+        ("claim-100x", [f"claim-{number}" for number in range(1000)], "claim-100"),
+        ("other", [f"claim-{number}" for number in range(1000)], None),
+    ],
+    ids=["a letter", "case", "far off", "nothing known", "many", "many that begin otherwise"],
+)
+def test_did_you_mean(name: str, known: list[str], expected: str | None) -> None:
+    assert did_you_mean(name, known) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "nothing"),
+        (True, "true"),
+        ({}, "an object"),
+        ([], "a list"),
+        ("a", "the string 'a'"),
+        (1.5, "the number 1.5"),
+        ("x" * 99, "the string '" + "x" * 56 + "..."),
+    ],
+)
+def test_values_in_words(value: object, text: str) -> None:
+    assert describe(value) == text
+
+
+def test_null_counts_as_absent() -> None:
+    problems = Problems()
+    fields = Fields({"a": None, "b": [None], "c": {"d": None}}, problems)
+    assert (fields.text("a"), fields.integer("a", 7), fields.optional_child("a")) == ("", 7, None)
+    assert list(fields.children("b")) == []
+    assert fields.child("c").names() == ()
+    assert fields.unread() == ()
+    assert [problem.field for problem in problems] == ["b[0]"]
+
+
+def test_what_is_not_read_is_unknown() -> None:
+    problems = Problems()
+    fields = Fields({"name": "a", "nmae": "b", "old": 1}, problems)
+    fields.text("name")
+    fields.ignore("old")
+    assert fields.unread() == ("nmae",)
+    (problem,) = problems
+    assert (problem.field, problem.next_step) == ("nmae", "did you mean 'name'?")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("2027-01-31T09:00:00Z", 1801386000.0), ("2027-01-31T09:00:00+01:00", 1801382400.0), ("soon", None), (7, None)],
+)
+def test_times(value: object, expected: float | None) -> None:
+    problems = Problems()
+    assert Fields({"at": value}, problems).epoch("at") == expected
+    assert bool(len(problems)) == (expected is None)
