@@ -11,6 +11,8 @@ from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, St
 from instance_catalog import labels as keys
 from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 
+_CLAIM_IGNORED = ("resources", "selector", "volumeMode", "dataSource", "dataSourceRef", "volumeAttributesClassName")
+_CLASS_IGNORED = ("apiVersion", "kind", "parameters", "reclaimPolicy", "allowVolumeExpansion", "mountOptions")
 _ZONE_SEPARATOR = "__"  # several zones in one label value (volumehelpers.LabelMultiZoneDelimiter)
 
 
@@ -41,8 +43,10 @@ def parse_persistent_volume_claim(
 
 def volume_claim_from(fields: Fields, *, namespace: str, name: str, origin: Origin) -> PersistentVolumeClaim:
     """The claim that `fields` (a claim or a volumeClaimTemplate) stands for, under the name a controller gives it."""
+    fields.ignore("apiVersion", "kind", "metadata", "status")
     spec = fields.child("spec")
-    return PersistentVolumeClaim(
+    spec.ignore(*_CLAIM_IGNORED)
+    claim = PersistentVolumeClaim(
         namespace=namespace,
         name=name,
         storage_class=spec.optional_text("storageClassName"),
@@ -50,6 +54,9 @@ def volume_claim_from(fields: Fields, *, namespace: str, name: str, origin: Orig
         access_modes=spec.texts("accessModes"),
         origin=origin,
     )
+    spec.unread()
+    fields.unread()
+    return claim
 
 
 def ephemeral_volume_claims(
@@ -69,9 +76,10 @@ def ephemeral_volume_claims(
 def parse_storage_class(raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER) -> StorageClass:
     """A StorageClass with allowedTopologies as a node selector."""
     fields = Fields(raw, problems)
+    fields.ignore(*_CLASS_IGNORED)
     metadata = parse_metadata(fields)
     terms = tuple(_parse_topology(term) for term in fields.children("allowedTopologies"))
-    return StorageClass(
+    found = StorageClass(
         name=metadata.name,
         binding_mode=fields.text("volumeBindingMode") or "Immediate",
         topologies=NodeSelector(terms) if terms else None,
@@ -79,6 +87,8 @@ def parse_storage_class(raw: object, problems: Problems | None = None, *, origin
         default=metadata.annotations.get(keys.DEFAULT_STORAGE_CLASS) == "true",
         origin=origin,
     )
+    fields.unread()
+    return found
 
 
 def _parse_topology(term: Fields) -> NodeSelectorTerm:

@@ -132,6 +132,23 @@ def test_storage_classes() -> None:
     assert found.topologies == NodeSelector((NodeSelectorTerm((Requirement("z", "In", ("a",)),)),))
 
 
+@pytest.mark.parametrize(
+    ("parse", "raw", "problem"),
+    [
+        (parse_storage_class, {"provisoner": "x"}, "provisoner: unknown field 'provisoner'"),
+        (
+            parse_persistent_volume_claim,
+            {"spec": {"storageClass": "x"}},
+            "spec.storageClass: unknown field 'storageClass'",
+        ),
+    ],
+)
+def test_misspelled_fields_of_storage(parse: Any, raw: dict[str, Any], problem: str) -> None:
+    problems = Problems()
+    parse({"metadata": {"name": "x"}, **raw}, problems)
+    assert messages(problems) == [problem]
+
+
 def test_priority_classes() -> None:
     problems = Problems()
     raw = {"metadata": {"name": "p"}, "value": 7, "preemptionPolicy": "Never", "globalDefault": True}
