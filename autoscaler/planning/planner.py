@@ -7,26 +7,28 @@ with everything in sight (launches), what becomes of our nodes (nodes), and why 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
-from functools import partial
+from functools import cache, partial
 
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Demand, LeftOut, Placement, Plan, Target
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.bundles import Bundle, BundleClass, bundles_of, classes_of
+from autoscaler.model.verdict import Fits
+from autoscaler.planning.bundles import BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand import claim_keys, pending
 from autoscaler.planning.existing import Assigned, Placed, Present, assign, joined, present_nodes
-from autoscaler.planning.explain import considered, left_out
+from autoscaler.planning.explain import considered, cost_of
 from autoscaler.planning.launches import Launches, launch
 from autoscaler.planning.market import Market, open_market, started_members
 from autoscaler.planning.nodes import decide, holds
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.purchases import Buying, buy, combined, lonely
 from autoscaler.planning.topology import Settled, settle
+from autoscaler.planning.unplaced import Outcome, unplaced
 from autoscaler.scheduling.world import World
 from instance_catalog.catalog import Catalog
 
@@ -41,11 +43,13 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
     decided = _decide(market, present, policy, catalog)
     kept = holds(market, decided.launches.nodes, decided.assigned.world, catalog.digest)
     launches = (*decided.launches.nodes, *kept)
-    unplaced = _left_out(market, decided, policy)
+    implicit = replace(snapshot, pools=(), blocks=())
+    whole = partial(open_market, classes, present.world, implicit, catalog, policy=policy, now=now)
+    left_out = tuple(_left_out(market, decided, whole, policy))
     return Plan(
         launches=launches,
         placements=tuple(_placements((*decided.assigned.placed, *decided.launches.placed))),
-        left_out=(*unplaced, *pods.waiting),
+        left_out=(*left_out, *pods.waiting),
         demands=_demands(market, decided, policy),
         nodes=decide(snapshot, decided.assigned.placed, now),
         out_of_scope=pods.out_of_scope,
@@ -156,29 +160,25 @@ def _placements(placed: Iterable[Placed]) -> Iterable[Placement]:
             )
 
 
-def _left_out(market: Market, decided: _Decided, policy: Policy) -> tuple[LeftOut, ...]:
-    placed = {p.bundle.key for p in (*decided.assigned.placed, *decided.launches.placed)}
-    found: list[LeftOut] = []
-    for item, bundle_class in enumerate(market.classes):
-        for bundle in bundle_class.members:
-            if bundle.key not in placed:
-                found += _why_left(market, decided, item, bundle, policy)
-    return tuple(found)
+def _left_out(market: Market, decided: _Decided, whole: Callable[[], Market], policy: Policy) -> Iterator[LeftOut]:
+    outcome = Outcome(
+        placed=frozenset(p.bundle.key for p in (*decided.assigned.placed, *decided.launches.placed)),
+        stuck=decided.assigned.stuck,
+        dropped=decided.dropped,
+        bought=decided.buying.bought,
+    )
+    outside = cache(whole)
+    return unplaced(market, outcome, policy, lambda item: _outside_the_pools(outside(), item))
 
 
-def _why_left(market: Market, decided: _Decided, item: int, bundle: Bundle, policy: Policy) -> Iterable[LeftOut]:
-    stuck = decided.assigned.stuck.get(item)
-    if stuck:
-        return [LeftOut(pod.key, "fatal", stuck.reasons, claims=claim_keys(pod)) for pod in bundle.pods]
-    entries = list(left_out(market, item, bundle, decided.buying.bought, policy))
-    if bundle.gang is None:
-        return entries
-    gang = market.snapshot.gangs[bundle.gang]
-    progress = started_members(market, {bundle.gang: decided.dropped.get(bundle.gang, 0)})[bundle.gang]
-    reasons = [Reason.of(Code.GANG_INCOMPLETE, f"gang {gang.key}", wanted=gang.min_count, placed=progress)]
-    if gang.topology_key:
-        reasons.append(Reason.of(Code.GANG_TOPOLOGY, f"gang {gang.key}", key=gang.topology_key))
-    return [replace(entry, reasons=(*reasons, *entry.reasons)) for entry in entries]
+def _outside_the_pools(whole: Market, item: int) -> Iterator[Reason]:
+    """The cheapest type of the catalog that would fit if a pool admitted it."""
+    offers = sorted(zip(whole.candidates, whole.shape_of, strict=True), key=lambda offer: cost_of(offer[0]))
+    for candidate, shape in offers:
+        if candidate.barred is None and isinstance(whole.trials.verdict(shape, item), Fits):
+            name, drivers = candidate.instance_type.name, ",".join(candidate.profiles)
+            yield Reason.of(Code.NO_POOL, instance_type=name, drivers=drivers)
+            return
 
 
 def _demands(market: Market, decided: _Decided, policy: Policy) -> tuple[Demand, ...]:

@@ -6,7 +6,6 @@ It must not know where settings come from: settings.py reads files and flags and
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from decimal import Decimal
 from enum import Enum
 
@@ -54,6 +53,3 @@ class Policy:
 
     near_misses: int = 5
     """Nearest failed conditions listed per pod that is left out. People read the first few."""
-
-    forget_failed_after: timedelta = timedelta(hours=1)
-    """How long a failed ProvisionedNode counts for its pool's decisions, so that its reasons stay visible."""

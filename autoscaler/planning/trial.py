@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.model.reason import Code
-from autoscaler.model.verdict import Fatal, Fits, Verdict
+from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Verdict
 from autoscaler.planning.bundles import BundleClass
 from autoscaler.planning.hypothetical import Shape
 from autoscaler.planning.problem import Counts
@@ -92,8 +92,16 @@ class Trials:
     def _first_on(self, shape: int, item: int) -> tuple[Verdict, Filled | None]:
         key = (shape, item)
         if key not in self._first:
-            self._first[key] = self._put(self.empty(shape), item)
+            self._first[key] = self._as_plain(shape, item) or self._put(self.empty(shape), item)
         return self._first[key]
+
+    def _as_plain(self, shape: int, item: int) -> tuple[Verdict, None] | None:
+        """What the plain machine lacks in other resources, its special preparations lack as well."""
+        plain = self._shapes[shape].plain
+        verdict = self.verdict(plain, item) if plain is not None else None
+        if isinstance(verdict, DoesNotFit) and all(r.code is Code.INSUFFICIENT_RESOURCE for r in verdict.reasons):
+            return verdict, None
+        return None
 
     def _put(self, state: Filled, item: int) -> tuple[Verdict, Filled | None]:
         shape = self._shapes[state.shape]

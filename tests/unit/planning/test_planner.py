@@ -265,6 +265,12 @@ class TestPools:
         tolerant = [replace(p, tolerations=(Toleration("team", "Exists"),)) for p in pods]
         assert types(plan(snapshot(tolerant, claims, pools=(pool,)))) == ["s1"]
 
+    def test_a_type_that_would_fit_outside_the_pools_is_named(self) -> None:
+        pool = replace(TEAM, requirements=(Requirement(labels.ACCELERATOR, "In", ("small",)),))
+        result = plan(snapshot(*pairs(1, gpus(product="Large L9")), pools=(pool,)))
+        assert why_left(result, "p00")[-1] is Code.NO_POOL
+        assert result.left_out[0].reasons[-1].detail["instance_type"] == "l1"
+
     def test_the_spending_guard_binds_over_all_pools(self) -> None:
         result = plan(snapshot(*pairs(1, gpus(8))), policy=Policy(max_usd_per_hour=Decimal(10)))
         assert why_left(result, "p00") == [Code.SPENDING_GUARD, Code.NO_PRICE]
@@ -282,7 +288,7 @@ class TestGangs:
         pool = replace(TEAM, limits=Limits(nodes=3))
         result = plan(snapshot(pods, claims, gangs=gang("train", 4), pools=(pool,)))
         assert (result.launches, result.placements) == ((), ())
-        assert why_left(result, "p00")[0] is Code.GANG_INCOMPLETE
+        assert why_left(result, "p00")[:2] == [Code.GANG_INCOMPLETE, Code.POOL_LIMIT]
 
     def test_the_minimum_is_enough(self) -> None:
         pods, claims = pairs(4, gpus(8), gang="train")

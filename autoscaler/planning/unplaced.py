@@ -1,0 +1,200 @@
+"""Why pods are left out: what would have to change, and the nearest misses over all types.
+
+Only codes and facts; report/ makes the text. It decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from autoscaler.model.plan import LeftOut, NearMiss
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
+from autoscaler.planning.bundles import Bundle
+from autoscaler.planning.demand import claim_keys
+from autoscaler.planning.explain import Bought, why_not
+from autoscaler.planning.market import Market, started_members
+from autoscaler.planning.policy import Policy
+from instance_catalog.frozen_map import FrozenMap
+
+# The further a check comes, the nearer the miss. Codes that are not listed are in between.
+_FARNESS = {
+    Code.NO_DEVICE_OF_CLASS: 9,
+    Code.NODE_AFFINITY_MISMATCH: 8,
+    Code.NODE_SELECTOR_MISMATCH: 8,
+    Code.TAINT_NOT_TOLERATED: 8,
+    Code.INSUFFICIENT_RESOURCE: 7,  # checked before devices: says nothing about them
+    Code.SELECTOR_FALSE: 6,
+    Code.TOO_FEW_DEVICES: 2,
+    Code.NO_COMBINATION: 1,
+    Code.CONSTRAINT_UNSATISFIED: 1,
+    Code.COUNTERS_EXHAUSTED: 1,
+    Code.CAPACITY_INSUFFICIENT: 1,
+}
+_MIDDLE = 5
+# Amounts found differ from type to type; they do not make a different finding.
+_AMOUNTS = ("found", "free", "devices")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an attempt came to, as far as explanations need it.
+
+    `placed` are keys of bundles; `stuck` verdicts by class; `dropped` the gangs that stay out, with how many of their
+    pods present nodes could have taken.
+    """
+
+    placed: frozenset[str]
+    stuck: Mapping[int, Fatal]
+    dropped: Mapping[str, int]
+    bought: Bought
+
+
+@dataclass(frozen=True, slots=True)
+class _Diagnosis:
+    """Why one class is left out, in the words of its sample."""
+
+    verdict: str
+    reasons: tuple[Reason, ...]
+    misses: tuple[NearMiss, ...] = ()
+
+
+Elsewhere: TypeAlias = Callable[[int], Iterable[Reason]]
+
+
+def unplaced(market: Market, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> Iterator[LeftOut]:
+    """One entry for each pod without a place. `elsewhere` says what a class would need that no pool offers."""
+    for item, bundle_class in enumerate(market.classes):
+        bundles = [bundle for bundle in bundle_class.members if bundle.key not in outcome.placed]
+        if not bundles:
+            continue
+        found = _diagnosis(market, item, outcome, policy, elsewhere)
+        for bundle in bundles:
+            yield from _entries(found, bundle_class.sample, bundle)
+
+
+def _entries(found: _Diagnosis, sample: Bundle, bundle: Bundle) -> Iterator[LeftOut]:
+    names = _names(sample, bundle)
+    reasons = tuple(_renamed(reason, names) for reason in found.reasons)
+    misses = tuple(replace(miss, reason=_renamed(miss.reason, names)) for miss in found.misses)
+    for pod in bundle.pods:
+        yield LeftOut(pod.key, found.verdict, reasons, claims=claim_keys(pod), near_misses=misses)
+
+
+def _diagnosis(market: Market, item: int, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> _Diagnosis:
+    stuck = outcome.stuck.get(item)
+    if stuck:
+        return _Diagnosis("fatal", stuck.reasons)
+    gang = market.classes[item].sample.gang
+    nodes = sum(len(c.members) for c in market.classes if c.sample.gang == gang) if gang else 1
+    found = _over_candidates(market, item, outcome.bought, policy, nodes=nodes)
+    if found.reasons and all(r.code in _NOWHERE for r in found.reasons):
+        found = replace(found, reasons=(*found.reasons, *(elsewhere(item) if market.snapshot.pools else ())))
+    return replace(found, reasons=(*_gang_reasons(market, gang, outcome), *found.reasons)) if gang else found
+
+
+def _gang_reasons(market: Market, key: str, outcome: Outcome) -> Iterator[Reason]:
+    gang = market.snapshot.gangs[key]
+    progress = started_members(market, {key: outcome.dropped.get(key, 0)})[key]
+    yield Reason.of(Code.GANG_INCOMPLETE, f"gang {key}", wanted=gang.min_count, placed=progress)
+    if gang.topology_key:
+        yield Reason.of(Code.GANG_TOPOLOGY, f"gang {key}", key=gang.topology_key)
+
+
+def _over_candidates(market: Market, item: int, bought: Bought, policy: Policy, *, nodes: int) -> _Diagnosis:
+    """The verdict over all candidates: what would have to change for the class to be placed."""
+    verdicts = [(i, market.trials.verdict(market.shape_of[i], item)) for i in range(len(market.candidates))]
+    fitting = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
+    misses = near_misses(verdicts, market, policy)
+    if fitting:
+        reasons = dict.fromkeys(r for i in fitting for r in why_not(market, i, item, bought, nodes=nodes))
+        return _Diagnosis("does-not-fit", _few(reasons, policy), misses)
+    for kind, name in ((Unknown, "unknown"), (Fatal, "fatal")):
+        hits = [verdict for _, verdict in verdicts if isinstance(verdict, kind)]
+        if hits and (kind is Unknown or len(hits) == len(verdicts)):
+            reasons = dict.fromkeys(r for verdict in hits for r in _reasons(verdict))
+            return _Diagnosis(name, _few(reasons, policy), misses)
+    split = tuple(_split(market, item))
+    everywhere = {_reasons(verdict) for _, verdict in verdicts}
+    if len(everywhere) == 1:
+        return _Diagnosis("does-not-fit", (*split, *everywhere.pop()))
+    return _Diagnosis("does-not-fit", (*split, Reason.of(Code.NO_CANDIDATE, offerings=len(verdicts))), misses)
+
+
+# Reasons that say no more than that nothing on offer fits.
+_NOWHERE = (
+    Code.NO_CANDIDATE,
+    Code.BUNDLE_SPLIT,
+    Code.INSUFFICIENT_RESOURCE,
+    Code.TOO_FEW_DEVICES,
+    Code.NO_DEVICE_OF_CLASS,
+    Code.SELECTOR_FALSE,
+    Code.NO_COMBINATION,
+)
+
+
+def _few(reasons: Iterable[Reason], policy: Policy) -> tuple[Reason, ...]:
+    """One reason per code and subject, the first ones."""
+    by_kind: dict[tuple[Code, str], Reason] = {}
+    for reason in reasons:
+        by_kind.setdefault((reason.code, "" if reason.code is Code.NEEDS_RESERVATION else reason.subject), reason)
+    return tuple(by_kind.values())[: policy.near_misses]
+
+
+def _reasons(verdict: Verdict) -> tuple[Reason, ...]:
+    return () if isinstance(verdict, Fits) else verdict.reasons
+
+
+def _split(market: Market, item: int) -> Iterable[Reason]:
+    """For pods that share a claim, which claim binds them."""
+    shared = market.classes[item].sample.shared_claims
+    if shared:
+        yield Reason.of(Code.BUNDLE_SPLIT, f"claim {shared[0]}", pods=len(market.classes[item].sample.pods))
+
+
+def near_misses(verdicts: Iterable[tuple[int, Verdict]], market: Market, policy: Policy) -> tuple[NearMiss, ...]:
+    """Each type's nearest miss over its variants, equal findings counted; nearest first."""
+    nearest: dict[str, Reason] = {}
+    for index, verdict in verdicts:
+        name = market.candidates[index].instance_type.name
+        for reason in _reasons(verdict)[:1]:
+            if name not in nearest or _farness(reason) < _farness(nearest[name]):
+                nearest[name] = reason
+    groups: dict[object, list[tuple[str, Reason]]] = {}
+    for name, reason in nearest.items():
+        groups.setdefault((reason.code, reason.subject, _kind(reason)), []).append((name, reason))
+    misses = [NearMiss(_best(group)[1], len(group), _best(group)[0]) for group in groups.values()]
+    misses.sort(key=lambda miss: (_farness(miss.reason), -miss.types, miss.example))
+    return tuple(misses[: policy.near_misses])
+
+
+def _farness(reason: Reason) -> int:
+    return _FARNESS.get(reason.code, _MIDDLE)
+
+
+def _kind(reason: Reason) -> FrozenMap[str, object]:
+    return FrozenMap({key: value for key, value in reason.detail.items() if key not in _AMOUNTS})
+
+
+def _best(group: Sequence[tuple[str, Reason]]) -> tuple[str, Reason]:
+    """The type that came nearest by the amount found; the first by price otherwise, as candidates are ordered."""
+    found = [entry for entry in group if isinstance(entry[1].detail.get("found"), int)]
+    return max(found, key=lambda entry: entry[1].detail["found"]) if found else group[0]
+
+
+def _names(sample: Bundle, bundle: Bundle) -> dict[str, str]:
+    """Keys of pods and claims of the sample → of the bundle."""
+    names: dict[str, str] = {}
+    for ours, theirs in zip(sample.pods, bundle.pods, strict=True):
+        names[ours.key] = theirs.key
+        names |= dict(zip(claim_keys(ours), claim_keys(theirs), strict=True))
+    return names
+
+
+def _renamed(reason: Reason, names: Mapping[str, str]) -> Reason:
+    """Verdicts are shared by equal bundles and speak of the sample; here each bundle gets its own names back."""
+    subject = " ".join(names.get(word, word) for word in reason.subject.split(" "))
+    detail = {k: names.get(v, v) if isinstance(v, str) else v for k, v in reason.detail.items()}
+    return Reason(reason.code, subject, FrozenMap(detail))
