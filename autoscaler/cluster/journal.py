@@ -87,6 +87,10 @@ class Journal:
         """All ProvisionedNodes as last read or written, by name."""
         return tuple(self._nodes[name] for name in sorted(self._nodes))
 
+    def node(self, name: str) -> ProvisionedNode | None:
+        """One of them as last read or written."""
+        return self._nodes.get(name)
+
     def resume(self, batches: Iterable[LaunchBatch], nodes: Iterable[ProvisionedNode], now: datetime) -> None:
         """Start from what the API holds, completing what was left half-written."""
         self._batches = {batch.name: batch for batch in batches}
@@ -108,10 +112,11 @@ class Journal:
         self._decisions = plan.nodes
         for decision in plan.nodes:
             node = self._nodes.get(decision.provisioned_node)
-            if node is None or node.pool not in acting or node.phase in _LEAVING:
+            if node is None or node.phase in _LEAVING:
                 continue
-            if decision.disposal is Disposal.DRAIN:
-                self.move(node, Why.UNWANTED, now, decision.reasons)
+            # Deleting the object is a person's order, whatever the pool's mode is.
+            if node.deleting or (decision.disposal is Disposal.DRAIN and node.pool in acting):
+                self.move(node, Why.UNWANTED, now, () if node.deleting else decision.reasons)
 
     def pending(self) -> Pending:
         """What has to be carried out."""
@@ -168,23 +173,31 @@ class Journal:
 
     def map_nodes(self, batch: LaunchBatch, now: datetime) -> None:
         """Carry a batch's persisted answers over to its nodes. Repeating it changes nothing."""
+        machines = batch.instances or ("",) * len(batch.nodes)
         for index, name in enumerate(batch.nodes):
             node = self._nodes.get(name)
-            if node is None or node.provider_id or node.phase not in _LAUNCHING:
+            if node is None or node.provider_id:
                 continue
-            if index < len(batch.instances) and batch.instances[index]:
-                if node.phase is Phase.INTENDED:
-                    node = self.move(node, Why.CALL_RECORDED, now)
-                obtained = replace(
-                    take(node, _EDGES[node.phase, Why.OBTAINED], now),
-                    provider=batch.provider,
-                    provider_id=batch.instances[index],
-                    token=batch.token,
-                    obtained=batch.offerings[batch.obtained[index]],
-                )
-                self.save_node(obtained)
-            elif batch.outcome in _FINISHED:
+            if machines[index]:
+                self._give_machine(node, batch, index, now)
+            elif batch.outcome in _FINISHED and node.phase in _LAUNCHING:
                 self.move(node, Why.NO_OFFERING_LEFT, now)
+
+    def _give_machine(self, node: ProvisionedNode, batch: LaunchBatch, index: int, now: datetime) -> None:
+        """Save a node's machine. One that became unwanted meanwhile stays on its way out, now with a machine to end."""
+        if node.phase is Phase.INTENDED:
+            node = self.move(node, Why.CALL_RECORDED, now)
+        if node.phase is Phase.LAUNCHING:
+            node = take(node, _EDGES[node.phase, Why.OBTAINED], now)
+        self.save_node(
+            replace(
+                node,
+                provider=batch.provider,
+                provider_id=batch.instances[index],
+                token=batch.token,
+                obtained=batch.offerings[batch.obtained[index]],
+            )
+        )
 
     def _drop_if_over(self, batch: LaunchBatch) -> None:
         if batch.outcome in _FINISHED and not self._nodes.keys() & set(batch.nodes):

@@ -76,6 +76,8 @@ class Executor:
 
     def _remove(self, node: ProvisionedNode, seen: Seen, now: datetime) -> None:
         """One step of a node on its way out."""
+        # A launch just carried out may have given it its machine.
+        node = self.journal.node(node.name) or node
         if node.phase is Phase.GONE or (not node.provider_id and not self._may_still_come(node)):
             bury(node, api=self.api, journal=self.journal)
             return

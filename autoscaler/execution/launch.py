@@ -30,7 +30,7 @@ from providers.contract import (
     Provider,
     TemplateRef,
 )
-from providers.errors import AmbiguousError, RefusedError, ThrottledError, UncertainError
+from providers.errors import AmbiguousError, RefusedError, ThrottledError, TokenReusedError, UncertainError
 
 # A cut connection is often over at once; what is still unclear then is repeated at the next tick.
 REPEATS: Final = 3
@@ -76,6 +76,9 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             answer = _call(provider, request_of(batch, cluster=providers.cluster))
         except (UncertainError, ThrottledError):
             return
+        except TokenReusedError:
+            # The token may have produced machines. Another one could double them, so this needs a person.
+            raise
         except RefusedError as error:
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             answer = LaunchAnswer(missing=_wanted(batch))

@@ -72,6 +72,7 @@ class ProvisionedNode:
     history: tuple[tuple[Phase, datetime, str], ...] = ()
     uid: str = ""
     resource_version: str = ""
+    deleting: bool = False  # somebody deleted the object; its finalizer holds it until the machine is gone
 
     @property
     def offering(self) -> OfferingRef:

@@ -117,6 +117,7 @@ def parse_provisioned_node(raw: object) -> ProvisionedNode:
         history=tuple((Phase(entry.phase), moment(entry.at), entry.reason) for entry in status.history),
         uid=metadata.uid,
         resource_version=resource_version(raw),
+        deleting=metadata.deleting,
     )
 
 

@@ -6,10 +6,13 @@ from datetime import timedelta
 
 import pytest
 
+from autoscaler.cluster.journal import token_of
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import Providers, key_of, launch, request_of
 from autoscaler.model.provisioned_node import Phase
-from providers.contract import TAG_BATCH, TAG_CLUSTER
+from instance_catalog.frozen_map import FrozenMap
+from providers.contract import TAG_BATCH, TAG_CLUSTER, LaunchRequest
+from providers.errors import TokenReusedError
 from providers.simulated.cloud import Call, Fault
 from tests.desk import A, B, Desk, new_desk, planned
 
@@ -151,3 +154,14 @@ def test_a_template_kind_without_provider_is_a_configuration_error(desk: Desk) -
     with pytest.raises(ConfigurationError, match="SimulatedNodeTemplate") as caught:
         launch(desk.journal.batches[0], providers=providers, journal=desk.journal, backoffs=desk.backoffs, now=desk.now)
     assert "KwokNodeTemplate" in caught.value.next_step
+
+
+def test_a_token_that_was_used_otherwise_is_never_replaced(desk: Desk) -> None:
+    desk.record(planned("n1"))
+    token = token_of(desk.journal.batches[0], 0)
+    other = LaunchRequest(token, ("x",), (key_of(A),), FrozenMap({TAG_CLUSTER: "uid-1"}))
+    desk.providers.by_template["SimulatedNodeTemplate"].launch(other)
+    with pytest.raises(TokenReusedError):
+        carry_out(desk)
+    (batch,) = desk.batches()
+    assert (batch.outcome, batch.attempt, len(desk.cloud.machines)) == ("Calling", 0, 1)

@@ -160,6 +160,19 @@ def test_a_node_that_never_came_is_removed(site: Site) -> None:
     assert [node.name for node in site.desk.nodes()] == ["n1"]
 
 
+def test_a_node_that_became_unwanted_during_its_launch_gets_its_machine_and_loses_it(site: Site) -> None:
+    site.desk.cloud.inject(Call.LAUNCH, *[Fault.LOST_ANSWER] * 3)
+    site.desk.record(planned("n2"))
+    site.carry_out()
+    site.desk.journal.move(site.desk.nodes()[1], Why.UNWANTED, site.desk.now)
+    site.carry_out()
+    site.carry_out()
+    unwanted = site.desk.nodes()[1]
+    assert (unwanted.phase, bool(unwanted.provider_id)) == (Phase.TERMINATING, True)
+    ended = [machine.node for machine in site.desk.cloud.machines.values() if machine.ended_at is not None]
+    assert ended == ["n2"]
+
+
 def test_a_failed_node_with_a_machine_is_ended(site: Site) -> None:
     failed = replace(site.node, phase=Phase.FAILED)
     site.desk.journal.save_node(failed)
@@ -207,7 +220,7 @@ def test_one_item_that_fails_stops_no_other(site: Site) -> None:
     site.desk.record(planned("n2"))
     broken = replace(site.desk.journal.batches[-1], template=("Unknown", "x"), name="other")
     site.desk.cloud.lose(next(iter(site.desk.cloud.machines)))
-    leaving = replace(site.node, phase=Phase.GONE)
+    leaving = site.desk.journal.save_node(replace(site.node, phase=Phase.GONE))
     pending = Pending(launches=(broken,), leaving=(leaving,))
     (trouble,) = site.carry_out(pending)
     assert (trouble.kind, trouble.name, trouble.reason) == ("LaunchBatch", "other", "Configuration")

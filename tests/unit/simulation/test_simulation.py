@@ -13,6 +13,7 @@ from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import (
     CAPACITY_POOLS,
     EVENTS,
+    LAUNCH_BATCHES,
     NODES,
     PODS,
     PROVISIONED_NODES,
@@ -186,6 +187,31 @@ def test_a_lost_machine_is_noticed_and_replaced() -> None:
     assert len(simulation.cloud.machines) == 2
     (pod,) = list_all(simulation.api, PODS)[0]
     assert pod["status"]["phase"] == "Running"
+
+
+def test_deleting_a_provisioned_node_ends_its_machine_after_a_drain() -> None:
+    simulation = new_simulation()
+    live(simulation, POOL, CLAIMS, POD.replace("10m", "3h"), hours=0.5)
+    (name,) = names(simulation, PROVISIONED_NODES)
+    simulation.api.delete(PROVISIONED_NODES, name)
+    simulation.run(START + timedelta(hours=0.6))
+    assert name not in names(simulation, PROVISIONED_NODES)
+    (machine,) = simulation.cloud.machines.values()
+    assert machine.message == "terminated by request"
+
+
+def test_machines_whose_objects_were_lost_are_adopted_and_go_when_empty() -> None:
+    simulation = new_simulation()
+    live(simulation, POOL, CLAIMS, POD.replace("10m", "2h"), hours=0.5)
+    for resource in (PROVISIONED_NODES, LAUNCH_BATCHES):
+        for name in names(simulation, resource):
+            simulation.api.patch(resource, name, {"metadata": {"finalizers": None}})
+            simulation.api.delete(resource, name)
+    simulation.run(START + timedelta(hours=1))
+    assert names(simulation, PROVISIONED_NODES) == names(simulation, NODES)
+    assert len(simulation.cloud.machines) == 1
+    simulation.run(START + timedelta(hours=3))
+    assert names(simulation, NODES) == []
 
 
 def test_when_nothing_changes_nothing_is_written() -> None:
