@@ -78,6 +78,7 @@ class Loop:
         troubles = self._executor.carry_out(self._journal.pending(), Seen(snapshot, machines), now)
         after = replace(snapshot, provisioned=self._journal.nodes)
         self._publisher.publish(plan, after, now)
+        self._publisher.judge(after, self._store.problems(), now)
         for trouble in troubles:
             self._publisher.tell(_event(trouble), now)
         return Tick(now, after, plan, troubles, next_wake(after, self._settings.loop, now))

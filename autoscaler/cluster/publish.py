@@ -7,13 +7,15 @@ So a tick in which nothing changed writes nothing, and a restart repeats nothing
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from autoscaler.cluster.api import AlreadyExistsError, KubernetesApi, NotFoundError
+from autoscaler.cluster.api import AlreadyExistsError, ConflictError, KubernetesApi, NotFoundError
 from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, EVENTS, PODS, Resource
+from autoscaler.kube.problem import Problem, Severity
 from autoscaler.lifecycle.capacity_block import phase_of
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
 from autoscaler.model.plan import Plan, PlannedNode
@@ -26,6 +28,9 @@ _COMPONENT = "foreslice"
 # The namespace of events about cluster-scoped objects, as client-go's recorder has it.
 _CLUSTER_EVENTS = "default"
 _LONGEST_MESSAGE = 1024
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+_ACCEPTED = ("True", "Accepted", "")
+_JUDGED = {resource.kind: resource for resource in (CAPACITY_POOLS, CAPACITY_BLOCKS)}
 _OVER = frozenset({Phase.GONE, Phase.FAILED})
 
 
@@ -36,6 +41,7 @@ class Publisher:
         self._api = api
         self._told: set[str] = set()
         self._statuses: dict[tuple[Resource, str], dict[str, Any]] = {}
+        self._ready: dict[tuple[Resource, str], tuple[str, str, str]] = {}
 
     def publish(self, plan: Plan, snapshot: Snapshot, now: datetime) -> None:
         """Events, nominations and statuses of one tick."""
@@ -48,6 +54,46 @@ class Publisher:
         for block in snapshot.blocks:
             self._status(CAPACITY_BLOCKS, block.name, _block_status(block, snapshot, now))
 
+    def judge(self, snapshot: Snapshot, problems: Iterable[tuple[str, str, Problem]], now: datetime) -> None:
+        """Condition Ready of pools and blocks: whether they can be used, and if not, which field to correct."""
+        for pool in snapshot.pools:
+            self._condition(CAPACITY_POOLS, pool.name, _ACCEPTED, now)
+        for block in snapshot.blocks:
+            self._condition(CAPACITY_BLOCKS, block.name, _ACCEPTED, now)
+        wrong: dict[tuple[Resource, str], list[str]] = {}
+        for kind, name, problem in problems:
+            resource = _JUDGED.get(kind)
+            if resource is not None and problem.severity is Severity.ERROR:
+                line = f"{problem.field or kind}: {problem.message}; {problem.next_step}".removesuffix("; ")
+                wrong.setdefault((resource, name), []).append(line)
+        for (resource, name), lines in wrong.items():
+            self._condition(resource, name, ("False", "Invalid", "\n".join(lines)[:_LONGEST_MESSAGE]), now)
+
+    def _condition(self, resource: Resource, name: str, verdict: tuple[str, str, str], now: datetime) -> None:
+        """Set the condition Ready to (status, reason, message), unless it says so already."""
+        if self._ready.get((resource, name)) == verdict:
+            return
+        with suppress(NotFoundError, ConflictError):  # in both cases the next tick sees it anew
+            found = self._api.get(resource, name)
+            conditions = found.get("status", {}).get("conditions", [])
+            before: dict[str, Any] = next((entry for entry in conditions if entry["type"] == "Ready"), {})
+            if (before.get("status"), before.get("reason"), before.get("message")) != verdict:
+                status, reason, message = verdict
+                same = before.get("status") == status
+                ready = {
+                    "type": "Ready",
+                    "status": status,
+                    "reason": reason,
+                    "message": message,
+                    "observedGeneration": found["metadata"].get("generation", 1),
+                    "lastTransitionTime": before["lastTransitionTime"] if same else now.strftime(_TIME),
+                }
+                others = [entry for entry in conditions if entry["type"] != "Ready"]
+                version = found["metadata"]["resourceVersion"]
+                patch = {"metadata": {"resourceVersion": version}, "status": {"conditions": [*others, ready]}}
+                self._api.patch(resource, name, patch, subresource="status")
+            self._ready[resource, name] = verdict
+
     def tell(self, event: Event, now: datetime) -> None:
         """Write an event, unless it has been written before."""
         digest = hashlib.sha256(repr(event).encode()).hexdigest()[:16]
@@ -55,7 +101,7 @@ class Publisher:
         if name in self._told:
             return
         self._told.add(name)
-        moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = now.strftime(_TIME)
         namespace = event.namespace or _CLUSTER_EVENTS
         involved = {"kind": event.kind, "namespace": event.namespace, "name": event.name, "uid": event.uid}
         manifest = {
@@ -134,7 +180,7 @@ def _block_status(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> di
             pods[pod.node_name] = pods.get(pod.node_name, 0) + 1
     return {
         "phase": phase_of(block, now).value,
-        "reclaimAt": None if block.reclaim_at is None else block.reclaim_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "reclaimAt": None if block.reclaim_at is None else block.reclaim_at.strftime(_TIME),
         "available": block.available,
         "nodes": [{"name": n.name, "phase": n.phase.value, "pods": pods.get(n.node_name, 0)} for n in nodes],
     }

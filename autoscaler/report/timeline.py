@@ -242,11 +242,11 @@ def lines_of(what: What) -> list[str]:
         case Reused(pod, node, why):
             return [f"decided: {pod} goes to {node}, nothing is bought", why]
         case Chosen(nodes, pool, offering, price, pods, why, rejected):
-            cost = "prepaid" if offering.block else f"{price} $/h" if price is not None else "price unknown"
+            cost = ", prepaid" if offering.block else f" at {price} $/h" if price is not None else ", price unknown"
             count = f"{len(nodes)} × " if len(nodes) > 1 else ""
             served = f" for {', '.join(pods)}" if pods else ""
             names = f"as {', '.join(nodes)} in pool {pool}"
-            return [f"decided: {count}{offering_text(offering)} at {cost}{served}", f"why: {why}", *rejected, names]
+            return [f"decided: {count}{offering_text(offering)}{cost}{served}", f"why: {why}", *rejected, names]
         case Refused(pod, why, nearest):
             return [f"no node for {pod}: {why}", f"nearest miss: {nearest}" if nearest else ""]
         case Launched(node, offering):

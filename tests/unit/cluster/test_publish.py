@@ -12,6 +12,7 @@ from autoscaler.cluster.api import list_all
 from autoscaler.cluster.publish import Publisher
 from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, EVENTS, PODS
 from autoscaler.kube.custom.capacity_block import write_capacity_block
+from autoscaler.kube.problem import Problem, Severity
 from autoscaler.model.capacity import CapacityBlock, Mode
 from autoscaler.model.plan import LeftOut, NearMiss, Placement, Plan, Target
 from autoscaler.model.pod import Pod, PodClaim
@@ -98,6 +99,37 @@ def test_an_observing_pool_says_what_it_would_launch(desk: Desk) -> None:
     Publisher(desk.api).publish(plan, Snapshot(pools=(replace(POOL, mode=Mode.OBSERVE),)), desk.now)
     (proposal,) = desk.pool_status()["proposedLaunches"]
     assert (proposal["instanceType"], proposal["count"], proposal["pods"]) == ("p5.48xlarge", 2, 1)
+
+
+def ready(desk: Desk) -> tuple[str, str, str, str]:
+    (found,) = desk.pool_status()["conditions"]
+    return found["status"], found["reason"], found["message"], found["lastTransitionTime"]
+
+
+def test_a_pool_that_can_be_used_is_ready(desk: Desk) -> None:
+    Publisher(desk.api).judge(Snapshot(pools=(POOL,)), (), desk.now)
+    assert ready(desk) == ("True", "Accepted", "", "2026-01-01T00:00:00Z")
+
+
+def test_a_pool_that_cannot_be_used_names_the_field_and_what_to_do(desk: Desk) -> None:
+    problem = Problem(("spec", "mode"), "'Perhaps' is not one of Observe, Act", "did you mean 'Act'?")
+    warning = Problem(("spec", "x"), "unknown field 'x'", severity=Severity.UNKNOWN_FIELD)
+    problems = [("CapacityPool", "gpu", problem), ("CapacityPool", "gpu", warning), ("Pod", "default/a", problem)]
+    Publisher(desk.api).judge(Snapshot(), problems, desk.now)
+    status, reason, message, _ = ready(desk)
+    assert (status, reason) == ("False", "Invalid")
+    assert message == "spec.mode: 'Perhaps' is not one of Observe, Act; did you mean 'Act'?"
+
+
+def test_readiness_is_written_only_when_it_changes(desk: Desk) -> None:
+    Publisher(desk.api).judge(Snapshot(pools=(POOL,)), (), desk.now)
+    before = desk.api.writes
+    later = desk.now + timedelta(hours=1)
+    Publisher(desk.api).judge(Snapshot(pools=(POOL,)), (), later)
+    assert desk.api.writes == before
+    problem = Problem(("spec",), "is wrong")
+    Publisher(desk.api).judge(Snapshot(), [("CapacityPool", "gpu", problem)], later)
+    assert ready(desk) == ("False", "Invalid", "spec: is wrong", "2026-01-01T01:00:00Z")
 
 
 def test_an_acting_pool_counts_its_nodes_and_their_price(desk: Desk) -> None:
