@@ -53,6 +53,8 @@ _LAUNCHING = frozenset({Phase.INTENDED, Phase.LAUNCHING})
 UNFINISHED = frozenset({"Intended", "Calling"})
 _FINISHED = frozenset({"Launched", "Failed"})
 
+# Decisions that need hands although they change no phase.
+_TENDED = frozenset({Disposal.HOLD, Disposal.NOTICE})
 _EDGES = {(edge.source, edge.why): edge for edge in EDGES}
 # What one LaunchBatch holds at most, by its schema.
 _LARGEST = 100
@@ -126,7 +128,7 @@ class Journal:
             decisions=tuple(
                 (self._nodes[decision.provisioned_node], decision)
                 for decision in self._decisions
-                if decision.provisioned_node in self._nodes
+                if decision.disposal in _TENDED and decision.provisioned_node in self._nodes
             ),
         )
 

@@ -19,7 +19,6 @@ from autoscaler.kube.problem import Problem, Severity
 from autoscaler.lifecycle.capacity_block import phase_of
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
 from autoscaler.model.plan import Plan, PlannedNode
-from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.events import Event, events_of
@@ -28,6 +27,8 @@ _COMPONENT = "foreslice"
 # The namespace of events about cluster-scoped objects, as client-go's recorder has it.
 _CLUSTER_EVENTS = "default"
 _LONGEST_MESSAGE = 1024
+# Events remembered as told. One that was forgotten costs a call that the API server answers with AlreadyExists.
+_REMEMBERED = 50_000
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 _ACCEPTED = ("True", "Accepted", "")
 _JUDGED = {resource.kind: resource for resource in (CAPACITY_POOLS, CAPACITY_BLOCKS)}
@@ -47,8 +48,7 @@ class Publisher:
         """Events, nominations and statuses of one tick."""
         for event in events_of(plan, snapshot):
             self.tell(event, now)
-        for pod in snapshot.pods:
-            self._nominate(pod, snapshot)
+        self._nominate(snapshot)
         for pool in snapshot.pools:
             self._status(CAPACITY_POOLS, pool.name, _pool_status(pool, plan, snapshot))
         for block in snapshot.blocks:
@@ -100,6 +100,8 @@ class Publisher:
         name = f"{event.name}.{digest}"
         if name in self._told:
             return
+        if len(self._told) >= _REMEMBERED:
+            self._told.clear()
         self._told.add(name)
         moment = now.strftime(_TIME)
         namespace = event.namespace or _CLUSTER_EVENTS
@@ -119,15 +121,18 @@ class Publisher:
         with suppress(AlreadyExistsError):  # told before a restart
             self._api.create(EVENTS, manifest)
 
-    def _nominate(self, pod: Pod, snapshot: Snapshot) -> None:
-        """Tell the scheduler, and other autoscalers, on which coming node a pod was planned (KEP-5278)."""
-        if pod.node_name is not None or pod.nominated_node or any(entry.claim is None for entry in pod.claims):
-            return
-        node = next((n for n in snapshot.provisioned if pod.key in n.pods and _accepted(n)), None)
-        if node is not None:
-            patch = {"status": {"nominatedNodeName": node.node_name}}
-            with suppress(NotFoundError):
-                self._api.patch(PODS, pod.name, patch, namespace=pod.namespace, subresource="status")
+    def _nominate(self, snapshot: Snapshot) -> None:
+        """Tell the scheduler, and other autoscalers, on which coming node each pod was planned (KEP-5278)."""
+        planned = {pod: node for node in snapshot.provisioned if _accepted(node) for pod in node.pods}
+        for pod in snapshot.pods:
+            node = planned.get(pod.key)
+            if node is None or pod.node_name is not None or pod.nominated_node:
+                continue
+            # Cluster Autoscaler fails on nominated pods whose claims do not exist yet.
+            if all(entry.claim is not None for entry in pod.claims):
+                patch = {"status": {"nominatedNodeName": node.node_name}}
+                with suppress(NotFoundError):
+                    self._api.patch(PODS, pod.name, patch, namespace=pod.namespace, subresource="status")
 
     def _status(self, resource: Resource, name: str, status: dict[str, Any]) -> None:
         if self._statuses.get((resource, name)) == status:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from autoscaler.cluster.api import BlockedError, KubernetesApi, NotFoundError
 from autoscaler.cluster.resources import NODES
+from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from instance_catalog.labels import DRAINING_TAINT
@@ -53,8 +54,10 @@ def evict_all(api: KubernetesApi, pods: Iterable[Pod]) -> Drained:
     return Drained(tuple(remaining), tuple(blocked))
 
 
-def occupants(node_name: str, pods: Iterable[Pod]) -> tuple[Pod, ...]:
-    """Pods that keep the node from being empty: bound there, not finished, and not of a DaemonSet."""
-    return tuple(
-        pod for pod in pods if pod.node_name == node_name and pod.bound and not pod.owner.startswith("DaemonSet/")
-    )
+def occupants(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    """The pods that keep a node from being empty, by its name: bound there, not finished, and not of a DaemonSet."""
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if occupies(pod) and pod.node_name is not None:
+            found.setdefault(pod.node_name, []).append(pod)
+    return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 
 from autoscaler.cluster.api import ApiError, KubernetesApi
 from autoscaler.cluster.backoffs import Backoffs
@@ -16,7 +16,9 @@ from autoscaler.execution.hold import give_notice, hold
 from autoscaler.execution.launch import Providers, launch
 from autoscaler.execution.orphans import find_orphans, sweep
 from autoscaler.execution.terminate import bury, terminate
+from autoscaler.model.node import Node
 from autoscaler.model.plan import Disposal, NodeDecision
+from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from providers.contract import Instance, Provider
@@ -38,12 +40,22 @@ class Trouble:
         return error.kind if isinstance(error, ProviderError) else type(error).__name__.removesuffix("Error")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Seen:
     """What the tick observed: the cluster, and the machines of each provider that answered, by provider id."""
 
     snapshot: Snapshot
     machines: Mapping[str, Mapping[str, Instance]]
+
+    @cached_property
+    def nodes(self) -> Mapping[str, Node]:
+        """The Nodes by name."""
+        return {node.name: node for node in self.snapshot.nodes}
+
+    @cached_property
+    def occupants(self) -> Mapping[str, Sequence[Pod]]:
+        """The pods that keep a node from being empty, by its name."""
+        return occupants(self.snapshot.pods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,22 +119,20 @@ class Executor:
         """Take one step of a drain; whether the machine may go."""
         if not node.provider_id:
             return False
-        snapshot = seen.snapshot
-        for found in snapshot.nodes:
-            if found.name == node.node_name:
-                cordon(self.api, found)
-        drained = evict_all(self.api, occupants(node.node_name, snapshot.pods))
+        if node.node_name in seen.nodes:
+            cordon(self.api, seen.nodes[node.node_name])
+        drained = evict_all(self.api, seen.occupants.get(node.node_name, ()))
         if not drained.remaining:
             return True
-        block = next((b for b in snapshot.blocks if b.name == node.offering.block), None)
+        block = next((b for b in seen.snapshot.blocks if b.name == node.offering.block), None)
         return block is not None and now >= block.reclaimed and block.drain.at_deadline == "Delete"
 
     def _tend(self, node: ProvisionedNode, decision: NodeDecision, seen: Seen) -> None:
         """Hold a node or give notice on it; the other decisions need no hands."""
-        found = next((n for n in seen.snapshot.nodes if n.name == node.node_name), None)
+        found = seen.nodes.get(node.node_name)
         if found is None:
             return
         if decision.disposal is Disposal.HOLD:
             hold(self.api, found)
         elif decision.disposal is Disposal.NOTICE and decision.deadline is not None:
-            give_notice(self.api, found, occupants(found.name, seen.snapshot.pods), decision.deadline)
+            give_notice(self.api, found, seen.occupants.get(found.name, ()), decision.deadline)
