@@ -25,6 +25,7 @@ from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.node_allocatable import node_allocatable
 from instance_catalog.node_selector import NodeSelector
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE, node_labels, predict
+from instance_catalog.quantity import Quantity
 from instance_catalog.resource_slice import ResourceSlice
 
 
@@ -69,8 +70,8 @@ def hypothetical(candidate: Candidate, snapshot: Snapshot, *, name: str) -> Hypo
     return Hypothetical(node, _slices(candidate, snapshot.profile, name), daemon_pods(node, snapshot.daemon_sets))
 
 
-def future_node(candidate: Candidate, name: str) -> Node:
-    """The Node object alone. Startup taints are gone by the time pods are placed."""
+def future_node(candidate: Candidate, name: str, *, allocatable: FrozenMap[str, Quantity] | None = None) -> Node:
+    """The Node object alone; `allocatable` if it is known already. Startup taints are gone when pods are placed."""
     pool, block = candidate.pool, candidate.block
     facts = {
         **offering_labels(candidate),
@@ -84,8 +85,12 @@ def future_node(candidate: Candidate, name: str) -> Node:
         name=name,
         labels=FrozenMap(facts),
         taints=(*pool.taints, *((block.taint,) if block and block.taint else ())),
-        allocatable=node_allocatable(candidate.instance_type, reserved=pool.kubelet_reserved),
+        allocatable=_allocatable(candidate) if allocatable is None else allocatable,
     )
+
+
+def _allocatable(candidate: Candidate) -> FrozenMap[str, Quantity]:
+    return node_allocatable(candidate.instance_type, reserved=candidate.pool.kubelet_reserved)
 
 
 def _slices(candidate: Candidate, profile: KubernetesProfile, name: str) -> tuple[ResourceSlice, ...]:
@@ -100,13 +105,16 @@ def shapes_of(
     index: dict[tuple[object, ...], int] = {}
     of_candidate: list[int] = []
     plainest: dict[tuple[str, OfferingRef], int] = {}
+    machines: dict[tuple[object, ...], FrozenMap[str, Quantity]] = {}
     for candidate in candidates:
-        node = future_node(candidate, PLACEHOLDER_NODE)
+        machine = (candidate.instance_type.name, candidate.pool.kubelet_reserved)
+        if machine not in machines:
+            machines[machine] = _allocatable(candidate)
+        node = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine])
         daemons = daemon_pods(node, snapshot.daemon_sets)
         kept = FrozenMap({key: value for key, value in sorted(node.labels.items()) if key in watched})
         # The same type with the same drivers publishes the same slices: comparing those would cost far more.
-        hardware = (candidate.instance_type.name, candidate.drivers, candidate.pool.kubelet_reserved)
-        key = (hardware, kept, node.taints, daemons)
+        key = (machine, candidate.drivers, kept, node.taints, daemons)
         if key not in index:
             index[key] = len(shapes)
             plain = plainest.setdefault((candidate.pool.name, candidate.offering), len(shapes))

@@ -1,0 +1,81 @@
+"""Which pods must land together, and which bundles are equal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autoscaler.model.capacity import Consumers
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.pod import Pod
+from autoscaler.model.resource_claim import Allocation, ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.bundles import bundles_of, classes_of
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.node_selector import Requirement
+from tests.unit.planning.scene import block, claim, gpus, pod, snapshot
+
+
+def groups(pods: list[Pod], claims: list[ResourceClaim]) -> list[list[str]]:
+    return [[p.name for p in b.pods] for b in bundles_of(pods, {c.key: c for c in claims})]
+
+
+def class_sizes(state: Snapshot) -> list[int]:
+    return [len(c.members) for c in classes_of(bundles_of(state.pods, state.claims), state)]
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        pytest.param([pod("a", "x"), pod("b", "y")], [["a"], ["b"]], id="own-claims"),
+        pytest.param([pod("a", "x"), pod("b", "y"), pod("c", "x")], [["a", "c"], ["b"]], id="one-shared"),
+        pytest.param([pod("a", "x"), pod("b", "x", "y"), pod("c", "y")], [["a", "b", "c"]], id="a-chain"),
+    ],
+)
+def test_pods_that_share_a_claim_are_one_bundle(pods: list[Pod], expected: list[list[str]]) -> None:
+    assert groups(pods, [claim("x"), claim("y")]) == expected
+
+
+def test_an_allocated_claim_binds_nobody_together() -> None:
+    done = replace(claim("x"), allocation=Allocation(()))
+    assert groups([pod("a", "x"), pod("b", "x")], [done]) == [["a"], ["b"]]
+
+
+def test_names_do_not_make_a_difference() -> None:
+    state = snapshot([pod("a", "x"), pod("b", "y")], [claim("x"), claim("y")])
+    assert class_sizes(state) == [2]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"cpu": "2"}, id="resources"),
+        pytest.param({"priority": 1}, id="priority"),
+        pytest.param({"node_selector": FrozenMap({"a": "b"})}, id="node-selector"),
+        pytest.param({"gang": "g"}, id="gang"),
+        pytest.param({"active_deadline_seconds": 60}, id="deadline"),
+    ],
+)
+def test_what_decides_about_placement_makes_a_difference(fields: dict[str, Any]) -> None:
+    state = snapshot([pod("a", "x"), pod("b", "y", **fields)], [claim("x"), claim("y")])
+    assert class_sizes(state) == [1, 1]
+
+
+def test_claims_that_ask_for_other_things_make_a_difference() -> None:
+    assert class_sizes(snapshot([pod("a", "x"), pod("b", "y")], [claim("x"), claim("y", gpus(2))])) == [1, 1]
+
+
+def test_labels_matter_only_where_somebody_selects_by_them() -> None:
+    pods = [pod("a", "x", labels=FrozenMap({"team": "a"})), pod("b", "y", labels=FrozenMap({"team": "b"}))]
+    claims = [claim("x"), claim("y")]
+    assert class_sizes(snapshot(pods, claims)) == [2]
+    choosy = block(consumers=Consumers(pod_selector=LabelSelector((Requirement("team", "In", ("a",)),))))
+    assert class_sizes(snapshot(pods, claims, blocks=(choosy,))) == [1, 1]
+
+
+def test_more_important_classes_come_first() -> None:
+    state = snapshot([pod("a", "x"), pod("b", "y", priority=5)], [claim("x"), claim("y")])
+    classes = classes_of(bundles_of(state.pods, state.claims), state)
+    assert [c.sample.key for c in classes] == ["default/b", "default/a"]

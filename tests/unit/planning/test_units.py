@@ -1,0 +1,42 @@
+"""Devices are counted as people count them."""
+
+from __future__ import annotations
+
+from autoscaler.model.resource_claim import AllocatedDevice, Allocation
+from autoscaler.planning.units import DeviceUnits, devices_of
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.quantity import Quantity
+from instance_catalog.resource_slice import CounterConsumption, Device, DeviceId, Pool, ResourceSlice
+
+ONE = FrozenMap({"memory": Quantity.of(1)})
+
+
+def part(name: str, *sets: str) -> Device:
+    return Device(name, consumes_counters=tuple(CounterConsumption(s, ONE) for s in sets))
+
+
+PLAIN = ResourceSlice("a", "gpu", Pool("n"), (Device("g0"), Device("g1")))
+PARTS = ResourceSlice("b", "mig", Pool("n"), (part("half-0", "g0"), part("half-1", "g0"), part("whole", "g1")))
+
+
+def test_devices_of_one_counter_set_are_one_unit() -> None:
+    units = DeviceUnits((PLAIN, PARTS))
+    assert units.totals == {"gpu": 2, "mig": 2}
+    assert units.total(["mig"]) == 2
+    assert units.total([]) == 4
+    assert len(units.touched([DeviceId("mig", "n", "half-0"), DeviceId("mig", "n", "half-1")])) == 1
+
+
+def test_devices_elsewhere_have_no_unit_here() -> None:
+    assert DeviceUnits((PLAIN,)).touched([DeviceId("gpu", "other", "g0")]) == frozenset()
+
+
+def test_only_partitions_make_a_node_divisible() -> None:
+    assert not DeviceUnits((PLAIN,)).divisible
+    assert DeviceUnits((PARTS,)).divisible
+
+
+def test_admin_access_holds_nothing() -> None:
+    held = AllocatedDevice("r", "gpu", "n", "g0")
+    watched = AllocatedDevice("r", "gpu", "n", "g1", admin_access=True)
+    assert devices_of([Allocation((held, watched))]) == (DeviceId("gpu", "n", "g0"),)
