@@ -60,8 +60,8 @@ class Market:
         return self.candidates[candidate].barred or self.admission(candidate, item).refusal
 
     def everything(self) -> Offered:
-        """All candidates, nothing bought yet."""
-        return Offered(frozenset(range(len(self.candidates))))
+        """All candidates, nothing bought yet, every class protected."""
+        return Offered(frozenset(range(len(self.candidates))), tuple(range(len(self.classes))))
 
     def problem(
         self, counts: Mapping[int, int], started: Mapping[str, int], offered: Offered, banned: frozenset[int]
@@ -119,9 +119,13 @@ class Market:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """The candidates that may be bought, after what was bought before; at most `most_nodes` more nodes."""
+    """The candidates that may be bought, after what was bought before; at most `most_nodes` more nodes.
+
+    `protected` are the classes whose pods must not be broken by what is bought.
+    """
 
     candidates: frozenset[int]
+    protected: tuple[int, ...] = ()
     bought: tuple[Candidate, ...] = ()
     most_nodes: int | None = None
 

@@ -16,12 +16,11 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.blocks import OVER, available
 from autoscaler.planning.candidates import Candidate
-from autoscaler.planning.existing import Placed
+from autoscaler.planning.existing import Assigned, Placed
 from autoscaler.planning.launches import Purchase, launch
 from autoscaler.planning.limits import binding
 from autoscaler.planning.market import Market
 from autoscaler.planning.schedule import Window
-from autoscaler.scheduling.world import World
 
 _LEAVING = (Phase.DRAINING, Phase.TERMINATING)
 
@@ -133,16 +132,27 @@ def _baseline_nodes(snapshot: Snapshot, now: datetime) -> set[str]:
 
 
 def holds(
-    market: Market, launched: Sequence[PlannedNode], world: World, catalog_digest: str
+    market: Market, launched: Sequence[PlannedNode], assigned: Assigned, catalog_digest: str
 ) -> tuple[PlannedNode, ...]:
     """Nodes to launch without a pod: machines of open blocks that are held always, and missing baseline nodes."""
+    waiting = [item for item in assigned.rest if item not in assigned.stuck]
+    harmless = [
+        i
+        for i, candidate in enumerate(market.candidates)
+        if not candidate.barred and (candidate.block or candidate.pool.baselines)
+        if market.trials.breaks(market.shape_of[i], waiting) is None
+    ]
     bought = [_candidate_of(market, node) for node in launched]
     purchases: list[Purchase] = []
-    for index, reason in [*_blocks_to_hold(market, launched), *_baselines_to_fill(market, launched)]:
+    for index, reason in [
+        *_blocks_to_hold(market, launched, harmless),
+        *_baselines_to_fill(market, launched, harmless),
+    ]:
         candidate = market.candidates[index]
         if binding(candidate, market.limits, bought) is None:
             bought.append(candidate)
             purchases.append(Purchase(candidate, (), reasons=(reason,)))
+    world = assigned.world
     for node in launched:  # their names are taken
         world = world.with_node(node.node, ())
     return launch(purchases, world, market.snapshot, catalog_digest=catalog_digest, together=False).nodes
@@ -156,10 +166,12 @@ def _candidate_of(market: Market, node: PlannedNode) -> Candidate:
     )
 
 
-def _blocks_to_hold(market: Market, launched: Sequence[PlannedNode]) -> Iterator[tuple[int, Reason]]:
+def _blocks_to_hold(
+    market: Market, launched: Sequence[PlannedNode], harmless: Sequence[int]
+) -> Iterator[tuple[int, Reason]]:
     snapshot = market.snapshot
     for block in snapshot.blocks:
-        index = next((i for i, c in enumerate(market.candidates) if c.block == block and _harmless(market, i)), None)
+        index = next((i for i in harmless if market.candidates[i].block == block), None)
         if block.hold != "Always" or index is None:
             continue
         planned = sum(1 for node in launched if node.offering.block == block.name)
@@ -168,19 +180,16 @@ def _blocks_to_hold(market: Market, launched: Sequence[PlannedNode]) -> Iterator
             yield index, reason
 
 
-def _baselines_to_fill(market: Market, launched: Sequence[PlannedNode]) -> Iterator[tuple[int, Reason]]:
+def _baselines_to_fill(
+    market: Market, launched: Sequence[PlannedNode], harmless: Sequence[int]
+) -> Iterator[tuple[int, Reason]]:
     snapshot = market.snapshot
     for pool in snapshot.pools:
         alive = [n for n in snapshot.provisioned if n.pool == pool.name and n.phase not in (*OVER, *_LEAVING)]
         missing = _floor(pool, market.now) - len(alive) - sum(1 for node in launched if node.pool == pool.name)
-        mine = [i for i, c in enumerate(market.candidates) if c.pool == pool and _harmless(market, i)]
+        mine = [i for i in harmless if market.candidates[i].pool == pool]
         if missing <= 0 or not mine:
             continue
         best = min(mine, key=lambda i: (market.candidates[i].rank, market.candidates[i].usd_per_hour or 0, i))
         for _ in range(missing):
             yield best, Reason.of(Code.BASELINE, f"pool {pool.name}")
-
-
-def _harmless(market: Market, candidate: int) -> bool:
-    """Whether it may be bought and aborts no pending pod's check."""
-    return market.candidates[candidate].barred is None and market.trials.breaks(market.shape_of[candidate]) is None

@@ -41,7 +41,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
     classes = classes_of(bundles_of(pods.wanted, snapshot.claims), snapshot)
     market = open_market(classes, present.world, snapshot, catalog, policy=policy, now=now)
     decided = _decide(market, present, policy, catalog)
-    kept = holds(market, decided.launches.nodes, decided.assigned.world, catalog.digest)
+    kept = holds(market, decided.launches.nodes, decided.assigned, catalog.digest)
     launches = (*decided.launches.nodes, *kept)
     implicit = replace(snapshot, pools=(), blocks=())
     whole = partial(open_market, classes, present.world, implicit, catalog, policy=policy, now=now)
@@ -101,6 +101,8 @@ def _attempt(
     wanted = {i: c for i, c in enumerate(market.classes) if _is_free(c, market.snapshot, dropped)}
     assigned = assign(wanted, present, market.snapshot, now=market.now)
     rest = {i: bundles for i, bundles in assigned.rest.items() if i not in assigned.stuck}
+    # A pod that is stuck on present nodes is broken already, and one that has a place there needs no protection.
+    offered = replace(offered, protected=tuple(rest))
     buying = buy(market, rest, started_members(market, _members(assigned.placed)), offered, policy)
     buying = combined([buying, *(s.buying for s in settled)])
     assigned = joined([assigned, *(s.assigned for s in settled)])
@@ -182,12 +184,14 @@ def _outside_the_pools(whole: Market, item: int) -> Iterator[Reason]:
 
 
 def _demands(market: Market, decided: _Decided, policy: Policy) -> tuple[Demand, ...]:
-    """What was considered for everything that present nodes do not take."""
+    """What was considered for everything that present nodes do not take, gangs that stay out included."""
+    rest = {i: c.members for i, c in enumerate(market.classes) if c.sample.gang in decided.dropped}
+    rest |= decided.assigned.rest
     return tuple(
         Demand(
             pods=tuple(pod.key for bundle in bundles for pod in bundle.pods),
             considered=considered(market, item, decided.buying.chosen_for(item), decided.buying.bought, policy),
         )
-        for item, bundles in sorted(decided.assigned.rest.items())
+        for item, bundles in sorted(rest.items())
         if item not in decided.assigned.stuck
     )

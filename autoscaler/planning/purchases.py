@@ -65,24 +65,17 @@ def buy(
     while True:
         sale = market.problem(counts, started, offered, frozenset(banned))
         solution = solve(sale.problem, market.trials, policy.budget)
-        breaking = _breaking(market, sale, solution)
+        breaking = _breaking(market, sale, solution, offered.protected)
         if not breaking:
             return _bought(market, rest, offered, sale, solution, banned, policy)
         banned |= breaking
 
 
-def _breaking(market: Market, sale: Sale, solution: Solution) -> dict[int, int]:
-    """Shapes of the solution whose devices would make the check of a pending pod abort, with the class of that pod.
-
-    A class that no shape at all takes without aborting is broken by itself and protects nobody.
-    """
+def _breaking(market: Market, sale: Sale, solution: Solution, protected: Iterable[int]) -> dict[int, int]:
+    """Shapes of the solution whose devices would make the check of a pending pod abort, with the class of that pod."""
     shapes = {market.shape_of[sale.candidates[column.kind]] for column in solution.columns}
-    found = {shape: item for shape in sorted(shapes) if (item := market.trials.breaks(shape)) is not None}
-    return {
-        shape: item
-        for shape, item in found.items()
-        if any(isinstance(market.trials.verdict(other, item), Fits) for other in set(market.shape_of))
-    }
+    broken = {shape: market.trials.breaks(shape, protected) for shape in sorted(shapes)}
+    return {shape: item for shape, item in broken.items() if item is not None}
 
 
 def _bought(

@@ -6,7 +6,7 @@ an empty node) are kept, because they explain the plan.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.model.reason import Code
@@ -50,9 +50,17 @@ class Trials:
         """Whether the verdict has been worked out already."""
         return (shape, item) in self._first
 
-    def breaks(self, shape: int) -> int | None:
-        """A class whose pods could not be scheduled anywhere once a node of the shape exists, or None."""
-        return next((i for i in range(len(self._classes)) if isinstance(self.verdict(shape, i), Fatal)), None)
+    def breaks(self, shape: int, items: Iterable[int]) -> int | None:
+        """Which of the classes could not be scheduled anywhere once a node of the shape exists, or None.
+
+        A class that no shape at all takes is broken by itself, whatever is bought.
+        """
+        for item in items:
+            if isinstance(self.verdict(shape, item), Fatal) and any(
+                isinstance(self.verdict(other, item), Fits) for other in range(len(self._shapes))
+            ):
+                return item
+        return None
 
     def empty(self, shape: int) -> Filled:
         """An empty node of the shape."""

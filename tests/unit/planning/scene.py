@@ -138,7 +138,7 @@ def ours(name: str, instance_type: str = "s4", *, phase: Phase = Phase.LAUNCHING
         node_name=name,
         batch="b",
         offerings=(offering,),
-        prediction=Prediction(offering.instance_type, ("nvidia",), "", ""),
+        prediction=Prediction(offering.instance_type, fields.pop("drivers", ("nvidia",)), "", ""),
         phase=phase,
         **fields,
     )

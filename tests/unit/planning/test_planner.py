@@ -426,6 +426,24 @@ class TestOtherPods:
         assert why_left(result, "p00") == [Code.BREAKS_OTHER_POD]
         assert result.left_out[0].reasons[0].detail["pod"] == "default/picky"
 
+    def test_a_pod_that_present_nodes_break_already_protects_nobody(self) -> None:
+        """The careless pod is stuck because of a TPU node that is there; one more changes nothing for it."""
+        careless = DeviceRequest("any", "anything", (Selector("device.attributes[device.driver].type == 'gpu'"),))
+        classes = (DeviceClass("tpu", (Selector("device.driver == 'tpu.google.com'"),)), DeviceClass("anything"))
+        catalog = Catalog.of([machine("t1", TPU, 1, "1", cloud="gcp"), machine("l1", LARGE, 1, "5")])
+        there = ours("there", offering=OfferingRef("t1", "any", "on-demand", "1"), drivers=("tpu",))
+        pods, claims = pairs(2, DeviceRequest("any", "tpu"))
+        state = snapshot(
+            [*pods, pod("picky", "c", priority=1)],
+            [*claims, claim("c", careless)],
+            classes=classes,
+            provisioned=(there,),
+        )
+        result = plan(state, catalog=catalog)
+        assert types(result) == ["t1"]
+        assert places(result)["p00"] == "there"
+        assert [(entry.pod, entry.verdict) for entry in result.left_out] == [("default/picky", "fatal")]
+
     def test_a_pod_that_fails_on_every_node_protects_nobody(self) -> None:
         broken = DeviceRequest("any", "gpu.nvidia.com", (Selector("device.attributes['nope'].x == 1"),))
         pods, claims = pairs(1, gpus())
