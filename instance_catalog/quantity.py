@@ -132,10 +132,18 @@ class Quantity:
         return Quantity(digits, scale, quantity_format, big=True)
 
     def __neg__(self) -> Quantity:
+        """Quantity.Neg, in which the least int64 stays as it is."""
+        if not self.big and self.digits == -_INT64_MAX - 1:
+            return self
         return Quantity(-self.digits, self.scale, self.format, self.big)
 
     def __sub__(self, other: Quantity) -> Quantity:
-        return self + -other
+        """Quantity.Sub: by way of Neg where int64 suffices, else exact."""
+        if not (self.big or other.big):
+            difference = self + -other
+            if not difference.big:
+                return difference
+        return self + Quantity(-other.digits, other.scale, other.format, big=True)
 
     def as_big(self) -> Quantity:
         """The same value in big form (ToDec): what comparing with a big quantity does to the receiver upstream."""
@@ -161,8 +169,9 @@ class Quantity:
         return self._ceil(3)
 
     def int64_value(self) -> int:
-        """Quantity.Value(): whole, rounded up (away from zero in fast form); beyond int64 0 in fast form, else wrapped."""
-        value = -(-self).ceil() if self.digits < 0 and not self.big else self.ceil()
+        """Quantity.Value(): rounded up (away from zero in fast form); beyond int64, 0 in fast form, else wrapped."""
+        away = self.digits < 0 and not self.big
+        value = -Quantity(-self.digits, self.scale).ceil() if away else self.ceil()
         if not self.big and not _fits_int64(value):
             return 0
         return (value + 2**63) % 2**64 - 2**63

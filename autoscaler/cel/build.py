@@ -88,8 +88,8 @@ class Builder:
         operand: Expression = children[1]
         if count % 2 == 0:
             return operand
-        if count == 1 and isinstance(operand, _Number):
-            return Literal(operand.position, -operand.value)
+        if count == 1 and _negate_literal(operand):
+            return operand
         return _sized(Call(operand.position, "-_", None, [operand]), operand)
 
     def field(self, children: list[Token]) -> Token:
@@ -240,6 +240,21 @@ def qualified_name(node: Expression) -> str | None:
     if type(node) is not Identifier:
         return None
     return ".".join([node.name, *reversed(names)])
+
+
+def _negate_literal(node: Expression) -> bool:
+    """Gives the sign to the number that a chain such as -1.5.f() starts with, if it does."""
+    while type(node) is not _Number:
+        if isinstance(node, Select):
+            node = node.operand
+        elif isinstance(node, Call) and node.target is not None:
+            node = node.target
+        elif isinstance(node, Call) and node.function in ("_[_]", "_[?_]", "_?._"):
+            node = node.arguments[0]
+        else:
+            return False
+    node.value = -node.value
+    return True
 
 
 def _logical(function: str, left: Any, right: Any) -> Expression:

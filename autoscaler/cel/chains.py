@@ -15,14 +15,21 @@ from autoscaler.cel.values import (
     MAPS,
     MISSING,
     NONE,
+    Address,
     Failure,
     OptionalValue,
+    Prefix,
+    QuantityCell,
+    TypeName,
     UInt,
     Unknown,
+    Url,
     Value,
 )
+from instance_catalog.semver import SemanticVersion
 
 _KEYS = frozenset({str, int, UInt, bool, float})
+_NO_NATIVE = frozenset({QuantityCell, SemanticVersion, Address, Prefix, Url})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +105,8 @@ def run_of(step: Step) -> Run:
             cost = frame[COST] = frame[COST] + 1
             if cost > COST_LIMIT:
                 raise CostExceededError
-            return frame[slot]
+            value = frame[slot]
+            return _rewrapped(value) if type(value) is OptionalValue else value
 
         return variable_run
 
@@ -118,7 +126,12 @@ def resolver(step: Chain | Choice) -> Run:
         return _choice(step)
     root, links = step.root, tuple(_follower(link) for link in step.links)
     if not links:
-        return root
+
+        def plain(frame: Frame) -> Value:
+            value = root(frame)
+            return _rewrapped(value) if type(value) is OptionalValue else value
+
+        return plain
 
     def resolve(frame: Frame) -> Value:
         value = root(frame)
@@ -128,7 +141,9 @@ def resolver(step: Chain | Choice) -> Run:
         if optional:
             if value is NONE:
                 return NONE
-            value = value.value
+            value = _rewrapped(value).value
+            if type(value) is Failure:
+                return value
         for optional_link, follow in links:
             optional = optional or optional_link
             value = follow(frame, value, optional)
@@ -141,6 +156,21 @@ def resolver(step: Chain | Choice) -> Run:
     if step.links[-1].test_only:
         return lambda frame: _tested(resolve(frame))
     return resolve
+
+
+def _rewrapped(optional: OptionalValue) -> OptionalValue:
+    """An optional that is read as a variable, branch or root: upstream takes its native Go value and wraps that again.
+
+    Kubernetes types do not survive this, types become their names, and nested optionals become one.
+    """
+    if optional is NONE:
+        return NONE
+    value = optional.value
+    if type(value) is OptionalValue:
+        return OptionalValue(None) if value is NONE else _rewrapped(value)
+    if type(value) in _NO_NATIVE:
+        return OptionalValue(Failure(f"unsupported conversion to ref.Val: ({type(value).__name__})"))
+    return OptionalValue(value.name) if type(value) is TypeName else optional
 
 
 def _tested(value: Value) -> Value:

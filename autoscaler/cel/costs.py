@@ -117,7 +117,9 @@ def _flatten(arguments: Arguments) -> int:
         if type(arguments[1]) is not int:
             raise PanicError("interface conversion: not an int")
         depth = float(arguments[1])
-    return int(size(arguments[0]) * depth) + 11
+    product = size(arguments[0]) * depth
+    # What Go makes of a float64 beyond uint64 on amd64; a negative one lowers the sum, which may wrap.
+    return (int(product) if -(2.0**63) <= product < 2.0**64 else 2**63) + 11
 
 
 def _sets(factor: float) -> Cost:
@@ -195,7 +197,7 @@ _RESULT: Final[Mapping[str, ResultCost]] = {
     "list_reverse": lambda _, result: size(result) + 11,
 }
 _MODERN: Final[Mapping[str, Cost]] = {
-    "list_flatten_int": lambda arguments: 11 + abs(_flatten(arguments) - 11),
+    "list_flatten_int": lambda arguments: _flatten((arguments[0], abs(arguments[1]))),
     "starts_with_string": lambda arguments: ceil(_inner_size(arguments[1]) * 0.1),
     "ends_with_string": lambda arguments: ceil(_inner_size(arguments[1]) * 0.1),
     "matches": _pattern,

@@ -87,7 +87,7 @@ def _formatted(verb: str, precision: int | None, value: Value) -> str:
         case "f" if kind is float or value in _SPECIAL:
             return _fixed(float(value), _DEFAULT_PRECISION if precision is None else precision)
         case "e" if kind is float or value in _SPECIAL:
-            return _scientific(float(value))
+            return _scientific(float(value), _DEFAULT_PRECISION if precision is None else precision)
         case "b" if kind is bool:
             return "1" if value else "0"
         case "b" | "o" if kind is int or kind is UInt:
@@ -177,18 +177,18 @@ def _fixed(value: float, precision: int) -> str:
         return "∞" if value > 0 else "-∞"
     if precision > _MAX_PRECISION:
         raise FormatError(f"precision {precision} is too large")
-    return f"{value:,.{precision}f}"
+    return f"{value + 0.0:,.{precision}f}"  # without the sign of -0.0
 
 
-def _scientific(value: float) -> str:
-    """%e of golang.org/x/text, which takes the precision for a width: always six decimals."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    mantissa, exponent = f"{value:.6e}".split("e")
+def _scientific(value: float, width: int) -> str:
+    """%e of golang.org/x/text: always six decimals, because cel-go hands the precision over as a width."""
+    if width > _MAX_PRECISION:
+        raise FormatError(f"precision {width} is too large")
+    if not math.isfinite(value):
+        return _fixed(value, 0).rjust(width)
+    mantissa, exponent = f"{value + 0.0:.6e}".split("e")
     power = f"{abs(int(exponent)):02d}".translate(_SUPERSCRIPT)
-    return f"{mantissa}\u202f×\u202f10{'⁻' if int(exponent) < 0 else ''}{power}"
+    return f"{mantissa}×10{'⁻' if int(exponent) < 0 else ''}{power}".rjust(width)
 
 
 _STATIC: Final[Mapping[str, frozenset[str]]] = {

@@ -23,7 +23,8 @@ class CostExceededError(Exception):
 
 
 def charge(frame: Frame, units: int) -> None:
-    """Adds cost. Raises CostExceededError above the limit."""
-    frame[COST] += units
-    if frame[COST] > COST_LIMIT:
+    """Adds cost. Raises CostExceededError above the limit, also where upstream's unsigned sum wraps below zero."""
+    cost = frame[COST] = frame[COST] + units
+    if not 0 <= cost <= COST_LIMIT:
+        frame[COST] = cost % 2**64
         raise CostExceededError

@@ -70,8 +70,11 @@ _UNGUARDED: Final = frozenset({"list_flatten", "list_flatten_int"})
 
 
 @cache
-def implementations(*, modern: bool, mutating: bool) -> Mapping[str, Callable[..., Any]]:
-    """Code by overload; `modern` is cel-go 0.29, `mutating` lets add and sub change big receivers."""
+def implementations(*, modern: bool, mutating: bool, converting: bool) -> Mapping[str, Callable[..., Any]]:
+    """Code by overload; `modern` is cel-go 0.29, `mutating` lets add and sub change big receivers.
+
+    `converting` lets comparisons change the form of quantities.
+    """
     table = {
         **conversions.IMPLEMENTATIONS,
         **text.IMPLEMENTATIONS,
@@ -86,6 +89,8 @@ def implementations(*, modern: bool, mutating: bool) -> Mapping[str, Callable[..
     }
     if mutating:
         table |= quantities.MUTATING
+    if converting:
+        table |= quantities.CONVERTING
     if modern:
         table |= text.MODERN
         table |= lists.MODERN

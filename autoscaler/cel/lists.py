@@ -29,11 +29,19 @@ from autoscaler.cel.values import (
 from autoscaler.cel.work import spend
 
 _INCLUDES_LIMIT: Final = 48
+_SORTABLE: Final = frozenset({int, UInt, float, bool, Duration, Timestamp, str, bytes})
 _RANGE_LIMIT: Final = 1_000_000
 
 
 def _is_sorted(items: list[Value]) -> Value:
-    return all(compare(before, after) != 1 for before, after in pairwise(items))
+    if items and type(items[0]) not in _SORTABLE:
+        return NO_OVERLOAD
+    for before, after in pairwise(items):
+        if type(after) not in _SORTABLE:
+            return NO_OVERLOAD
+        if compare(before, after) == 1:
+            return False
+    return True
 
 
 def _sum(zero: Value) -> Callable[[list[Value]], Value]:
@@ -54,6 +62,8 @@ def _extreme(name: str, replaces: int) -> Callable[[list[Value]], Value]:
     def extreme(items: list[Value]) -> Value:
         if not items:
             return Failure(f"{name} called on empty list")
+        if any(type(item) not in _SORTABLE for item in items):
+            return NO_OVERLOAD
         result = items[0]
         for item in items[1:]:
             if compare(result, item) == replaces:
@@ -96,9 +106,6 @@ def _flatten(items: list[Value], levels: int = 1) -> Value:
             return TOO_LARGE
         items = [part for item in items for part in (item if type(item) is list else [item])]
     return items
-
-
-_SORTABLE: Final = frozenset({int, UInt, float, bool, Duration, Timestamp, str, bytes})
 
 
 def _sort(items: Value) -> Value:
@@ -196,7 +203,7 @@ def _is_zero(value: Value) -> bool:
         return bool(value.nanoseconds == 0)
     if kind in (bool, int, UInt, float, str, bytes, list) or kind in MAPS:
         return not value
-    return value is None or value is NONE
+    return value is None
 
 
 def _unwrap(items: list[Value]) -> Value:

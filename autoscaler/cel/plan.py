@@ -68,7 +68,9 @@ class Planner:
         self._environment = environment
         self._modern = dialect.modern
         self.observes_quantities = any(call.function in _OBSERVERS for call in calls)
-        self._code = implementations(modern=self._modern, mutating=dialect.add_mutates)
+        self._code = implementations(
+            modern=self._modern, mutating=dialect.add_mutates, converting=self.observes_quantities
+        )
         self._steps: dict[int, Step] = {}
         self.slots = FIRST_SLOT
         self.loops = False

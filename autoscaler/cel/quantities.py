@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from operator import add, sub
 from typing import Any, Final
 
 from autoscaler.cel.values import Failure, QuantityCell, Unknown, Value
@@ -27,10 +28,21 @@ def _is_quantity(text: str) -> bool:
 
 
 def _compare(receiver: QuantityCell, other: QuantityCell) -> int:
-    order = receiver.quantity.compare(other.quantity)
+    return receiver.quantity.compare(other.quantity)
+
+
+def _compare_and_convert(receiver: QuantityCell, other: QuantityCell) -> int:
     if other.quantity.big:
         receiver.quantity = receiver.quantity.as_big()
-    return order
+    return _compare(receiver, other)
+
+
+def _comparisons(compare: Callable[[QuantityCell, QuantityCell], int]) -> Mapping[str, Callable[..., Any]]:
+    return {
+        "quantity_is_greater_than": lambda cell, other: compare(cell, other) == 1,
+        "quantity_is_less_than": lambda cell, other: compare(cell, other) == -1,
+        "quantity_compare_to": compare,
+    }
 
 
 def _as_integer(cell: QuantityCell) -> Value:
@@ -38,9 +50,11 @@ def _as_integer(cell: QuantityCell) -> Value:
     return Failure("cannot convert value to integer") if value is None else value
 
 
-def _sum(receiver: QuantityCell, other: Quantity, *, mutates: bool) -> Value:
+def _total(
+    receiver: QuantityCell, other: Quantity, operation: Callable[[Quantity, Quantity], Quantity], *, mutates: bool
+) -> Value:
     try:
-        total = receiver.quantity + other
+        total = operation(receiver.quantity, other)
     except QuantityError as error:
         return Unknown(frozenset(), str(error))
     if mutates and receiver.quantity.big:
@@ -54,10 +68,10 @@ def _whole(value: int) -> Quantity:
 
 def _arithmetic(*, mutates: bool) -> Mapping[str, Callable[..., Any]]:
     return {
-        "quantity_add": lambda cell, other: _sum(cell, other.quantity, mutates=mutates),
-        "quantity_add_int": lambda cell, other: _sum(cell, _whole(other), mutates=mutates),
-        "quantity_sub": lambda cell, other: _sum(cell, -other.quantity, mutates=mutates),
-        "quantity_sub_int": lambda cell, other: _sum(cell, -_whole(other), mutates=mutates),
+        "quantity_add": lambda cell, other: _total(cell, other.quantity, add, mutates=mutates),
+        "quantity_add_int": lambda cell, other: _total(cell, _whole(other), add, mutates=mutates),
+        "quantity_sub": lambda cell, other: _total(cell, other.quantity, sub, mutates=mutates),
+        "quantity_sub_int": lambda cell, other: _total(cell, _whole(other), sub, mutates=mutates),
     }
 
 
@@ -78,17 +92,17 @@ def _wrapped(number: int) -> int:
 
 
 MUTATING: Final[Mapping[str, Callable[..., Any]]] = _arithmetic(mutates=True)
+# For programs that can see the conversion; they work on quantities of their own.
+CONVERTING: Final[Mapping[str, Callable[..., Any]]] = _comparisons(_compare_and_convert)
 IMPLEMENTATIONS: Final[Mapping[str, Callable[..., Any]]] = {
     **_arithmetic(mutates=False),
+    **_comparisons(_compare),
     "string_to_quantity": _quantity,
     "is_quantity_string": _is_quantity,
     "quantity_sign": lambda cell: cell.quantity.sign,
     "quantity_get_float": lambda cell: cell.quantity.as_approximate_float(),
     "quantity_get_int": _as_integer,
     "quantity_is_integer": lambda cell: cell.quantity.as_int64() is not None,
-    "quantity_is_greater_than": lambda cell, other: _compare(cell, other) == 1,
-    "quantity_is_less_than": lambda cell, other: _compare(cell, other) == -1,
-    "quantity_compare_to": _compare,
     "string_to_semver": _semver,
     "string_bool_to_semver": _semver,
     "is_semver_string": _is_semver,

@@ -199,6 +199,41 @@ def _bound_in_turn(value: str, result: str) -> str:
     return f"cel.bind(x0, [1, 1], {opened}{result}{')' * 24}"
 
 
+def test_comparing_does_not_change_what_others_see() -> None:
+    memory = 'device.capacity["gpu.example.com"].memory'
+    assert evaluate(f'{memory}.isLessThan(quantity("100Ti"))').outcome is Outcome.TRUE
+    assert evaluate(f"{memory}.isInteger()").outcome is Outcome.TRUE
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        '"%e|%e|%f".format([1.5, -0.0, -0.0]) == "1.500000×10⁰⁰|0.000000×10⁰⁰|0.000000"',
+        '"%e|%.1e".format([double("NaN"), double("-inf")]) == "   NaN|-∞"',
+        '"%.20e".format([1e300]) == "      1.000000×10³⁰⁰"',
+        "-1.5.includes(-1.5)",
+        "optional.ofNonZeroValue(optional.none()).hasValue()",
+        '[semver("1.0.0")].last().optFlatMap(x, optional.of(x)).hasValue()',
+        'quantity("0").sub(-9223372036854775808).isLessThan(quantity("0"))',
+    ],
+)
+def test_what_the_upstream_library_answers_true_to(expression: str) -> None:
+    assert evaluate(expression).outcome is Outcome.TRUE
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "[1, 2, 3].flatten(-7).size() == 3",
+        "[dyn(1), dyn(2.0), semver('1.0.0')].isSorted()",
+        "[optional.of(quantity('1'))].all(x, x == x)",
+    ],
+)
+def test_what_the_upstream_library_fails_on(expression: str) -> None:
+    program = compile_selector(expression, REFERENCE)
+    assert isinstance(program, CompileFailure) or evaluate(expression).outcome is Outcome.ERROR
+
+
 HOSTILE = {
     "lists that share their parts": _bound_in_turn("[_, _]", "x23 == x23"),
     "doubling lists": _bound_in_turn("_ + _", "size(x23) == 1"),
