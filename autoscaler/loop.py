@@ -86,8 +86,9 @@ class Loop:
     def _observe(self, now: datetime) -> tuple[World, Mapping[str, Mapping[str, Instance]]]:
         """Read the cluster and the providers. Nothing is concluded from a provider that did not answer."""
         self._store.refresh()
-        self._journal.resume(self._store.batches(), self._store.snapshot().provisioned, now)
-        snapshot = replace(self._store.snapshot(), provisioned=self._journal.nodes)
+        snapshot = self._store.snapshot()
+        self._journal.resume(self._store.batches(), snapshot.provisioned, now, seen_up_to=self._store.seen_up_to())
+        snapshot = replace(snapshot, provisioned=self._journal.nodes)
         self._backoffs.resume(snapshot.backoffs)
         machines: dict[str, Mapping[str, Instance]] = {}
         windows: dict[str, timedelta] = {}

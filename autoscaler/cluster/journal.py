@@ -10,39 +10,25 @@ The journal knows no provider and decides nothing. What it holds in memory is on
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from autoscaler.cluster.api import AlreadyExistsError, ConflictError, KubernetesApi, NotFoundError
+from autoscaler.cluster.copies import Copies
+from autoscaler.cluster.intents import batches_of, nodes_of
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
 from autoscaler.lifecycle.provisioned_node import EDGES, Why, take
-from autoscaler.model.capacity import CapacityPool, Mode
-from autoscaler.model.plan import Disposal, NodeDecision, Plan, PlannedNode
+from autoscaler.model.capacity import Mode
+from autoscaler.model.plan import Disposal, NodeDecision, Plan
 from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.reason import Reason
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog import labels
-from instance_catalog.frozen_map import FrozenMap
 
-# What differs between the nodes or offerings of one batch; the provider or the launch adds these.
-_PER_NODE_LABELS = frozenset(
-    {
-        labels.HOSTNAME,
-        labels.INSTANCE_TYPE,
-        labels.ZONE,
-        labels.REGION,
-        labels.ARCHITECTURE,
-        labels.OPERATING_SYSTEM,
-        labels.CAPACITY_TYPE,
-        labels.CAPACITY_BLOCK,
-        labels.PROVISIONED_NODE,
-    }
-)
 # Holds a deleted ProvisionedNode until its machine is gone.
 FINALIZER = f"{labels.GROUP}/machine"
 # From these phases on a decision to drain changes nothing any more.
@@ -56,9 +42,6 @@ _FINISHED = frozenset({"Launched", "Failed"})
 # Decisions that need hands although they change no phase.
 _TENDED = frozenset({Disposal.HOLD, Disposal.NOTICE})
 _EDGES = {(edge.source, edge.why): edge for edge in EDGES}
-# What one LaunchBatch holds at most, by its schema.
-_LARGEST = 100
-_OFFERINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,28 +58,34 @@ class Journal:
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api
-        self._batches: dict[str, LaunchBatch] = {}
-        self._nodes: dict[str, ProvisionedNode] = {}
+        self._batches: Copies[LaunchBatch] = Copies()
+        self._nodes: Copies[ProvisionedNode] = Copies()
         self._decisions: tuple[NodeDecision, ...] = ()
 
     @property
     def batches(self) -> tuple[LaunchBatch, ...]:
         """All batches as last read or written, by name."""
-        return tuple(self._batches[name] for name in sorted(self._batches))
+        return self._batches.values()
 
     @property
     def nodes(self) -> tuple[ProvisionedNode, ...]:
         """All ProvisionedNodes as last read or written, by name."""
-        return tuple(self._nodes[name] for name in sorted(self._nodes))
+        return self._nodes.values()
 
     def node(self, name: str) -> ProvisionedNode | None:
         """One of them as last read or written."""
         return self._nodes.get(name)
 
-    def resume(self, batches: Iterable[LaunchBatch], nodes: Iterable[ProvisionedNode], now: datetime) -> None:
-        """Start from what the API holds, completing what was left half-written."""
-        self._batches = {batch.name: batch for batch in batches}
-        self._nodes = {node.name: node for node in nodes}
+    def resume(
+        self, batches: Iterable[LaunchBatch], nodes: Iterable[ProvisionedNode], now: datetime, *, seen_up_to: int = 0
+    ) -> None:
+        """Start from what the API holds, completing what was left half-written.
+
+        `seen_up_to` is the resourceVersion up to which `batches` and `nodes` are complete: a watch may lag behind our
+        own writes, and forgetting those would launch twice.
+        """
+        self._batches.merge(batches, seen_up_to)
+        self._nodes.merge(nodes, seen_up_to)
         self._decisions = ()
         for batch in self.batches:
             if batch.outcome == "Intended" and not batch.instances:
@@ -126,25 +115,23 @@ class Journal:
             launches=tuple(b for b in self.batches if b.outcome in UNFINISHED),
             leaving=tuple(n for n in self.nodes if n.phase in _LEAVING),
             decisions=tuple(
-                (self._nodes[decision.provisioned_node], decision)
+                (node, decision)
                 for decision in self._decisions
-                if decision.disposal in _TENDED and decision.provisioned_node in self._nodes
+                if decision.disposal in _TENDED and (node := self._nodes.get(decision.provisioned_node)) is not None
             ),
         )
 
     def save_batch(self, batch: LaunchBatch) -> LaunchBatch:
         """Save a batch's progress; ConflictError when somebody else wrote it since it was read."""
         written = self._api.update(LAUNCH_BATCHES, write_launch_batch(batch), subresource="status")
-        self._batches[batch.name] = parse_launch_batch(written)
-        return self._batches[batch.name]
+        return self._batches.put(parse_launch_batch(written))
 
     def save_node(self, node: ProvisionedNode) -> ProvisionedNode:
         """Save a node's progress; ConflictError when somebody else wrote it since it was read."""
         if node == self._nodes.get(node.name):
             return node
         written = self._api.update(PROVISIONED_NODES, write_provisioned_node(node), subresource="status")
-        self._nodes[node.name] = parse_provisioned_node(written)
-        return self._nodes[node.name]
+        return self._nodes.put(parse_provisioned_node(written))
 
     def move(self, node: ProvisionedNode, why: Why, now: datetime, reasons: tuple[Reason, ...] = ()) -> ProvisionedNode:
         """Save that a node took an edge of its life. Raises KeyError where its phase has no such edge."""
@@ -156,22 +143,35 @@ class Journal:
         for node in nodes:
             try:
                 self.save_node(node)
-            except (ConflictError, NotFoundError):
-                self._nodes.pop(node.name, None)
+            except ConflictError:
+                self._reread(node.name)
+            except NotFoundError:
+                self._nodes.drop(node.name)
+
+    def _reread(self, name: str) -> None:
+        try:
+            self._nodes.put(parse_provisioned_node(self._api.get(PROVISIONED_NODES, name)))
+        except NotFoundError:
+            self._nodes.drop(name)
 
     def adopt(self, node: ProvisionedNode) -> None:
         """Write down a machine that was found without an object."""
-        self._create_node(node)
-        self.save_node(replace(node, resource_version=self._nodes[node.name].resource_version))
+        created = self._create_node(node)
+        self.save_node(replace(node, uid=created.uid, resource_version=created.resource_version))
 
     def forget(self, node: ProvisionedNode) -> None:
         """Remove a node whose machine is gone, and its batch when it was the last one."""
         with suppress(NotFoundError):  # a person deleted it; the finalizer was the last thing that held it
-            self._api.patch(PROVISIONED_NODES, node.name, {"metadata": {"finalizers": None}})
+            self._nodes.put(
+                parse_provisioned_node(
+                    self._api.patch(PROVISIONED_NODES, node.name, {"metadata": {"finalizers": None}})
+                )
+            )
             self._api.delete(PROVISIONED_NODES, node.name)
-        self._nodes.pop(node.name, None)
-        if node.batch in self._batches:
-            self._drop_if_over(self._batches[node.batch])
+        self._nodes.drop(node.name)
+        batch = self._batches.get(node.batch)
+        if batch is not None:
+            self._drop_if_over(batch)
 
     def map_nodes(self, batch: LaunchBatch, now: datetime) -> None:
         """Carry a batch's persisted answers over to its nodes. Repeating it changes nothing."""
@@ -202,10 +202,10 @@ class Journal:
         )
 
     def _drop_if_over(self, batch: LaunchBatch) -> None:
-        if batch.outcome in _FINISHED and not self._nodes.keys() & set(batch.nodes):
+        if batch.outcome in _FINISHED and all(self._nodes.get(name) is None for name in batch.nodes):
             with suppress(NotFoundError):
                 self._api.delete(LAUNCH_BATCHES, batch.name, uid=batch.uid)
-            del self._batches[batch.name]
+            self._batches.drop(batch.name)
 
     def _create_batch(self, batch: LaunchBatch) -> LaunchBatch:
         try:
@@ -213,89 +213,19 @@ class Journal:
         except AlreadyExistsError:
             # Its name is the hash of its nodes' names: this very intent was written before a restart.
             written = self._api.get(LAUNCH_BATCHES, batch.name)
-        self._batches[batch.name] = parse_launch_batch(written)
-        return self._batches[batch.name]
+        return self._batches.put(parse_launch_batch(written))
 
     def _write_nodes(self, batch: LaunchBatch, now: datetime) -> None:
         for node in nodes_of(batch):
-            if node.name not in self._nodes:
-                self._create_node(node)
-            created = self._nodes[node.name]
+            created = self._nodes.get(node.name) or self._create_node(node)
             if created.phase_since is None:
                 self.save_node(replace(created, phase_since=now))
 
-    def _create_node(self, node: ProvisionedNode) -> None:
+    def _create_node(self, node: ProvisionedNode) -> ProvisionedNode:
         manifest = write_provisioned_node(node)
         manifest["metadata"]["finalizers"] = [FINALIZER]
         try:
             written = self._api.create(PROVISIONED_NODES, manifest)
         except AlreadyExistsError:
             written = self._api.get(PROVISIONED_NODES, node.name)
-        self._nodes[node.name] = parse_provisioned_node(written)
-
-
-def batches_of(launches: Iterable[PlannedNode], snapshot: Snapshot) -> tuple[LaunchBatch, ...]:
-    """Group planned nodes that one provider call can launch: alike in everything, and of one gang or of none."""
-    pools = {pool.name: pool for pool in snapshot.pools}
-    gangs = {pod.key: pod.gang.key for pod in snapshot.pods if pod.gang is not None}
-    groups: dict[tuple[object, ...], list[PlannedNode]] = {}
-    for launch in launches:
-        gang = frozenset(gangs[pod] for pod in launch.pods if pod in gangs)
-        alike = (launch.pool, launch.offerings, launch.prediction, _shared_labels(launch), launch.node.taints, gang)
-        groups.setdefault(alike, []).append(launch)
-    return tuple(
-        _batch(group[start : start + _LARGEST], pools, gang=bool(alike[-1]))
-        for alike, group in groups.items()
-        for start in range(0, len(group), _LARGEST)
-    )
-
-
-def nodes_of(batch: LaunchBatch) -> tuple[ProvisionedNode, ...]:
-    """The ProvisionedNodes of a batch, derived from it alone. Raises ValueError for a batch without a prediction."""
-    if batch.prediction is None:
-        raise ValueError(f"batch {batch.name} has no prediction")
-    return tuple(
-        ProvisionedNode(
-            name=name,
-            pool=batch.pool,
-            node_name=name,
-            batch=batch.name,
-            offerings=batch.offerings,
-            prediction=batch.prediction,
-            labels=batch.labels,
-            pods=batch.pods[index] if index < len(batch.pods) else (),
-        )
-        for index, name in enumerate(batch.nodes)
-    )
-
-
-def token_of(batch: LaunchBatch, attempt: int) -> str:
-    """The idempotency token of an attempt: 64 hexadecimal digits, derived only from what is written down."""
-    return _digest(batch.uid, str(attempt), batch.offerings[attempt].zone)
-
-
-def _batch(group: list[PlannedNode], pools: Mapping[str, CapacityPool], *, gang: bool) -> LaunchBatch:
-    first = group[0]
-    pool = pools[first.pool]
-    names = tuple(launch.name for launch in group)
-    return LaunchBatch(
-        name=f"{first.pool}-{_digest(*names)[:10]}",
-        pool=first.pool,
-        nodes=names,
-        offerings=first.offerings[:_OFFERINGS],
-        minimum=len(names) if gang else 1,
-        pods=tuple(launch.pods for launch in group),
-        prediction=first.prediction,
-        labels=_shared_labels(first),
-        taints=first.node.taints,
-        kubelet_reserved=pool.kubelet_reserved,
-        template=pool.node_template,
-    )
-
-
-def _shared_labels(launch: PlannedNode) -> FrozenMap[str, str]:
-    return FrozenMap({key: value for key, value in launch.node.labels.items() if key not in _PER_NODE_LABELS})
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+        return self._nodes.put(parse_provisioned_node(written))

@@ -36,6 +36,11 @@ class Mirror(Generic[T_co]):
         return self._resource.kind
 
     @property
+    def version(self) -> int:
+        """The resourceVersion up to which everything was seen, 0 before the first refresh."""
+        return int(self._version or 0)
+
+    @property
     def values(self) -> tuple[T_co, ...]:
         """The values by namespace and name, as of the last refresh."""
         if self._ordered is None:

@@ -128,6 +128,10 @@ class Store:
         """All LaunchBatches."""
         return self._batches.values
 
+    def seen_up_to(self) -> int:
+        """The resourceVersion up to which ProvisionedNodes and LaunchBatches were seen."""
+        return min(self._provisioned.version, self._batches.version)
+
     def problems(self) -> Iterator[tuple[str, str, Problem]]:
         """What is wrong with objects: (kind, namespace/name, problem)."""
         for mirror in (self._priorities, self._pods, *self._mirrors()):

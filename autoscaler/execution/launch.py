@@ -14,7 +14,8 @@ from datetime import datetime
 from typing import Final
 
 from autoscaler.cluster.backoffs import Backoffs
-from autoscaler.cluster.journal import UNFINISHED, Journal, token_of
+from autoscaler.cluster.intents import token_of
+from autoscaler.cluster.journal import UNFINISHED, Journal
 from autoscaler.errors import ConfigurationError
 from autoscaler.lifecycle.provisioned_node import Why
 from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase

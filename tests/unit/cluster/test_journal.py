@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.cluster.api import ConflictError
-from autoscaler.cluster.journal import FINALIZER, batches_of, nodes_of, token_of
+from autoscaler.cluster.intents import batches_of, nodes_of, token_of
+from autoscaler.cluster.journal import FINALIZER
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
 from autoscaler.model.capacity import Mode
 from autoscaler.model.gang import Gang
@@ -159,6 +160,42 @@ def test_two_writers_cannot_both_save(desk: Desk) -> None:
     with pytest.raises(ConflictError):
         other.journal.save_batch(replace(other.journal.batches[0], outcome="Calling"))
     assert desk.api.get(LAUNCH_BATCHES, desk.batches()[0].name)["status"]["outcome"] == "Calling"
+
+
+def test_a_lagging_watch_does_not_make_us_forget_what_we_wrote(desk: Desk) -> None:
+    stale = int(desk.api.list(PROVISIONED_NODES).resource_version)
+    desk.record(planned("n1"))
+    before = desk.api.writes
+    desk.journal.resume((), (), desk.now, seen_up_to=stale)
+    assert [node.name for node in desk.journal.nodes] == ["n1"]
+    desk.record(planned("n1"))
+    assert desk.api.writes == before
+
+
+def test_a_lagging_watch_does_not_bring_back_what_we_removed(desk: Desk) -> None:
+    desk.record(planned("n1"))
+    batches, nodes = desk.batches(), desk.nodes()
+    stale = int(desk.api.list(PROVISIONED_NODES).resource_version)
+    desk.journal.save_batch(replace(batches[0], outcome="Launched", instances=("i-1",), obtained=(0,)))
+    desk.journal.forget(nodes[0])
+    desk.journal.resume(batches, nodes, desk.now, seen_up_to=stale)
+    assert (desk.journal.nodes, desk.journal.batches) == ((), ())
+
+
+def test_what_somebody_removed_is_gone_once_it_was_seen(desk: Desk) -> None:
+    desk.record(planned("n1"))
+    desk.journal.save_batch(replace(desk.batches()[0], outcome="Launched", instances=("i-1",), obtained=(0,)))
+    desk.journal.resume(desk.batches(), (), desk.now, seen_up_to=int(desk.api.list(PROVISIONED_NODES).resource_version))
+    assert desk.journal.nodes == ()
+
+
+def test_what_somebody_else_wrote_meanwhile_counts(desk: Desk) -> None:
+    desk.record(planned("n1"))
+    (node,) = desk.nodes()
+    desk.api.patch(PROVISIONED_NODES, "n1", {"metadata": {"annotations": {"a": "b"}}})
+    desk.journal.note([replace(node, empty_since=desk.now)])
+    assert desk.journal.nodes == desk.nodes()
+    assert desk.nodes()[0].empty_since is None
 
 
 def test_nodes_follow_from_their_batch_alone(desk: Desk) -> None:

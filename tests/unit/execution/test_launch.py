@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from autoscaler.cluster.journal import token_of
+from autoscaler.cluster.intents import token_of
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import Providers, key_of, launch, request_of
 from autoscaler.model.provisioned_node import Phase

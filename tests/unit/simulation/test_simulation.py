@@ -142,6 +142,53 @@ def test_a_pod_that_nothing_fits_is_told_why_and_costs_nothing() -> None:
     assert reasons == ["NotTriggerScaleUp"]
 
 
+GANG = """
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: PodGroup
+metadata: {name: g}
+spec: {minMember: 2}
+"""
+
+
+ONE_NODE = """
+apiVersion: foreslice.dev/v1alpha1
+kind: CapacityPool
+metadata: {name: gpu}
+spec:
+  mode: MODE
+  requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [g6.12xlarge]}]
+  nodeTemplateRef: {kind: SimulatedNodeTemplate, name: default}
+  drivers: {profiles: [nvidia]}
+  limits: {nodes: 1}
+  baseline: [{replicas: BASELINE}]
+"""
+
+
+@pytest.mark.parametrize("baseline", [0, 1], ids=["no node", "a node for one of them"])
+def test_a_gang_that_cannot_be_whole_does_not_start(baseline: int) -> None:
+    simulation = new_simulation()
+    members = POD.replace("labels: {app: work}", "labels: {scheduling.x-k8s.io/pod-group: g}")
+    members = members.replace("expect: EXPECT", 'expect: EXPECT, simulation.foreslice.dev/copies: "2"')
+    summary = live(
+        simulation, ONE_NODE.replace("BASELINE", str(baseline)), GANG, CLAIMS, members, count=4, expect="Pending"
+    )
+    assert summary.succeeded
+    assert len(names(simulation, NODES)) == baseline
+
+
+def test_extended_resources_get_a_claim_that_nobody_wrote() -> None:
+    simulation = new_simulation()
+    pod = POD.replace("  resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]\n", "")
+    pod = pod.replace('{claims: [{name: gpu}], requests: {cpu: "1"}}', '{limits: {nvidia.com/gpu: "2"}}')
+    pod = pod.replace("10m", "3h")
+    live(simulation, POOL, pod, hours=0.5)
+    (claim,) = list_all(simulation.api, RESOURCE_CLAIMS)[0]
+    assert claim["metadata"]["annotations"] == {"resource.kubernetes.io/extended-resource-claim": "true"}
+    assert len(claim["status"]["allocation"]["devices"]["results"]) == 2
+    (machine,) = simulation.cloud.machines.values()
+    assert machine.offering.instance_type == "g6.12xlarge"
+
+
 def reserve(simulation: Simulation) -> None:
     key = OfferingKey("g6.xlarge", "us-east-1a", "capacity-block")
     simulation.cloud.reserve(
