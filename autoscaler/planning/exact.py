@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import combinations
+from itertools import combinations, product
 from math import prod
 
 from autoscaler.planning.fillings import Fillings, OutOfStepsError
@@ -28,18 +28,19 @@ from autoscaler.planning.problem import (
     within,
 )
 
-# A sub-demand is one level of recursion; Python allows a thousand frames.
+# With limits or gangs a sub-demand is one level of recursion; Python allows a thousand frames.
 _DEEPEST = 300
 _MOST_GANGS = 6
 
 
 def solve_exactly(problem: Problem, fillings: Fillings[State], start: Solution, budget: Budget) -> Solution:
     """The best solution, proven. `start` is any solution; it bounds the search. Raises OutOfStepsError."""
-    if sum(problem.demand) > _DEEPEST or len(problem.gangs) > _MOST_GANGS:
+    limits = _binding(problem)
+    flat = not limits and not problem.gangs
+    if len(problem.gangs) > _MOST_GANGS or (not flat and sum(problem.demand) > _DEEPEST):
         raise OutOfStepsError
     if prod(count + 1 for count in problem.demand) > budget.demands:
         raise OutOfStepsError
-    limits = _binding(problem)
     columns = _columns(problem, fillings, start, budget=budget, limits=limits)
     search = _Search(problem, _by_first_item(columns, len(problem.items)), limits, [budget.states])
     best = start
@@ -160,6 +161,10 @@ class _Search:
             used=(Decimal(0),) * len(self._limits),
             slack=tuple(gang.may_leave for gang in self._problem.gangs),
         )
+        if not self._limits and not self._problem.gangs:
+            # Smallest sub-demands first: then no task waits for more than one other, however large the demand.
+            for residual in product(*(range(count + 1) for count in demand)):
+                self._best(_Task(residual, task.used, task.slack))
         best = self._best(task)
         if best is None:
             return None

@@ -227,5 +227,14 @@ def test_patterns_combined_by_the_integer_program_reach_the_optimum_of_one_dimen
     assert _without_order(by_program.score) == _without_order(exact.score)
 
 
+def test_a_thousand_equal_bundles_are_solved_exactly() -> None:
+    kinds = (Kind(0, Decimal(3)), Kind(1, Decimal(10)))
+    oracle = Vectors(((2, 0), (7, 0)), (((1, 0),),))
+    solution = solve(Problem((Item(1000),), kinds), oracle, Budget())
+    assert solution.optimal
+    # 142 large nodes take 994; six more fit three small ones for 9, one large one costs 10.
+    assert (solution.score.usd_per_hour, solution.score.nodes) == (Decimal(1429), 145)
+
+
 def _without_order(score: Score) -> tuple[object, ...]:
     return (score.left_out, score.usd_per_hour, score.nodes, score.fragmentation)
