@@ -31,6 +31,12 @@ from providers.simulated.provider import SimulatedProvider
 A, B = (OfferingRef("p5.48xlarge", zone, "on-demand", "55.04") for zone in ("us-east-1a", "us-east-1b"))
 POOL = CapacityPool("gpu", mode=Mode.ACT, node_template=("SimulatedNodeTemplate", "default"), limits=Limits(nodes=10))
 
+SPEC = {
+    "mode": "Act",
+    "nodeTemplateRef": {"kind": "SimulatedNodeTemplate", "name": "default"},
+    "limits": {"nodes": 10},
+}
+
 
 def planned(name: str, *offerings: OfferingRef, pods: tuple[str, ...] = ()) -> PlannedNode:
     return PlannedNode(
@@ -97,5 +103,5 @@ def new_desk() -> Desk:
     """An empty cluster with one pool in mode Act, and a cloud that sells everything."""
     clock = VirtualClock()
     api = ApiServer(clock)
-    api.create(CAPACITY_POOLS, {"metadata": {"name": "gpu"}, "spec": {"limits": {"nodes": 10}}})
+    api.create(CAPACITY_POOLS, {"metadata": {"name": "gpu"}, "spec": SPEC})
     return Desk(clock, api, SimulatedCloud(clock), Journal(api), Backoffs(api))

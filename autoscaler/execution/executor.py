@@ -13,9 +13,10 @@ from autoscaler.cluster.journal import UNFINISHED, Journal, Pending
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import cordon, evict_all, occupants
 from autoscaler.execution.hold import give_notice, hold
-from autoscaler.execution.launch import Providers, launch
+from autoscaler.execution.launch import Providers, give_up, launch
 from autoscaler.execution.orphans import find_orphans, sweep
 from autoscaler.execution.terminate import bury, terminate
+from autoscaler.model.capacity import Mode
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Disposal, NodeDecision
 from autoscaler.model.pod import Pod
@@ -70,7 +71,7 @@ class Executor:
     def carry_out(self, pending: Pending, seen: Seen, now: datetime) -> tuple[Trouble, ...]:
         """Launch, drain, terminate, hold and give notice as written down. What failed is told and tried again."""
         work: list[tuple[str, str, Callable[[], None]]] = [
-            *(("LaunchBatch", batch.name, partial(self._launch, batch, now)) for batch in pending.launches),
+            *(("LaunchBatch", batch.name, partial(self._launch, batch, seen, now)) for batch in pending.launches),
             *(("ProvisionedNode", node.name, partial(self._remove, node, seen, now)) for node in pending.leaving),
             *(("ProvisionedNode", n.name, partial(self._tend, n, d, seen)) for n, d in pending.decisions),
             *(("Provider", p.name, partial(self._sweep, p, seen, now)) for p in self.providers.by_template.values()),
@@ -83,7 +84,12 @@ class Executor:
                 troubles.append(Trouble(kind, name, error))
         return tuple(troubles)
 
-    def _launch(self, batch: LaunchBatch, now: datetime) -> None:
+    def _launch(self, batch: LaunchBatch, seen: Seen, now: datetime) -> None:
+        """Launch for pools that act. What a pool asked for before it was told to observe, or deleted, is given up."""
+        acts = any(pool.name == batch.pool and pool.mode is Mode.ACT for pool in seen.snapshot.pools)
+        if not acts and batch.outcome == "Intended":
+            give_up(batch, self.journal, now)
+            return
         launch(batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs, now=now)
 
     def _remove(self, node: ProvisionedNode, seen: Seen, now: datetime) -> None:

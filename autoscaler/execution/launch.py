@@ -86,6 +86,11 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
         batch = _answered(batch, answer, journal=journal, backoffs=backoffs, now=now)
 
 
+def give_up(batch: LaunchBatch, journal: Journal, now: datetime) -> None:
+    """Ask for nothing more. Nodes without a machine have failed; a batch whose call is under way cannot be given up."""
+    _finish(replace(batch, outcome="Launched" if any(batch.instances) else "Failed"), journal, now)
+
+
 def request_of(batch: LaunchBatch, *, cluster: str) -> LaunchRequest:
     """The provider call of a batch's current attempt, derived from what is written down and nothing else."""
     offering = batch.offerings[batch.attempt]
@@ -119,7 +124,7 @@ def _begin(
     while attempt < len(batch.offerings) and backoffs.forbid(batch.pool, batch.offerings[attempt], now):
         attempt += 1
     if attempt >= len(batch.offerings):
-        _finish(replace(batch, outcome="Failed" if not any(batch.instances) else "Launched"), journal, now)
+        give_up(batch, journal, now)
         return None
     asked = replace(batch, attempt=attempt, provider=provider.name, token=token_of(batch, attempt))
     parameters = repr(request_of(asked, cluster="-"))

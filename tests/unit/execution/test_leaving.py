@@ -10,7 +10,7 @@ import pytest
 
 from autoscaler.cluster.api import NotFoundError, list_all
 from autoscaler.cluster.journal import Pending
-from autoscaler.cluster.resources import DISRUPTION_BUDGETS, NODES, PODS, PROVISIONED_NODES
+from autoscaler.cluster.resources import CAPACITY_POOLS, DISRUPTION_BUDGETS, NODES, PODS, PROVISIONED_NODES
 from autoscaler.cluster.store import Store
 from autoscaler.execution.executor import Executor, Seen, Trouble
 from autoscaler.lifecycle.provisioned_node import Why
@@ -70,6 +70,27 @@ class Site:
 @pytest.fixture
 def site() -> Site:
     return Site()
+
+
+@pytest.mark.parametrize("change", ["observe", "delete"])
+def test_what_a_pool_asked_for_before_it_stopped_acting_is_not_launched(site: Site, change: str) -> None:
+    site.desk.record(planned("n2"))
+    if change == "observe":
+        site.desk.api.patch(CAPACITY_POOLS, "gpu", {"spec": {"mode": "Observe"}})
+    else:
+        site.desk.api.delete(CAPACITY_POOLS, "gpu")
+    site.carry_out()
+    assert [machine.node for machine in site.desk.cloud.machines.values()] == ["n1"]
+    assert [node.name for node in site.desk.nodes() if node.phase is not Phase.FAILED] == ["n1"]
+
+
+def test_a_call_that_is_under_way_is_finished_whatever_the_pool_says(site: Site) -> None:
+    site.desk.cloud.inject(Call.LAUNCH, *[Fault.LOST_ANSWER] * 3)
+    site.desk.record(planned("n2"))
+    site.carry_out()
+    site.desk.api.patch(CAPACITY_POOLS, "gpu", {"spec": {"mode": "Observe"}})
+    site.carry_out()
+    assert site.desk.nodes()[1].phase is Phase.LAUNCHED
 
 
 def test_an_empty_node_is_ended_at_once(site: Site) -> None:
