@@ -48,8 +48,7 @@ def estimated_call(
     if modern and overload == "matches":
         return _pattern(arguments[0].size_or_unknown, arguments[1].size_or_unknown), None
     if modern and function == "includes" and target is not None:
-        scalar = not target.node.type.parameters and target.node.type.kind not in ("string", "bytes")
-        return (target.size_or_unknown, None) if scalar else _traversal(target)
+        return _traversal(target) if target.node.type.parameters else (target.size_or_unknown, None)
     for rule in (_list_call, _kubernetes_call, _standard_call):
         found = rule(function, overload, target, arguments)
         if found is not None:

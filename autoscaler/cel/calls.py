@@ -199,14 +199,14 @@ def not_strictly_false_run(run: Run) -> Run:
     return call
 
 
-def or_value_run(left: Run, right: Run, *, unwrap: bool) -> Run:
+def or_value_run(left: Run, right: Run, *, unwrap: bool, strict: bool) -> Run:
     """optional.or() and orValue(): the other side is evaluated only where needed, and neither costs anything."""
 
     def call(frame: Frame) -> Value:
         value = left(frame)
         if type(value) is not OptionalValue:
-            # cel-go hands on whatever is not an optional.
-            return value
+            # Before 0.29 cel-go hands on whatever is not an optional.
+            return NO_OVERLOAD if strict and type(value) not in FAULTS else value
         if value is NONE:
             return right(frame)
         return value.value if unwrap else value

@@ -58,10 +58,14 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Links after a root. `slot` is the frame index of a root variable, else `root` computes it."""
+    """Links after a root. `slot` is the frame index of a root variable, else `root` computes it.
+
+    `native` says that an optional at the root passes through its Go value, as before cel-go 0.29.
+    """
 
     root: Run
     slot: int | None
+    native: bool
     links: tuple[Link, ...] = ()
 
     def linked(self, link: Link) -> Chain:
@@ -98,7 +102,7 @@ def run_of(step: Step) -> Run:
     if fast is not None:
         return fast
     resolve = resolver(step)
-    slot = step.slot
+    slot, native = step.slot, step.native
     if slot is not None and not step.links:
 
         def variable_run(frame: Frame) -> Value:
@@ -106,7 +110,7 @@ def run_of(step: Step) -> Run:
             if cost > COST_LIMIT:
                 raise CostExceededError
             value = frame[slot]
-            return _rewrapped(value) if type(value) is OptionalValue else value
+            return _rewrapped(value) if native and type(value) is OptionalValue else value
 
         return variable_run
 
@@ -125,7 +129,10 @@ def resolver(step: Chain | Choice) -> Run:
     if isinstance(step, Choice):
         return _choice(step)
     root, links = step.root, tuple(_follower(link) for link in step.links)
+    native = step.native
     if not links:
+        if not native:
+            return root
 
         def plain(frame: Frame) -> Value:
             value = root(frame)
@@ -141,7 +148,7 @@ def resolver(step: Chain | Choice) -> Run:
         if optional:
             if value is NONE:
                 return NONE
-            value = _rewrapped(value).value
+            value = _rewrapped(value).value if native else value.value
             if type(value) is Failure:
                 return value
         for optional_link, follow in links:

@@ -197,7 +197,9 @@ _RESULT: Final[Mapping[str, ResultCost]] = {
     "list_reverse": lambda _, result: size(result) + 11,
 }
 _MODERN: Final[Mapping[str, Cost]] = {
-    "list_flatten_int": lambda arguments: _flatten((arguments[0], abs(arguments[1]))),
+    "list_flatten_int": lambda arguments: (
+        size(arguments[0]) + 11 if type(arguments[1]) is int and arguments[1] < 0 else _flatten(arguments)
+    ),
     "starts_with_string": lambda arguments: ceil(_inner_size(arguments[1]) * 0.1),
     "ends_with_string": lambda arguments: ceil(_inner_size(arguments[1]) * 0.1),
     "matches": _pattern,

@@ -128,15 +128,15 @@ class Planner:
             def read(frame: Frame) -> Value:
                 return frame[slot]
 
-            return Chain(read, slot)
+            return Chain(read, slot, not self._modern)
         assert callable(place)
-        return Chain(place, None)
+        return Chain(place, None, not self._modern)
 
     def _linked(self, operand: Expression, link: Link, scope: Scope) -> Step:
         step = self._plan(operand, scope)
         if isinstance(step, (Chain, Choice)):
             return step.linked(link)
-        return Chain(run_of(step), None).linked(link)
+        return Chain(run_of(step), None, not self._modern).linked(link)
 
     def _call(self, node: Call, scope: Scope) -> Step:
         match node.function:
@@ -155,12 +155,12 @@ class Planner:
             case "or" | "orValue":
                 assert node.target is not None
                 left, right = self._run(node.target, scope), self._run(node.arguments[0], scope)
-                return Code(or_value_run(left, right, unwrap=node.function == "orValue"))
+                return Code(or_value_run(left, right, unwrap=node.function == "orValue", strict=self._modern))
         return self._function(node, scope)
 
     def _branch(self, node: Expression, scope: Scope) -> Chain | Choice:
         step = self._plan(node, scope)
-        return step if isinstance(step, (Chain, Choice)) else Chain(run_of(step), None)
+        return step if isinstance(step, (Chain, Choice)) else Chain(run_of(step), None, not self._modern)
 
     def _index(self, node: Call, scope: Scope) -> Step:
         operand, key = node.arguments

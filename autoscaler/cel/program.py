@@ -123,6 +123,8 @@ def _compiled(expression: str, dialect: Dialect) -> Program | CompileFailure:
     except UnexpectedInput as error:
         offset = _offset(error.pos_in_stream, len(expression))
         return _failure(expression, f"Syntax error: {_unexpected(expression, offset)}", offset)
+    except PanicError as panic:  # upstream panics while it makes a constant map
+        return _failure(expression, f"internal error: {panic}", 0)
     except NestingError:
         return _failure(expression, "expression recursion limit exceeded: types nest too deeply", 0)
     except ExpressionError as error:

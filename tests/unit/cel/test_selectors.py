@@ -136,6 +136,12 @@ def test_a_failure_has_a_position() -> None:
     assert str(failure).startswith("2:10: undefined field 'nmae'")
 
 
+@pytest.mark.parametrize("expression", ['{b"": 1} == {}', "{semver('1.0.0'): 1} == {}"])
+def test_keys_without_a_hash_are_errors(expression: str) -> None:
+    program = compile_selector(expression, REFERENCE)
+    assert isinstance(program, CompileFailure) or evaluate(expression).outcome is Outcome.ERROR
+
+
 @pytest.mark.parametrize("expression", ["", "// nothing", "(", '"', "device.driver =="])
 def test_an_incomplete_text_is_a_failure(expression: str) -> None:
     failure = compile_selector(expression, REFERENCE)
