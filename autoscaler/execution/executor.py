@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
 
-from autoscaler.cluster.api import ApiError, KubernetesApi
+from autoscaler.cluster.api import ApiError, BlockedError, KubernetesApi
 from autoscaler.cluster.backoffs import Backoffs
 from autoscaler.cluster.journal import UNFINISHED, Journal, Pending
 from autoscaler.errors import ConfigurationError
@@ -122,7 +122,7 @@ class Executor:
         return any(batch.name == node.batch and batch.outcome in UNFINISHED for batch in self.journal.batches)
 
     def _empty(self, node: ProvisionedNode, seen: Seen, now: datetime) -> bool:
-        """Take one step of a drain; whether the machine may go."""
+        """Take one step of a drain; whether the machine may go. BlockedError names the pods that may not leave yet."""
         if not node.provider_id:
             return False
         if node.node_name in seen.nodes:
@@ -131,7 +131,14 @@ class Executor:
         if not drained.remaining:
             return True
         block = next((b for b in seen.snapshot.blocks if b.name == node.offering.block), None)
-        return block is not None and now >= block.reclaimed and block.drain.at_deadline == "Delete"
+        if block is not None and now >= block.reclaimed and block.drain.at_deadline == "Delete":
+            return True
+        if drained.blocked:
+            raise BlockedError(
+                f"node {node.node_name} cannot be drained: PodDisruptionBudgets protect {', '.join(drained.blocked)}",
+                next_step="allow a disruption in their PodDisruptionBudgets, or delete the pods",
+            )
+        return False
 
     def _tend(self, node: ProvisionedNode, decision: NodeDecision, seen: Seen) -> None:
         """Hold a node or give notice on it; the other decisions need no hands."""

@@ -148,8 +148,3 @@ def _device_class(facts: DeviceClassFacts) -> Object:
     if facts.extended_resource_name:
         spec["extendedResourceName"] = facts.extended_resource_name
     return {"metadata": {"name": facts.name}, "spec": spec}
-
-
-def hours(start: datetime, end: datetime) -> float:
-    """The time between two moments in hours."""
-    return (end - start) / timedelta(hours=1)

@@ -140,7 +140,9 @@ def protect(site: Site) -> None:
 def test_a_protected_pod_holds_its_node(site: Site) -> None:
     protect(site)
     site.drain()
-    site.carry_out()
+    (trouble,) = site.carry_out()
+    assert (trouble.name, trouble.reason) == ("n1", "Blocked")
+    assert "default/a" in str(trouble.error)
     assert site.node.phase is Phase.DRAINING
     assert "deletionTimestamp" not in site.desk.api.get(PODS, "a", namespace="default")["metadata"]
 
