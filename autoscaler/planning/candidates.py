@@ -7,7 +7,7 @@ which pool somebody should make. It must not know pods.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -20,10 +20,11 @@ from autoscaler.planning.blocks import available
 from autoscaler.planning.policy import Policy
 from instance_catalog import labels
 from instance_catalog.catalog import Catalog
-from instance_catalog.driver_profile import DriverSet, parse_driver_set
+from instance_catalog.driver_profile import DriverProfileError, DriverSet, parse_driver_set
 from instance_catalog.instance_type import ANY_ZONE, CapacityType, InstanceType, Offering
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.node_selector import Requirement, requirement_matches
+from instance_catalog.prediction.predict import unpredictable
 from instance_catalog.prediction.variants import implicit_driver_sets
 
 IMPLICIT = CapacityPool(name="implicit", implicit=True)
@@ -147,9 +148,24 @@ def driver_sets(
     """The drivers a node of the pool may run: as listed; every variant in implicit pools; else the plainest one."""
     listed = (block.drivers if block else ()) or pool.drivers
     if listed:
-        return (parse_driver_set(",".join(listed)),)
+        drivers = readable(listed)
+        return (drivers,) if drivers and unpredictable(instance_type, drivers) is None else ()
     variants = implicit_driver_sets(instance_type, profile)
     return variants if pool.implicit else variants[:1]
+
+
+def readable(profiles: Sequence[str]) -> DriverSet | None:
+    """The driver profiles as a set; None if they cannot be read (objections.py reports that)."""
+    try:
+        return parse_driver_set(",".join(profiles)) if profiles else DriverSet(())
+    except DriverProfileError:
+        return None
+
+
+def admits_type(pool: CapacityPool, instance_type: InstanceType) -> bool:
+    """Whether the pool's requirements admit the type in some offering, as far as they speak of the type."""
+    facts = _type_labels(instance_type)
+    return all(_meets(r, facts, instance_type) for r in pool.requirements if r.key in facts)
 
 
 def _candidate(
@@ -225,17 +241,24 @@ def offering_labels(candidate: Candidate) -> dict[str, str]:
     """Labels that follow from the offering, on the node and for the requirements of pools."""
     instance_type, offering = candidate.instance_type, candidate.offering
     facts = {
-        labels.INSTANCE_TYPE: instance_type.name,
-        labels.ARCHITECTURE: instance_type.architecture,
-        labels.OPERATING_SYSTEM: "linux",
+        **_type_labels(instance_type),
         labels.ZONE: offering.zone,
         labels.CAPACITY_TYPE: offering.capacity_type,
-        labels.CLOUD: instance_type.cloud,
     }
     region = _REGION.get(instance_type.cloud)
     found = region.match(offering.zone) if region else None
     if found:
         facts[labels.REGION] = found[1]
+    return facts
+
+
+def _type_labels(instance_type: InstanceType) -> dict[str, str]:
+    facts = {
+        labels.INSTANCE_TYPE: instance_type.name,
+        labels.ARCHITECTURE: instance_type.architecture,
+        labels.OPERATING_SYSTEM: "linux",
+        labels.CLOUD: instance_type.cloud,
+    }
     if instance_type.accelerator:
         facts[labels.ACCELERATOR] = instance_type.accelerator.key
     return facts

@@ -21,15 +21,15 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fatal, Fits
 from autoscaler.planning.blocks import OVER, admission
 from autoscaler.planning.bundles import Bundle, BundleClass
-from autoscaler.planning.candidates import Candidate
+from autoscaler.planning.candidates import Candidate, readable
 from autoscaler.planning.demand import claim_keys
 from autoscaler.planning.hypothetical import Hypothetical, hypothetical
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
 from instance_catalog import labels
 from instance_catalog.catalog import Catalog
-from instance_catalog.driver_profile import DriverSet, parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.prediction.predict import unpredictable
 
 _COMING = (Phase.INTENDED, Phase.LAUNCHING, Phase.LAUNCHED, Phase.REGISTERED, Phase.DRIVERS_READY)
 _LEAVING = (Phase.DRAINING, Phase.TERMINATING)
@@ -99,18 +99,18 @@ def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present
 
 
 def as_coming(provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog) -> Hypothetical | None:
-    """The node that a ProvisionedNode will be, from its offering; None if its type is no longer in the catalog."""
+    """The node that a ProvisionedNode will be, from its offering; None if its slices cannot be predicted any more."""
     offering = provisioned.offering
     instance_type = catalog.types.get(offering.instance_type)
-    if instance_type is None:
+    drivers = readable(provisioned.prediction.drivers)
+    if instance_type is None or drivers is None or unpredictable(instance_type, drivers):
         return None
     pool = next((p for p in snapshot.pools if p.name == provisioned.pool), CapacityPool(provisioned.pool))
     block = next((b for b in snapshot.blocks if b.name == offering.block), None)
-    drivers = provisioned.prediction.drivers
     candidate = Candidate(
         pool=replace(pool, labels=pool.labels.with_items(provisioned.labels)),
         instance_type=instance_type,
-        drivers=parse_driver_set(",".join(drivers)) if drivers else DriverSet(()),
+        drivers=drivers,
         offering=offering,
         usd_per_hour=None,
         block=block,

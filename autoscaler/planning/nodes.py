@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from autoscaler.errors import ConfigurationError
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Disruption
 from autoscaler.model.plan import Disposal, NodeDecision, PlannedNode
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
@@ -86,7 +87,7 @@ class _Budgets:
             allowed = [
                 _amount(b.nodes, len(alive))
                 for b in pool.disruption.budgets
-                if b.schedule is None or Window.parse(b.schedule).open_at(now)
+                if _is_open(b.schedule, "UTC", now, unreadable=True)
             ]
             if allowed:
                 self._left[pool.name] = max(0, min(allowed) - going)
@@ -106,14 +107,18 @@ def _amount(text: str, nodes: int) -> int:
     return int(text)
 
 
+def _is_open(schedule: str | None, time_zone: str, now: datetime, *, unreadable: bool) -> bool:
+    """Whether a window is open; no schedule is always. One that cannot be read is reported by objections.py."""
+    try:
+        return schedule is None or Window.parse(schedule, time_zone).open_at(now)
+    except ConfigurationError:
+        return unreadable
+
+
 def _floor(pool: CapacityPool, now: datetime) -> int:
     """How many nodes the pool keeps up now: the largest of its open baselines."""
     return max(
-        (
-            b.replicas
-            for b in pool.baselines
-            if b.schedule is None or Window.parse(b.schedule, b.time_zone).open_at(now)
-        ),
+        (b.replicas for b in pool.baselines if _is_open(b.schedule, b.time_zone, now, unreadable=False)),
         default=0,
     )
 

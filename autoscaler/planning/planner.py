@@ -25,6 +25,7 @@ from autoscaler.planning.explain import considered, cost_of
 from autoscaler.planning.launches import Launches, launch
 from autoscaler.planning.market import Market, open_market, started_members
 from autoscaler.planning.nodes import decide, holds
+from autoscaler.planning.objections import objections
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.purchases import Buying, buy, combined, lonely
 from autoscaler.planning.topology import Settled, settle
@@ -53,7 +54,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         demands=_demands(market, decided, policy),
         nodes=decide(snapshot, decided.assigned.placed, now),
         out_of_scope=pods.out_of_scope,
-        warnings=() if decided.buying.optimal else (Reason.of(Code.PLAN_BUDGET),),
+        warnings=(*objections(snapshot, catalog), *([] if decided.buying.optimal else [Reason.of(Code.PLAN_BUDGET)])),
         usd_per_hour=sum((node.usd_per_hour or Decimal(0) for node in launches), Decimal(0)),
         profile=snapshot.profile.name,
         catalog_digest=catalog.digest,

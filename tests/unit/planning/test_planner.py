@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.model.capacity import CapacityPool, Consumers, Limits
+from autoscaler.model.capacity import Baseline, CapacityPool, Consumers, Limits
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.node import Node
@@ -265,6 +265,22 @@ class TestPools:
         tolerant = [replace(p, tolerations=(Toleration("team", "Exists"),)) for p in pods]
         assert types(plan(snapshot(tolerant, claims, pools=(pool,)))) == ["s1"]
 
+    @pytest.mark.parametrize(
+        ("fields", "word"),
+        [
+            pytest.param({"drivers": ("nvidja",)}, "nvidja", id="unknown-driver"),
+            pytest.param({"drivers": ("nvidia:mig=all-1g.5gb",)}, "mig=all-1g.5gb", id="machines-without-mig"),
+            pytest.param({"baselines": (Baseline(1, "at noon"),)}, "at noon", id="schedule"),
+        ],
+    )
+    def test_a_pool_that_cannot_be_used_is_reported_and_stops_nobody(self, fields: dict[str, Any], word: str) -> None:
+        broken = replace(TEAM, name="broken", weight=1, **fields)
+        result = plan(snapshot(*pairs(1, gpus()), pools=(broken, TEAM)))
+        assert len(result.placements) == 1
+        (warning,) = result.warnings
+        assert (warning.code, warning.subject) == (Code.UNSUPPORTED, "pool broken")
+        assert word in str(warning.detail["feature"])
+
     def test_a_type_that_would_fit_outside_the_pools_is_named(self) -> None:
         pool = replace(TEAM, requirements=(Requirement(labels.ACCELERATOR, "In", ("small",)),))
         result = plan(snapshot(*pairs(1, gpus(product="Large L9")), pools=(pool,)))
@@ -402,6 +418,10 @@ class TestBlocks:
         (demand,) = plan(state).demands
         given = [c for entry in demand.considered if entry.offering.block for c in codes(entry.reasons)]
         assert given == ([code] if code else [])
+
+    def test_a_block_of_an_unknown_type_is_reported(self) -> None:
+        (warning,) = plan(snapshot([], blocks=(block(instance_type="l7"),))).warnings
+        assert (warning.code, warning.subject) == (Code.CATALOG_UNKNOWN, "block november")
 
     def test_a_full_block_overflows_only_where_the_pool_allows(self) -> None:
         state = snapshot(*pairs(3, gpus(8)), blocks=(block(pool="team"),))

@@ -1,0 +1,59 @@
+"""What in pools and blocks cannot be used, so that nothing is ignored silently.
+
+A pool or block that cannot be read offers nothing and is reported with the plan; the others go on. Whether a manifest
+is well-formed is checked at the edge; here it is about what only catalog and predictions know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autoscaler.errors import ConfigurationError
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.candidates import admits_type
+from autoscaler.planning.schedule import Window
+from instance_catalog.catalog import Catalog
+from instance_catalog.driver_profile import DriverProfileError, parse_driver_set
+from instance_catalog.prediction.predict import unpredictable
+
+
+def objections(snapshot: Snapshot, catalog: Catalog) -> tuple[Reason, ...]:
+    """One reason for everything that cannot be used."""
+    found = [reason for pool in snapshot.pools for reason in (*_drivers(pool, catalog), *_schedules(pool))]
+    for block in snapshot.blocks:
+        if block.instance_type not in catalog.types:
+            found.append(
+                Reason.of(
+                    Code.CATALOG_UNKNOWN, f"block {block.name}", attributes=f"instance type {block.instance_type}"
+                )
+            )
+    return tuple(found)
+
+
+def _drivers(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:
+    if not pool.drivers:
+        return
+    try:
+        drivers = parse_driver_set(",".join(pool.drivers))
+    except DriverProfileError as error:
+        yield Reason.of(Code.UNSUPPORTED, f"pool {pool.name}", feature=str(error))
+        return
+    barred = {t.name: why for t in catalog if admits_type(pool, t) and (why := unpredictable(t, drivers))}
+    if barred:
+        example, why = next(iter(barred.items()))
+        yield Reason.of(
+            Code.UNSUPPORTED, f"pool {pool.name}", feature=f"{drivers.text}: {why}", types=len(barred), example=example
+        )
+
+
+def _schedules(pool: CapacityPool) -> Iterator[Reason]:
+    windows = [(b.schedule, b.time_zone) for b in pool.baselines] + [
+        (b.schedule, "UTC") for b in pool.disruption.budgets
+    ]
+    for schedule, zone in windows:
+        try:
+            Window.parse(schedule or "* * * * *", zone)
+        except ConfigurationError as error:
+            yield Reason.of(Code.UNSUPPORTED, f"pool {pool.name}", feature=error.message)
