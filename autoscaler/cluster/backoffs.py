@@ -33,6 +33,10 @@ class Backoffs:
         """Whether the pool must not ask for this offering now."""
         return any(covers(backoff, offering) and backoff.until > now for backoff in self._known.get(pool, ()))
 
+    def paused(self, pool: str, now: datetime) -> bool:
+        """Whether the pool must ask for nothing at all now."""
+        return any(_key(backoff) == ("", "", "") and backoff.until > now for backoff in self._known.get(pool, ()))
+
     def failed(self, pool: str, offering: OfferingRef, error: ProviderError, now: datetime) -> None:
         """Remember that asking for `offering` failed, as widely as the error reaches."""
         added = _backoff(pool, offering, error, now)

@@ -65,7 +65,11 @@ class Providers:
 
 
 def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backoffs: Backoffs, now: datetime) -> None:
-    """Carry a batch as far as it goes: to machines, to the next tick (outcome unknown), or to failure."""
+    """Carry a batch as far as it goes: to machines, or to failure.
+
+    Raises UncertainError while the outcome of its call is unknown and ThrottledError while the provider is overloaded;
+    then the same call is repeated, not before the error's back-off has passed.
+    """
     provider = providers.of(batch)
     while batch.outcome in UNFINISHED:
         if batch.outcome == "Intended":
@@ -73,10 +77,13 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             if begun is None:
                 return
             batch = begun
+        elif backoffs.paused(batch.pool, now):
+            return
         try:
             answer = _call(provider, request_of(batch, cluster=providers.cluster))
-        except (UncertainError, ThrottledError):
-            return
+        except (UncertainError, ThrottledError) as error:
+            backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
+            raise
         except TokenReusedError:
             # The token may have produced machines. Another one could double them, so this needs a person.
             raise
@@ -149,7 +156,7 @@ def _call(provider: Provider, request: LaunchRequest) -> LaunchAnswer:
 def _answered(
     batch: LaunchBatch, answer: LaunchAnswer, *, journal: Journal, backoffs: Backoffs, now: datetime
 ) -> LaunchBatch:
-    """Save what came of an attempt: the mapping first, then the back-offs; then the next attempt may begin."""
+    """Save what came of an attempt, back-offs and machines; then the next one may begin."""
     ids = dict(zip(batch.nodes, batch.instances or ("",) * len(batch.nodes), strict=True))
     obtained = dict(zip(batch.nodes, batch.obtained or (-1,) * len(batch.nodes), strict=True))
     for instance in answer.instances:

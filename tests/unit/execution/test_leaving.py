@@ -89,6 +89,7 @@ def test_a_call_that_is_under_way_is_finished_whatever_the_pool_says(site: Site)
     site.desk.record(planned("n2"))
     site.carry_out()
     site.desk.api.patch(CAPACITY_POOLS, "gpu", {"spec": {"mode": "Observe"}})
+    site.desk.clock.advance(timedelta(seconds=5))
     site.carry_out()
     assert site.desk.nodes()[1].phase is Phase.LAUNCHED
 
@@ -188,6 +189,7 @@ def test_a_node_that_became_unwanted_during_its_launch_gets_its_machine_and_lose
     site.desk.record(planned("n2"))
     site.carry_out()
     site.desk.journal.move(site.desk.nodes()[1], Why.UNWANTED, site.desk.now)
+    site.desk.clock.advance(timedelta(seconds=5))
     site.carry_out()
     site.carry_out()
     unwanted = site.desk.nodes()[1]
