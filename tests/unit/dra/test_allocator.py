@@ -10,7 +10,6 @@ from autoscaler.dra.allocator import (
     AllocationOutcome,
     FatalAllocation,
     NotAllocated,
-    SearchBudget,
     UnknownAllocation,
 )
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule, Selector
@@ -28,7 +27,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import REFERENCE, profile_for
 from instance_catalog.node_selector import NodeSelector
 from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import Capacity, Device, ResourceSlice, RuntimeOnly
+from instance_catalog.resource_slice import Capacity, Device, RuntimeOnly
 from instance_catalog.taint import Taint, Toleration
 from tests.unit.dra.build import (
     DRIVER,
@@ -331,70 +330,6 @@ def test_answers_are_remembered_per_node_and_selector() -> None:
     for _ in range(3):
         assert isinstance(ask([claim(request("r", 2, "x=1"))], where), Allocated)
     assert engine.asked == [("x=1", "gpu-00"), ("x=1", "gpu-01")]
-
-
-def equal_gpus(count: int) -> ResourceSlice:
-    return piece(devices(count, {"x": 1}))
-
-
-@pytest.mark.parametrize(
-    ("claims", "count"),
-    [
-        ([claim(request(count=5))], 4),
-        ([claim(request(count=8), name="a"), claim(request("r", 1, "x=2"), name="b")], 16),
-        ([claim(request(count=16), name="a"), claim(request("r", 1, "x=2"), name="b")], 64),
-        ([claim(request(count=17), name="a"), claim(request(count=16), name="b")], 32),
-        ([claim(*(request(f"r{index}", 4) for index in range(8)), name="a"), claim(name="b")], 32),
-    ],
-    ids=["5 of 4", "8 of 16, then none", "16 of 64, then none", "33 over two claims of 32", "8 x 4 of 32, then 1"],
-)
-def test_equal_devices_are_not_tried_one_after_the_other(claims: list[ResourceClaim], count: int) -> None:
-    outcome = ask(claims, cluster(equal_gpus(count)))
-    assert isinstance(outcome, NotAllocated)
-    assert outcome.steps < 200
-
-
-def test_a_solution_that_upstream_would_not_find_in_time_is_not_promised() -> None:
-    # Upstream gives the one special device away first, and then tries all 8 of 31 others before it thinks better of it.
-    where = cluster(piece([device("first", {"x": 2}), *devices(31, {"x": 1})]))
-    pair = [claim(request(count=8), name="a"), claim(request("r", 1, "x=2"), name="b")]
-    outcome = ask(pair, where)
-    assert isinstance(outcome, NotAllocated)
-    assert codes(outcome) == {Code.SEARCH_TIMEOUT}
-    assert outcome.reasons[0].detail["aborts_attempt"] is True
-    patient = SearchBudget(upstream_steps=10**9)
-    assert names(ask(pair, where, budget=patient)) == [[f"gpu-{index:02}" for index in range(8)], ["first"]]
-
-
-@pytest.mark.parametrize(
-    "claims",
-    [
-        [claim(request("a", 9), constraints=[DistinctAttribute(f"{DRIVER}/id")]), claim(request("r", 1, "x=2"))],
-        [claim(request("a", 20), name="a"), claim(request("b", 13), name="b")],
-    ],
-    ids=["one request has no device", "33 of 32 together"],
-)
-def test_what_counting_proves_vain_is_not_searched(claims: list[ResourceClaim]) -> None:
-    content = [device(f"gpu-{index:02}", {"x": 1, "id": index}) for index in range(32)]
-    outcome = ask(claims, cluster(piece(content)))
-    assert isinstance(outcome, NotAllocated)
-    assert outcome.steps < 50
-
-
-def test_counters_that_all_requests_together_overdraw_are_not_searched() -> None:
-    sets = [(f"gpu-{gpu}", {"memory": "80Gi"}) for gpu in range(8)]
-    halves = [drawing(f"gpu-{gpu}-half-{part}", f"gpu-{gpu}", memory="40Gi") for gpu in range(8) for part in range(2)]
-    where = cluster(counter_slice(*sets), piece([*halves, drawing("small", "gpu-0", memory="1Gi")], count=2))
-    outcome = ask([claim(request("r", 17))], where)
-    assert isinstance(outcome, NotAllocated)
-    assert codes(outcome) == {Code.NO_COMBINATION}
-    assert outcome.steps < 50
-
-
-def test_a_search_that_runs_out_of_its_own_budget_says_so() -> None:
-    outcome = ask([claim(request(count=5))], cluster(equal_gpus(8)), budget=SearchBudget(steps=3))
-    assert isinstance(outcome, UnknownAllocation)
-    assert codes(outcome) == {Code.PLAN_BUDGET}
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_a_future_version_is_decided_as_the_latest_known_and_says_so() -> None:
 
 @pytest.mark.parametrize("asked", ["", "latest", "1", "1.33", "0.36.3"])
 def test_versions_that_nobody_can_decide_for_are_refused(asked: str) -> None:
-    with pytest.raises(UnknownVersionError, match="1\\.3[46]"):
+    with pytest.raises(UnknownVersionError, match=r"1\.3[46]"):
         profile_for(asked)
 
 

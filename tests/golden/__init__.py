@@ -1,0 +1,1 @@
+"""Recorded plans: what a user sees for every example."""
