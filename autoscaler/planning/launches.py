@@ -14,7 +14,7 @@ from autoscaler.model.plan import PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef, Prediction
 from autoscaler.model.reason import Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.verdict import Fits
+from autoscaler.model.verdict import Fits, Verdict
 from autoscaler.planning.bundles import Bundle
 from autoscaler.planning.candidates import Candidate
 from autoscaler.planning.existing import Placed
@@ -41,11 +41,12 @@ class Purchase:
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """The planned nodes, what they take, and the bundles that did not fit in the replay."""
+    """The planned nodes, what they take, the bundles that did not fit in the replay and why, and the world after it."""
 
     nodes: tuple[PlannedNode, ...]
-    placed: tuple[Placed, ...] = ()
-    failed: tuple[Bundle, ...] = ()
+    placed: tuple[Placed, ...]
+    failed: tuple[tuple[Bundle, Verdict], ...]
+    world: World
 
 
 def launch(
@@ -78,8 +79,10 @@ def launch(
     nodes = tuple(
         _planned(purchase, future, by_node.get(future.node.name, []), catalog_digest)
         for purchase, future in zip(purchases, futures, strict=True)
+        # A node none of whose bundles held in the replay is not bought; held nodes have no bundles.
+        if future.node.name in by_node or not purchase.bundles
     )
-    return Launches(nodes, tuple(replay.placed), tuple(replay.failed))
+    return Launches(nodes, tuple(replay.placed), tuple(replay.failed), replay.world)
 
 
 class _Replay:
@@ -88,7 +91,7 @@ class _Replay:
     def __init__(self, world: World) -> None:
         self.world = world
         self.placed: list[Placed] = []
-        self.failed: list[Bundle] = []
+        self.failed: list[tuple[Bundle, Verdict]] = []
 
     def place(self, bundle: Bundle, name: str) -> None:
         """Put the bundle onto the node if it fits now."""
@@ -97,7 +100,7 @@ class _Replay:
             self.world = self.world.placed(bundle.pods, name, verdict)
             self.placed.append(Placed(bundle, name, Target.NEW, verdict))
         else:
-            self.failed.append(bundle)
+            self.failed.append((bundle, verdict))
 
 
 def _named(purchases: Sequence[Purchase], world: World, snapshot: Snapshot) -> list[Hypothetical]:

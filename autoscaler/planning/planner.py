@@ -8,7 +8,7 @@ with everything in sight (launches), what becomes of our nodes (nodes), and why 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import cache, partial
@@ -17,7 +17,7 @@ from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Demand, LeftOut, Placement, Plan, Target
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.verdict import Fits
+from autoscaler.model.verdict import Fits, Verdict
 from autoscaler.planning.bundles import BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand import claim_keys, pending
 from autoscaler.planning.existing import Assigned, Placed, Present, assign, joined, present_nodes
@@ -68,7 +68,8 @@ class _Decided:
     assigned: Assigned
     buying: Buying
     launches: Launches
-    dropped: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, int]
+    refused: Mapping[str, Verdict]  # by key of the bundle: what the replay said
 
 
 def _decide(market: Market, present: Present, policy: Policy, catalog: Catalog) -> _Decided:
@@ -114,12 +115,13 @@ def _attempt(
         catalog_digest=catalog.digest,
         together=market.pods_relate,
     )
-    launches = replay(buying.purchases)
+    launches, refused = replay(buying.purchases), dict[str, Verdict]()
     if launches.failed:
         # Pods that look at other pods (spreading, anti-affinity) may refuse company that the packing gave them.
-        again = lonely(market, buying.purchases, launches.failed, policy)
+        refused = {bundle.key: verdict for bundle, verdict in launches.failed}
+        again = lonely(market, buying.purchases, [bundle for bundle, _ in launches.failed], launches.world)
         launches = replay(again)
-    return _Decided(assigned, buying, launches, dropped)
+    return _Decided(assigned, buying, launches, dropped, refused)
 
 
 def _bound_to_a_domain(market: Market, dropped: Mapping[str, int]) -> list[Gang]:
@@ -169,6 +171,7 @@ def _left_out(market: Market, decided: _Decided, whole: Callable[[], Market], po
         stuck=decided.assigned.stuck,
         dropped=decided.dropped,
         bought=decided.buying.bought,
+        refused=decided.refused,
     )
     outside = cache(whole)
     return unplaced(market, outcome, policy, lambda item: _outside_the_pools(outside(), item))

@@ -10,6 +10,7 @@ from autoscaler.model.verdict import Fits
 from autoscaler.planning.bundles import Bundle
 from autoscaler.planning.candidates import Candidate
 from autoscaler.planning.explain import Bought, why_chosen
+from autoscaler.planning.hypothetical import hypothetical
 from autoscaler.planning.launches import Purchase
 from autoscaler.planning.limits import binding
 from autoscaler.planning.market import Market, Offered, Sale
@@ -18,6 +19,8 @@ from autoscaler.planning.packing import solve
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.problem import Column, Counts, Solution
 from autoscaler.planning.trial import Filled
+from autoscaler.scheduling.fit import fit
+from autoscaler.scheduling.world import World
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,24 +146,39 @@ def _takes(market: Market, candidate: int, counts: Counts) -> bool:
 
 
 def lonely(
-    market: Market, purchases: Sequence[Purchase], failed: Iterable[Bundle], policy: Policy
+    market: Market, purchases: Sequence[Purchase], failed: Iterable[Bundle], world: World
 ) -> tuple[Purchase, ...]:
-    """The purchases with every failed bundle on a node of its own, the best one for it alone."""
+    """The purchases with every failed bundle on a node of its own: the best that takes it beside all the others.
+
+    `world` is the world after the replay in which they failed.
+    """
     alone = {bundle.key: bundle for bundle in failed}
     kept = [replace(p, bundles=tuple(b for b in p.bundles if b.key not in alone)) for p in purchases]
     kept = [p for p in kept if p.bundles]
     item_of = {bundle.key: i for i, c in enumerate(market.classes) for bundle in c.members}
-    for key, bundle in alone.items():
-        item = item_of[key]
+    for number, (key, bundle) in enumerate(alone.items()):
         bought = [p.candidate for p in kept]
-        fitting = [
-            i
-            for i, candidate in enumerate(market.candidates)
-            if market.bar(i, item) is None
-            and isinstance(market.trials.verdict(market.shape_of[i], item), Fits)
-            and binding(candidate, market.limits, bought) is None
-        ]
-        if fitting:
-            best = min(fitting, key=lambda i: (market.candidates[i].rank, market.candidates[i].usd_per_hour or 0, i))
-            kept.append(Purchase(market.candidates[best], (bundle,)))
+        for index in _best_first(market, item_of[key], bought):
+            candidate = market.candidates[index]
+            future = hypothetical(candidate, market.snapshot, name=f"retry-{number}")
+            beside = future.added_to(world)
+            verdict = fit(bundle.pods, future.node.name, beside)
+            if isinstance(verdict, Fits):
+                world = beside.placed(bundle.pods, future.node.name, verdict)
+                kept.append(Purchase(candidate, (bundle,)))
+                break
     return tuple(kept)
+
+
+def _best_first(market: Market, item: int, bought: Sequence[Candidate]) -> list[int]:
+    """One candidate of every shape that takes the class: wanted capacity types first, by price."""
+    order = sorted(
+        range(len(market.candidates)),
+        key=lambda i: (market.candidates[i].rank, market.candidates[i].usd_per_hour or 0, i),
+    )
+    shapes: dict[int, int] = {}
+    for i in order:
+        allowed = market.bar(i, item) is None and binding(market.candidates[i], market.limits, bought) is None
+        if allowed and isinstance(market.trials.verdict(market.shape_of[i], item), Fits):
+            shapes.setdefault(market.shape_of[i], i)
+    return list(shapes.values())

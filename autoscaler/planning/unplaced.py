@@ -6,7 +6,7 @@ Only codes and facts; report/ makes the text. It decides nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from autoscaler.model.plan import LeftOut, NearMiss
@@ -43,13 +43,14 @@ class Outcome:
     """What an attempt came to, as far as explanations need it.
 
     `placed` are keys of bundles; `stuck` verdicts by class; `dropped` the gangs that stay out, with how many of their
-    pods present nodes could have taken.
+    pods present nodes could have taken; `refused` what the replay said, by key of the bundle.
     """
 
     placed: frozenset[str]
     stuck: Mapping[int, Fatal]
     dropped: Mapping[str, int]
     bought: Bought
+    refused: Mapping[str, Verdict] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,10 @@ def unplaced(market: Market, outcome: Outcome, policy: Policy, elsewhere: Elsewh
             continue
         found = _diagnosis(market, item, outcome, policy, elsewhere)
         for bundle in bundles:
-            yield from _entries(found, bundle_class.sample, bundle)
+            refused = outcome.refused.get(bundle.key)
+            own = () if refused is None else _reasons(refused)
+            for entry in _entries(found, bundle_class.sample, bundle):
+                yield replace(entry, reasons=(*own, *entry.reasons))
 
 
 def _entries(found: _Diagnosis, sample: Bundle, bundle: Bundle) -> Iterator[LeftOut]:

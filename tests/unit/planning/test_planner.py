@@ -472,6 +472,15 @@ class TestOtherPods:
         assert result.left_out[0].verdict == "fatal"
         assert why_left(result, "broken") == [Code.SELECTOR_ERROR]
 
+    def test_anti_affinity_over_zones_buys_in_different_zones(self) -> None:
+        term = PodAffinityTerm(LabelSelector((Requirement("app", "In", ("x",)),)), labels.ZONE, ("default",))
+        pods, claims = pairs(3, gpus(), labels=FrozenMap({"app": "x"}), pod_anti_affinity=(term,))
+        pool = replace(TEAM, requirements=(Requirement(labels.ZONE, "In", ("us-east-1a", "us-east-1b")),))
+        result = plan(snapshot(pods, claims, pools=(pool,)))
+        assert sorted(node.offering.zone for node in result.launches) == ["us-east-1a", "us-east-1b"]
+        assert [entry.pod for entry in result.left_out] == ["default/p02"]
+        assert why_left(result, "p02")[0] is Code.POD_ANTI_AFFINITY
+
     def test_anti_affinity_between_equal_pods_spreads_them(self) -> None:
         term = PodAffinityTerm(LabelSelector((Requirement("app", "In", ("x",)),)), labels.HOSTNAME, ("default",))
         pods, claims = pairs(4, gpus(), labels=FrozenMap({"app": "x"}), pod_anti_affinity=(term,))
