@@ -33,7 +33,11 @@ class DeviceView:
     @staticmethod
     def of(driver: str, device: Device, profile: KubernetesProfile) -> DeviceView:
         """The view of a device that `driver` publishes; devices that no expression can tell apart share one."""
-        dialect = dialect_of(profile, View.STORED)
+        return DeviceView.read(driver, device, dialect_of(profile, View.STORED))
+
+    @staticmethod
+    def read(driver: str, device: Device, dialect: Dialect) -> DeviceView:
+        """The same for callers that ask about many devices and keep the dialect."""
         return _view(driver, device.attributes, device.capacity, device.allow_multiple_allocations, dialect)
 
     def fresh(self) -> StringMap:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autoscaler.cel.device import DeviceView
+from autoscaler.cel.environment import View, dialect_of
 from autoscaler.cel.outcome import CompileFailure, Outcome
 from autoscaler.cel.program import Program, compile_selector
 from autoscaler.dra.selectors import NO, YES, Answer, Match
@@ -15,6 +16,7 @@ class CelSelectors:
 
     def __init__(self, profile: KubernetesProfile) -> None:
         self._profile = profile
+        self._dialect = dialect_of(profile, View.STORED)
         self._programs: dict[str, Program | CompileFailure] = {}
 
     def evaluate(self, expression: str, *, driver: str, device: Device) -> Match:
@@ -24,7 +26,7 @@ class CelSelectors:
             program = self._programs[expression] = compile_selector(expression, self._profile)
         if isinstance(program, CompileFailure):
             return Match(Answer.INVALID, program.message)
-        found = program.evaluate(DeviceView.of(driver, device, self._profile))
+        found = program.evaluate(DeviceView.read(driver, device, self._dialect))
         match found.outcome:
             case Outcome.TRUE:
                 return YES

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from autoscaler.kube.custom.instance_type_overlay import parse_instance_type_overlay
-from autoscaler.kube.custom.schema import moment
 from autoscaler.kube.problem import Problems
 from autoscaler.manifests.document import Document
 from instance_catalog.loader import Corrections
@@ -17,8 +15,14 @@ def corrections_of(overlays: Iterable[Document], now: datetime) -> list[Correcti
 
     Overlays that are malformed were reported when the manifests were read; they do not get here.
     """
+    documents = tuple(overlays)
+    if not documents:
+        return []  # without loading the models of our own kinds
+    from autoscaler.kube.custom.instance_type_overlay import parse_instance_type_overlay
+    from autoscaler.kube.custom.schema import moment
+
     found: list[Corrections] = []
-    for document in overlays:
+    for document in documents:
         overlay = parse_instance_type_overlay(document.value, Problems())
         if overlay is None or (overlay.expires_at is not None and moment(overlay.expires_at) <= now):
             continue
