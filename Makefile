@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test lint e2e bench generate clean
+.PHONY: setup demo test lint e2e oracle bench generate clean
 
 setup: $(STAMP)
 
@@ -24,6 +24,13 @@ test: setup
 # Against a real control plane, built once from Go modules (4 to 10 minutes on two cores, then cached).
 e2e: setup
 	$(BIN)/pytest -q tests/e2e
+
+# Random cases to the simulator and to Kubernetes' own Go code, which is built once (2 to 4 minutes on two cores).
+N ?= 2000
+SECONDS ?= 600
+SEED ?=
+oracle: setup
+	$(BIN)/python -m tests.oracle.run --cases $(N) --seconds $(SECONDS) --seed "$(SEED)"
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -206,9 +206,12 @@ class _Estimator:
         is_list = (entries[0] if entries else node.iteration_range.type.kind) == "list"
         keys, values = (entries[1], entries[2]) if entries else (None, None)
         if node.second_variable:
+            key, value = ("@indices", "@items") if is_list else ("@keys", "@values")
+            if _leaves_room(path):
+                key = value
             return {
-                node.variable: ((*path, "@indices" if is_list else "@keys"), keys, None),
-                node.second_variable: ((*path, "@items" if is_list else "@values"), values, None),
+                node.variable: ((*path, key), keys, None),
+                node.second_variable: ((*path, value), values, None),
             }
         if is_list:
             return {node.variable: ((*path, "@items"), values, None)}
@@ -267,6 +270,15 @@ def _union_of(sizes: list[Interval]) -> Interval:
     if not sizes:
         return 0, 0
     return min(low for low, _ in sizes), max(high for _, high in sizes)
+
+
+def _leaves_room(path: Path) -> bool:
+    """Whether appending to the Go slice of this path, grown one name at a time, writes into the slice itself.
+
+    Upstream appends both the key's and the value's name to the same slice (pushIterKey, pushIterValue); where it has
+    room, the second name takes the place of the first. Capacities are powers of two.
+    """
+    return len(path) & (len(path) - 1) != 0
 
 
 def _is_bind(node: Comprehension) -> bool:

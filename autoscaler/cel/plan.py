@@ -122,6 +122,9 @@ class Planner:
         place = scope.get(name)
         if place is None:
             return Constant(TypeName(name))
+        if node.type.kind == "type":
+            # cel-go v0.26 and v0.29 interpreter/planner.go take every name of type `type` for the name of a type.
+            raise ExpressionError(f"reference to undefined type: {name}", node.position)
         if type(place) is int:
             slot = place
 
@@ -267,8 +270,9 @@ class Planner:
         accumulator = self._slot()
         if isinstance(node.condition, Literal) and node.condition.value is False:
             initial = self._run(node.initial, scope)
-            bound = bound_variable_run(accumulator, initial)
-            result = self._run(node.result, {**scope, node.accumulator: bound})
+            inner = {**scope, node.accumulator: bound_variable_run(accumulator, initial)}
+            self._plan(node.step, inner)  # never run, but what cannot be planned fails here upstream
+            result = self._run(node.result, inner)
 
             def run(frame: Frame) -> Value:
                 frame[accumulator] = BOUND

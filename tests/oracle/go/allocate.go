@@ -7,10 +7,10 @@ import (
 	"reflect"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/utils/ptr"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -23,27 +23,11 @@ const anyShare = types.UID("SHARE")
 // allocation is the question which devices the claims get on the node. Objects are given to the library as they stand:
 // no defaults, no validation.
 type allocation struct {
-	ID        string                       `json:"id"`
-	Tags      []string                     `json:"tags"`
-	Node      *v1.Node                     `json:"node"`
-	Classes   []*resourceapi.DeviceClass   `json:"classes"`
-	Slices    []*resourceapi.ResourceSlice `json:"slices"`
-	Claims    []*resourceapi.ResourceClaim `json:"claims"`
-	Allocated inUse                        `json:"allocated"`
-}
-
-type inUse struct {
-	Devices  []use `json:"devices"`
-	Shared   []use `json:"shared"`
-	Capacity []use `json:"capacity"`
-}
-
-type use struct {
-	Driver   string                                          `json:"driver"`
-	Pool     string                                          `json:"pool"`
-	Device   string                                          `json:"device"`
-	ShareID  types.UID                                       `json:"shareID"`
-	Consumed map[resourceapi.QualifiedName]resource.Quantity `json:"consumed"`
+	Node    *v1.Node                     `json:"node"`
+	Classes []*resourceapi.DeviceClass   `json:"classes"`
+	Slices  []*resourceapi.ResourceSlice `json:"slices"`
+	Claims  []*resourceapi.ResourceClaim `json:"claims"`
+	Held    []*resourceapi.ResourceClaim `json:"held"` // allocated claims
 }
 
 type allocationAnswer struct {
@@ -76,7 +60,7 @@ func (a *allocation) answer(features structured.Features, cel dracel.Features, l
 func (a *allocation) once(features structured.Features, cel dracel.Features, limit time.Duration) allocationAnswer {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	allocator, err := structured.NewAllocator(ctx, features, a.Allocated.state(), classes(a.Classes), a.Slices, programs(cel))
+	allocator, err := structured.NewAllocator(ctx, features, allocated(a.Held, features.ConsumableCapacity), classes(a.Classes), a.Slices, programs(cel))
 	if err != nil {
 		return allocationAnswer{Outcome: "fatal", Error: err.Error()}
 	}
@@ -113,26 +97,30 @@ func (a *allocation) results(results []resourceapi.AllocationResult) []claimAnsw
 	return found
 }
 
-func (u inUse) state() structured.AllocatedState {
+// allocated is the state that kube-scheduler keeps of allocated claims (its dynamicresources plugin,
+// foreachAllocatedDevice in allocateddevices.go, v1.36.3).
+func allocated(claims []*resourceapi.ResourceClaim, consumable bool) structured.AllocatedState {
 	state := structured.AllocatedState{
 		AllocatedDevices:         sets.New[structured.DeviceID](),
 		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
 		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
 	}
-	for _, d := range u.Devices {
-		state.AllocatedDevices.Insert(d.id())
-	}
-	for _, d := range u.Shared {
-		state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(d.id(), &d.ShareID))
-	}
-	for _, d := range u.Capacity {
-		state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(d.id(), d.Consumed))
+	for _, claim := range claims {
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			id := structured.MakeDeviceID(result.Driver, result.Pool, result.Device)
+			switch {
+			case ptr.Deref(result.AdminAccess, false):
+			case !consumable || result.ShareID == nil:
+				state.AllocatedDevices.Insert(id)
+			default:
+				state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, result.ShareID))
+				if result.ConsumedCapacity != nil {
+					state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, result.ConsumedCapacity))
+				}
+			}
+		}
 	}
 	return state
-}
-
-func (u use) id() structured.DeviceID {
-	return structured.MakeDeviceID(u.Driver, u.Pool, u.Device)
 }
 
 // steps reads the allocator's statistics, whose type is internal to the library.

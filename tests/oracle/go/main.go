@@ -77,17 +77,20 @@ func answer(line []byte) any {
 }
 
 // gates reads the names of structured.Features; names that a version does not know are ignored, so that one case serves
-// several versions. kube-scheduler gives the CEL environment its two gates from the same switches.
+// several versions. In 1.36 kube-scheduler tells only the CEL environment about list attributes, hence a name for that.
 func gates(raw json.RawMessage) (structured.Features, dracel.Features, error) {
-	var features structured.Features
+	var features struct {
+		structured.Features
+		CELListTypeAttributes bool
+	}
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &features); err != nil {
-			return features, dracel.Features{}, err
+			return features.Features, dracel.Features{}, err
 		}
 	}
-	return features, dracel.Features{
+	return features.Features, dracel.Features{
 		EnableConsumableCapacity: features.ConsumableCapacity,
-		EnableListTypeAttributes: features.ListTypeAttributes,
+		EnableListTypeAttributes: features.ListTypeAttributes || features.CELListTypeAttributes,
 	}, nil
 }
 

@@ -1,0 +1,115 @@
+"""Allocation on both sides: a case as a question to upstream, and answered by the simulator, and what differs."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+
+from autoscaler.dra.allocator import (
+    Allocated,
+    AllocatedState,
+    AllocationOutcome,
+    ClusterDevices,
+    FatalAllocation,
+    NotAllocated,
+    SearchBudget,
+    UnknownAllocation,
+    allocate,
+)
+from autoscaler.kube.device_class import parse_device_class
+from autoscaler.kube.node import parse_node
+from autoscaler.kube.problem import Problems
+from autoscaler.kube.resource_claim import parse_resource_claim
+from autoscaler.kube.resource_slice import parse_resource_slice
+from autoscaler.kube.write_allocation import write_allocation
+from autoscaler.model.resource_claim import Allocation, ResourceClaim
+from instance_catalog.kubernetes_profile import KubernetesProfile
+from tests.oracle.allocation_cases import GATES
+from tests.oracle.upstream import Given, Json, Release
+
+# An answer that upstream gives in time is compared, however many steps it took.
+_BUDGET = SearchBudget(steps=10**6, upstream_steps=10**18)
+_ANY_SHARE = "SHARE"  # upstream's are random
+_FIELDS = {
+    "AdminAccess": "admin_access",
+    "ConsumableCapacity": "consumable_capacity",
+    "DeviceBindingAndStatus": "binding_conditions",
+    "DeviceTaints": "device_taints",
+    "PartitionableDevices": "partitionable_devices",
+    "PrioritizedList": "prioritized_list",
+}
+
+
+def question(case: Json, release: Release) -> Json:
+    """What upstream is asked."""
+    features = {gate: gate not in case.get("off", ()) for gate in GATES}
+    features["FractionalCapacityRange"] = release.profile.gates.fractional_capacity_range
+    return {"allocate": {key: case[key] for key in case if key != "off"}, "features": features}
+
+
+def simulated(case: Json, release: Release) -> Given:
+    """What the simulator decides."""
+    profile = _profile(case, release.profile)
+    problems = Problems()
+    claims = [parse_resource_claim(raw, problems) for raw in case["claims"]]
+    held = [parse_resource_claim(raw, problems) for raw in case["held"]]
+    classes = [parse_device_class(raw, problems) for raw in case["classes"]]
+    slices = [parse_resource_slice(raw, problems) for raw in case["slices"]]
+    node = parse_node(case["node"], problems)
+    if problems.errors:
+        return Given({"outcome": "refused", "error": "; ".join(f"{p.field}: {p.message}" for p in problems)}, 0)
+    state = AllocatedState.of(held)
+    start = perf_counter_ns()
+    devices = ClusterDevices.of(slices, classes, (), profile)
+    outcome = allocate(claims, node=node, devices=devices, allocated=state, budget=_BUDGET)
+    return Given(_described(outcome, claims), perf_counter_ns() - start)
+
+
+def difference(found: Json, expected: Json) -> str | None:
+    """What differs between the simulator's answer and upstream's, or None."""
+    if found["outcome"] != expected["outcome"]:
+        return f"{found['outcome']} instead of {expected['outcome']} ({found.get('error') or expected.get('error')})"
+    if found.get("nodeError", False) != expected.get("nodeError", False):
+        return f"nodeError {found.get('nodeError', False)} instead of {expected.get('nodeError', False)}"
+    for ours, theirs in zip(found.get("results", ()), expected.get("results") or (), strict=True):
+        for field in ("claim", "nodeSelector", "devices"):
+            left, right = _plain(ours.get(field)), _plain(theirs.get(field))
+            if left != right:
+                return f"{field} {left} instead of {right}"
+    return None
+
+
+def _plain(value: object) -> object:
+    """Without what is empty: Go leaves such fields out, or writes null."""
+    match value:
+        case dict():
+            found = {key: _plain(inner) for key, inner in value.items()}
+            return {key: inner for key, inner in found.items() if inner not in (None, "", [], {}, False)}
+        case list() | tuple():
+            return [_plain(inner) for inner in value]
+    return value
+
+
+def _profile(case: Json, base: KubernetesProfile) -> KubernetesProfile:
+    return base.with_gates(**{_FIELDS[gate]: False for gate in case.get("off", ())})
+
+
+def _described(outcome: AllocationOutcome, claims: list[ResourceClaim]) -> Json:
+    match outcome:
+        case Allocated(allocations=allocations):
+            pairs = zip(claims, allocations, strict=True)
+            return {"outcome": "fits", "results": [_result(claim.name, allocation) for claim, allocation in pairs]}
+        case NotAllocated(node_error=node_error):
+            return {"outcome": "no_fit", "nodeError": node_error}
+        case FatalAllocation(reasons=reasons):
+            return {"outcome": "fatal", "error": str(reasons)}
+        case UnknownAllocation(reasons=reasons):
+            return {"outcome": "unknown", "error": str(reasons)}
+
+
+def _result(claim: str, allocation: Allocation) -> Json:
+    written = write_allocation(allocation)
+    devices = written["devices"]["results"]
+    for device in devices:
+        if "shareID" in device:
+            device["shareID"] = _ANY_SHARE
+    return {"claim": claim, "devices": devices, "nodeSelector": written.get("nodeSelector")}

@@ -1,0 +1,80 @@
+"""One case, both sides, and what differs: the same for allocations and selectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tests.oracle import allocations, selections
+from tests.oracle.allocation_cases import allocation_case
+from tests.oracle.selector_cases import selector_case
+from tests.oracle.upstream import Given, Json, OracleError, Release, Upstream
+
+_TIMES = 20  # enough for each of a handful of entries to come first
+LIMIT = 2.0  # seconds that upstream may think about one case
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What can be compared."""
+
+    name: str
+    draw: Callable[[str], Json]
+    question: Callable[[Json, Release], Json]
+    simulated: Callable[[Json, Release], Given]
+    difference: Callable[[Json, Json], str | None]
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("allocation", allocation_case, allocations.question, allocations.simulated, allocations.difference),
+        Kind("selector", selector_case, selections.question, selections.simulated, selections.difference),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Upstream's answer, and how the simulator's differs: None where it does not, or where upstream did not finish."""
+
+    expected: Json
+    difference: str | None
+    ours: int  # nanoseconds
+    theirs: int
+
+
+def compare(kind: Kind, case: Json, release: Release, upstream: Upstream) -> Compared:
+    """Ask both. Raises OracleError for a case that is no question at all."""
+    question = {**kind.question(case, release), "seconds": LIMIT}
+    upstream.ask(question)
+    given = kind.simulated(case, release)
+    expected = upstream.answer()
+    theirs = expected.pop("nanoseconds") + expected.pop("compileNanoseconds", 0)
+    difference = None if expected["outcome"] == "timeout" else kind.difference(given.answer, expected)
+    if difference is not None and any(
+        kind.difference(given.answer, again) is None for again in _answers(upstream, question)
+    ):
+        difference = None
+    return Compared(expected, difference, given.nanoseconds, theirs)
+
+
+def _answers(upstream: Upstream, question: Json) -> Iterator[Json]:
+    """Upstream's answers to a question asked again: Go draws the order in which it walks through a map each time."""
+    for _ in range(_TIMES):
+        upstream.ask(question)
+        yield upstream.answer()
+
+
+def still_differs(kind: Kind, release: Release, upstream: Upstream) -> Callable[[Json], bool]:
+    """Whether a smaller case shows a difference of the same sort, as a question for the shrinking."""
+
+    def differs(case: Json) -> bool:
+        try:
+            found = compare(kind, case, release, upstream)
+        except OracleError:
+            return False
+        # What the readers refuse differs in no interesting way.
+        return found.difference is not None and not found.difference.startswith("refused")
+
+    return differs

@@ -1,0 +1,64 @@
+"""What once differed from Kubernetes' own code, and the parts of `make oracle` that need no Go."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.oracle.allocation_cases import allocation_case
+from tests.oracle.comparison import KINDS
+from tests.oracle.recorded import DATA, Recorded, recorded
+from tests.oracle.selector_cases import selector_case, text
+from tests.oracle.shrinking import smallest
+from tests.oracle.upstream import RELEASES, Json, Release
+
+
+@pytest.mark.parametrize("found", [pytest.param(entry, id=entry.name) for entry in recorded()])
+def test_recorded_case_is_decided_as_upstream_does(found: Recorded) -> None:
+    assert found.difference() is None
+
+
+def test_every_recorded_file_is_replayed() -> None:
+    assert len(list(recorded())) == len(list(DATA.iterdir())) > 0
+
+
+def test_a_seed_always_draws_the_same_case() -> None:
+    assert allocation_case("x-1") == allocation_case("x-1") != allocation_case("x-2")
+    assert selector_case("x-1") == selector_case("x-1") != selector_case("x-2")
+
+
+@pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES)
+def test_random_allocations_are_read_without_problems_and_end_in_every_way(release: Release) -> None:
+    kind = KINDS["allocation"]
+    cases = [allocation_case(f"fixed-{index}") for index in range(200)]
+    outcomes = Counter(kind.simulated(case, release).answer["outcome"] for case in cases)
+    assert set(outcomes) == {"fits", "no_fit", "fatal"}
+    assert min(outcomes.values()) >= 10
+
+
+def test_random_selectors_end_in_every_way() -> None:
+    kind = KINDS["selector"]
+    cases = [selector_case(f"fixed-{index}") for index in range(300)]
+    outcomes = Counter(kind.simulated(case, RELEASES["1.36"]).answer["outcome"] for case in cases)
+    assert set(outcomes) == {"true", "false", "compile_error", "runtime_error"}
+    assert min(outcomes.values()) >= 30
+    assert max(len(text(case["tree"])) for case in cases) > 150
+
+
+def test_a_difference_in_an_allocation_is_made_small() -> None:
+    def differs(case: Json) -> bool:
+        devices = [device for piece in case["slices"] for device in piece.get("spec", {}).get("devices", ())]
+        return any(device.get("taints") for device in devices) and bool(case["claims"])
+
+    case = next(case for index in range(100) if differs(case := allocation_case(f"fixed-{index}")))
+    small = smallest(case, differs)
+    assert small["slices"] == [{"spec": {"devices": [{"taints": [{}]}]}}]
+    assert small["claims"] == [{}]
+    assert small["held"] == small["classes"] == []
+
+
+def test_a_difference_in_a_selector_is_made_small() -> None:
+    tree = ["§ && §", ["§ || §", ["true"], ["§ == §", ["1 / 0"], ["2"]]], ["false"]]
+    small = smallest({"tree": tree, "device": {"driver": "x"}}, lambda case: "1 / 0" in text(case["tree"]))
+    assert small == {"tree": ["1 / 0"], "device": {}}
