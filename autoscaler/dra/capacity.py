@@ -41,9 +41,11 @@ def has_room(
     """Whether the policies admit the request and its amounts are left beside `in_use`. May raise CapacityError."""
     if any(name not in capacities for name in requested):
         return False
+    # All amounts come first: an error counts wherever it is, not only where no other capacity is exceeded before it.
+    amounts = consumption(requested, capacities, profile)
     for name, capacity in capacities.items():
+        amount = amounts[name]
         try:
-            amount = taken(name, requested.get(name), capacity, profile)
             if violates(name, amount, capacity.policy, profile):
                 return False
             if name in in_use:
@@ -67,7 +69,10 @@ def consumption(requested: Requested, capacities: Mapping[str, Capacity], profil
 
 def taken(name: str, requested: Quantity | None, capacity: Capacity, profile: KubernetesProfile) -> Quantity:
     """The amount of one capacity that a request takes (calculateConsumedCapacity). May raise CapacityError."""
-    amount = _taken(name, requested, capacity, profile)
+    try:
+        amount = _taken(name, requested, capacity, profile)
+    except QuantityError as error:
+        raise CapacityError(name, str(error)) from error
     if profile.allocator.capacity_errors_fatal and amount.sign < 0:
         raise CapacityError(name, "the amount is negative")
     return amount

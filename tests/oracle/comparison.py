@@ -43,6 +43,12 @@ class Compared:
     ours: int  # nanoseconds
     theirs: int
 
+    @property
+    def sort(self) -> tuple[str, ...]:
+        """Equal for differences of one sort: what differs, upstream's outcome, and the end of its error."""
+        what = "" if self.difference is None else self.difference.split(maxsplit=1)[0]
+        return what, self.expected["outcome"], self.expected.get("error", "").rpartition(": ")[2]
+
 
 def compare(kind: Kind, case: Json, release: Release, upstream: Upstream) -> Compared:
     """Ask both. Raises OracleError for a case that is no question at all."""
@@ -66,15 +72,15 @@ def _answers(upstream: Upstream, question: Json) -> Iterator[Json]:
         yield upstream.answer()
 
 
-def still_differs(kind: Kind, release: Release, upstream: Upstream) -> Callable[[Json], bool]:
-    """Whether a smaller case shows a difference of the same sort, as a question for the shrinking."""
+def still_differs(kind: Kind, case: Json, release: Release, upstream: Upstream) -> Callable[[Json], bool]:
+    """Whether a smaller case shows a difference of the same sort as this one, as a question for the shrinking."""
+    wanted = compare(kind, case, release, upstream).sort
 
-    def differs(case: Json) -> bool:
+    def differs(smaller: Json) -> bool:
         try:
-            found = compare(kind, case, release, upstream)
+            found = compare(kind, smaller, release, upstream)
         except OracleError:
             return False
-        # What the readers refuse differs in no interesting way.
-        return found.difference is not None and not found.difference.startswith("refused")
+        return found.difference is not None and found.sort == wanted
 
     return differs

@@ -66,7 +66,7 @@ def main() -> int:
             tally = _run(kind, release, upstream, _seeds(asked.cases, asked.seed), until)
             _say(f"{kind.name} {release.name}: {tally}")
             for seed, case in tally.differing[:_MOST_SHRUNK]:
-                small = smallest(case, still_differs(kind, release, upstream))
+                small = smallest(case, still_differs(kind, case, release, upstream))
                 expected = compare(kind, small, release, upstream).expected
                 path = record(kind, release, small, expected)
                 _say(f"  seed {seed}: recorded in {path}\n{path.read_text(encoding='utf-8')}")
