@@ -63,12 +63,13 @@ def slices(
       foreslice slices p5.48xlarge --drivers nvidia:dynamic-mig -o yaml
       foreslice slices a3-highgpu-8g --drivers nvidia,dranet
     """
+    from autoscaler.cli.choices import chosen_catalog, chosen_drivers, chosen_kubernetes, chosen_type
     from autoscaler.cli.output import print_data
     from instance_catalog.prediction.predict import PLACEHOLDER_NODE, predict
 
-    machine = _instance_type(instance_type, catalog_dirs)
-    kubernetes = _kubernetes(kubernetes_version)
-    driver_set = _driver_set(machine, drivers, kubernetes)
+    machine = chosen_type(instance_type, chosen_catalog(catalog_dirs))
+    kubernetes = chosen_kubernetes(kubernetes_version)
+    driver_set = chosen_drivers(machine, drivers, kubernetes)
     name = node_name or PLACEHOLDER_NODE
     predicted = predict(machine, driver_set, kubernetes=kubernetes, node_name=name)
     for note in (kubernetes.note, *driver_set.notes, _gate_note(predicted, kubernetes)):
@@ -78,52 +79,6 @@ def slices(
         _print_table(machine, driver_set, predicted, kubernetes)
     else:
         print_data(_manifests(predicted, name), output)
-
-
-def _instance_type(name: str, catalog_dirs: tuple[Path, ...]) -> InstanceType:
-    from autoscaler.errors import BadInputError
-    from instance_catalog.catalog import UnknownInstanceTypeError
-    from instance_catalog.loader import load_catalog
-    from instance_catalog.problem import CatalogError
-
-    try:
-        return load_catalog(extra_dirs=catalog_dirs).get(name)
-    except (UnknownInstanceTypeError, CatalogError) as error:
-        raise BadInputError(str(error)) from error
-
-
-def _kubernetes(version: str) -> KubernetesProfile:
-    from autoscaler.errors import BadInputError
-    from instance_catalog.kubernetes_profile import UnknownVersionError, profile_for
-
-    try:
-        return profile_for(version)
-    except UnknownVersionError as error:
-        raise BadInputError(str(error)) from error
-
-
-def _driver_set(machine: InstanceType, text: str | None, kubernetes: KubernetesProfile) -> DriverSet:
-    """What was asked for, else the plainest of the implicit sets."""
-    from autoscaler.errors import BadInputError
-    from instance_catalog.driver_profile import DriverProfileError, DriverSet, parse_driver_set
-    from instance_catalog.prediction.predict import unpredictable
-    from instance_catalog.prediction.variants import implicit_driver_sets
-
-    implicit = implicit_driver_sets(machine, kubernetes)
-    if text is None:
-        return implicit[0] if implicit else DriverSet(())
-    try:
-        driver_set = parse_driver_set(text)
-    except DriverProfileError as error:
-        raise BadInputError(f"--drivers {text}: {error}") from error
-    reason = unpredictable(machine, driver_set)
-    if reason:
-        known = "\n  ".join(s.text for s in implicit)
-        raise BadInputError(
-            f"the slices of {machine.name} with {driver_set.label} cannot be predicted: {reason}",
-            next_step=f"choose one of:\n  {known}",
-        )
-    return driver_set
 
 
 def _gate_note(predicted: tuple[ResourceSlice, ...], kubernetes: KubernetesProfile) -> str:

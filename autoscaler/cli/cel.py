@@ -1,0 +1,156 @@
+"""`foreslice cel`: a selector tried on devices that exist, or will."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from autoscaler.cli.output import output_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from autoscaler.cel.outcome import CompileFailure
+    from autoscaler.cel.program import Program
+    from autoscaler.lint.offers import Offer
+    from autoscaler.report.cel_trial import Tried
+    from instance_catalog.kubernetes_profile import KubernetesProfile
+
+
+@click.command()
+@click.argument("expression", metavar="EXPR")
+@click.option("--type", "instance_type", metavar="TYPE", help="Try it on the devices of this instance type.")
+@click.option("--slices", "slices_file", metavar="FILE", help="Try it on these ResourceSlices; - is stdin.")
+@click.option("--drivers", metavar="PROFILE", help="Drivers that run on the nodes, as for `foreslice slices`.")
+@click.option("--kubernetes-version", default="1.36", show_default=True, help="Evaluate as this version does.")
+@click.option(
+    "--catalog",
+    "catalog_dirs",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="More catalog files, over the shipped ones. May be repeated.",
+)
+@output_option()
+def cel(
+    expression: str,
+    instance_type: str | None,
+    slices_file: str | None,
+    drivers: str | None,
+    kubernetes_version: str,
+    catalog_dirs: tuple[Path, ...],
+    output: str,
+) -> None:
+    """Try a CEL selector: true, false, error or unknown for each device, with the values read and the cost.
+
+    Without --type or --slices it is tried on every instance type of the catalog, under every driver profile it may run.
+    An error is not a mismatch: the scheduler gives up on a pod when a selector fails on a device it looks at. Unknown
+    means that it depends on values which exist only on a running node.
+
+    \b
+    Try:
+      foreslice cel 'device.capacity["gpu.nvidia.com"].memory.isGreaterThan(quantity("80Gi"))'
+      foreslice cel 'device.attributes["dra.net"].rdma' --type p5.48xlarge
+      kubectl get resourceslices -o yaml | foreslice cel 'device.driver == "gpu.nvidia.com"' --slices -
+
+    Exit code 0: it was tried; 1: it does not compile, or the input cannot be used.
+    """
+    from autoscaler.cli.choices import chosen_kubernetes
+    from autoscaler.lint.offers import specimens
+    from autoscaler.report.cel_trial import tried_apart, tried_together
+
+    if instance_type and slices_file:
+        raise click.UsageError("--type and --slices exclude each other")
+    kubernetes = chosen_kubernetes(kubernetes_version)
+    program = _program(expression, kubernetes)
+    if slices_file:
+        offers = _published(slices_file, kubernetes)
+    else:
+        offers = _predicted(instance_type, drivers, kubernetes, catalog_dirs)
+    devices = specimens(offers, kubernetes)
+    one_node = bool(instance_type or slices_file)
+    tried = tried_apart(program, devices) if one_node else tried_together(program, devices)
+    _print(program, tried, kubernetes, output, one_node=one_node)
+
+
+def _program(expression: str, kubernetes: KubernetesProfile) -> Program:
+    from autoscaler.cel.outcome import CompileFailure
+    from autoscaler.cel.program import compile_selector
+    from autoscaler.errors import BadInputError
+    from autoscaler.report.cel_trial import pointed_at
+
+    compiled = compile_selector(expression, kubernetes)
+    if isinstance(compiled, CompileFailure):
+        raise BadInputError(pointed_at(compiled), next_step=compiled.hint)
+    return compiled
+
+
+def _predicted(
+    instance_type: str | None, drivers: str | None, kubernetes: KubernetesProfile, directories: Sequence[Path]
+) -> tuple[Offer, ...]:
+    from autoscaler.cli.choices import chosen_catalog, chosen_drivers, chosen_type, parsed_drivers
+    from autoscaler.lint.offers import Offer, catalog_offers, offers_of
+    from instance_catalog.prediction.predict import predict
+
+    catalog = chosen_catalog(directories)
+    if instance_type is not None:
+        machine = chosen_type(instance_type, catalog)
+        driver_set = chosen_drivers(machine, drivers, kubernetes)
+        return (Offer(machine.name, driver_set.text, predict(machine, driver_set, kubernetes=kubernetes)),)
+    if drivers is not None:
+        return offers_of(catalog, parsed_drivers(drivers), kubernetes)
+    return catalog_offers(catalog, kubernetes)
+
+
+def _published(file: str, kubernetes: KubernetesProfile) -> tuple[Offer, ...]:
+    from autoscaler.errors import BadInputError
+    from autoscaler.lint.offers import published_offer
+    from autoscaler.manifests.load import load
+
+    loaded = load((file,), stdin=sys.stdin, profile=kubernetes)
+    if not loaded.ok:
+        raise BadInputError("\n".join(str(problem) for problem in loaded.errors))
+    if not loaded.snapshot.slices:
+        step = "kubectl get resourceslices -o yaml, or foreslice slices TYPE -o yaml, prints some"
+        raise BadInputError(f"{file} holds no ResourceSlices", next_step=step)
+    return published_offer(loaded.snapshot.slices)
+
+
+def _notes(program: Program, estimate: int | CompileFailure, kubernetes: KubernetesProfile) -> Iterator[str]:
+    """What a person should know beside the answers."""
+    from autoscaler.cel.frame import COST_LIMIT
+    from autoscaler.cel.outcome import CompileFailure
+
+    if kubernetes.note:
+        yield kubernetes.note
+    if isinstance(estimate, CompileFailure):
+        yield f"the API server of Kubernetes {kubernetes.name} refuses it in new objects: {estimate.message}"
+    elif estimate > COST_LIMIT:
+        yield f"the API server refuses it in new objects: its estimated cost exceeds {COST_LIMIT:,}"
+    if program.warning:
+        yield program.warning
+
+
+def _print(
+    program: Program, tried: Sequence[Tried], kubernetes: KubernetesProfile, output: str, *, one_node: bool
+) -> None:
+    from autoscaler.cel.program import estimated_cost
+    from autoscaler.cli.output import print_data, print_table
+    from autoscaler.report.cel_trial import entries_of, table_apart, table_together
+
+    estimate = estimated_cost(program.expression, kubernetes)
+    for note in _notes(program, estimate, kubernetes):
+        click.echo(f"note: {note}", err=True)
+    known = estimate if isinstance(estimate, int) else None
+    if output != "table":
+        about = {"expression": program.expression, "kubernetes": kubernetes.name, "estimatedCost": known}
+        print_data({**about, "results": entries_of(tried)}, output)
+        return
+    click.echo(f"Kubernetes {kubernetes.name}" + ("" if known is None else f", estimated cost at most {known:,}"))
+    table = table_apart(tried) if one_node else table_together(tried)
+    print_table(table.columns, table.rows)
+    if not tried:
+        click.echo("no devices to try it on")

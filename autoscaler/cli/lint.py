@@ -1,0 +1,134 @@
+"""`foreslice lint`: what is wrong with claims and classes, before a pod waits for it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from autoscaler.cli.output import output_option
+
+if TYPE_CHECKING:
+    from autoscaler.lint.finding import Finding
+    from autoscaler.manifests.load import Loaded
+    from autoscaler.manifests.problem import LocatedProblem
+    from instance_catalog.catalog import Catalog
+
+ERRORS_FOUND = 3
+
+
+@click.command()
+@click.option(
+    "-f", "--filename", "paths", multiple=True, required=True, metavar="PATH", help="File, directory, or - for stdin."
+)
+@click.option("--kubernetes-version", metavar="VERSION", help="Judge as this version does.  [default: 1.36]")
+@click.option(
+    "--catalog", "catalog_dirs", multiple=True, metavar="DIR", help="More catalog files, over the shipped ones."
+)
+@output_option("sarif")
+def lint(paths: tuple[str, ...], kubernetes_version: str | None, catalog_dirs: tuple[str, ...], output: str) -> None:
+    """Check claims, templates and classes: what is refused, what never matches, what fails.
+
+    Selectors are tried on every device that the catalog's instance types will publish, under every driver profile they
+    may run, and on the ResourceSlices in the manifests. Pods, pools and other objects are checked as `plan` reads them.
+    docs/lint.md lists the rules.
+
+    \b
+    Try:
+      foreslice lint -f deploy/
+      kubectl get deviceclasses,resourceclaimtemplates -A -o yaml | foreslice lint -f -
+      foreslice lint -f deploy/ -o sarif > foreslice.sarif
+
+    Exit code 0: no errors (warnings may be printed); 3: errors; 1: the input cannot be read.
+    """
+    from importlib.metadata import version
+
+    from autoscaler.cli.output import print_data
+    from autoscaler.lint.rules import Level
+    from autoscaler.report.lint_sarif import sarif_of
+    from autoscaler.report.lint_text import document_of, lines_of
+
+    loaded = _load(paths, kubernetes_version)
+    findings = _findings(loaded, catalog_dirs)
+    if loaded.snapshot.profile.note:
+        click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
+    match output:
+        case "table":
+            for line in lines_of(findings):
+                click.echo(line)
+        case "sarif":
+            print_data(sarif_of(findings, version("foreslice")), "json")
+        case _:
+            print_data(document_of(findings), output)
+    if any(finding.level is Level.ERROR for finding in findings):
+        sys.exit(ERRORS_FOUND)
+
+
+def _load(paths: tuple[str, ...], version: str | None) -> Loaded:
+    from autoscaler.cli.choices import chosen_kubernetes
+    from autoscaler.errors import BadInputError
+    from autoscaler.manifests.load import load
+
+    profile = chosen_kubernetes(version) if version else None
+    loaded = load(paths, stdin=sys.stdin, profile=profile)
+    if not loaded.documents:
+        listed = "\n".join(str(problem) for problem in loaded.problems)
+        raise BadInputError(f"nothing to check\n{listed}")
+    return loaded
+
+
+def _findings(loaded: Loaded, catalog_dirs: tuple[str, ...]) -> list[Finding]:
+    """What the checks find and what reading found, by place. A selector that does not compile is told once."""
+    from autoscaler.lint.check import lint as check
+    from autoscaler.lint.offers import catalog_offers, pool_driver_sets
+    from autoscaler.lint.releases import names_of_releases
+    from autoscaler.lint.rules import CEL_COMPILE, Level
+    from autoscaler.lint.subjects import subject_of
+
+    documents = {(document.file, document.line): document for document in loaded.documents}
+    subjects = [
+        subject
+        for document in loaded.documents
+        if (subject := subject_of(document.value, document.name, document.origin)) is not None
+    ]
+    catalog, profile = _catalog(loaded, catalog_dirs), loaded.snapshot.profile
+    offers = catalog_offers(catalog, profile, pool_driver_sets(loaded.snapshot))
+    found = []
+    for finding in check(subjects, loaded.snapshot, offers, releases=names_of_releases(catalog, profile)):
+        document = documents[finding.origin.path, finding.origin.line]
+        line = document.locate(finding.path) if finding.path else document.line
+        found.append(replace(finding, origin=replace(finding.origin, line=line)))
+    told = {(f.origin.path, f.origin.line, f.field) for f in found if f.rule is CEL_COMPILE}
+    found += [_of(p) for p in loaded.problems if (p.file, p.line, p.field) not in told]
+    worst_first = list(Level)
+    return sorted(found, key=lambda one: (one.origin.path, one.origin.line, worst_first.index(one.level)))
+
+
+def _of(problem: LocatedProblem) -> Finding:
+    from autoscaler.kube.problem import Severity
+    from autoscaler.lint.finding import Finding
+    from autoscaler.lint.rules import INVALID_OBJECT, QUESTIONABLE, UNKNOWN_FIELD
+    from autoscaler.model.origin import Origin
+
+    rules = {
+        Severity.ERROR: INVALID_OBJECT,
+        Severity.UNKNOWN_FIELD: UNKNOWN_FIELD,
+        Severity.WARNING: QUESTIONABLE,
+    }
+    origin = Origin(problem.file, problem.line)
+    return Finding(
+        rules[problem.severity], problem.object, (), problem.message, problem.next_step, origin, problem.field
+    )
+
+
+def _catalog(loaded: Loaded, catalog_dirs: tuple[str, ...]) -> Catalog:
+    from autoscaler.cli.choices import chosen_catalog
+    from autoscaler.clock import SystemClock
+    from autoscaler.manifests.corrections import corrections_of
+
+    now = loaded.context.now or SystemClock().now()
+    directories = [Path(directory) for directory in catalog_dirs]
+    return chosen_catalog(directories, corrections_of(loaded.overlays, now))

@@ -1,0 +1,139 @@
+"""The entrance to this room: all checks over all subjects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from autoscaler.kube.problem import Path
+from autoscaler.lint.finding import Finding
+from autoscaler.lint.guards import check_guard
+from autoscaler.lint.limits import check_admin_access, check_claim_limits, check_class_limits, check_gates
+from autoscaler.lint.matching import Holder, check_matching
+from autoscaler.lint.offers import Offer, Specimen, published_offer, specimens
+from autoscaler.lint.placing import check_capacity, check_constraints, check_count, check_tolerations
+from autoscaler.lint.published_names import PublishedNames
+from autoscaler.lint.reach import Reach, programs_of, reach
+from autoscaler.lint.rules import MIXED_VERSIONS, SELECTOR_FAILS
+from autoscaler.lint.selector_text import check_selector
+from autoscaler.lint.subjects import ClaimSubject, ClassSubject, Subject
+from autoscaler.model.device_class import DeviceClass, Selector
+from autoscaler.model.resource_claim import DeviceRequest
+from autoscaler.model.snapshot import Snapshot
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes_profile import KubernetesProfile
+
+_V1: Final = "resource.k8s.io/v1"
+NO_RELEASES: Final[FrozenMap[str, str]] = FrozenMap()
+
+
+def lint(
+    subjects: Sequence[Subject],
+    snapshot: Snapshot,
+    offers: Sequence[Offer],
+    *,
+    releases: Mapping[str, str] = NO_RELEASES,
+) -> tuple[Finding, ...]:
+    """What is wrong with the subjects, in their order.
+
+    `snapshot` gives the profile, the classes (built-in ones included), taint rules, namespaces and published slices;
+    `offers` what nodes of the catalog will publish, `releases` which names other driver releases have published.
+    """
+    linter = _Linter(snapshot, (*offers, *published_offer(snapshot.slices)), releases)
+    usual = _usual_version(subjects)
+    found: list[Finding] = []
+    for subject in subjects:
+        here = [*_other_version(subject, usual), *linter.findings(subject)]
+        found += (replace(finding, origin=subject.origin) for finding in here)
+    return tuple(found)
+
+
+class _Linter:
+    """Remembers what selectors let through: many claims ask for the same."""
+
+    def __init__(self, snapshot: Snapshot, offers: Sequence[Offer], releases: Mapping[str, str]) -> None:
+        self._profile: KubernetesProfile = snapshot.profile
+        self._namespaces = snapshot.namespaces
+        self._classes = {found.name: found for found in snapshot.classes}
+        self._devices: tuple[Specimen, ...] = specimens(offers, snapshot.profile, snapshot.taint_rules)
+        self._known = PublishedNames.of(self._devices, releases, snapshot.profile)
+        self._reached: dict[tuple[Selector, ...], Reach | None] = {}
+
+    def findings(self, subject: Subject) -> Iterator[Finding]:
+        """Everything about a subject but its version."""
+        match subject:
+            case ClassSubject():
+                yield from self._class(subject)
+            case ClaimSubject():
+                yield from self._claim(subject)
+
+    def _class(self, subject: ClassSubject) -> Iterator[Finding]:
+        yield from check_class_limits(subject)
+        selectors = subject.device_class.selectors
+        yield from self._texts(subject.object, ("spec",), selectors, stored=subject.stored)
+        programs, found = programs_of(selectors, self._profile), self._reach(selectors)
+        if programs is None or found is None:
+            return
+        matching = [
+            *check_matching(
+                Holder(subject.object, ("spec",), (), programs), found, self._devices, self._known, self._profile
+            )
+        ]
+        yield from matching
+        if not any(finding.rule is SELECTOR_FAILS for finding in matching):
+            yield from check_guard(subject, programs, found, self._profile)
+
+    def _claim(self, subject: ClaimSubject) -> Iterator[Finding]:
+        yield from check_claim_limits(subject)
+        yield from check_gates(subject, self._profile.gates, self._profile.name)
+        yield from check_admin_access(subject, self._namespaces)
+        reached: dict[str, Reach] = {}
+        for path, name, request in subject.requests():
+            yield from self._texts(subject.object, path, request.selectors, stored=subject.stored)
+            device_class = self._classes.get(request.device_class)
+            found = None if device_class is None else self._reach((*device_class.selectors, *request.selectors))
+            if device_class is not None and found is not None:
+                reached[name] = found
+                yield from self._request(subject.object, path, device_class, request, found)
+        yield from check_constraints(subject, reached, self._known)
+
+    def _request(
+        self, name: str, path: Path, device_class: DeviceClass, request: DeviceRequest, found: Reach
+    ) -> Iterator[Finding]:
+        before, own = (programs_of(s, self._profile) for s in (device_class.selectors, request.selectors))
+        if before is not None and own is not None:
+            yield from check_matching(Holder(name, path, before, own), found, self._devices, self._known, self._profile)
+        yield from check_count(name, path, request, found)
+        yield from check_capacity(name, path, request, found, self._known)
+        yield from check_tolerations(name, path, request, found, self._profile)
+
+    def _texts(self, name: str, path: Path, selectors: Sequence[Selector], *, stored: bool) -> Iterator[Finding]:
+        for index, selector in enumerate(selectors):
+            if selector.expression is not None:
+                place = (*path, "selectors", index, "cel", "expression")
+                yield from check_selector(
+                    name, place, selector.expression, stored=stored, profile=self._profile, known=self._known
+                )
+
+    def _reach(self, selectors: tuple[Selector, ...]) -> Reach | None:
+        if selectors not in self._reached:
+            chain = programs_of(selectors, self._profile)
+            self._reached[selectors] = None if chain is None else reach(chain, self._devices)
+        return self._reached[selectors]
+
+
+def _usual_version(subjects: Sequence[Subject]) -> str:
+    """The version of most objects, v1 winning a draw."""
+    counts = Counter(subject.version for subject in subjects)
+    return max(sorted(counts), key=lambda version: (counts[version], version == _V1), default=_V1)
+
+
+def _other_version(subject: Subject, usual: str) -> Iterator[Finding]:
+    if subject.version != usual:
+        message = f"is written for {subject.version}, others for {usual}"
+        step = f"write apiVersion: {usual}" + (
+            "; the fields of a request then stand below `exactly`" if usual == _V1 else ""
+        )
+        yield Finding(MIXED_VERSIONS, subject.object, ("apiVersion",), message, step)

@@ -1,0 +1,59 @@
+"""DeviceClasses that let in devices of drivers they do not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from autoscaler.cel.device import DeviceView
+from autoscaler.cel.outcome import Outcome
+from autoscaler.cel.program import Program
+from autoscaler.lint.finding import Finding
+from autoscaler.lint.reach import Failing, Reach
+from autoscaler.lint.rules import UNGUARDED_CLASS
+from autoscaler.lint.subjects import ClassSubject
+from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.resource_slice import Device
+
+# A driver nobody has heard of, with a device that publishes nothing: a guarded class says false.
+_STRANGER = "stranger.invalid"
+
+
+def check_guard(
+    subject: ClassSubject, chain: Sequence[Program], found: Reach, profile: KubernetesProfile
+) -> Iterator[Finding]:
+    """A class must turn down devices of other drivers, whatever they publish."""
+    outcome = _for_stranger(chain, profile)
+    if outcome is Outcome.FALSE:
+        return
+    path = ("spec", "selectors", 0, "cel", "expression") if chain else ("spec",)
+    verb = "fails on" if outcome is Outcome.ERROR else "selects"
+    guard = guard_for(chain, found)
+    step = f"put `{guard} && …` in front" if chain else f"add a selector with `{guard}`"
+    yield Finding(UNGUARDED_CLASS, subject.object, path, f"{verb} devices of drivers it does not know", step)
+
+
+def guard_for(chain: Sequence[Program], found: Reach) -> str:
+    """The condition that keeps other drivers out: the driver of what matches, or of what is read."""
+    drivers = {specimen.driver for specimen in found.possible}
+    read = {domain for program in chain for _, domain, _ in program.reads or () if domain in drivers}
+    right = read or (drivers if len(drivers) == 1 else set())
+    driver = min(right) if right else "<driver>"
+    return f'device.driver == "{driver}"'
+
+
+def guard_against(failing: Failing, program: Program, found: Reach) -> str:
+    """How to keep a selector from failing: turn down other drivers, or ask whether the name is there."""
+    matching = {specimen.driver for specimen in found.possible}
+    if matching and failing.specimen.driver not in matching:
+        return f"put `{guard_for((program,), found)} && …` in front"
+    identifier = failing.message.removeprefix("no such key: ").split(" ")[0]
+    for group, domain, name in sorted(program.reads or ()):
+        if name == identifier:
+            return f'guard it: `has(device.{group}["{domain}"].{name}) && …`'
+    return "guard it with has(…), or with .? and .orValue(…)"
+
+
+def _for_stranger(chain: Sequence[Program], profile: KubernetesProfile) -> Outcome:
+    view = DeviceView.of(_STRANGER, Device("device"), profile)
+    outcomes = (program.evaluate(view).outcome for program in chain)
+    return next((outcome for outcome in outcomes if outcome is not Outcome.TRUE), Outcome.TRUE)

@@ -1,0 +1,80 @@
+"""What is linted: the claims, templates and classes as they were written, with the paths of their parts.
+
+Templates are looked at themselves, whether or not a pod uses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from autoscaler.kube.device_class import parse_device_class
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import header, parse_metadata
+from autoscaler.kube.problem import Path
+from autoscaler.kube.resource_claim import FLAT_VERSION, parse_resource_claim, parse_resource_claim_template
+from autoscaler.model.device_class import DeviceClass
+from autoscaler.model.origin import Origin
+from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
+
+_GROUP = "resource.k8s.io/"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSubject:
+    """A ResourceClaim or what a ResourceClaimTemplate stamps; `path` leads to spec.devices.
+
+    `stored`: an API server has already accepted it.
+    """
+
+    object: str
+    version: str
+    stored: bool
+    path: Path
+    claim: ResourceClaim
+    origin: Origin
+
+    def requests(self) -> Iterator[tuple[Path, str, DeviceRequest]]:
+        """Every exact request and every alternative: where its fields are, its full name, itself."""
+        for index, request in enumerate(self.claim.requests):
+            path = (*self.path, "requests", index)
+            if isinstance(request, FirstAvailable):
+                for position, alternative in enumerate(request.subrequests):
+                    name = f"{request.name}/{alternative.name}"
+                    yield (*path, "firstAvailable", position), name, alternative
+            else:
+                yield path if self.version == FLAT_VERSION else (*path, "exactly"), request.name, request
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSubject:
+    """A DeviceClass."""
+
+    object: str
+    version: str
+    stored: bool
+    device_class: DeviceClass
+    origin: Origin
+
+
+Subject: TypeAlias = ClaimSubject | ClassSubject
+
+
+def subject_of(value: Any, name: str, origin: Origin) -> Subject | None:
+    """The object as a subject, `name` being what messages call it; None for objects that are not linted."""
+    version, kind = header(value)
+    if not version.startswith(_GROUP):
+        return None
+    stored = bool(parse_metadata(Fields(value)).uid)
+    match kind:
+        case "ResourceClaim":
+            claim = parse_resource_claim(value, origin=origin)
+            return ClaimSubject(name, version, stored, ("spec", "devices"), claim, origin)
+        case "ResourceClaimTemplate":
+            claim = parse_resource_claim_template(value, origin=origin).spec
+            return ClaimSubject(name, version, stored, ("spec", "spec", "devices"), claim, origin)
+        case "DeviceClass":
+            return ClassSubject(name, version, stored, parse_device_class(value, origin=origin), origin)
+        case _:
+            return None  # slices come from drivers, taint rules have versions of their own

@@ -1,0 +1,56 @@
+"""Findings → what `foreslice lint` prints: lines that editors can jump to, and plain data for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from autoscaler.lint.finding import Finding
+from autoscaler.lint.rules import Level
+
+
+def lines_of(findings: Sequence[Finding]) -> Iterator[str]:
+    """`file:line: level: object: field: message [rule]`, the fix indented below; counts at the end."""
+    for finding in findings:
+        parts = (place(finding), finding.level.value, finding.object, finding.field, finding.message)
+        yield f"{': '.join(part for part in parts if part)} [{finding.rule.id}]"
+        yield from (f"  {line}" for line in finding.fix.splitlines())
+    if findings:
+        yield ""
+    yield summary_of(findings)
+
+
+def summary_of(findings: Sequence[Finding]) -> str:
+    """ "2 errors, 1 warning"."""
+    counts = Counter(finding.level for finding in findings)
+    told = [f"{counts[level]} {level.value}{'' if counts[level] == 1 else 's'}" for level in Level if counts[level]]
+    return ", ".join(told) or "nothing found"
+
+
+def document_of(findings: Sequence[Finding]) -> dict[str, Any]:
+    """Plain data: {"findings": […], "summary": {"error": n, "warning": n, "note": n}}."""
+    counts = Counter(finding.level for finding in findings)
+    return {
+        "findings": [_entry(finding) for finding in findings],
+        "summary": {level.value: counts[level] for level in Level},
+    }
+
+
+def place(finding: Finding) -> str:
+    """file:line, or the file where no line is known."""
+    origin = finding.origin
+    return f"{origin.path}:{origin.line}" if origin.line else origin.path
+
+
+def _entry(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule.id,
+        "level": finding.level.value,
+        "file": finding.origin.path,
+        "line": finding.origin.line,
+        "object": finding.object,
+        "field": finding.field,
+        "message": finding.message,
+        "fix": finding.fix,
+    }
