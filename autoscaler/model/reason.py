@@ -77,6 +77,7 @@ class Code(Enum):
     POOL_REFUSES = "PoolRefuses"  # requirement of the pool
     NO_PRICE = "NoPrice"  # never bought without a price
     NEEDS_RESERVATION = "NeedsReservation"  # capacity_type: sold only to holders of a reservation or block
+    ARCHITECTURE_UNASKED = "ArchitectureUnasked"  # an implicit pool does not offer it unless the pod names it
     SHORTAGE = "Shortage"  # the provider had none
     QUARANTINED = "Quarantined"
     GANG_INCOMPLETE = "GangIncomplete"  # placed, wanted

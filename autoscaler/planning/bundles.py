@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import Pod
-from autoscaler.model.resource_claim import ResourceClaim
+from autoscaler.model.resource_claim import FirstAvailable, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand import claim_keys
 
@@ -42,6 +42,12 @@ class Bundle:
         """Claims that more than one of the pods names."""
         named = [key for pod in self.pods for key in dict.fromkeys(claim_keys(pod))]
         return tuple(key for key in dict.fromkeys(named) if named.count(key) > 1)
+
+
+def has_alternatives(bundle: Bundle, claims: Mapping[str, ResourceClaim]) -> bool:
+    """Whether a claim of the bundle uses firstAvailable, so that offerings that fit may differ in preference."""
+    keys = {key for pod in bundle.pods for key in claim_keys(pod)}
+    return any(isinstance(r, FirstAvailable) for key in keys if key in claims for r in claims[key].requests)
 
 
 @dataclass(frozen=True, slots=True)

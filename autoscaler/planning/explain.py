@@ -99,14 +99,15 @@ def why_chosen(market: Market, index: int, item: int, fitting: Iterable[int]) ->
     candidate = market.candidates[index]
     if candidate.block:
         return Reason.of(Code.PREPAID, block=candidate.block.name)
-    preference = _preference(market, index, item)
+    preference = preference_of(market, index, item)
     cheaper = [i for i in fitting if market.bar(i, item) is None and cost_of(market.candidates[i]) < cost_of(candidate)]
-    if any(_preference(market, i, item) > preference for i in cheaper):
+    if any(preference_of(market, i, item) > preference for i in cheaper):
         return Reason.of(Code.PREFERRED)
     return Reason.of(Code.CHEAPEST)
 
 
-def _preference(market: Market, candidate: int, item: int) -> int:
+def preference_of(market: Market, candidate: int, item: int) -> int:
+    """Sum of the firstAvailable indexes that a bundle of the class gets there; 0 where it does not fit."""
     verdict = market.trials.verdict(market.shape_of[candidate], item)
     return verdict.preference if isinstance(verdict, Fits) else 0
 

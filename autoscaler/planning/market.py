@@ -12,8 +12,9 @@ from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 
-from autoscaler.model.reason import Reason
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.architecture import asks_for_architecture, offered_unasked
 from autoscaler.planning.blocks import Admission, admission
 from autoscaler.planning.bundles import BundleClass
 from autoscaler.planning.candidates import Candidate, candidates_of
@@ -51,9 +52,12 @@ class Market:
         return tuple(dict.fromkeys(c.sample.gang for c in self.classes if c.sample.gang))
 
     def admission(self, candidate: int, item: int) -> Admission:
-        """Whether the block of the candidate, if it has one, takes the class."""
-        block = self.candidates[candidate].block
-        return WELCOME if block is None else admission(self.classes[item].sample, block, self.snapshot, self.now)
+        """Whether the block of the candidate, if it has one, takes the class; an implicit pool offers what is safe."""
+        offered, bundle = self.candidates[candidate], self.classes[item].sample
+        if not offered_unasked(offered) and not asks_for_architecture(bundle):
+            architecture = offered.instance_type.architecture
+            return Admission(Reason.of(Code.ARCHITECTURE_UNASKED, architecture=architecture))
+        return WELCOME if offered.block is None else admission(bundle, offered.block, self.snapshot, self.now)
 
     def bar(self, candidate: int, item: int) -> Reason | None:
         """Why the candidate is not bought for the class although it may fit."""
@@ -97,7 +101,8 @@ class Market:
 
     def _kind(self, index: int) -> Kind:
         candidate = self.candidates[index]
-        admissions = [self.admission(index, item) for item in range(len(self.classes))] if candidate.block else []
+        choosy = candidate.block is not None or not offered_unasked(candidate)
+        admissions = [self.admission(index, item) for item in range(len(self.classes))] if choosy else []
         spot = candidate.offering.capacity_type == "spot"
         return Kind(
             shape=self.shape_of[index],
@@ -106,8 +111,7 @@ class Market:
             weight=candidate.pool.weight,
             uses=(*(limit.uses(candidate) for limit in self.limits), Decimal(1)),
             refuses=frozenset(i for i, a in enumerate(admissions) if a.refusal),
-            risk=tuple(a.at_risk for a in admissions)
-            or (tuple(len(c.sample.pods) for c in self.classes) if spot else ()),
+            risk=tuple(len(c.sample.pods) for c in self.classes) if spot else tuple(a.at_risk for a in admissions),
         )
 
     def _rule(self, key: str, items: Sequence[Item], index: int, started: Mapping[str, int]) -> GangRule:

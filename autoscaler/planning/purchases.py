@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.verdict import Fits
-from autoscaler.planning.bundles import Bundle
+from autoscaler.planning.bundles import Bundle, has_alternatives
 from autoscaler.planning.candidates import Candidate
-from autoscaler.planning.explain import Bought, why_chosen
+from autoscaler.planning.explain import Bought, preference_of, why_chosen
 from autoscaler.planning.hypothetical import hypothetical
 from autoscaler.planning.launches import Purchase
 from autoscaler.planning.limits import binding
@@ -115,7 +115,10 @@ def _bought(
 def _alternates(
     market: Market, sale: Sale, column: Column, bought: Sequence[Candidate], policy: Policy
 ) -> tuple[OfferingRef, ...]:
-    """Offerings of the same pool and drivers that take the same bundles too: wanted capacity types first, by price."""
+    """Offerings of the same pool and drivers that take the same bundles too, in the order of the objective.
+
+    Earlier alternatives of firstAvailable come first, then wanted capacity types, then the price.
+    """
     chosen = market.candidates[sale.candidates[column.kind]]
     others = [
         i
@@ -124,7 +127,16 @@ def _alternates(
         and market.candidates[i].pool == chosen.pool
         and market.candidates[i].drivers == chosen.drivers
     ]
-    others.sort(key=lambda i: (market.candidates[i].rank, market.candidates[i].usd_per_hour or 0, i))
+    wanted = [item for item, n in enumerate(column.counts) if n]
+    choosy = [item for item in wanted if has_alternatives(market.classes[item].sample, market.snapshot.claims)]
+    others.sort(
+        key=lambda i: (
+            sum(preference_of(market, i, item) for item in choosy),
+            market.candidates[i].rank,
+            market.candidates[i].usd_per_hour or 0,
+            i,
+        )
+    )
     nodes = list(bought)
     nodes.remove(chosen)
     found: list[OfferingRef] = []

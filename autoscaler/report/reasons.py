@@ -81,6 +81,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.POOL_REFUSES: ("the pool's requirement on {key} excludes it", "the pool excludes it"),
     Code.NO_PRICE: ("no price is known; an InstanceTypeOverlay or catalog file that sets one allows buying it",),
     Code.NEEDS_RESERVATION: ("{capacity_type} capacity needs a CapacityBlock", "needs a CapacityBlock"),
+    Code.ARCHITECTURE_UNASKED: ("{architecture} nodes are offered to pods that select kubernetes.io/arch",),
     Code.SHORTAGE: ("the provider has none until {until}", "the provider has none"),
     Code.QUARANTINED: ("is quarantined after failed boots",),
     Code.GANG_INCOMPLETE: ("needs {wanted} pods at once, {placed} could be placed", "is incomplete"),

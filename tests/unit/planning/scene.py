@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from autoscaler.model.capacity import CapacityBlock
+from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Plan
@@ -73,6 +73,8 @@ GPU = DeviceClass(
     "gpu.nvidia.com",
     (Selector("device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"),),
 )
+
+TEAM = CapacityPool("team")
 
 
 def gpus(count: int = 1, *, product: str = "", name: str = "gpu") -> DeviceRequest:
@@ -162,3 +164,8 @@ def codes(reasons: Iterable[Reason]) -> list[Code]:
 def why_left(result: Plan, name: str) -> list[Code]:
     """The codes for a pod that is left out."""
     return next(codes(entry.reasons) for entry in result.left_out if entry.pod == f"default/{name}")
+
+
+def places(result: Plan) -> dict[str, str]:
+    """pod -> node."""
+    return {p.pod.removeprefix("default/"): p.node for p in result.placements}

@@ -1,0 +1,54 @@
+"""What is offered to whom, and in which order offerings replace each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.model.capacity import CapacityPool, Limits, Mode
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code
+from autoscaler.model.resource_claim import FirstAvailable
+from instance_catalog import labels
+from instance_catalog.catalog import Catalog
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.taint import Toleration
+from tests.unit.planning.scene import SMALL, claim, gpus, machine, plan, pod, snapshot, types, why_left
+
+ARM = replace(machine("arm", SMALL, 1, "0.50"), architecture="arm64")
+INTEL = machine("intel", SMALL, 1, "1.00")
+ON_ARM = NodeSelector((NodeSelectorTerm((Requirement(labels.ARCHITECTURE, "In", ("arm64",)),)),))
+POOL = CapacityPool("team", Mode.ACT, drivers=("nvidia",), limits=Limits(nodes=5))
+
+
+@pytest.mark.parametrize(
+    ("asking", "expected"),
+    [
+        pytest.param(pod("p", "c"), ["intel"], id="says nothing"),
+        pytest.param(pod("p", "c", node_selector=FrozenMap({labels.ARCHITECTURE: "arm64"})), ["arm"], id="selects"),
+        pytest.param(pod("p", "c", affinity=ON_ARM), ["arm"], id="affinity"),
+        pytest.param(pod("p", "c", tolerations=(Toleration(labels.ARCHITECTURE, "Exists"),)), ["arm"], id="tolerates"),
+    ],
+)
+def test_the_implicit_pool_offers_arm_to_those_who_name_it(asking: Pod, expected: list[str]) -> None:
+    state = snapshot([asking], [claim("c")])
+    assert types(plan(state, catalog=Catalog.of([ARM, INTEL]))) == expected
+
+
+def test_a_pool_that_somebody_wrote_means_what_it_says() -> None:
+    state = snapshot([pod("p", "c")], [claim("c")], pools=(POOL,))
+    assert types(plan(state, catalog=Catalog.of([ARM, INTEL]))) == ["arm"]
+
+
+def test_only_arm_is_explained() -> None:
+    result = plan(snapshot([pod("p", "c")], [claim("c")]), catalog=Catalog.of([ARM]))
+    assert Code.ARCHITECTURE_UNASKED in why_left(result, "p")
+
+
+def test_a_replacement_keeps_the_preference_before_the_price() -> None:
+    request = FirstAvailable("gpu", (gpus(product="Large L9", name="large"), gpus(product="Small S1", name="small")))
+    result = plan(snapshot([pod("p", "c")], [claim("c", request)], pools=(POOL,)))
+    names = [offering.instance_type for offering in result.launches[0].offerings]
+    assert names == ["l1", "l8", "s1", "s4"]
