@@ -19,7 +19,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -136,8 +136,19 @@ class ControlPlane:
         path.touch(mode=0o600)
         path.write_bytes(content)
 
-    def _kubeconfig(self, user: str) -> bytes:
-        certificate, key = self._authority.client(user)
+    @property
+    def url(self) -> str:
+        """Where the API server listens."""
+        return self._url("apiserver")
+
+    def identity(self, user: str, *groups: str) -> Path:
+        """A kubeconfig of any user; RBAC decides what it may do."""
+        name = f"{user}.kubeconfig"
+        self._file(name, self._kubeconfig(user, groups))
+        return self._root / name
+
+    def _kubeconfig(self, user: str, groups: Sequence[str] = ()) -> bytes:
+        certificate, key = self._authority.client(user, groups)
         self._file(f"{user}.crt", certificate)
         self._file(f"{user}.key", key)
         config = {

@@ -1,0 +1,162 @@
+"""The KubernetesApi on a real API server: paths and verbs, raw JSON.
+
+Watches run in the background from their first use on (client_watch.py), so that a tick takes what has arrived and does
+not wait; `ring` is called whenever something has. Errors and repetitions are client_transport.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+from urllib.parse import quote
+
+from autoscaler.cluster.api import InvalidError, NotFoundError, Object, Page, Subresource, WatchEvent, key_of
+from autoscaler.cluster.client_transport import MERGE_PATCH, Transport
+from autoscaler.cluster.client_watch import Stream
+from autoscaler.cluster.resources import PODS, Resource
+from autoscaler.errors import ConfigurationError
+from instance_catalog.kubernetes_profile import KubernetesProfile, UnknownVersionError, profile_for
+from providers.contract import Clock
+
+_DRA: Final = "resource.k8s.io"
+
+
+def _silent() -> None:
+    """Nobody waits for changes."""
+
+
+class KubernetesClient:
+    """One cluster. One consumer a resource: a watch from another version replaces the one that runs."""
+
+    def __init__(self, transport: Transport, clock: Clock, *, ring: Callable[[], None] = _silent) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._ring = ring
+        self._streams: dict[Resource, Stream] = {}
+
+    @property
+    def server(self) -> str:
+        """The API server's address."""
+        return self._transport.server
+
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
+        return self._object("GET", _path(resource, namespace, name))
+
+    def list(self, resource: Resource, *, namespace: str = "", limit: int = 500, page: str = "") -> Page:
+        query = {"limit": str(limit), **({"continue": page} if page else {})}
+        answer = self._object("GET", _path(resource, namespace), query=query)
+        # Inside a list, objects do not repeat what they are.
+        typed = {"apiVersion": resource.api_version, "kind": resource.kind}
+        metadata = answer["metadata"]
+        items = tuple({**typed, **item} for item in answer.get("items") or ())
+        return Page(items, str(metadata["resourceVersion"]), metadata.get("continue", ""))
+
+    def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
+        stream = self._streams.get(resource)
+        if stream is None or stream.delivered != resource_version:
+            if stream is not None:
+                stream.close()
+            path = _path(resource, "")
+            stream = Stream(self._transport, path, resource_version, clock=self._clock, ring=self._ring)
+            self._streams[resource] = stream
+        return stream.take(timeout_seconds)
+
+    def create(self, resource: Resource, manifest: Object) -> Object:
+        namespace = manifest.get("metadata", {}).get("namespace", "default") if resource.namespaced else ""
+        return self._object("POST", _path(resource, namespace), body=_typed(resource, manifest))
+
+    def update(self, resource: Resource, manifest: Object, *, subresource: Subresource = "") -> Object:
+        metadata = manifest["metadata"]
+        if not metadata.get("resourceVersion"):
+            # The API server would take it and overwrite whatever is there.
+            raise InvalidError(
+                f"{resource} {key_of(manifest)!r}: metadata.resourceVersion must be specified for an update",
+                next_step="read the object and change what was read",
+            )
+        path = _path(resource, metadata.get("namespace", ""), metadata["name"], subresource)
+        return self._object("PUT", path, body=_typed(resource, manifest))
+
+    def patch(
+        self, resource: Resource, name: str, patch: Object, *, namespace: str = "", subresource: Subresource = ""
+    ) -> Object:
+        path = _path(resource, namespace, name, subresource)
+        return self._object("PATCH", path, body=patch, content_type=MERGE_PATCH)
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        resource_version: str = "",
+        grace_seconds: int | None = None,
+    ) -> None:
+        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        preconditions = _preconditions(uid, resource_version)
+        if preconditions:
+            options["preconditions"] = preconditions
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        self._object("DELETE", _path(resource, namespace, name), body=options)
+
+    def evict(self, name: str, *, namespace: str, uid: str = "") -> None:
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": {"preconditions": _preconditions(uid, "")} if uid else {},
+        }
+        self._object("POST", _path(PODS, namespace, name, "eviction"), body=eviction)
+
+    def profile(self) -> KubernetesProfile:
+        """What the server's version means for DRA; its feature gates are assumed to have their defaults.
+
+        Raises ConfigurationError for a cluster without resource.k8s.io/v1.
+        """
+        version = str(self._object("GET", "/version")["gitVersion"])
+        try:
+            group = self._object("GET", f"/apis/{_DRA}")
+        except NotFoundError:
+            group = {}
+        served = [entry["version"] for entry in group.get("versions", ())]
+        if "v1" not in served:
+            found = ", ".join(served) or "nothing"
+            raise ConfigurationError(
+                f"{self.server} runs Kubernetes {version} and serves {found} of {_DRA}, but not v1",
+                next_step="upgrade to Kubernetes 1.34 or later, where Dynamic Resource Allocation is on by default",
+            )
+        try:
+            return profile_for(version)
+        except UnknownVersionError as error:
+            raise ConfigurationError(str(error), next_step="upgrade to Kubernetes 1.34 or later") from error
+
+    def _object(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, str] | None = None,
+        body: Object | None = None,
+        content_type: str = "application/json",
+    ) -> dict[str, Any]:
+        answer: dict[str, Any] = self._transport.request(
+            method, path, query=query, body=body, content_type=content_type
+        )
+        return answer
+
+
+def _typed(resource: Resource, manifest: Object) -> Object:
+    return {**manifest, "apiVersion": resource.api_version, "kind": resource.kind}
+
+
+def _preconditions(uid: str, resource_version: str) -> dict[str, str]:
+    wanted = {"uid": uid, "resourceVersion": resource_version}
+    return {field: value for field, value in wanted.items() if value}
+
+
+def _path(resource: Resource, namespace: str, name: str = "", subresource: str = "") -> str:
+    root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+    inside = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+    ends = "".join(f"/{quote(part, safe='')}" for part in (name, subresource) if part)
+    return f"{root}{inside}/{resource.plural}{ends}"
