@@ -82,7 +82,9 @@ def requirement_matches(requirement: Requirement, labels: Mapping[str, str]) -> 
             bound = int(requirement.values[0])
             return int(value) > bound if requirement.operator == "Gt" else int(value) < bound
         case other:
-            raise BadSelectorError(f"operator {other!r} of key {requirement.key!r} is not one of {', '.join(OPERATORS)}")
+            raise BadSelectorError(
+                f"operator {other!r} of key {requirement.key!r} is not one of {', '.join(OPERATORS)}"
+            )
 
 
 def _field_matches(requirement: Requirement, name: str) -> bool:

@@ -1,8 +1,8 @@
 """Devices and ResourceSlices: one type for predicted and published ones.
 
-Shapes follow resource.k8s.io/v1 (Kubernetes 1.36/1.37). A predicted device may carry attribute values that only exist at
-run time (uuid, an unverified pcieRoot): these are `RuntimeOnly` tokens, known to be present and equal within their group,
-with an unknown value. Nothing here reads Kubernetes JSON; that is autoscaler/kube.
+Shapes follow resource.k8s.io/v1 (Kubernetes 1.36/1.37). A predicted device may carry attribute values that only exist
+at run time (uuid, an unverified pcieRoot): these are `RuntimeOnly` tokens, known to be present and equal within their
+group, with an unknown value. Nothing here reads Kubernetes JSON; that is autoscaler/kube.
 """
 
 from __future__ import annotations

@@ -228,13 +228,25 @@ def _admits(candidate: Candidate) -> bool:
 
 
 def _meets(requirement: Requirement, facts: Mapping[str, str], instance_type: InstanceType) -> bool:
-    """A requirement on the accelerator may use any of its names."""
-    if requirement.key != labels.ACCELERATOR or instance_type.accelerator is None:
+    """A requirement on the type or the accelerator may use any of its names."""
+    names = _names(requirement.key, instance_type)
+    if not names:
         return requirement_matches(requirement, facts)
-    accelerator = instance_type.accelerator
-    names = [accelerator.key, accelerator.model, *([accelerator.product_name] if accelerator.product_name else [])]
-    answers = [requirement_matches(requirement, {labels.ACCELERATOR: name}) for name in names]
+    answers = [requirement_matches(requirement, {requirement.key: name}) for name in names]
     return all(answers) if requirement.operator == "NotIn" else any(answers)
+
+
+def _names(key: str, instance_type: InstanceType) -> tuple[str, ...]:
+    """What people call a type or an accelerator; () for keys with one value only.
+
+    A machine with attached accelerators (n1) has the catalog's name for the pair beside the machine type of its label.
+    """
+    if key == labels.INSTANCE_TYPE:
+        return (instance_type.name, instance_type.machine_type)
+    accelerator = instance_type.accelerator
+    if key != labels.ACCELERATOR or accelerator is None:
+        return ()
+    return tuple(name for name in (accelerator.key, accelerator.model, accelerator.product_name) if name)
 
 
 def offering_labels(candidate: Candidate) -> dict[str, str]:
@@ -254,7 +266,7 @@ def offering_labels(candidate: Candidate) -> dict[str, str]:
 
 def _type_labels(instance_type: InstanceType) -> dict[str, str]:
     facts = {
-        labels.INSTANCE_TYPE: instance_type.name,
+        labels.INSTANCE_TYPE: instance_type.machine_type,
         labels.ARCHITECTURE: instance_type.architecture,
         labels.OPERATING_SYSTEM: "linux",
         labels.CLOUD: instance_type.cloud,

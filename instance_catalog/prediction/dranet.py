@@ -112,7 +112,7 @@ def _rdma_device(facts: CardFacts, address: str | None, name: str) -> AttributeV
 def _gce_attributes(instance_type: InstanceType, name: str) -> dict[str, AttributeValue]:
     """pkg/cloudprovider/gce/gce.go. Block and sub-block are equal on the nodes of one placement."""
     return {
-        "gce.dra.net/machineType": instance_type.name,
+        "gce.dra.net/machineType": instance_type.machine_type,
         "gce.dra.net/block": of_unit("string", "placement", "block"),
         "gce.dra.net/subBlock": of_unit("string", "placement", "subBlock"),
         "gce.dra.net/host": on_node("string", "host", "host"),

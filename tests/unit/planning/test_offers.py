@@ -52,3 +52,14 @@ def test_a_replacement_keeps_the_preference_before_the_price() -> None:
     result = plan(snapshot([pod("p", "c")], [claim("c", request)], pools=(POOL,)))
     names = [offering.instance_type for offering in result.launches[0].offerings]
     assert names == ["l1", "l8", "s1", "s4"]
+
+
+@pytest.mark.parametrize("name", ["n1-standard-8+1xnvidia-tesla-t4", "n1-standard-8"])
+def test_a_machine_with_attached_accelerators_answers_to_both_names(name: str) -> None:
+    attached = replace(
+        machine("n1-standard-8+1xnvidia-tesla-t4", SMALL, 1, "1.00", cloud="gcp"), machine="n1-standard-8"
+    )
+    pool = replace(POOL, requirements=(Requirement(labels.INSTANCE_TYPE, "In", (name,)),))
+    result = plan(snapshot([pod("p", "c")], [claim("c")], pools=(pool,)), catalog=Catalog.of([attached, INTEL]))
+    assert types(result) == ["n1-standard-8+1xnvidia-tesla-t4"]
+    assert result.launches[0].node.labels[labels.INSTANCE_TYPE] == "n1-standard-8"
