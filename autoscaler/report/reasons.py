@@ -111,6 +111,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.SHARES_CLAIM: ("shares claim {claim}",),
 }
 
+_AMOUNTS = frozenset({"wanted", "free"})
+_BYTES = frozenset({"memory", "ephemeral-storage"})
 # Facts that the sentence says in other words already.
 _IMPLIED = frozenset({"device_class", "devices", "wanted", "found", "of", "offerings", "stage", "existing", "requests"})
 
@@ -118,6 +120,8 @@ _IMPLIED = frozenset({"device_class", "devices", "wanted", "found", "of", "offer
 def text_of(reason: Reason) -> str:
     """One line: "claim default/gpu, request gpu: 4 of 8 devices"."""
     facts = {key: _fact(value) for key, value in reason.detail.items() if value not in ("", ())}
+    if reason.code is Code.INSUFFICIENT_RESOURCE:
+        facts |= {key: _amount(facts.get("resource", ""), reason.detail[key]) for key in _AMOUNTS & facts.keys()}
     template = next((t for t in _TEXTS[reason.code] if _fields(t) <= facts.keys()), _TEXTS[reason.code][-1])
     sentence = template.format_map(_Shown(facts))
     rest = [f"{key} {facts[key]}" for key in facts if key not in _fields(template) and key not in _IMPLIED]
@@ -129,6 +133,16 @@ def text_of(reason: Reason) -> str:
 def texts_of(reasons: tuple[Reason, ...]) -> str:
     """All reasons on one line."""
     return "; ".join(text_of(reason) for reason in reasons)
+
+
+def _amount(resource: str, units: Fact) -> str:
+    """An amount in scheduler units (thousandths of a core, bytes) as people write it."""
+    assert isinstance(units, int), f"{resource}: {units!r} is not a number of units"
+    if resource == "cpu":
+        return f"{units / 1000:g}"
+    if resource in _BYTES or resource.startswith("hugepages-"):
+        return f"{units / 2**30:.4g}Gi"
+    return str(units)
 
 
 class _Shown(dict[str, str]):

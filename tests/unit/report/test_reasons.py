@@ -43,6 +43,19 @@ def test_no_sentence_without_a_code() -> None:
         ),
         pytest.param(Reason.of(Code.PREPAID), "prepaid by capacity block ?", id="a missing fact shows"),
         pytest.param(Reason.of(Code.TOO_FEW_DEVICES, wanted=1, found=0, expressions=()), "0 of 1 devices", id="empty"),
+        pytest.param(
+            Reason.of(Code.INSUFFICIENT_RESOURCE, resource="cpu", wanted=64000, free=15890),
+            "15.89 of 64 cpu free",
+            id="cores",
+        ),
+        pytest.param(
+            Reason.of(Code.INSUFFICIENT_RESOURCE, resource="memory", wanted=2**39, free=3 * 2**29),
+            "1.5Gi of 512Gi memory free",
+            id="bytes",
+        ),
+        pytest.param(
+            Reason.of(Code.INSUFFICIENT_RESOURCE, resource="pods", wanted=1, free=0), "0 of 1 pods free", id="count"
+        ),
     ],
 )
 def test_text(reason: Reason, expected: str) -> None:
