@@ -75,6 +75,8 @@ def _available(position: Position) -> dict[str, int]:
     """Per counter name, what all counter sets of all pools still have."""
     total: dict[str, int] = {}
     for pool in position.scene.pools.pools:
+        if not pool.counters:
+            continue  # it would claim the table of a pool of the same name (0.36)
         for (_, counter), amount in position.table(pool).available.items():
             total[counter] = total.get(counter, 0) + max(0, amount)
     return total

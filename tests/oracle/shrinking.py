@@ -10,6 +10,8 @@ from tests.oracle.selector_cases import Tree
 from tests.oracle.upstream import Json
 
 Path: TypeAlias = tuple["str | int", ...]
+# The API server fills these in, as the simulator's readers do; the library takes them as they stand.
+_KEPT = frozenset({"allocationMode", "count", "operator"})
 _MOST_TRIES = 3000
 
 
@@ -52,7 +54,7 @@ def _paths(value: Any, path: Path) -> Iterator[Path]:
     elif isinstance(value, list):
         entries = enumerate(value)
     for key, inner in entries:
-        if path:
+        if path and key not in _KEPT:
             yield (*path, key)
         if (*path, key) != ("tree",):
             yield from _paths(inner, (*path, key))
