@@ -7,8 +7,10 @@ that it does not name follow in brackets, so that nothing a decision was based o
 from __future__ import annotations
 
 import string
+from dataclasses import replace
 
 from autoscaler.model.reason import Code, Fact, Reason
+from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.NO_DEVICE_OF_CLASS: ("no device of class {device_class}",),
@@ -127,12 +129,24 @@ def text_of(reason: Reason) -> str:
     rest = [f"{key} {facts[key]}" for key in facts if key not in _fields(template) and key not in _IMPLIED]
     if rest:
         sentence += f" ({', '.join(rest)})"
-    return f"{reason.subject}: {sentence}" if reason.subject else sentence
+    # A device of a node that does not exist yet is told by its driver and name.
+    subject = reason.subject.replace(f"/{PLACEHOLDER_NODE}/", "/")
+    return f"{subject}: {sentence}" if subject else sentence
 
 
 def texts_of(reasons: tuple[Reason, ...]) -> str:
-    """All reasons on one line."""
-    return "; ".join(text_of(reason) for reason in reasons)
+    """All reasons on one line; what is said of several devices alike is said once."""
+    alike: dict[tuple[Code, object], list[Reason]] = {}
+    for reason in reasons:
+        alike.setdefault((reason.code, reason.detail), []).append(reason)
+    return "; ".join(text_of(_joined(group)) for group in alike.values())
+
+
+def _joined(group: list[Reason]) -> Reason:
+    subjects = dict.fromkeys(reason.subject for reason in group)
+    if len(subjects) == 1:
+        return group[0]
+    return replace(group[0], subject=f"{group[0].subject} and {len(subjects) - 1} more")
 
 
 def _amount(resource: str, units: Fact) -> str:

@@ -7,7 +7,7 @@ import string
 import pytest
 
 from autoscaler.model.reason import Code, Reason
-from autoscaler.report.reasons import _TEXTS, text_of
+from autoscaler.report.reasons import _TEXTS, text_of, texts_of
 
 
 @pytest.mark.parametrize("code", list(Code), ids=lambda code: str(code.value))
@@ -60,3 +60,14 @@ def test_no_sentence_without_a_code() -> None:
 )
 def test_text(reason: Reason, expected: str) -> None:
     assert text_of(reason) == expected
+
+
+def test_what_is_said_of_several_devices_is_said_once() -> None:
+    devices = tuple(
+        Reason.of(Code.RUNTIME_ATTRIBUTE, f"device gpu.nvidia.com/future-node/gpu-{index}", attributes=("uuid",))
+        for index in range(3)
+    )
+    other = Reason.of(Code.NO_PRICE)
+    assert texts_of((*devices, other)) == (
+        "device gpu.nvidia.com/gpu-0 and 2 more: depends on uuid: known only once the node runs; " + text_of(other)
+    )

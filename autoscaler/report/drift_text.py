@@ -1,0 +1,81 @@
+"""Drift as tables: what a node published differently from the prediction, devices with the same difference in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from instance_catalog.drift import Aspect, Compared, Difference
+from instance_catalog.resource_slice import Capacity, ListValue, RuntimeOnly, Unset, Version
+
+COLUMNS = ("change", "what", "driver", "devices", "predicted", "published")
+_MOST_NAMED = 3
+
+
+def drift_rows(differences: Iterable[Difference]) -> list[tuple[str, ...]]:
+    """One row for each difference, with all devices that have it."""
+    grouped: dict[tuple[str, ...], list[str]] = {}
+    for difference in differences:
+        key = (
+            difference.change.value,
+            _what(difference),
+            difference.driver,
+            shown(difference.predicted),
+            shown(difference.published),
+        )
+        grouped.setdefault(key, []).append(difference.device)
+    return [
+        (change, what, driver, _named(devices), *values) for (change, what, driver, *values), devices in grouped.items()
+    ]
+
+
+def drift_data(differences: Iterable[Difference]) -> list[dict[str, str]]:
+    """The differences one by one, for programs."""
+    return [
+        {
+            "change": difference.change.value,
+            "aspect": difference.aspect.value,
+            "driver": difference.driver,
+            "device": difference.device,
+            "field": difference.field,
+            "predicted": shown(difference.predicted),
+            "published": shown(difference.published),
+        }
+        for difference in differences
+    ]
+
+
+def shown(value: Compared) -> str:
+    """A value as a person reads it."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return str(value).lower()
+        case RuntimeOnly():
+            return "(not in the catalog)" if value.is_catalog_gap else "(a value no other group has)"
+        case Version():
+            return value.text
+        case ListValue():
+            return f"[{', '.join(shown(item) for item in value.items)}]"
+        case Unset():
+            return f"(unreadable: {value.found or 'no value'})"
+        case Capacity():
+            return f"{value.value}{' with a request policy' if value.policy else ''}"
+        case tuple():
+            return f"({', '.join(str(item) for item in value)})"
+        case "":
+            return '""'
+        case _:
+            return str(value)
+
+
+def _what(difference: Difference) -> str:
+    if difference.aspect is Aspect.DEVICE and difference.field:
+        return f"device field {difference.field}"
+    return f"{difference.aspect.value} {difference.field}".strip()
+
+
+def _named(devices: Sequence[str]) -> str:
+    names = [device for device in devices if device]
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "") if names else "-"
