@@ -1,4 +1,4 @@
-"""`foreslice plan`: the planner on manifests, without a cluster."""
+"""`foreslice plan`: the planner on manifests without a cluster, or on a running cluster without touching it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ SOMETHING_LEFT_OUT = 3
 
 
 @click.command()
-@click.option(
-    "-f", "--filename", "paths", multiple=True, required=True, metavar="PATH", help="File, directory, or - for stdin."
-)
+@click.option("-f", "--filename", "paths", multiple=True, metavar="PATH", help="File, directory, or - for stdin.")
+@click.option("--live", is_flag=True, help="Plan for the pods that pend in a cluster. Only reads.")
+@click.option("--kubeconfig", default="", metavar="PATH", help="With --live.  [default: as kubectl]")
+@click.option("--context", default="", metavar="NAME", help="With --live.  [default: the current context]")
 @click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
 @click.option(
     "--catalog", "catalog_dirs", multiple=True, metavar="DIR", help="More catalog files, over the shipped ones."
@@ -32,28 +33,40 @@ SOMETHING_LEFT_OUT = 3
 @output_option("wide")
 def plan(
     paths: tuple[str, ...],
+    live: bool,
+    kubeconfig: str,
+    context: str,
     kubernetes_version: str | None,
     catalog_dirs: tuple[str, ...],
     moment: str | None,
     strict: bool,
     output: str,
 ) -> None:
-    """Say which nodes the pending pods in your manifests need, why, and at what price. Nothing is launched.
+    """Say which nodes the pending pods of your manifests or cluster need, why, and at what price. Nothing is launched.
 
     Reads pods and what makes pods (Deployments, Jobs, …), ResourceClaims and templates, DeviceClasses, and whatever
     else decides where a pod may run: nodes, ResourceSlices, volumes, gangs, CapacityPools and CapacityBlocks. The
     DeviceClasses that driver charts install are built in. Without a CapacityPool the whole catalog is on offer, and the
-    plan says which driver profile a pool must have.
+    plan says which driver profile a pool must have. With --live the same is read from a running cluster, where nothing
+    needs to be installed; it lists cluster-wide, so a namespace's view is not enough.
 
     \b
     Try:
       foreslice plan -f deploy/
       kubectl get pods,resourceclaims,resourceclaimtemplates -A -o json | foreslice plan -f -
       foreslice plan -f job.yaml -o json | jq .summary
+      foreslice plan --live --context staging
 
     Exit code 0: every pod in scope is placed; 3: some are not; 1: the input cannot be used.
     """
-    loaded = _load(paths, kubernetes_version, strict)
+    if live == bool(paths):
+        raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")
+    if live:
+        from autoscaler.cli.live import read_cluster
+
+        loaded = read_cluster(kubeconfig, context, _profile(kubernetes_version))
+    else:
+        loaded = _load(paths, kubernetes_version, strict)
     decided = _decide(loaded, catalog_dirs, moment)
     _print(decided, loaded, output)
     if decided.left_out:

@@ -9,6 +9,7 @@ Guarantees an implementation gives:
 - Every write that changes an object gives it a new `metadata.resourceVersion`; a write that changes nothing gives none.
 - `update` and `patch` with a `metadata.resourceVersion` fail with ConflictError when the object moved on.
 - `watch` delivers, in order, every change after `resource_version`, or raises GoneError when it no longer can.
+- `list` and `watch` of a resource that the cluster does not serve raise NotFoundError.
 
 Errors:
 

@@ -1,15 +1,16 @@
 """A copy of one resource of the cluster as model values, kept by list and watch.
 
-Objects are converted on arrival and dropped. What expired (410 Gone) is listed again; an object that cannot be used
-keeps nobody else from being seen: it is left out and its problems are told.
+Objects are converted on arrival and dropped. What expired (410 Gone) is listed again; an API that is
+not served has no objects; an object that cannot be used keeps nobody else from being seen: it is left out and its
+problems are told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
-from autoscaler.cluster.api import GoneError, KubernetesApi, Object, key_of, list_all
+from autoscaler.cluster.api import GoneError, KubernetesApi, NotFoundError, Object, key_of, list_all
 from autoscaler.cluster.resources import Resource
 from autoscaler.kube.problem import Problem, Problems
 
@@ -58,7 +59,7 @@ class Mirror(Generic[T_co]):
             return self._list()
         try:
             return self._watch()
-        except GoneError:
+        except (GoneError, NotFoundError):
             return self._list()
 
     def reread(self) -> bool:
@@ -66,9 +67,14 @@ class Mirror(Generic[T_co]):
         return self._list()
 
     def _list(self) -> bool:
-        items, self._version = list_all(self._api, self._resource)
+        items: Iterable[Object] = ()
+        try:
+            items, self._version = list_all(self._api, self._resource)
+        except NotFoundError:
+            # The API is not served, as that of gangs without its CRD: it has no objects until it is.
+            self._version = ""
         before = self._values
-        self._values, self._problems = {}, {}
+        self._values, self._problems, self._ordered = {}, {}, None
         for item in items:
             self._take(item)
         return before != self._values

@@ -1,0 +1,85 @@
+"""`plan --live` on a cluster gives the plan that `plan -f` gives for the same manifests, and needs only to list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from autoscaler.cli.plan import plan
+from autoscaler.clock import SystemClock
+from autoscaler.cluster.api import Object
+from autoscaler.cluster.client import KubernetesClient
+from autoscaler.cluster.client_transport import connect
+from autoscaler.cluster.resources import BY_KIND, CLAIM_TEMPLATES, DEVICE_CLASSES, PODS
+from instance_catalog.driver_data import builtin_device_classes
+from instance_catalog.kubernetes_profile import REFERENCE
+from tests.e2e.control_plane import ControlPlane
+
+EXAMPLE: Final = Path(__file__).parents[2] / "docs/examples/first-available.yaml"
+READER: Final = "/apis/rbac.authorization.k8s.io/v1"
+
+
+@pytest.fixture
+def pending(control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """The example's pod, with the claim that was made for it, and no node anywhere."""
+    clock = SystemClock()
+    api = KubernetesClient(connect(clock, kubeconfig=str(control_plane.identity("setup", "system:masters"))), clock)
+    there = {found["metadata"]["name"] for found in api.list(DEVICE_CLASSES).items}
+    facts = next(facts for facts in builtin_device_classes(REFERENCE) if facts.name == "gpu.nvidia.com")
+    if facts.name not in there:
+        selectors = [{"cel": {"expression": text}} for text in facts.selectors]
+        spec = {"selectors": selectors, "extendedResourceName": facts.extended_resource_name}
+        api.create(DEVICE_CLASSES, {"metadata": {"name": facts.name}, "spec": spec})
+    for document in yaml.safe_load_all(EXAMPLE.read_text(encoding="utf-8")):
+        if document["kind"] in BY_KIND:
+            api.create(BY_KIND[document["kind"]], document)
+
+    def claimed() -> bool:
+        found: Object = api.get(PODS, "inference", namespace="default")
+        return "resourceClaimStatuses" in found["status"]
+
+    control_plane.wait_until(claimed, "a claim from the template")
+    yield control_plane
+    api.delete(PODS, "inference", namespace="default", grace_seconds=0)
+    api.delete(CLAIM_TEMPLATES, "best-gpu", namespace="default")
+
+
+@pytest.fixture
+def reader(pending: ControlPlane) -> Iterator[Path]:
+    """A kubeconfig of somebody who may only list."""
+    rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["list"]}]
+    role = {"kind": "ClusterRole", "metadata": {"name": "lister"}, "rules": rules}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "lister"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "lister"}
+    binding = {
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "lister"},
+        "roleRef": reference,
+        "subjects": [subject],
+    }
+    for plural, manifest in (("clusterroles", role), ("clusterrolebindings", binding)):
+        pending.call("POST", f"{READER}/{plural}", {"apiVersion": "rbac.authorization.k8s.io/v1", **manifest})
+    yield pending.identity("lister")
+    for plural in ("clusterrolebindings", "clusterroles"):
+        pending.call("DELETE", f"{READER}/{plural}/lister")
+
+
+def planned(*arguments: str) -> Any:
+    """The plan as data."""
+    result = CliRunner().invoke(plan, [*arguments, "-o", "json"])
+    assert result.exception is None, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_live_plan_is_the_plan_of_its_manifests(reader: Path) -> None:
+    live, written = planned("--live", "--kubeconfig", str(reader)), planned("-f", str(EXAMPLE))
+    assert live["launches"] == written["launches"]
+    assert live["launches"][0]["pods"] == ["default/inference"]
+    assert live["summary"] == written["summary"]
+    assert live["kubernetesProfile"] == written["kubernetesProfile"]
