@@ -9,7 +9,7 @@ from typing import TypeAlias
 from autoscaler.dra.pools import NodePools, gather
 from autoscaler.dra.selectable import SelectorMemo
 from autoscaler.dra.selectors import SelectorEngine
-from autoscaler.dra.taints import with_rules
+from autoscaler.dra.taints import rules_in_force, with_rules
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.node import Node
 from instance_catalog.frozen_map import FrozenMap
@@ -21,29 +21,29 @@ Slices: TypeAlias = tuple[ResourceSlice, ...]
 
 @dataclass(frozen=True, slots=True)
 class SliceLayer:
-    """Slices by what a node asks for; each tuple keeps the input order."""
+    """Slices by what a node asks for; each tuple keeps the input order.
 
+    Up to 0.36 slices with counters are for all nodes; `counters_are_local` makes them follow their nodeName.
+    """
+
+    counters_are_local: bool = False
     local: Mapping[str, Slices] = field(default_factory=dict)
     shared: Slices = ()
     pools: Mapping[tuple[str, str], Slices] = field(default_factory=dict)
 
-    @staticmethod
-    def of(slices: Iterable[ResourceSlice]) -> SliceLayer:
-        """Index the slices as upstream's NewAllocator splits them (v0.36)."""
-        return SliceLayer().plus(slices)
-
     def plus(self, slices: Iterable[ResourceSlice]) -> SliceLayer:
-        """The same with more slices, after the present ones."""
+        """The same with more slices, after the present ones, split as upstream's NewAllocator does."""
         local: dict[str, list[ResourceSlice]] = {}
         pools: dict[tuple[str, str], list[ResourceSlice]] = {}
         shared: list[ResourceSlice] = []
         for piece in slices:
             pools.setdefault((piece.driver, piece.pool.name), []).append(piece)
-            if piece.reach.node_name and not piece.shared_counters:
+            if piece.reach.node_name and (self.counters_are_local or not piece.shared_counters):
                 local.setdefault(piece.reach.node_name, []).append(piece)
             else:
                 shared.append(piece)
         return SliceLayer(
+            self.counters_are_local,
             local={**self.local, **{node: self.local.get(node, ()) + tuple(new) for node, new in local.items()}},
             shared=self.shared + tuple(shared),
             pools={**self.pools, **{key: self.pools.get(key, ()) + tuple(new) for key, new in pools.items()}},
@@ -90,27 +90,20 @@ class ClusterDevices:
         *,
         engine: SelectorEngine | None = None,
     ) -> ClusterDevices:
-        """Index a snapshot. `engine` answers selectors; Kubernetes CEL unless given.
-
-        Taint rules count where the profile's gate says so: DRADeviceTaintRules, in v1.34 DRADeviceTaints.
-        """
+        """Index a snapshot. `engine` answers selectors; Kubernetes CEL unless given."""
         if engine is None:
             # Imported here because loading the CEL grammar is a good part of a command's start-up time.
             from autoscaler.dra.cel_selectors import CelSelectors
 
             engine = CelSelectors(profile)
-        gates = profile.gates
-        rules_on = gates.device_taint_rules or (profile.minor == (1, 34) and gates.device_taints)
-        rules = tuple(taint_rules) if rules_on else ()
+        rules = rules_in_force(taint_rules, profile)
+        empty = SliceLayer(profile.allocator.counter_slices_follow_node_filter)
         return ClusterDevices(
             profile=profile,
             classes={device_class.name: device_class for device_class in classes},
             taint_rules=rules,
             engine=engine,
-            layers=_Layers(
-                SliceLayer.of(with_rules(piece, rules) for piece in slices),
-                SliceLayer(),
-            ),
+            layers=_Layers(empty.plus(with_rules(piece, rules) for piece in slices), empty),
         )
 
     def with_slices(self, extra: Iterable[ResourceSlice]) -> ClusterDevices:

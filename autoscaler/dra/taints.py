@@ -27,6 +27,13 @@ def tolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> boo
     return all(any(toleration.tolerates(taint) for toleration in tolerations) for taint in taints)
 
 
+def rules_in_force(rules: Iterable[DeviceTaintRule], profile: KubernetesProfile) -> tuple[DeviceTaintRule, ...]:
+    """The rules, if the profile's gate says that they count: DRADeviceTaintRules, in v1.34 DRADeviceTaints."""
+    gates = profile.gates
+    on = gates.device_taint_rules or (profile.minor == (1, 34) and gates.device_taints)
+    return tuple(rules) if on else ()
+
+
 def with_rules(piece: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> ResourceSlice:
     """The slice with the taints of all matching rules appended to its devices (resourceslice/tracker, v0.36)."""
     matching = [rule for rule in rules if rule.driver in (None, piece.driver) and rule.pool in (None, piece.pool.name)]

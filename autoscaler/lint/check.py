@@ -18,7 +18,8 @@ from autoscaler.lint.published_names import PublishedNames
 from autoscaler.lint.reach import Reach, programs_of, reach
 from autoscaler.lint.rules import MIXED_VERSIONS, SELECTOR_FAILS
 from autoscaler.lint.selector_text import check_selector
-from autoscaler.lint.subjects import ClaimSubject, ClassSubject, Subject
+from autoscaler.lint.slice_limits import check_slice_limits
+from autoscaler.lint.subjects import ClaimSubject, ClassSubject, SliceSubject, Subject
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
@@ -68,6 +69,10 @@ class _Linter:
                 yield from self._class(subject)
             case ClaimSubject():
                 yield from self._claim(subject)
+            case SliceSubject() if not subject.stored:
+                yield from check_slice_limits(subject, self._profile)
+            case SliceSubject():
+                pass  # an API server has accepted it
 
     def _class(self, subject: ClassSubject) -> Iterator[Finding]:
         yield from check_class_limits(subject)

@@ -13,6 +13,7 @@ from autoscaler.lint.finding import Finding
 from autoscaler.lint.rules import (
     ADMIN_NAMESPACE,
     FEATURE_OFF,
+    INVALID_OBJECT,
     TOO_MANY_DEVICES,
     TOO_MANY_ENTRIES,
     UNQUALIFIED_NAME,
@@ -32,23 +33,29 @@ _MAX_ENTRIES: Final = 32  # requests, constraints, config, selectors
 _MAX_ALTERNATIVES: Final = 8
 _MAX_TOLERATIONS: Final = 16
 _MAX_PARAMETERS: Final = 10 * 1024  # bytes of JSON
-_MAX_DOMAIN, _MAX_IDENTIFIER = 63, 32
+_MODES: Final = ("ExactCount", "All")
+MAX_DOMAIN, MAX_IDENTIFIER = 63, 32
 _ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
 
 
 def check_claim_limits(subject: ClaimSubject) -> Iterator[Finding]:
     """Lists that are too long, names that are not qualified, and more devices than one claim may have."""
     claim, path = subject.claim, subject.path
-    yield from _entries(subject.object, (*path, "requests"), claim.requests, _MAX_ENTRIES)
-    yield from _entries(subject.object, (*path, "constraints"), claim.constraints, _MAX_ENTRIES)
-    yield from _entries(subject.object, (*path, "config"), claim.config, _MAX_ENTRIES)
+    yield from check_entries(subject.object, (*path, "requests"), claim.requests, _MAX_ENTRIES)
+    yield from check_entries(subject.object, (*path, "constraints"), claim.constraints, _MAX_ENTRIES)
+    yield from check_entries(subject.object, (*path, "config"), claim.config, _MAX_ENTRIES)
     for index, request in enumerate(claim.requests):
         if isinstance(request, FirstAvailable):
             place = (*path, "requests", index, "firstAvailable")
-            yield from _entries(subject.object, place, request.subrequests, _MAX_ALTERNATIVES)
+            yield from check_entries(subject.object, place, request.subrequests, _MAX_ALTERNATIVES)
     for place, _, exact in subject.requests():
-        yield from _entries(subject.object, (*place, "selectors"), exact.selectors, _MAX_ENTRIES)
-        yield from _entries(subject.object, (*place, "tolerations"), exact.tolerations, _MAX_TOLERATIONS)
+        yield from check_entries(subject.object, (*place, "selectors"), exact.selectors, _MAX_ENTRIES)
+        yield from check_entries(subject.object, (*place, "tolerations"), exact.tolerations, _MAX_TOLERATIONS)
+        if exact.allocation_mode not in _MODES:
+            message = f"unknown allocation mode {exact.allocation_mode!r}"
+            yield Finding(
+                INVALID_OBJECT, subject.object, (*place, "allocationMode"), message, "write ExactCount or All"
+            )
     for index, config in enumerate(claim.config):
         size = len(config.parameters.encode())
         if size > _MAX_PARAMETERS:
@@ -65,7 +72,7 @@ def check_claim_limits(subject: ClaimSubject) -> Iterator[Finding]:
 
 def check_class_limits(subject: ClassSubject) -> Iterator[Finding]:
     """Too many selectors."""
-    yield from _entries(subject.object, ("spec", "selectors"), subject.device_class.selectors, _MAX_ENTRIES)
+    yield from check_entries(subject.object, ("spec", "selectors"), subject.device_class.selectors, _MAX_ENTRIES)
 
 
 def check_gates(subject: ClaimSubject, gates: Gates, version: str) -> Iterator[Finding]:
@@ -93,7 +100,8 @@ def check_admin_access(subject: ClaimSubject, namespaces: Mapping[str, Mapping[s
             yield Finding(ADMIN_NAMESPACE, subject.object, (*place, "adminAccess"), message, step)
 
 
-def _entries(name: str, path: Path, found: Sized, limit: int) -> Iterator[Finding]:
+def check_entries(name: str, path: Path, found: Sized, limit: int) -> Iterator[Finding]:
+    """A list at `path` that has more entries than the API allows."""
     if len(found) > limit:
         message = f"{len(found)} {path[-1]}; the API allows {limit}"
         yield Finding(TOO_MANY_ENTRIES, name, path, message, f"remove {len(found) - limit} of them")
@@ -110,8 +118,8 @@ def _constraint_names(subject: ClaimSubject) -> Iterator[Finding]:
             step = f"write the driver in front: gpu.nvidia.com/{constraint.attribute}"
             message = f"{constraint.attribute!r} has no domain"
             yield Finding(UNQUALIFIED_NAME, subject.object, place, message, step)
-        elif len(domain) > _MAX_DOMAIN or len(identifier) > _MAX_IDENTIFIER:
-            message = f"domains have at most {_MAX_DOMAIN} characters, names {_MAX_IDENTIFIER}"
+        elif len(domain) > MAX_DOMAIN or len(identifier) > MAX_IDENTIFIER:
+            message = f"domains have at most {MAX_DOMAIN} characters, names {MAX_IDENTIFIER}"
             yield Finding(TOO_MANY_ENTRIES, subject.object, place, message, "no driver publishes such a name")
 
 

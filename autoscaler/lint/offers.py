@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from autoscaler.cel.device import DeviceView
-from autoscaler.dra.taints import with_rules
+from autoscaler.dra.taints import rules_in_force, with_rules
 from autoscaler.model.device_class import DeviceTaintRule
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.catalog import Catalog
@@ -101,7 +101,8 @@ def published_offer(slices: Iterable[ResourceSlice]) -> tuple[Offer, ...]:
 def specimens(
     offers: Sequence[Offer], profile: KubernetesProfile, rules: Sequence[DeviceTaintRule] = ()
 ) -> tuple[Specimen, ...]:
-    """The distinct devices of the offers, in their order, with the taints that `rules` add."""
+    """The distinct devices of the offers, in their order, with the taints that rules in force add."""
+    rules = rules_in_force(rules, profile)
     found: dict[tuple[int, tuple[Taint, ...]], Specimen] = {}
     for offer in offers:
         for piece in offer.slices:

@@ -135,7 +135,7 @@ RUN_TIME_ONLY: Final = Rule(
 )
 CATALOG_GAP: Final = Rule(
     "catalog-gap",
-    Level.NOTE,
+    Level.WARNING,
     "A selector that depends on facts the catalog lacks",
     "It could be decided before launch if the catalog had the fact; until then no node is bought for it.",
 )

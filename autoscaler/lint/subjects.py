@@ -1,4 +1,4 @@
-"""What is linted: the claims, templates and classes as they were written, with the paths of their parts.
+"""What is linted: the claims, templates, classes and slices as they were written, with the paths of their parts.
 
 Templates are looked at themselves, whether or not a pod uses them.
 """
@@ -14,9 +14,11 @@ from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header, parse_metadata
 from autoscaler.kube.problem import Path
 from autoscaler.kube.resource_claim import FLAT_VERSION, parse_resource_claim, parse_resource_claim_template
+from autoscaler.kube.resource_slice import parse_resource_slice
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.origin import Origin
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
+from instance_catalog.resource_slice import ResourceSlice
 
 _GROUP = "resource.k8s.io/"
 
@@ -58,7 +60,18 @@ class ClassSubject:
     origin: Origin
 
 
-Subject: TypeAlias = ClaimSubject | ClassSubject
+@dataclass(frozen=True, slots=True)
+class SliceSubject:
+    """A ResourceSlice."""
+
+    object: str
+    version: str
+    stored: bool
+    slice: ResourceSlice
+    origin: Origin
+
+
+Subject: TypeAlias = ClaimSubject | ClassSubject | SliceSubject
 
 
 def subject_of(value: Any, name: str, origin: Origin) -> Subject | None:
@@ -76,5 +89,7 @@ def subject_of(value: Any, name: str, origin: Origin) -> Subject | None:
             return ClaimSubject(name, version, stored, ("spec", "spec", "devices"), claim, origin)
         case "DeviceClass":
             return ClassSubject(name, version, stored, parse_device_class(value, origin=origin), origin)
+        case "ResourceSlice":
+            return SliceSubject(name, version, stored, parse_resource_slice(value), origin)
         case _:
-            return None  # slices come from drivers, taint rules have versions of their own
+            return None

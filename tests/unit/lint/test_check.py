@@ -202,6 +202,12 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "spec.devices.requests[0].exactly.selectors[0].cel.expression",
         "ResourceSlices",
     ),
+    "allocation mode": (
+        claim(request(allocationMode="Most")),
+        "invalid-object",
+        "spec.devices.requests[0].exactly.allocationMode",
+        "ExactCount or All",
+    ),
     "admin access": (
         claim(request(adminAccess=True)),
         "admin-namespace",
@@ -292,11 +298,13 @@ def test_gates_that_are_off_are_named() -> None:
 
 def test_taints_that_rules_put_on_matching_devices_need_a_toleration() -> None:
     rule = DeviceTaintRule("drain", Taint("maintenance", "", "NoSchedule"), driver="gpu.nvidia.com")
-    (finding,) = found(claim(request()), taint_rules=(rule,))
+    newer = profile_for("1.37")
+    (finding,) = found(claim(request()), taint_rules=(rule,), profile=newer)
     assert finding.rule.id == "missing-toleration"
     assert "all matching devices carry the taint maintenance:NoSchedule" in finding.message
     tolerant = claim(request(tolerations=[{"key": "maintenance", "operator": "Exists"}]))
-    assert found(tolerant, taint_rules=(rule,)) == ()
+    assert found(tolerant, taint_rules=(rule,), profile=newer) == ()
+    assert found(claim(request()), taint_rules=(rule,)) == ()  # the gate is off in 1.36
 
 
 def test_published_slices_count_as_devices() -> None:

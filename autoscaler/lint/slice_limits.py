@@ -1,0 +1,84 @@
+"""What the API server refuses in ResourceSlices: drivers know, people who write slices for tests often do not.
+
+Limits: k8s.io/kubernetes pkg/apis/resource/validation and k8s.io/api resource/v1, v1.36.3; v1.34 where it differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from autoscaler.cel.device import split_name
+from autoscaler.kube.problem import Path
+from autoscaler.kube.resource_claim import FLAT_VERSION
+from autoscaler.lint.finding import Finding
+from autoscaler.lint.limits import MAX_DOMAIN, MAX_IDENTIFIER, check_entries
+from autoscaler.lint.rules import INVALID_OBJECT, TOO_MANY_ENTRIES
+from autoscaler.lint.subjects import SliceSubject
+from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.resource_slice import AttributeValue, Device, ListValue, Version
+from instance_catalog.semver import SemanticVersion, SemverError
+
+_MAX_DEVICES, _MAX_ELABORATE_DEVICES = 128, 64
+_MAX_NAMES: Final = 32  # attributes and capacities of one device together
+_MAX_TEXT: Final = 64
+_MAX_COUNTER_SETS, _MAX_CONSUMED_SETS = 8, 2
+_MAX_CONDITIONS: Final = 4
+
+
+def check_slice_limits(subject: SliceSubject, profile: KubernetesProfile) -> Iterator[Finding]:
+    """Counts, lengths, and what excludes each other."""
+    piece, name = subject.slice, subject.object
+    recent = profile.minor >= (1, 35)
+    elaborate = recent and any(_is_elaborate(device) for device in piece.devices)
+    limit = _MAX_ELABORATE_DEVICES if elaborate else _MAX_DEVICES
+    yield from check_entries(name, ("spec", "devices"), piece.devices, limit)
+    yield from check_entries(name, ("spec", "sharedCounters"), piece.shared_counters, _MAX_COUNTER_SETS)
+    if recent and piece.shared_counters and piece.devices:
+        message = "a slice holds shared counters or devices, not both"
+        step = "put the counters into a slice of their own in the same pool"
+        yield Finding(INVALID_OBJECT, name, ("spec", "sharedCounters"), message, step)
+    below: Path = ("basic",) if subject.version == FLAT_VERSION else ()
+    for index, device in enumerate(piece.devices):
+        yield from _device(name, ("spec", "devices", index, *below), piece.driver, device, recent=recent)
+
+
+def _is_elaborate(device: Device) -> bool:
+    lists = any(isinstance(value, ListValue) for value in device.attributes.values())
+    return bool(device.taints or device.consumes_counters) or lists
+
+
+def _device(name: str, path: Path, driver: str, device: Device, *, recent: bool) -> Iterator[Finding]:
+    both = (*device.attributes, *device.capacity)
+    if len(both) > _MAX_NAMES:
+        message = f"{len(both)} attributes and capacities; the API allows {_MAX_NAMES} together"
+        yield Finding(TOO_MANY_ENTRIES, name, path, message, f"remove {len(both) - _MAX_NAMES} of them")
+    yield from check_entries(name, (*path, "taints"), device.taints, 16 if recent else 4)
+    yield from check_entries(name, (*path, "consumesCounters"), device.consumes_counters, _MAX_CONSUMED_SETS)
+    yield from check_entries(name, (*path, "bindingConditions"), device.binding_conditions or (), _MAX_CONDITIONS)
+    for group, names in (("attributes", device.attributes), ("capacity", device.capacity)):
+        for qualified in names:
+            domain, identifier = split_name(qualified, driver)
+            if len(domain) > MAX_DOMAIN or len(identifier) > MAX_IDENTIFIER:
+                message = f"domains have at most {MAX_DOMAIN} characters, names {MAX_IDENTIFIER}"
+                yield Finding(TOO_MANY_ENTRIES, name, (*path, group, qualified), message, "shorten the name")
+    for qualified, value in device.attributes.items():
+        yield from _value(name, (*path, "attributes", qualified), value)
+    for qualified, capacity in device.capacity.items():
+        if capacity.policy is not None and not device.allow_multiple_allocations:
+            message = "a request policy needs allowMultipleAllocations: true on the device"
+            place = (*path, "capacity", qualified, "requestPolicy")
+            yield Finding(INVALID_OBJECT, name, place, message, "allow them, or remove the policy")
+
+
+def _value(name: str, path: Path, value: AttributeValue) -> Iterator[Finding]:
+    text = value.text if isinstance(value, Version) else value
+    if isinstance(text, str) and len(text) > _MAX_TEXT:
+        message = f"{len(text)} characters; the API allows {_MAX_TEXT}"
+        yield Finding(TOO_MANY_ENTRIES, name, path, message, "shorten the value")
+    if isinstance(value, Version):
+        try:
+            SemanticVersion.parse(value.text)
+        except SemverError as error:
+            message = f"{value.text!r} is not a semantic version: {error}"
+            yield Finding(INVALID_OBJECT, name, path, message, "write major.minor.patch, like 1.2.3")
