@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from autoscaler.cel.device import DeviceView
@@ -80,3 +82,9 @@ def test_readings_are_texts_with_short_names() -> None:
 def test_rules_have_distinct_names_and_texts() -> None:
     assert len({rule.id for rule in RULES}) == len({rule.title for rule in RULES}) == len(RULES)
     assert all(rule.why.endswith(".") and not rule.title.endswith(".") for rule in RULES)
+
+
+def test_the_documentation_lists_all_rules_in_order() -> None:
+    page = Path(__file__).parents[3].joinpath("docs", "lint.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert rows == [f"| `{rule.id}` | {rule.level.value} | {rule.title} | {rule.why} |" for rule in RULES]
