@@ -1,0 +1,39 @@
+"""Nodes of catalog types, with concrete slices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autoscaler.model.node import Node
+from instance_catalog.driver_profile import DriverSet
+from instance_catalog.instance_type import InstanceType
+from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.labels import HOSTNAME
+from instance_catalog.loader import load_catalog
+from instance_catalog.node_allocatable import node_allocatable
+from instance_catalog.prediction.concrete import make_concrete
+from instance_catalog.prediction.predict import node_labels, predict
+from instance_catalog.prediction.variants import implicit_driver_sets
+from instance_catalog.resource_slice import ResourceSlice
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A node and what its drivers publish."""
+
+    node: Node
+    slices: tuple[ResourceSlice, ...]
+
+
+def machine(type_name: str, name: str, *, variant: int = 0) -> Machine:
+    """A node of the type with one of the driver sets that plans offer: 0 is the plainest, -1 the last."""
+    kind = load_catalog().types[type_name]
+    variants = implicit_driver_sets(kind, REFERENCE)
+    return _made(kind, variants[variant % len(variants)], name)
+
+
+def _made(kind: InstanceType, drivers: DriverSet, name: str) -> Machine:
+    labels = node_labels(kind, drivers).with_items({HOSTNAME: name})
+    node = Node(name, labels=labels, allocatable=node_allocatable(kind))
+    slices = make_concrete(predict(kind, drivers, kubernetes=REFERENCE, node_name=name), node_name=name)
+    return Machine(node, slices)
