@@ -28,7 +28,7 @@ class SliceIndex(Protocol):
         """Slices with this nodeName."""
 
     def shared(self) -> Sequence[ResourceSlice]:
-        """Slices without nodeName, and those with shared counters."""
+        """Slices without nodeName; up to 0.36 also those with shared counters."""
 
     def of_pool(self, driver: str, pool: str) -> Sequence[ResourceSlice]:
         """All slices of one pool, on whatever node."""
