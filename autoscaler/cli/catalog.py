@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from autoscaler.cli.catalog_verify import verify
 from autoscaler.cli.output import output_option, print_data, print_table
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ def catalog() -> None:
 
     The catalog is data: directories given with --catalog add types and correct facts or prices. See docs/catalog.md.
     """
+
+
+catalog.add_command(verify)
 
 
 @catalog.command("list")

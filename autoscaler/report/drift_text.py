@@ -1,4 +1,4 @@
-"""Drift as tables: what a node published differently from the prediction, devices with the same difference in one row."""
+"""Drift as tables: what a node published differently, devices with the same difference in one row."""
 
 from __future__ import annotations
 
