@@ -115,9 +115,10 @@ def _over_candidates(market: Market, item: int, bought: Bought, policy: Policy, 
     if fitting:
         reasons = dict.fromkeys(r for i in fitting for r in why_not(market, i, item, bought, nodes=nodes))
         return _Diagnosis("does-not-fit", _few(reasons, policy), misses)
+    # Where nothing fits, one node on which a selector fails is enough: kube-scheduler then aborts the whole attempt.
     for kind, name in ((Unknown, "unknown"), (Fatal, "fatal")):
         hits = [verdict for _, verdict in verdicts if isinstance(verdict, kind)]
-        if hits and (kind is Unknown or len(hits) == len(verdicts)):
+        if hits:
             reasons = dict.fromkeys(r for verdict in hits for r in _reasons(verdict))
             return _Diagnosis(name, _few(reasons, policy), misses)
     split = tuple(_split(market, item))

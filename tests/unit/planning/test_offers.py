@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.model.capacity import CapacityPool, Limits, Mode
+from autoscaler.model.device_class import Selector
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import FirstAvailable
@@ -63,3 +64,11 @@ def test_a_machine_with_attached_accelerators_answers_to_both_names(name: str) -
     result = plan(snapshot([pod("p", "c")], [claim("c")], pools=(pool,)), catalog=Catalog.of([attached, INTEL]))
     assert types(result) == ["n1-standard-8+1xnvidia-tesla-t4"]
     assert result.launches[0].node.labels[labels.INSTANCE_TYPE] == "n1-standard-8"
+
+
+def test_a_selector_that_fails_on_some_types_and_fits_none_is_fatal() -> None:
+    asked = replace(gpus(), selectors=(Selector("device.attributes['gpu.nvidia.com'].index == 0"),))
+    catalog = Catalog.of([INTEL, machine("plain", None, 0, "0.10")])
+    result = plan(snapshot([pod("p", "c")], [claim("c", asked)]), catalog=catalog)
+    assert [entry.verdict for entry in result.left_out] == ["fatal"]
+    assert why_left(result, "p") == [Code.SELECTOR_ERROR]
