@@ -36,6 +36,9 @@ PLANNED_NODE: Final = "foreslice.dev/planned-node"  # annotation of a pod: the n
 EXPECTED_DURATION: Final = "foreslice.dev/expected-duration"  # annotation of a pod: how long it will run
 CLUSTER_TAG: Final = "foreslice.dev/cluster"  # cloud tag: which cluster owns the machine
 LAUNCH_BATCH_TAG: Final = "foreslice.dev/launch-batch"  # cloud tag: the LaunchBatch that made the machine
+LAUNCH_TOKEN: Final = "foreslice.dev/launch-token"  # label of KWOK nodes: hash of the idempotency token that made them
+LAUNCH_PARAMETERS: Final = "foreslice.dev/launch-parameters"  # annotation of KWOK nodes: hash of what was asked for
+OFFERING: Final = "foreslice.dev/offering"  # annotation of KWOK nodes: type, zone, capacity type (a JSON list)
 
 # --- NVIDIA ------------------------------------------------------------------------------------------------------
 # One of the labels the NVIDIA DRA kubelet plugin's chart requires; without it a node publishes no slices.

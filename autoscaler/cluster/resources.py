@@ -51,6 +51,7 @@ CAPACITY_POOLS = Resource("foreslice.dev", "v1alpha1", "capacitypools", "Capacit
 CAPACITY_BLOCKS = Resource("foreslice.dev", "v1alpha1", "capacityblocks", "CapacityBlock")
 PROVISIONED_NODES = Resource("foreslice.dev", "v1alpha1", "provisionednodes", "ProvisionedNode")
 LAUNCH_BATCHES = Resource("foreslice.dev", "v1alpha1", "launchbatches", "LaunchBatch")
+KWOK_NODE_TEMPLATES = Resource("foreslice.dev", "v1alpha1", "kwoknodetemplates", "KwokNodeTemplate")
 
 ALL = (
     PODS,
@@ -73,5 +74,6 @@ ALL = (
     CAPACITY_BLOCKS,
     PROVISIONED_NODES,
     LAUNCH_BATCHES,
+    KWOK_NODE_TEMPLATES,
 )
 BY_KIND = {resource.kind: resource for resource in ALL}

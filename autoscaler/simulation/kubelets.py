@@ -11,26 +11,20 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Final
 
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import AlreadyExistsError, KubernetesApi, Object, list_all
 from autoscaler.cluster.resources import NODES, PODS, RESOURCE_SLICES
 from autoscaler.cluster.store import Store
+from autoscaler.execution.machine import machine_of
 from autoscaler.kube.custom.schema import duration
 from autoscaler.kube.write import write_node
 from autoscaler.kube.write_slices import slice_manifest
-from autoscaler.model.capacity import CapacityPool
-from autoscaler.model.provisioned_node import OfferingRef
-from autoscaler.planning.candidates import Candidate
-from autoscaler.planning.hypothetical import Hypothetical, hypothetical
 from autoscaler.simulation.controllers import finished
-from instance_catalog import labels
 from instance_catalog.catalog import Catalog
-from instance_catalog.driver_profile import parse_driver_set
 from instance_catalog.prediction.concrete import make_concrete
-from providers.contract import TAG_POOL, InstanceState, LaunchRequest
+from providers.contract import InstanceState, LaunchRequest
 from providers.simulated.cloud import SimulatedCloud
 from providers.simulated.machines import Machine
 
@@ -94,38 +88,17 @@ class Kubelets:
             return False
         if machine.id in self._published:
             return False
-        predicted = self._predicted(request, machine)
+        predicted = machine_of(
+            request, machine.offering, machine.node, catalog=self._catalog, profile=self._store.profile
+        )
         if known is None:
-            node = predicted.node
-            registered = replace(
-                node,
-                labels=node.labels.with_items(request.labels),
-                taints=request.taints,
-                provider_id=_provider_id(machine),
-            )
-            self._api.create(NODES, write_node(registered))
+            self._api.create(NODES, write_node(replace(predicted.node, provider_id=_provider_id(machine))))
             return True
         for piece in make_concrete(predicted.slices, node_name=machine.node, seed=machine.id):
             with suppress(AlreadyExistsError):
                 self._api.create(RESOURCE_SLICES, slice_manifest(piece))
         self._published.add(machine.id)
         return True
-
-    def _predicted(self, request: LaunchRequest, machine: Machine) -> Hypothetical:
-        """The node as planning sees it, for the offering that was obtained."""
-        snapshot = self._store.snapshot()
-        pool_name, block_name = request.tags.get(TAG_POOL, ""), request.labels.get(labels.CAPACITY_BLOCK)
-        pool = next((p for p in snapshot.pools if p.name == pool_name), CapacityPool(pool_name))
-        key = machine.offering
-        candidate = Candidate(
-            pool=pool,
-            instance_type=self._catalog.types[key.instance_type],
-            drivers=parse_driver_set(",".join(request.drivers)),
-            offering=OfferingRef(key.instance_type, key.zone, key.capacity_type, reservation=key.reservation),
-            usd_per_hour=Decimal(0),
-            block=next((b for b in snapshot.blocks if b.name == block_name), None),
-        )
-        return hypothetical(candidate, snapshot, name=machine.node)
 
     def _run_pod(self, pod: Object, now: datetime) -> bool:
         metadata, status = pod["metadata"], pod.get("status", {})

@@ -1,0 +1,76 @@
+"""What providers may ask of Kubernetes (providers.contract.KubernetesObjects), over the KubernetesApi.
+
+Its errors become those that providers raise, so that callers of a provider meet one tree. An API server that does not
+answer leaves open whether something happened: AmbiguousError, which is resolved by asking again with the same token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from autoscaler.cluster.api import (
+    AlreadyExistsError,
+    ApiError,
+    ForbiddenError,
+    InvalidError,
+    KubernetesApi,
+    NotFoundError,
+    list_all,
+)
+from autoscaler.cluster.resources import ALL
+from providers.errors import AmbiguousError, PermissionDeniedError, TemplateError
+
+_RESOURCES: Final = {(resource.api_version, resource.plural): resource for resource in ALL}
+
+
+class ProviderObjects:
+    """Cluster-scoped objects as JSON, in a provider's words."""
+
+    def __init__(self, api: KubernetesApi) -> None:
+        self._api = api
+
+    def get(self, resource: tuple[str, str], name: str) -> Mapping[str, Any] | None:
+        """The object, or None."""
+        with _translated():
+            try:
+                return self._api.get(_RESOURCES[resource], name)
+            except NotFoundError:
+                return None
+
+    def list(self, resource: tuple[str, str], *, labels: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
+        """All objects that carry these labels, ordered by name."""
+        with _translated():
+            items = list_all(self._api, _RESOURCES[resource])[0]
+        return [item for item in items if labels.items() <= item["metadata"].get("labels", {}).items()]
+
+    def create(self, resource: tuple[str, str], manifest: Mapping[str, Any]) -> bool:
+        """Create it; False when an object of this name exists already."""
+        with _translated():
+            try:
+                self._api.create(_RESOURCES[resource], dict(manifest))
+            except AlreadyExistsError:
+                return False
+            return True
+
+    def delete(self, resource: tuple[str, str], name: str) -> bool:
+        """Delete it; False when there is none."""
+        with _translated():
+            try:
+                self._api.delete(_RESOURCES[resource], name)
+            except NotFoundError:
+                return False
+            return True
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except ForbiddenError as error:
+        raise PermissionDeniedError(error.message, next_step=error.next_step) from error
+    except InvalidError as error:
+        raise TemplateError(error.message, next_step=error.next_step) from error
+    except ApiError as error:
+        raise AmbiguousError(error.message, next_step=error.next_step) from error

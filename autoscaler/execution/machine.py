@@ -1,0 +1,43 @@
+"""What a launched machine will be: the prediction that planning made, from the provider call and the catalog alone.
+
+For providers without real machines (simulated, kwok), whose nodes and slices come from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.candidates import Candidate
+from autoscaler.planning.hypothetical import Hypothetical, hypothetical
+from instance_catalog.catalog import Catalog
+from instance_catalog.driver_profile import DriverSet, parse_driver_set
+from instance_catalog.kubernetes_profile import KubernetesProfile
+from providers.contract import TAG_POOL, LaunchRequest, OfferingKey
+from providers.errors import NotOfferedError
+
+
+def machine_of(
+    request: LaunchRequest, offering: OfferingKey, name: str, *, catalog: Catalog, profile: KubernetesProfile
+) -> Hypothetical:
+    """The node `name` with the labels and taints of the request. Raises NotOfferedError for an unknown type."""
+    instance_type = catalog.types.get(offering.instance_type)
+    if instance_type is None:
+        raise NotOfferedError(f"the catalog has no type {offering.instance_type}", code="UnknownType")
+    pool = CapacityPool(
+        request.tags.get(TAG_POOL, ""),
+        labels=request.labels,
+        taints=request.taints,
+        kubelet_reserved=request.kubelet_reserved,
+    )
+    candidate = Candidate(
+        pool=pool,
+        instance_type=instance_type,
+        drivers=parse_driver_set(",".join(request.drivers)) if request.drivers else DriverSet(()),
+        offering=OfferingRef(offering.instance_type, offering.zone, offering.capacity_type),
+        usd_per_hour=None,
+    )
+    found = hypothetical(candidate, Snapshot(profile=profile), name=name)
+    return replace(found, node=replace(found.node, labels=found.node.labels.with_items(request.labels)))

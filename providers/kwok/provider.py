@@ -1,0 +1,214 @@
+"""Launches are Nodes in the cluster, with the ResourceSlices that their drivers would publish.
+
+All memory is in the Nodes: labels carry tags and a hash of the token, an annotation a hash of the parameters. Who makes
+the Nodes ready and runs their pods is KWOK (https://kwok.sigs.k8s.io), which is installed apart. What a Node and its
+slices look like is the caller's knowledge; it comes in as `Machines`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Protocol, TypeAlias
+
+from instance_catalog import labels
+from instance_catalog.frozen_map import FrozenMap
+from providers.contract import (
+    TAG_BATCH,
+    TAG_CLUSTER,
+    TAG_POOL,
+    Instance,
+    InstancePage,
+    InstanceState,
+    KubernetesObjects,
+    LaunchAnswer,
+    LaunchRequest,
+    OfferingFailure,
+    OfferingKey,
+    OfferingStatus,
+    Reservation,
+    TerminateAnswer,
+    Traits,
+)
+from providers.errors import (
+    AmbiguousError,
+    CapacityError,
+    NotOfferedError,
+    PermissionDeniedError,
+    ProviderError,
+    TemplateError,
+    TokenReusedError,
+)
+
+Json: TypeAlias = Mapping[str, Any]
+NODES: Final = ("v1", "nodes")
+SLICES: Final = ("resource.k8s.io/v1", "resourceslices")
+# KWOK's convention; a cloud controller manager leaves nodes of another provider alone.
+PROVIDER_ID: Final = "kwok://"
+_TAGS: Final = (TAG_CLUSTER, TAG_POOL, TAG_BATCH)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineManifests:
+    """What a machine is made of: its Node, not ready yet, and the ResourceSlices of its drivers."""
+
+    node: Json
+    slices: tuple[Json, ...] = ()
+
+
+class Machines(Protocol):
+    """Says what machines look like."""
+
+    def manifests(self, request: LaunchRequest, offering: OfferingKey, name: str) -> MachineManifests:
+        """One machine of a request. Raises NotOfferedError for an unknown type, TemplateError for a template."""
+
+
+class KwokProvider:
+    """Creates and deletes Nodes that KWOK acts for."""
+
+    def __init__(self, objects: KubernetesObjects, machines: Machines, name: str = "kwok") -> None:
+        self._objects = objects
+        self._machines = machines
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """As it is written into ProvisionedNodes."""
+        return self._name
+
+    @property
+    def traits(self) -> Traits:
+        """The API server is consistent, so what was created is listed at once."""
+        return Traits(exact=True, publishes_slices=True)
+
+    def launch(self, request: LaunchRequest) -> LaunchAnswer:
+        """Create the Nodes that are missing, and their slices. All of them can always be had, or none."""
+        self._check(request)
+        failures: list[OfferingFailure] = []
+        for offering in request.offerings:
+            try:
+                machines = self._described(request, offering)
+            except CapacityError as error:
+                failures.append(OfferingFailure(offering, error))
+                continue
+            instances = tuple(self._create(request, offering, machine) for machine in machines)
+            return LaunchAnswer(instances, failures=tuple(failures))
+        return LaunchAnswer(missing=request.nodes, failures=tuple(failures))
+
+    def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
+        """All our Nodes with these tags, on one page."""
+        found = self._objects.list(NODES, labels=tags)
+        return InstancePage(tuple(_instance(node) for node in found if _ours(node)))
+
+    def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
+        """Delete slices and Nodes, the Node last: what is half done is still listed, and done again."""
+        terminating, gone = [], []
+        failures: dict[str, ProviderError] = {}
+        for machine in dict.fromkeys(ids):
+            node = self._objects.get(NODES, machine)
+            if node is None:
+                gone.append(machine)
+            elif not _ours(node):
+                failures[machine] = PermissionDeniedError(f"Node {machine} was not made by this provider")
+            else:
+                for piece in self._objects.list(SLICES, labels={labels.PROVISIONED_NODE: machine}):
+                    self._objects.delete(SLICES, piece["metadata"]["name"])
+                self._objects.delete(NODES, machine)
+                terminating.append(machine)
+        return TerminateAnswer(tuple(terminating), tuple(gone), FrozenMap(failures))
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """KWOK reserves nothing."""
+        return ()
+
+    def offerings(self) -> tuple[OfferingStatus, ...]:
+        """Whatever the catalog has."""
+        return ()
+
+    def _check(self, request: LaunchRequest) -> None:
+        """Refuse, before anything is created, a token that was used otherwise and names that are taken."""
+        made = {node["metadata"]["name"]: node for node in self._objects.list(NODES, labels=_token_label(request))}
+        asked = _fingerprint(request)
+        if any(node["metadata"]["annotations"][labels.LAUNCH_PARAMETERS] != asked for node in made.values()):
+            raise TokenReusedError(f"token {request.token} was used with other parameters")
+        for name in request.nodes:
+            if name not in made and self._objects.get(NODES, name) is not None:
+                step = "delete that Node, or find out who made it"
+                raise TemplateError(f"a Node {name} exists that this launch did not make", next_step=step)
+
+    def _described(self, request: LaunchRequest, offering: OfferingKey) -> list[MachineManifests]:
+        if offering.reservation:
+            raise NotOfferedError(f"KWOK has no reservations, so there is no {offering}")
+        return [self._machines.manifests(request, offering, name) for name in request.nodes]
+
+    def _create(self, request: LaunchRequest, offering: OfferingKey, machine: MachineManifests) -> Instance:
+        metadata, spec = machine.node["metadata"], machine.node.get("spec", {})
+        name = metadata["name"]
+        marks = {key: request.tags[key] for key in _TAGS if key in request.tags} | _token_label(request)
+        marks[labels.PROVISIONED_NODE] = name
+        annotations = {
+            **metadata.get("annotations", {}),
+            labels.LAUNCH_PARAMETERS: _fingerprint(request),
+            labels.OFFERING: json.dumps([offering.instance_type, offering.zone, offering.capacity_type]),
+        }
+        named = {**metadata, "labels": {**metadata.get("labels", {}), **marks}, "annotations": annotations}
+        node = {**machine.node, "metadata": named, "spec": {**spec, "providerID": PROVIDER_ID + name}}
+        self._objects.create(NODES, node)
+        found = self._objects.get(NODES, name)
+        if found is None:
+            raise AmbiguousError(f"Node {name} was deleted while it was being made")
+        # Owned by the Node, as drivers publish them: with it they go, whoever deletes it.
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": found["metadata"]["uid"], "controller": True}
+        for piece in machine.slices:
+            of_node = {"labels": {labels.PROVISIONED_NODE: name}, "ownerReferences": [owner]}
+            self._objects.create(SLICES, {**piece, "metadata": {**piece["metadata"], **of_node}})
+        return _instance(found)
+
+
+def _instance(node: Json) -> Instance:
+    metadata = node["metadata"]
+    return Instance(
+        id=metadata["name"],
+        provider_id=node["spec"]["providerID"],
+        offering=OfferingKey(*json.loads(metadata["annotations"][labels.OFFERING])),
+        state=_state(node),
+        launched_at=datetime.fromisoformat(metadata["creationTimestamp"]),
+        tags=FrozenMap({key: metadata["labels"][key] for key in _TAGS if key in metadata["labels"]}),
+        node=metadata["name"],
+    )
+
+
+def _state(node: Json) -> InstanceState:
+    if "deletionTimestamp" in node["metadata"]:
+        return InstanceState.TERMINATING
+    conditions = node.get("status", {}).get("conditions", ())
+    ready = any(found["type"] == "Ready" and found["status"] == "True" for found in conditions)
+    return InstanceState.RUNNING if ready else InstanceState.PENDING
+
+
+def _ours(node: Json) -> bool:
+    return labels.LAUNCH_TOKEN in node["metadata"].get("labels", {})
+
+
+def _token_label(request: LaunchRequest) -> dict[str, str]:
+    """A label's value has 63 characters, a token up to 64."""
+    return {labels.LAUNCH_TOKEN: hashlib.sha256(request.token.encode()).hexdigest()[:40]}
+
+
+def _fingerprint(request: LaunchRequest) -> str:
+    """Equal for requests with equal parameters, in whatever order their maps are."""
+    parameters = (
+        request.nodes,
+        [str(offering) for offering in request.offerings],
+        sorted(request.tags.items()),
+        request.minimum,
+        (request.template.kind, request.template.name, request.template.generation),
+        sorted(request.labels.items()),
+        [(taint.key, taint.value, taint.effect) for taint in request.taints],
+        sorted((name, str(amount)) for name, amount in request.kubelet_reserved.items()),
+        request.drivers,
+    )
+    return hashlib.sha256(json.dumps(parameters).encode()).hexdigest()[:40]
