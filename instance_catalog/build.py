@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from instance_catalog import schema
 from instance_catalog.catalog import did_you_mean
@@ -62,19 +62,24 @@ def accelerator_of(entry: schema.AcceleratorEntry) -> Accelerator:
     )
 
 
-def mismatches(entry: schema.InstanceTypeEntry, accelerators: Mapping[str, Accelerator]) -> Iterator[Mismatch]:
-    """Everything in the entry that contradicts itself or names an accelerator that does not exist."""
-    use = entry.accelerator
-    if use is None:
-        if entry.pci is not None:
-            yield Mismatch(("pci",), "PCI facts without accelerator", "accelerator and pci, or neither")
-    elif use.model not in accelerators:
+def unknown_accelerator(raw: Mapping[str, Any], accelerators: Mapping[str, Accelerator]) -> Iterator[Mismatch]:
+    """The accelerator that an entry names and nobody describes; found also where the entry has other defects."""
+    use = raw.get("accelerator")
+    model = use.get("model") if isinstance(use, Mapping) else None
+    if isinstance(model, str) and model not in accelerators:
         yield Mismatch(
             ("accelerator", "model"),
-            repr(use.model),
+            repr(model),
             "the key of an entry under accelerators",
-            did_you_mean(use.model, accelerators),
+            did_you_mean(model, accelerators),
         )
+
+
+def mismatches(entry: schema.InstanceTypeEntry) -> Iterator[Mismatch]:
+    """Everything in the entry that contradicts itself."""
+    use = entry.accelerator
+    if use is None and entry.pci is not None:
+        yield Mismatch(("pci",), "PCI facts without accelerator", "accelerator and pci, or neither")
     if use is not None and entry.pci is not None:
         yield from _pci_mismatches(entry.pci, _devices(use.count), ("pci",))
     for index, card in enumerate(entry.network_cards):

@@ -136,8 +136,10 @@ def _types(
     found: list[InstanceType] = []
     for name, layers_of in _merged(written, "instance type", findings).items():
         title = f"instance type {name}"
+        homeless = _noted(build.unknown_accelerator(layers_of.merged, accelerators), layers_of, title, findings)
         entry = findings.checked_entry(InstanceTypeEntry, layers_of, title)
-        if entry is not None and not _noted(build.mismatches(entry, accelerators), layers_of, title, findings):
+        contradictory = entry is not None and _noted(build.mismatches(entry), layers_of, title, findings)
+        if entry is not None and not homeless and not contradictory:
             reservation = reservations.get(entry.cloud, NOTHING_RESERVED)
             origin = layers_of.sources[-1].file
             found.append(build.instance_type_of(entry, accelerators, reservation=reservation, origin=origin))

@@ -69,7 +69,7 @@ def foreslice() -> None:
       foreslice catalog list --accelerator H100
 
     \b
-    Exit codes: 0 all is well, 1 bad input or failure, 2 wrong usage, 3 something cannot be placed, or lint found errors.
+    Exit codes: 0 all is well, 1 bad input or failure, 2 wrong usage, 3 something cannot be placed or lint found errors.
     """
 
 

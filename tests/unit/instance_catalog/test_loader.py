@@ -312,3 +312,11 @@ def test_equal_facts_from_different_places_are_equal(tmp_path: Path) -> None:
         types.append(load_catalog(extra_dirs=[tmp_path / name]).get("big-box"))
     assert types[0] == types[1]
     assert types[0].origin != types[1].origin
+
+
+def test_a_missing_accelerator_is_reported_beside_other_defects(tmp_path: Path) -> None:
+    text = MINE.replace("h100-80gb", "h1000").replace("vcpu: 64", "vcpu: -8")
+    assert text.count("nvidia-h1000") == text.count("-8") == 1
+    reported = _problem(tmp_path, text)
+    assert "accelerator.model: found 'nvidia-h1000'" in reported
+    assert "vcpu: found -8" in reported
