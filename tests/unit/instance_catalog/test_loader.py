@@ -317,6 +317,8 @@ def test_equal_facts_from_different_places_are_equal(tmp_path: Path) -> None:
 def test_a_missing_accelerator_is_reported_beside_other_defects(tmp_path: Path) -> None:
     text = MINE.replace("h100-80gb", "h1000").replace("vcpu: 64", "vcpu: -8")
     assert text.count("nvidia-h1000") == text.count("-8") == 1
-    reported = _problem(tmp_path, text)
+    with pytest.raises(CatalogError) as caught:
+        _with(tmp_path, bad=text)
+    reported = str(caught.value)
     assert "accelerator.model: found 'nvidia-h1000'" in reported
     assert "vcpu: found -8" in reported
