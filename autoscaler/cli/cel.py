@@ -59,6 +59,8 @@ def cel(
     Exit code 0: it was tried; 1: it does not compile, or the input cannot be used.
     """
     from autoscaler.cli.choices import chosen_kubernetes
+    from autoscaler.errors import BadInputError
+    from autoscaler.lint.effort import EffortExceededError
     from autoscaler.lint.offers import specimens
     from autoscaler.report.cel_trial import tried_apart, tried_together
 
@@ -72,7 +74,12 @@ def cel(
         offers = _predicted(instance_type, drivers, kubernetes, catalog_dirs)
     devices = specimens(offers, kubernetes)
     one_node = bool(instance_type or slices_file)
-    tried = tried_apart(program, devices) if one_node else tried_together(program, devices)
+    try:
+        tried = tried_apart(program, devices) if one_node else tried_together(program, devices)
+    except EffortExceededError as error:
+        cost = program.evaluate(devices[0].view).cost
+        step = "shorten loops and lists, or try it on fewer devices with --type or --slices"
+        raise BadInputError(f"too costly to try on all devices: {cost:,} units on the first", next_step=step) from error
     _print(program, tried, kubernetes, output, one_node=one_node)
 
 

@@ -8,15 +8,17 @@ from dataclasses import replace
 from typing import Final
 
 from autoscaler.kube.problem import Path
+from autoscaler.lint.effort import Effort, EffortExceededError
 from autoscaler.lint.finding import Finding
 from autoscaler.lint.guards import check_guard
 from autoscaler.lint.limits import check_admin_access, check_claim_limits, check_class_limits, check_gates
 from autoscaler.lint.matching import Holder, check_matching
+from autoscaler.lint.nearest import NearestMiss
 from autoscaler.lint.offers import Offer, Specimen, published_offer, specimens
 from autoscaler.lint.placing import check_capacity, check_constraints, check_count, check_tolerations
 from autoscaler.lint.published_names import PublishedNames
 from autoscaler.lint.reach import Reach, programs_of, reach
-from autoscaler.lint.rules import MIXED_VERSIONS, SELECTOR_FAILS
+from autoscaler.lint.rules import MIXED_VERSIONS, NOT_TRIED, SELECTOR_FAILS
 from autoscaler.lint.selector_text import check_selector
 from autoscaler.lint.slice_limits import check_slice_limits
 from autoscaler.lint.subjects import ClaimSubject, ClassSubject, SliceSubject, Subject
@@ -36,13 +38,15 @@ def lint(
     offers: Sequence[Offer],
     *,
     releases: Mapping[str, str] = NO_RELEASES,
+    effort: Effort | None = None,
 ) -> tuple[Finding, ...]:
     """What is wrong with the subjects, in their order.
 
     `snapshot` gives the profile, the classes (built-in ones included), taint rules, namespaces and published slices;
-    `offers` what nodes of the catalog will publish, `releases` which names other driver releases have published.
+    `offers` what nodes of the catalog will publish, `releases` which names other driver releases have published,
+    `effort` how much work selectors may take in all.
     """
-    linter = _Linter(snapshot, (*offers, *published_offer(snapshot.slices)), releases)
+    linter = _Linter(snapshot, (*offers, *published_offer(snapshot.slices)), releases, effort or Effort())
     usual = _usual_version(subjects)
     found: list[Finding] = []
     for subject in subjects:
@@ -54,13 +58,18 @@ def lint(
 class _Linter:
     """Remembers what selectors let through: many claims ask for the same."""
 
-    def __init__(self, snapshot: Snapshot, offers: Sequence[Offer], releases: Mapping[str, str]) -> None:
+    def __init__(
+        self, snapshot: Snapshot, offers: Sequence[Offer], releases: Mapping[str, str], effort: Effort
+    ) -> None:
         self._profile: KubernetesProfile = snapshot.profile
         self._namespaces = snapshot.namespaces
         self._classes = {found.name: found for found in snapshot.classes}
         self._devices: tuple[Specimen, ...] = specimens(offers, snapshot.profile, snapshot.taint_rules)
         self._known = PublishedNames.of(self._devices, releases, snapshot.profile)
         self._reached: dict[tuple[Selector, ...], Reach | None] = {}
+        self._untried: set[tuple[Selector, ...]] = set()
+        self._effort = effort
+        self._nearest = NearestMiss(snapshot.profile, effort)
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
         """Everything about a subject but its version."""
@@ -79,13 +88,10 @@ class _Linter:
         selectors = subject.device_class.selectors
         yield from self._texts(subject.object, ("spec",), selectors, stored=subject.stored)
         programs, found = programs_of(selectors, self._profile), self._reach(selectors)
+        yield from self._not_tried(subject.object, ("spec",), selectors)
         if programs is None or found is None:
             return
-        matching = [
-            *check_matching(
-                Holder(subject.object, ("spec",), (), programs), found, self._devices, self._known, self._profile
-            )
-        ]
+        matching = [*self._matching(Holder(subject.object, ("spec",), (), programs), found)]
         yield from matching
         if not any(finding.rule is SELECTOR_FAILS for finding in matching):
             yield from check_guard(subject, programs, found, self._profile)
@@ -98,8 +104,12 @@ class _Linter:
         for path, name, request in subject.requests():
             yield from self._texts(subject.object, path, request.selectors, stored=subject.stored)
             device_class = self._classes.get(request.device_class)
-            found = None if device_class is None else self._reach((*device_class.selectors, *request.selectors))
-            if device_class is not None and found is not None:
+            if device_class is None:
+                continue  # told by manifests/
+            selectors = (*device_class.selectors, *request.selectors)
+            found = self._reach(selectors)
+            yield from self._not_tried(subject.object, path, selectors)
+            if found is not None:
                 reached[name] = found
                 yield from self._request(subject.object, path, device_class, request, found)
         yield from check_constraints(subject, reached, self._known)
@@ -109,10 +119,13 @@ class _Linter:
     ) -> Iterator[Finding]:
         before, own = (programs_of(s, self._profile) for s in (device_class.selectors, request.selectors))
         if before is not None and own is not None:
-            yield from check_matching(Holder(name, path, before, own), found, self._devices, self._known, self._profile)
+            yield from self._matching(Holder(name, path, before, own), found)
         yield from check_count(name, path, request, found)
         yield from check_capacity(name, path, request, found, self._known)
         yield from check_tolerations(name, path, request, found, self._profile)
+
+    def _matching(self, holder: Holder, found: Reach) -> Iterator[Finding]:
+        yield from check_matching(holder, found, self._devices, known=self._known, nearest=self._nearest)
 
     def _texts(self, name: str, path: Path, selectors: Sequence[Selector], *, stored: bool) -> Iterator[Finding]:
         for index, selector in enumerate(selectors):
@@ -122,10 +135,20 @@ class _Linter:
                     name, place, selector.expression, stored=stored, profile=self._profile, known=self._known
                 )
 
+    def _not_tried(self, name: str, path: Path, selectors: tuple[Selector, ...]) -> Iterator[Finding]:
+        if selectors in self._untried:
+            message = "takes too much work to try on every device"
+            step = "shorten loops and lists; `foreslice cel` shows what an expression costs"
+            yield Finding(NOT_TRIED, name, (*path, "selectors"), message, step)
+
     def _reach(self, selectors: tuple[Selector, ...]) -> Reach | None:
         if selectors not in self._reached:
             chain = programs_of(selectors, self._profile)
-            self._reached[selectors] = None if chain is None else reach(chain, self._devices)
+            try:
+                self._reached[selectors] = None if chain is None else reach(chain, self._devices, self._effort)
+            except EffortExceededError:
+                self._reached[selectors] = None
+                self._untried.add(selectors)
         return self._reached[selectors]
 
 

@@ -11,7 +11,7 @@ from autoscaler.kube.problem import Path, did_you_mean
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.finding import Finding
 from autoscaler.lint.guards import guard_against
-from autoscaler.lint.nearest import nearest_miss
+from autoscaler.lint.nearest import NearestMiss
 from autoscaler.lint.offers import Offer, Specimen
 from autoscaler.lint.published_names import PublishedNames
 from autoscaler.lint.reach import Failing, Reach, reach
@@ -24,7 +24,6 @@ from autoscaler.lint.rules import (
     SELECTOR_FAILS_ELSEWHERE,
     UNKNOWN_DRIVER,
 )
-from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.resource_slice import RuntimeOnly
 
 _SHOWN = 3
@@ -50,7 +49,7 @@ class Holder:
 
 
 def check_matching(
-    holder: Holder, found: Reach, devices: Sequence[Specimen], known: PublishedNames, profile: KubernetesProfile
+    holder: Holder, found: Reach, devices: Sequence[Specimen], *, known: PublishedNames, nearest: NearestMiss
 ) -> Iterator[Finding]:
     """At most one finding on what matches, and one for each selector that fails."""
     own = [failing for failing in found.failing if failing.index >= len(holder.before)]
@@ -58,13 +57,13 @@ def check_matching(
     if found.matching or own or not holder.own:
         return
     if found.unknown:
-        yield _undecided(holder, found, devices, profile)
+        yield _undecided(holder, found, devices, nearest)
         return
     other_driver = _other_drivers(holder, known)
     if other_driver is not None:
         yield other_driver
     elif reach(holder.before, devices).possible:
-        yield _never(holder, devices, profile)
+        yield _never(holder, devices, nearest)
 
 
 def _failures(holder: Holder, found: Reach, failures: Sequence[Failing]) -> Iterator[Finding]:
@@ -95,7 +94,7 @@ def _types(offers: Sequence[Offer]) -> str:
     return f"{shown} and {len(names) - _SHOWN} other types" if len(names) > _SHOWN else shown
 
 
-def _undecided(holder: Holder, found: Reach, devices: Sequence[Specimen], profile: KubernetesProfile) -> Finding:
+def _undecided(holder: Holder, found: Reach, devices: Sequence[Specimen], nearest: NearestMiss) -> Finding:
     """Values that only a running node has, or that the catalog might have."""
     names = sorted({name for names in found.unknown.values() for name in names})
     listed = ", ".join(names) or "more work than is done for a selector"
@@ -103,7 +102,7 @@ def _undecided(holder: Holder, found: Reach, devices: Sequence[Specimen], profil
     if names and all(_is_gap(specimen, names) for specimen in found.unknown):
         message = f"nothing matches for certain: the catalog does not have {listed} of {_types(_offers(found))}"
         known = [one for one in reach(holder.before, devices).possible if one not in found.unknown]
-        instead = nearest_miss([program.expression for program in holder.own], known, profile)[1]
+        instead = nearest.of([program.expression for program in holder.own], known)[1]
         step = "add the fact with --catalog; see docs/catalog.md"
         return Finding(CATALOG_GAP, holder.object, place, message, f"{step}\n{instead}" if instead else step)
     message = f"depends on {listed}, which no one knows before the node runs"
@@ -143,12 +142,12 @@ def _other_drivers(holder: Holder, known: PublishedNames) -> Finding | None:
     )
 
 
-def _never(holder: Holder, devices: Sequence[Specimen], profile: KubernetesProfile) -> Finding:
+def _never(holder: Holder, devices: Sequence[Specimen], nearest: NearestMiss) -> Finding:
     candidates = reach(holder.before, devices).possible
     own = [program.expression for program in holder.own]
-    closest, instead = nearest_miss(own, candidates, profile)
+    closest, instead = nearest.of(own, candidates)
     index = len(holder.before) + _blocking(holder.own, candidates)
-    message = f"no device of the catalog meets it; {closest}"
+    message = "no device of the catalog meets it" + (f"; {closest}" if closest else "")
     step = instead or "`foreslice catalog list` shows the types, `foreslice slices TYPE` what their devices publish"
     return Finding(NEVER_MATCHES, holder.object, holder.place(index), message, step)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from autoscaler.cel.outcome import CompileFailure, Outcome
 from autoscaler.cel.program import Program, compile_selector
 from autoscaler.kube.problem import did_you_mean
+from autoscaler.lint.effort import Effort, EffortExceededError
 from autoscaler.lint.expressions import conditions, words
 from autoscaler.lint.offers import Specimen
 from autoscaler.lint.readings import readings
@@ -17,28 +18,33 @@ _SHOWN_VALUES = 6
 _AMOUNT = re.compile(r"\b(quantity|semver)\(")  # amounts that are spelled alike are not near each other
 
 
-def nearest_miss(
-    expressions: Sequence[str], devices: Sequence[Specimen], profile: KubernetesProfile
-) -> tuple[str, str]:
-    """(what the closest device lacks, what to write instead); empty texts if there are no devices at all."""
-    parts = [part for expression in expressions for part in conditions(expression, profile)]
-    programs = [found for part in parts if not isinstance(found := compile_selector(part, profile), CompileFailure)]
-    if not devices or not programs:
-        return "", ""
-    scores = [(sum(_met(program, one) for program in programs), one) for one in devices]
-    best = max(score for score, _ in scores)
-    closest = [one for score, one in scores if score == best]
-    example = closest[0]
-    missed = [program for program in programs if not _met(program, example)]
-    if not missed:  # each condition can be met, by values that are not known together
-        return "", ""
-    missing = "; ".join(_missing(program, example) for program in missed)
-    alike = [one for one in closest if not _met(missed[0], one)]
-    return f"closest is {example.example}, which does not meet {missing}", _instead(missed[0], alike)
+class NearestMiss:
+    """Finds closest devices under one profile, as long as there is effort left."""
 
+    def __init__(self, profile: KubernetesProfile, effort: Effort) -> None:
+        self._profile = profile
+        self._effort = effort
 
-def _met(program: Program, specimen: Specimen) -> bool:
-    return program.evaluate(specimen.view).outcome in (Outcome.TRUE, Outcome.UNKNOWN)
+    def of(self, expressions: Sequence[str], devices: Sequence[Specimen]) -> tuple[str, str]:
+        """(what the closest device lacks, what to write instead); empty texts where that cannot be said."""
+        parts = [part for expression in expressions for part in conditions(expression, self._profile)]
+        compiled = (compile_selector(part, self._profile) for part in parts)
+        programs = [found for found in compiled if not isinstance(found, CompileFailure)]
+        try:
+            missed = [[program for program in programs if not self._met(program, one)] for one in devices]
+        except EffortExceededError:
+            return "", ""
+        fewest = min(map(len, missed), default=0)
+        if not fewest:  # no devices; or each condition can be met, by values that are not known together
+            return "", ""
+        closest = [(one, lacks) for one, lacks in zip(devices, missed, strict=True) if len(lacks) == fewest]
+        example, lacks = closest[0]
+        missing = "; ".join(_missing(program, example) for program in lacks)
+        alike = [one for one, others in closest if lacks[0] in others]
+        return f"closest is {example.example}, which does not meet {missing}", _instead(lacks[0], alike)
+
+    def _met(self, program: Program, specimen: Specimen) -> bool:
+        return self._effort.evaluate(program, specimen.view).outcome in (Outcome.TRUE, Outcome.UNKNOWN)
 
 
 def _missing(program: Program, specimen: Specimen) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from autoscaler.cel.outcome import CompileFailure, Outcome
 from autoscaler.cel.program import Program, compile_selector
+from autoscaler.lint.effort import Effort
 from autoscaler.lint.offers import Offer, Specimen
 from autoscaler.model.device_class import Selector
 from instance_catalog.kubernetes_profile import KubernetesProfile
@@ -51,15 +52,19 @@ def programs_of(selectors: Iterable[Selector], profile: KubernetesProfile) -> tu
     return tuple(found)
 
 
-def reach(chain: Sequence[Program], devices: Iterable[Specimen]) -> Reach:
-    """Evaluate the chain for every device, stopping at the first false or error as the scheduler does."""
+def reach(chain: Sequence[Program], devices: Iterable[Specimen], effort: Effort | None = None) -> Reach:
+    """Evaluate the chain for every device, stopping at the first false or error as the scheduler does.
+
+    Without `effort` what was tried before is asked again, which costs nothing. Raises EffortExceededError.
+    """
+    effort = effort or Effort()
     matching, failing = [], []
     unknown: dict[Specimen, frozenset[str]] = {}
     for specimen in devices:
         depends: frozenset[str] = frozenset()
         undecided = False
         for index, program in enumerate(chain):
-            found = program.evaluate(specimen.view)
+            found = effort.evaluate(program, specimen.view)
             if found.outcome is Outcome.FALSE:
                 break
             if found.outcome is Outcome.ERROR:

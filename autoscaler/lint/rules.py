@@ -176,6 +176,13 @@ MISSING_TOLERATION: Final = Rule(
     "The scheduler leaves those devices out.",
 )
 
+NOT_TRIED: Final = Rule(
+    "not-tried",
+    Level.WARNING,
+    "Selectors that take too much work to try on every device",
+    "Whether they match or fail is not known; the scheduler, too, spends that work on every device.",
+)
+
 RULES: Final = (
     INVALID_OBJECT,
     UNKNOWN_FIELD,
@@ -202,4 +209,5 @@ RULES: Final = (
     UNKNOWN_DRIVER,
     DRIVER_NOT_PREDICTED,
     MISSING_TOLERATION,
+    NOT_TRIED,
 )

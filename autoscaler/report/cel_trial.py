@@ -8,6 +8,7 @@ from typing import Any
 
 from autoscaler.cel.outcome import CompileFailure, Evaluation, Outcome
 from autoscaler.cel.program import Program
+from autoscaler.lint.effort import Effort
 from autoscaler.lint.offers import Specimen
 from autoscaler.lint.readings import readings
 from autoscaler.report.plan_tables import Table
@@ -33,10 +34,14 @@ class Tried:
 
 
 def tried_apart(program: Program, devices: Iterable[Specimen]) -> tuple[Tried, ...]:
-    """One entry for each distinct answer and set of values: for the devices of one node."""
+    """One entry for each distinct answer and set of values: for the devices of one node.
+
+    Raises EffortExceededError, as `tried_together` does.
+    """
     groups: dict[object, list[Specimen]] = {}
+    effort = Effort()
     for one in devices:
-        answer = program.evaluate(one.view)
+        answer = effort.evaluate(program, one.view)
         groups.setdefault((one.driver, answer, _read(program, one)), []).append(one)
     return _sorted(program, groups.values())
 
@@ -44,8 +49,9 @@ def tried_apart(program: Program, devices: Iterable[Specimen]) -> tuple[Tried, .
 def tried_together(program: Program, devices: Iterable[Specimen]) -> tuple[Tried, ...]:
     """One entry for each driver and kind of answer: for the whole catalog."""
     groups: dict[object, list[Specimen]] = {}
+    effort = Effort()
     for one in devices:
-        answer = program.evaluate(one.view)
+        answer = effort.evaluate(program, one.view)
         groups.setdefault((one.driver, answer.outcome, answer.message), []).append(one)
     return _sorted(program, groups.values())
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from autoscaler.lint.check import lint
+from autoscaler.lint.effort import Effort
 from autoscaler.lint.finding import Finding
 from autoscaler.lint.offers import Offer, offers_of, type_offers
 from autoscaler.lint.releases import names_of_releases
@@ -59,7 +60,9 @@ def device_class(*expressions: str) -> dict[str, Any]:
     }
 
 
-def found(*objects: dict[str, Any], profile: KubernetesProfile = REFERENCE, **snapshot: Any) -> tuple[Finding, ...]:
+def found(
+    *objects: dict[str, Any], profile: KubernetesProfile = REFERENCE, effort: Effort | None = None, **snapshot: Any
+) -> tuple[Finding, ...]:
     subjects = [s for o in objects if (s := subject_of(o, o["metadata"]["name"], Origin("a.yaml", 7))) is not None]
     builtin = [DeviceClass(r.name, tuple(map(Selector, r.selectors))) for r in builtin_device_classes(profile)]
     mine = [
@@ -68,7 +71,7 @@ def found(*objects: dict[str, Any], profile: KubernetesProfile = REFERENCE, **sn
         if o["kind"] == "DeviceClass"
     ]
     world = Snapshot(profile=profile, classes=(*builtin, *mine), **snapshot)
-    return lint(subjects, world, offers())
+    return lint(subjects, world, offers(), effort=effort)
 
 
 def rules(findings: tuple[Finding, ...]) -> list[str]:
@@ -346,3 +349,25 @@ def test_a_misspelt_product_gets_the_nearest_known_one_where_the_catalog_has_gap
     (finding,) = lint([subject], Snapshot(classes=classes), (*offers(), *more))
     assert finding.rule.id == "catalog-gap"
     assert "did you mean 'NVIDIA H100 80GB HBM3'?" in finding.fix
+
+
+LOOP = (
+    "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(a, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(b, [0, 1, 2, 3].all(c, a + b + c < 99)))"
+)
+
+
+def test_selectors_that_take_too_much_work_are_not_tried_and_it_is_said() -> None:
+    (finding,) = found(claim(request(LOOP)), effort=Effort(allowed=1_000))
+    assert (finding.rule.id, finding.field) == ("not-tried", "spec.devices.requests[0].exactly.selectors")
+    (finding,) = found(device_class(LOOP), effort=Effort(allowed=1_000))
+    assert (finding.rule.id, finding.field) == ("not-tried", "spec.selectors")
+
+
+def test_looking_for_the_closest_device_ends_with_the_effort() -> None:
+    (finding,) = found(claim(request(f"false && {LOOP}")), effort=Effort(allowed=1_000))
+    assert (finding.rule.id, finding.message) == ("never-matches", "no device of the catalog meets it")
+
+
+def test_ordinary_selectors_take_no_effort() -> None:
+    (finding,) = found(claim(request(f'{GPU}.architecture == "Hoper"')), effort=Effort(allowed=1))
+    assert finding.fix == "did you mean 'Hopper'?"
