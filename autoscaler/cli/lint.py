@@ -88,7 +88,7 @@ def _findings(loaded: Loaded, catalog_dirs: tuple[str, ...]) -> list[Finding]:
     from autoscaler.lint.rules import CEL_COMPILE, Level
     from autoscaler.lint.subjects import subject_of
 
-    documents = {(document.file, document.line): document for document in loaded.documents}
+    documents = {(document.file, document.line, document.name): document for document in loaded.documents}
     subjects = [
         subject
         for document in loaded.documents
@@ -98,7 +98,7 @@ def _findings(loaded: Loaded, catalog_dirs: tuple[str, ...]) -> list[Finding]:
     offers = catalog_offers(catalog, profile, pool_driver_sets(loaded.snapshot))
     found = []
     for finding in check(subjects, loaded.snapshot, offers, releases=names_of_releases(catalog, profile)):
-        document = documents[finding.origin.path, finding.origin.line]
+        document = documents[finding.origin.path, finding.origin.line, finding.object]
         line = document.locate(finding.path) if finding.path else document.line
         found.append(replace(finding, origin=replace(finding.origin, line=line)))
     told = {(f.origin.path, f.origin.line, f.field) for f in found if f.rule is CEL_COMPILE}

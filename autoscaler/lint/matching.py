@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from autoscaler.cel.device import split_name
 from autoscaler.cel.program import Program
-from autoscaler.kube.problem import Path, did_you_mean
+from autoscaler.kube.problem import Path
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.finding import Finding
 from autoscaler.lint.guards import guard_against
 from autoscaler.lint.nearest import NearestMiss
 from autoscaler.lint.offers import Offer, Specimen
-from autoscaler.lint.published_names import PublishedNames
+from autoscaler.lint.published_names import PublishedNames, misspelt
 from autoscaler.lint.reach import Failing, Reach, reach
 from autoscaler.lint.rules import (
     CATALOG_GAP,
@@ -132,7 +132,7 @@ def _other_drivers(holder: Holder, known: PublishedNames) -> Finding | None:
     if not named or named & known.drivers:
         return None
     place, first = holder.place(len(holder.before)), min(named)
-    near = None if first in known.unpredicted else did_you_mean(first, known.drivers | known.unpredicted)
+    near = None if first in known.unpredicted else misspelt(first, known.drivers | known.unpredicted)
     if near:
         message = f"no known driver is called {first}"
         return Finding(UNKNOWN_DRIVER, holder.object, place, message, f"did you mean {near!r}?")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from autoscaler.cel.device import split_name
 from autoscaler.kube.problem import did_you_mean
@@ -13,6 +14,11 @@ from instance_catalog.driver_data import builtin_device_classes
 from instance_catalog.kubernetes_profile import KubernetesProfile
 
 _STANDARD = "resource.kubernetes.io"
+
+
+def misspelt(name: str, known: Iterable[str]) -> str | None:
+    """The driver or domain that `name` is a slip of the pen for: those of strangers resemble each other in part."""
+    return next(iter(get_close_matches(name, sorted(known), n=1, cutoff=0.85)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,7 @@ class PublishedNames:
         if domain in self.attributes | self.capacity:
             right, _, left_out = domain.partition("/")
             return f"{domain} is a name, not a domain", f'read device.{group}["{right}"].{left_out}'
-        near = did_you_mean(domain, self.domains)
+        near = misspelt(domain, self.domains)
         return (f"no known driver publishes names of the domain {domain}", f"did you mean {near!r}?") if near else None
 
     @property

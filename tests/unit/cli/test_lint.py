@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from autoscaler.cli.lint import lint
@@ -138,3 +139,25 @@ def test_input_that_cannot_be_read_is_bad_input() -> None:
     result = run("-f", "-", stdin="a: [")
     assert isinstance(result.exception, BadInputError)
     assert "nothing to check" in str(result.exception)
+
+
+def test_objects_of_one_line_are_told_apart() -> None:
+    objects = [
+        yaml.safe_load(CLAIM % "Hopper"),
+        yaml.safe_load((CLAIM % "Hoper").replace("name: gpu,", "name: bad,")),
+    ]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    (found,) = json.loads(run("-f", "-", "-o", "json", stdin=text).stdout)["findings"]
+    assert (found["object"], found["line"]) == ("ResourceClaimTemplate ml/bad", 1)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["[]", "7", "{devices: 3}", "{devices: {requests: 3}}", "{devices: {requests: [null, 3, {exactly: []}]}}"],
+)
+@pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "ResourceSlice"])
+def test_malformed_objects_are_findings_not_failures(kind: str, spec: str) -> None:
+    text = f"apiVersion: resource.k8s.io/v1\nkind: {kind}\nmetadata: {{name: x}}\nspec: {spec}\n"
+    result = run("-f", "-", "-o", "json", stdin=text)
+    assert result.exit_code in (0, 3)
+    assert json.loads(result.stdout)["findings"]

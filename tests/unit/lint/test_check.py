@@ -205,6 +205,18 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "spec.devices.requests[0].exactly.selectors[0].cel.expression",
         "ResourceSlices",
     ),
+    "driver of one's own": (
+        device_class('device.driver == "acme.example.com" && device.attributes["acme.example.com"].size == 3'),
+        "driver-not-predicted",
+        "spec.selectors[0].cel.expression",
+        "ResourceSlices",
+    ),
+    "domain misspelt": (
+        claim(request('!has(device.attributes["gpu.nvidia.co"].type)')),
+        "unknown-attribute",
+        "spec.devices.requests[0].exactly.selectors[0].cel.expression",
+        "did you mean 'gpu.nvidia.com'?",
+    ),
     "allocation mode": (
         claim(request(allocationMode="Most")),
         "invalid-object",
