@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from autoscaler.cli.choices import chosen_catalog, chosen_kubernetes
 from autoscaler.cli.output import output_option
 
 if TYPE_CHECKING:
@@ -90,33 +91,18 @@ def _load(paths: tuple[str, ...], kubernetes_version: str | None, strict: bool) 
 
 
 def _profile(version: str | None) -> KubernetesProfile | None:
-    from autoscaler.errors import BadInputError
-    from instance_catalog.kubernetes_profile import UnknownVersionError, profile_for
-
-    if version is None:
-        return None
-    try:
-        return profile_for(version)
-    except UnknownVersionError as error:
-        raise BadInputError(str(error), next_step="give --kubernetes-version like 1.36 or v1.36.3") from error
+    return None if version is None else chosen_kubernetes(version)
 
 
 def _decide(loaded: Loaded, catalog_dirs: tuple[str, ...], moment: str | None) -> Plan:
     from autoscaler.clock import SystemClock
-    from autoscaler.errors import BadInputError
     from autoscaler.manifests.corrections import corrections_of
     from autoscaler.planning.planner import plan_for
     from autoscaler.planning.policy import Policy
-    from instance_catalog.loader import load_catalog
-    from instance_catalog.problem import CatalogError
 
     now = _moment(moment) if moment else loaded.context.now or SystemClock().now()
     directories = [Path(directory) for directory in catalog_dirs]
-    try:
-        catalog = load_catalog(extra_dirs=directories, corrections=corrections_of(loaded.overlays, now))
-    except CatalogError as error:
-        step = "correct the entries; `foreslice catalog validate` checks files"
-        raise BadInputError(str(error), next_step=step) from error
+    catalog = chosen_catalog(directories, corrections_of(loaded.overlays, now))
     return plan_for(loaded.snapshot, catalog, Policy(), now)
 
 
