@@ -20,10 +20,22 @@ class LoopSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchSettings:
+    """How long changes are gathered before a tick looks at them, as Karpenter's batch durations."""
+
+    idle: timedelta = timedelta(seconds=1)
+    """Without any change for this long, the tick begins: pods of one Job arrive within milliseconds of each other."""
+
+    longest: timedelta = timedelta(seconds=10)
+    """However many changes keep coming, the first one waits no longer than this."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything an operator may turn."""
 
     loop: LoopSettings = field(default_factory=LoopSettings)
+    batch: BatchSettings = field(default_factory=BatchSettings)
     policy: Policy = field(default_factory=Policy)
 
 

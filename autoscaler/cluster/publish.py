@@ -13,7 +13,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from autoscaler.cluster.api import AlreadyExistsError, ConflictError, KubernetesApi, NotFoundError
+from autoscaler.cluster.api import AlreadyExistsError, ConflictError, InvalidError, KubernetesApi, NotFoundError
 from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, EVENTS, PODS, Resource
 from autoscaler.kube.problem import Problem, Severity
 from autoscaler.lifecycle.capacity_block import phase_of
@@ -131,7 +131,8 @@ class Publisher:
             # Cluster Autoscaler fails on nominated pods whose claims do not exist yet.
             if all(entry.claim is not None for entry in pod.claims):
                 patch = {"status": {"nominatedNodeName": node.node_name}}
-                with suppress(NotFoundError):
+                # InvalidError: the scheduler has bound it since it was seen, so the hint is not needed any more.
+                with suppress(NotFoundError, InvalidError):
                     self._api.patch(PODS, pod.name, patch, namespace=pod.namespace, subresource="status")
 
     def _status(self, resource: Resource, name: str, status: dict[str, Any]) -> None:

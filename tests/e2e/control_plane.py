@@ -143,7 +143,7 @@ class ControlPlane:
 
     def identity(self, user: str, *groups: str) -> Path:
         """A kubeconfig of any user; RBAC decides what it may do."""
-        name = f"{user}.kubeconfig"
+        name = f"{user.replace(':', '-')}.kubeconfig"  # a colon would separate two files
         self._file(name, self._kubeconfig(user, groups))
         return self._root / name
 
