@@ -68,7 +68,7 @@ class AddressingMode:
 class CardFacts:
     """What every network card of one kind publishes. None: differs or is not known.
 
-    `rdma_device` is a pattern over the PCI bus and slot numbers.
+    `rdma_device` is a pattern over the PCI bus and slot numbers. `pci_ids` are beginnings of "vendor:device".
     """
 
     vendor: str
@@ -78,6 +78,7 @@ class CardFacts:
     mtu: int | None
     rdma_device: str | None
     source: str
+    pci_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +256,7 @@ def _card(row: Mapping[str, Any]) -> CardFacts:
         mtu=row.get("mtu"),
         rdma_device=row.get("rdma_device"),
         source=row["source"],
+        pci_ids=tuple(row.get("pci_ids", ())),
     )
 
 

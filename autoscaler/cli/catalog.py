@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from autoscaler.cli.catalog_diff import diff, export
+from autoscaler.cli.catalog_import import import_probe
 from autoscaler.cli.catalog_verify import verify
 from autoscaler.cli.output import output_option, print_data, print_table
 
@@ -33,7 +35,8 @@ def catalog() -> None:
     """
 
 
-catalog.add_command(verify)
+for _command in (verify, import_probe, diff, export):
+    catalog.add_command(_command)
 
 
 @catalog.command("list")

@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cel": ("autoscaler.cli.cel", "Try a selector on the devices of an instance type, of slices, or of every type."),
     "catalog": ("autoscaler.cli.catalog", "List, show and check the catalog of instance types."),
     "run": ("autoscaler.cli.run", "Run the controller of a cluster: observe, or launch for pools in mode Act."),
+    "probe": ("autoscaler.cli.probe", "Read this GPU node into a record that the catalog can import."),
     "demo": ("autoscaler.cli.demo", "Run the whole autoscaler on an embedded cluster and a simulated cloud."),
     "completion": ("autoscaler.cli.completion", "Print the shell completion script for bash, zsh or fish."),
     "version": ("autoscaler.cli.version", "Print the version, the Kubernetes profiles and the catalog's digest."),

@@ -33,10 +33,15 @@ def print_data(data: object, form: str) -> None:
     if form == "json":
         click.echo(json.dumps(data, indent=2, ensure_ascii=False))
         return
+    click.echo(yaml_text(data), nl=False)
+
+
+def yaml_text(data: object) -> str:
+    """Plain data as YAML, in the order it has."""
     import yaml
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    click.echo(yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True, width=120), nl=False)
+    dumper = yaml.CSafeDumper if hasattr(yaml, "CSafeDumper") else yaml.SafeDumper
+    return str(yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True, width=120))
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:

@@ -1,0 +1,97 @@
+"""`foreslice catalog import`: a Probe record becomes a catalog entry, after a person has seen what it changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from instance_catalog.probe.record import Probe
+
+
+@click.command("import")
+@click.argument("file", metavar="PROBE", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--as", "name", metavar="TYPE", required=True, help="Name of the instance type, new or known.")
+@click.option("--cloud", metavar="CLOUD", required=True, help="Its cloud: aws, gcp, or one of your own.")
+@click.option("--write", "target", metavar="DIR", type=click.Path(path_type=Path), help="Write TYPE.yaml there.")
+@click.option(
+    "--catalog",
+    "directories",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="More catalog files, over the shipped ones. May be repeated.",
+)
+def import_probe(file: Path, name: str, cloud: str, target: Path | None, directories: tuple[Path, ...]) -> None:
+    """Show the catalog entry that a `foreslice probe` gives, and what it changes; --write keeps it.
+
+    The entry is checked with the catalog it joins. Of a known type only devices are taken over. What a probe cannot
+    know (prices, how the type is sold) is for you to add.
+
+    \b
+    Try:
+      foreslice catalog import probe.yaml --as my.type --cloud aws
+      foreslice catalog import probe.yaml --as p5.48xlarge --cloud aws --write my-types/
+    """
+    from autoscaler.cli.catalog_diff import print_changes
+    from autoscaler.cli.choices import chosen_catalog
+    from autoscaler.cli.output import print_data
+    from autoscaler.errors import BadInputError
+    from instance_catalog.loader import Corrections
+    from instance_catalog.probe.entry import catalog_content, left_to_say
+    from instance_catalog.probe.error import ProbeError
+
+    probe = _read(file)
+    before = chosen_catalog(directories)
+    known = before.types.get(name)
+    if known is not None and known.cloud != cloud:
+        raise BadInputError(f"{name} is a type of cloud {known.cloud}", next_step=f"give --cloud {known.cloud}")
+    try:
+        content = catalog_content(probe, name=name, cloud=cloud, models=before.accelerators, existing=known)
+    except ProbeError as error:
+        raise BadInputError(f"{file}: {error}", next_step=error.next_step) from error
+    after = chosen_catalog(directories, [Corrections(str(file), 1, content)])
+    for line in left_to_say(probe):
+        click.echo(f"note: {line}", err=True)
+    print_data(content, "yaml")
+    click.echo(f"\n# What it changes{'' if known else ' (a new type)'}:")
+    print_changes(before, after)
+    if target is not None:
+        _write(target / f"{name}.yaml", content)
+
+
+def _read(file: Path) -> Probe:
+    from pydantic import ValidationError
+
+    from autoscaler.errors import BadInputError
+    from instance_catalog.probe.record import Probe
+    from instance_catalog.yaml_text import YamlTextError, read
+
+    step = "give a file that `foreslice probe` wrote"
+    try:
+        return Probe.model_validate(read(file.read_text(encoding="utf-8")))
+    except YamlTextError as error:
+        raise BadInputError(f"{file}:{error.line}: {error}", next_step=step) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInputError(f"{file}: cannot be read ({error})", next_step=step) from error
+    except ValidationError as error:
+        wrong = "\n".join(f"{file}: {'.'.join(map(str, e['loc'])) or 'record'}: {e['msg']}" for e in error.errors())
+        raise BadInputError(wrong, next_step=step) from error
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """A new file; one that is there may have a person's remarks in it."""
+    from autoscaler.cli.output import yaml_text
+    from autoscaler.errors import BadInputError
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(yaml_text(content))
+    except FileExistsError as error:
+        raise BadInputError(f"{path} exists", next_step="move it away, or merge the entry by hand") from error
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be written ({error})", next_step="give another directory") from error
+    click.echo(f"written: {path}", err=True)

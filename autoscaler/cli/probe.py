@@ -1,0 +1,43 @@
+"""`foreslice probe`: what a GPU node says of itself, as a record that the catalog can import."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option(
+    "--host-root",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=Path("/"),
+    show_default=True,
+    help="Where the node's /proc and /sys are; in a container, where its root is mounted.",
+)
+@click.option("-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True, help="Form.")
+def probe(host_root: Path, output: str) -> None:
+    """Read this node's GPUs, MIG profiles, NVLinks, PCI tree and network cards.
+
+    Run it on a node of the type, or let deploy/probe-job.yaml do so. Nothing is changed. What the driver or the rights
+    of the process do not reach is left out, and noted; MIG placements need root. See docs/probe.md.
+
+    \b
+    Try:
+      sudo foreslice probe > probe.yaml
+      foreslice catalog import probe.yaml --as my.type --cloud aws
+    """
+    from autoscaler.cli.output import print_data
+    from autoscaler.clock import SystemClock
+    from autoscaler.errors import BadInputError
+    from instance_catalog.probe.error import ProbeError
+    from instance_catalog.probe.read_nvml import probe as read
+
+    today = SystemClock().now().date().isoformat()
+    try:
+        record = read(taken_on=today, host_root=host_root)
+    except ProbeError as error:
+        raise BadInputError(str(error), next_step=error.next_step) from error
+    for note in record.notes:
+        click.echo(f"note: {note}", err=True)
+    print_data(record.model_dump(mode="json", by_alias=True, exclude_none=True), output)
