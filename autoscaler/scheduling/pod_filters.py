@@ -60,6 +60,7 @@ def _pods_by_domain(pod: Pod, constraint: TopologySpread, states: list[NodeState
             if other.namespace == pod.namespace
             and not other.deleting
             and constraint.selector is not None
+            and constraint.selector.requirements  # upstream counts nothing for an empty selector, the pod itself apart
             and constraint.selector.matches(other.labels)
         )
     return found

@@ -17,11 +17,16 @@ _MODULE = GoProgram(
 
 def control_plane_binary() -> Path:
     """Path of the binary, built if need be."""
+    return control_plane().binary()
+
+
+def control_plane() -> GoProgram:
+    """The program of all components, and of the oracle's filters."""
     major, minor, _ = version().removeprefix("v").split(".")
     # Unstamped, /version would answer v0.0.0-master.
     stamp = {"gitVersion": version(), "gitMajor": major, "gitMinor": minor}
     link = tuple(f"-X k8s.io/component-base/version.{name}={value}" for name, value in stamp.items())
-    return replace(_MODULE, link=link).binary()
+    return replace(_MODULE, link=link)
 
 
 def version() -> str:

@@ -1,14 +1,16 @@
-"""One case, both sides, and what differs: the same for allocations and selectors."""
+"""One case, both sides, and what differs: the same for allocations, selectors and placements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tests.oracle import allocations, selections
+from tests.e2e.binary import control_plane
+from tests.oracle import allocations, placements, selections
 from tests.oracle.allocation_cases import allocation_case
+from tests.oracle.placement_cases import placement_case
 from tests.oracle.selector_cases import selector_case
-from tests.oracle.upstream import Given, Json, OracleError, Release, Upstream
+from tests.oracle.upstream import RELEASES, Given, Json, OracleError, Release, Upstream
 
 # Nothing to compare with: upstream ran into the limit, or crashed (as on a list with an optional entry of type dyn).
 UNANSWERED = ("timeout", "panic")
@@ -25,6 +27,13 @@ class Kind:
     question: Callable[[Json, Release], Json]
     simulated: Callable[[Json, Release], Given]
     difference: Callable[[Json, Json], str | None]
+    versions: tuple[str, ...] = tuple(RELEASES)
+
+    def upstream(self, release: Release) -> Upstream:
+        """The program to ask: filters are in the control plane's, which builds with them once."""
+        if self.name == "placement":
+            return Upstream(control_plane(), "filters")
+        return Upstream(release.program)
 
 
 KINDS = {
@@ -32,6 +41,7 @@ KINDS = {
     for kind in (
         Kind("allocation", allocation_case, allocations.question, allocations.simulated, allocations.difference),
         Kind("selector", selector_case, selections.question, selections.simulated, selections.difference),
+        Kind("placement", placement_case, placements.question, placements.simulated, placements.difference, ("1.36",)),
     )
 }
 

@@ -57,11 +57,11 @@ def main() -> int:
     """The exit status: 1 if anything differs."""
     asked = _arguments()
     _say(f"fresh seed {asked.seed}; again with: make oracle N={asked.cases} SEED={asked.seed}")
-    jobs = [(kind, release) for kind in asked.kinds for release in asked.releases]
-    upstreams = {release: Upstream(release.program) for release in asked.releases}
+    wanted = {name: RELEASES[name] for name in asked.releases}
+    jobs = [(kind, wanted[name]) for kind in asked.kinds for name in kind.versions if name in wanted]
     failures, deadline = 0, monotonic() + asked.seconds
     for done, (kind, release) in enumerate(jobs):
-        with upstreams[release] as upstream:
+        with kind.upstream(release) as upstream:
             until = monotonic() + (deadline - monotonic()) / (len(jobs) - done)
             tally = _run(kind, release, upstream, _seeds(asked.cases, asked.seed), until)
             _say(f"{kind.name} {release.name}: {tally}")
@@ -105,7 +105,6 @@ def _arguments() -> argparse.Namespace:
     asked = parser.parse_args()
     asked.seed = asked.seed or secrets.token_hex(4)
     asked.kinds = [KINDS[name] for name in asked.kinds]
-    asked.releases = [RELEASES[name] for name in asked.releases]
     return asked
 
 

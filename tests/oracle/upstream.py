@@ -57,11 +57,14 @@ class Given:
 class Upstream:
     """Context manager around the child; at most one question may be open."""
 
-    def __init__(self, program: GoProgram) -> None:
+    def __init__(self, program: GoProgram, *arguments: str) -> None:
         self._program = program
+        self._arguments = arguments
 
     def __enter__(self) -> Upstream:
-        self._child = subprocess.Popen([self._program.binary()], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._child = subprocess.Popen(
+            [self._program.binary(), *self._arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

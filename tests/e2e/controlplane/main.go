@@ -1,6 +1,8 @@
 // Command controlplane is one component of a real Kubernetes control plane, named by its first argument:
 // etcd, apiserver, controller-manager or scheduler. The end-to-end tests run four of them on loopback.
 //
+// With "filters" it answers questions to the filter plugins instead, see filters.go.
+//
 // A component ends when its standard input closes, so none outlives the test process, however that one died.
 package main
 
@@ -31,6 +33,13 @@ func main() {
 		fail()
 	}
 	component := os.Args[1]
+	if component == "filters" {
+		if err := runFilters(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
@@ -49,6 +58,6 @@ func main() {
 }
 
 func fail() {
-	fmt.Fprintln(os.Stderr, "usage: controlplane etcd|apiserver|controller-manager|scheduler [flags]")
+	fmt.Fprintln(os.Stderr, "usage: controlplane etcd|apiserver|controller-manager|scheduler [flags]; or controlplane filters")
 	os.Exit(2)
 }
