@@ -25,7 +25,7 @@ test: setup
 e2e: setup
 	$(BIN)/pytest -q tests/e2e
 
-# Random cases to the simulator and to Kubernetes' own Go code, which is built once (2 to 4 minutes on two cores).
+# Random cases to the simulator and to Kubernetes' own Go code, built once (2 to 4 minutes, and the control plane of e2e).
 N ?= 2000
 SECONDS ?= 600
 SEED ?=

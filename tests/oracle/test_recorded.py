@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.oracle.allocation_cases import allocation_case
-from tests.oracle.comparison import KINDS
+from tests.oracle.comparison import KINDS, Kind
 from tests.oracle.recorded import DATA, Recorded, recorded
 from tests.oracle.selector_cases import selector_case, text
 from tests.oracle.shrinking import smallest
@@ -23,9 +23,9 @@ def test_every_recorded_file_is_replayed() -> None:
     assert len(list(recorded())) == len(list(DATA.iterdir())) > 0
 
 
-def test_a_seed_always_draws_the_same_case() -> None:
-    assert allocation_case("x-1") == allocation_case("x-1") != allocation_case("x-2")
-    assert selector_case("x-1") == selector_case("x-1") != selector_case("x-2")
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_seed_always_draws_the_same_case(kind: Kind) -> None:
+    assert kind.draw("x-1") == kind.draw("x-1") != kind.draw("x-2")
 
 
 @pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES)
@@ -44,6 +44,14 @@ def test_random_selectors_end_in_every_way() -> None:
     assert set(outcomes) == {"true", "false", "compile_error", "runtime_error"}
     assert min(outcomes.values()) >= 30
     assert max(len(text(case["tree"])) for case in cases) > 150
+
+
+def test_random_placements_are_read_without_problems_and_meet_every_filter() -> None:
+    kind = KINDS["placement"]
+    answers = [kind.simulated(kind.draw(f"fixed-{index}"), RELEASES["1.36"]).answer for index in range(200)]
+    refusing = Counter(name for answer in answers for names in answer["refused"].values() for name in names)
+    assert len(refusing) == 8
+    assert min(refusing.values()) >= 1
 
 
 def test_a_difference_in_an_allocation_is_made_small() -> None:
