@@ -11,13 +11,12 @@ import click
 import yaml
 
 from autoscaler.app import controller
+from autoscaler.cli.choices import chosen_catalog
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from autoscaler.kube.custom.schema import duration, duration_text
 from autoscaler.kube.problem import did_you_mean
 from autoscaler.settings import DEFAULTS, BatchSettings, LoopSettings, Settings
-from instance_catalog.loader import load_catalog
-from instance_catalog.problem import CatalogError
 
 _BATCH = DEFAULTS.batch
 
@@ -115,11 +114,7 @@ def run(
         batch=BatchSettings(idle=batch_idle, longest=batch_max),
         policy=DEFAULTS.policy,
     )
-    try:
-        types = load_catalog(extra_dirs=[Path(directory) for directory in catalog])
-    except CatalogError as error:
-        step = "correct the entries; `foreslice catalog validate` checks files"
-        raise BadInputError(str(error), next_step=step) from error
+    types = chosen_catalog([Path(directory) for directory in catalog])
     running = controller(kubeconfig=kubeconfig, context=context, catalog=types, clock=SystemClock(), settings=settings)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: running.stop())

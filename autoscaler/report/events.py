@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import Disposal, LeftOut, NodeDecision, Placement, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
@@ -31,9 +32,11 @@ def events_of(plan: Plan, snapshot: Snapshot) -> Iterator[Event]:
     """The events of a plan: for pods that get a node, pods that get none, and nodes that change."""
     uids = {pod.key: pod.uid for pod in snapshot.pods}
     launches = {launch.name: launch for launch in plan.launches}
+    acting = {pool.name for pool in snapshot.pools if pool.mode is Mode.ACT}
     for placement in plan.placements:
         if placement.target is Target.NEW and placement.node in launches:
-            yield _placed(placement, launches[placement.node], uids.get(placement.pod, ""))
+            launch = launches[placement.node]
+            yield _placed(placement, launch, uids.get(placement.pod, ""), acts=launch.pool in acting)
     for left in plan.left_out:
         yield _left_out(left, uids.get(left.pod, ""))
     for node in snapshot.provisioned:
@@ -55,12 +58,14 @@ def offering_text(offering: OfferingRef) -> str:
     return f"{offering.instance_type}{zone} ({offering.capacity_type}{block})"
 
 
-def _placed(placement: Placement, launch: PlannedNode, uid: str) -> Event:
+def _placed(placement: Placement, launch: PlannedNode, uid: str, *, acts: bool) -> Event:
     namespace, _, name = placement.pod.partition("/")
     price = "" if launch.usd_per_hour is None else f" at {launch.usd_per_hour} $/h"
     why = texts_of(placement.reasons or launch.reasons)
-    message = f"pod triggered scale-up: node {launch.name}, {offering_text(launch.offering)}{price}"
-    return Event("Pod", namespace, name, uid, "Normal", "TriggeredScaleUp", f"{message}: {why}" if why else message)
+    reason = "TriggeredScaleUp" if acts else "ProposedScaleUp"
+    did = "pod triggered scale-up" if acts else f"pod would trigger scale-up, but pool {launch.pool} only observes"
+    message = f"{did}: node {launch.name}, {offering_text(launch.offering)}{price}"
+    return Event("Pod", namespace, name, uid, "Normal", reason, f"{message}: {why}" if why else message)
 
 
 def _left_out(left: LeftOut, uid: str) -> Event:

@@ -221,7 +221,7 @@ def test_observing_proposes_and_touches_nothing(running: ControlPlane, api: Kube
     assert "WARNING" not in log
     assert names(api, NODES, RESOURCE_SLICES, PROVISIONED_NODES, LAUNCH_BATCHES) == []
     told = [found for found in api.list(EVENTS).items if found.get("source", {}).get("component") == "foreslice"]
-    assert {found["involvedObject"]["name"] for found in told} == {"work"}
+    assert {(found["involvedObject"]["name"], found["reason"]) for found in told} == {("work", "ProposedScaleUp")}
     assert "nominatedNodeName" not in api.get(PODS, "work", namespace="default")["status"]
 
 

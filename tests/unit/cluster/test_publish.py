@@ -159,3 +159,12 @@ def test_a_block_shows_its_phase_and_nodes(desk: Desk) -> None:
     assert status["phase"] == "Active"
     assert status["nodes"] == [{"name": "n1", "phase": "Launched", "pods": 1}]
     assert status["available"] == 0
+
+
+def test_a_pool_that_observes_claims_no_launch(desk: Desk) -> None:
+    plan = Plan(launches=(planned("n1", pods=("default/a",)),), placements=(Placement("default/a", Target.NEW, "n1"),))
+    observing = Snapshot(pods=(POD,), pools=(replace(POOL, mode=Mode.OBSERVE),))
+    Publisher(desk.api).publish(plan, observing, desk.now)
+    assert events(desk) == [("a", "Normal", "ProposedScaleUp")]
+    (event,) = list_all(desk.api, EVENTS)[0]
+    assert event["message"].startswith("pod would trigger scale-up, but pool gpu only observes: node n1, p5.48xlarge")
