@@ -34,12 +34,15 @@ class Findings:
         """The line to report for something that is no file of its own."""
         self._lines[file] = line
 
+    def line(self, file: str, path: Path) -> int:
+        """The line of `path` in a file whose text is remembered, else the line remembered for it, or its first."""
+        return line_of(self._texts[file], path) if file in self._texts else self._lines.get(file, 1)
+
     def add(
         self, file: str, path: Path, *, found: str, allowed: str, entry: str = "", field: str = "", hint: str = ""
     ) -> None:
-        """A defect at `path` of a file (remembered, or else at the line remembered for it, or its first)."""
-        line = line_of(self._texts[file], path) if file in self._texts else self._lines.get(file, 1)
-        self.add_at(file, line, found=found, allowed=allowed, entry=entry, field=field, hint=hint)
+        """A defect at `path` of a file."""
+        self.add_at(file, self.line(file, path), found=found, allowed=allowed, entry=entry, field=field, hint=hint)
 
     def add_at(
         self, file: str, line: int, *, found: str, allowed: str, entry: str = "", field: str = "", hint: str = ""

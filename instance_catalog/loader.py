@@ -14,10 +14,10 @@ from typing import Any, Final, Literal, TypeAlias
 from instance_catalog import attachment, build
 from instance_catalog.build import Mismatch
 from instance_catalog.catalog import Catalog
-from instance_catalog.findings import Findings
+from instance_catalog.findings import Findings, dotted
 from instance_catalog.instance_type import Accelerator, InstanceType
 from instance_catalog.node_reservation import NOTHING_RESERVED, NodeReservation
-from instance_catalog.overlay import EMPTY, Layered, Source, Written, layered
+from instance_catalog.overlay import EMPTY, Layered, Origin, Source, Written, layered, origins, value_at
 from instance_catalog.schema import AcceleratorEntry, CatalogFile, InstanceTypeEntry, NodeEntry
 from instance_catalog.yaml_text import YamlTextError, read
 
@@ -48,23 +48,78 @@ class Corrections:
     content: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A value as one file gives it."""
+
+    file: str
+    line: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOrigin:
+    """Where a value of an entry comes from: the place that won, and those it overrides, the nearest first.
+
+    `entry` is "types" or "accelerators", `field` a path such as "pci.root".
+    """
+
+    entry: str
+    field: str
+    won: Place
+    overridden: tuple[Place, ...]
+
+
 def load_catalog(*, extra_dirs: Sequence[Path] = (), corrections: Sequence[Corrections] = ()) -> Catalog:
     """The shipped catalog with the files below `extra_dirs` (YAML, recursively, in the order of their names) over it.
 
     `corrections` come last, as one layer. Raises CatalogError with every defect of every file.
     """
     findings = Findings()
-    shipped = sorted(path for pattern in _SHIPPED for path in DATA.glob(pattern))
-    layers = [
-        _documents(shipped, findings),
-        *(_documents(_files_below(d, findings), findings) for d in extra_dirs),
-        [document for one in corrections if (document := _corrected(one, findings)) is not None],
-    ]
+    layers = _layers(extra_dirs, corrections, findings)
     accelerators = _accelerators(layers, findings)
     reservations = _reservations(layers, findings)
     types = _types(layers, accelerators, reservations, findings)
     findings.raise_if_any()
     return Catalog.of(types, accelerators.values())
+
+
+def value_origins(name: str, *, extra_dirs: Sequence[Path] = ()) -> tuple[ValueOrigin, ...]:
+    """Which file gave each value of a type and of its accelerator model; () for a name that is not in the catalog.
+
+    Raises CatalogError as `load_catalog` does.
+    """
+    findings = Findings()
+    layers = _layers(extra_dirs, (), findings)
+    models = _merged([_written(layer, "accelerators", "key", findings) for layer in layers], "accelerator", findings)
+    accelerators = _accelerators(layers, findings)
+    entry = _merged(_written_layers(layers, accelerators, findings), "instance type", findings).get(name, EMPTY)
+    findings.raise_if_any()
+    key = entry.merged.get("accelerator", {}).get("model", "")
+    return tuple(
+        _value_origin(section, origin, findings)
+        for section, found in (("types", entry), ("accelerators", models.get(key, EMPTY)))
+        for origin in origins(found)
+    )
+
+
+def _value_origin(section: str, origin: Origin, findings: Findings) -> ValueOrigin:
+    places = [
+        Place(
+            source.file, findings.line(source.file, (*source.path, *origin.path)), value_at(source.value, origin.path)
+        )
+        for source in reversed(origin.sources)
+    ]
+    return ValueOrigin(section, dotted(origin.path), places[0], tuple(places[1:]))
+
+
+def _layers(extra_dirs: Sequence[Path], corrections: Sequence[Corrections], findings: Findings) -> list[_Layer]:
+    shipped = sorted(path for pattern in _SHIPPED for path in DATA.glob(pattern))
+    return [
+        _documents(shipped, findings),
+        *(_documents(_files_below(d, findings), findings) for d in extra_dirs),
+        [document for one in corrections if (document := _corrected(one, findings)) is not None],
+    ]
 
 
 def _files_below(directory: Path, findings: Findings) -> list[Path]:
@@ -130,9 +185,7 @@ def _types(
     reservations: Mapping[str, NodeReservation],
     findings: Findings,
 ) -> list[InstanceType]:
-    written = [
-        [entry for document in layer for entry in _written_types(document, accelerators, findings)] for layer in layers
-    ]
+    written = _written_layers(layers, accelerators, findings)
     found: list[InstanceType] = []
     for name, layers_of in _merged(written, "instance type", findings).items():
         title = f"instance type {name}"
@@ -161,6 +214,15 @@ def _written(layer: _Layer, section: Literal["accelerators", "nodes"], field: st
         for document in layer
         for index, raw in enumerate(document.raw.get(section, ()))
         for entry in _named(raw, field, Source(document.name, (section, index), raw), findings)
+    ]
+
+
+def _written_layers(
+    layers: Sequence[_Layer], accelerators: Mapping[str, Accelerator], findings: Findings
+) -> list[list[Written]]:
+    """The types that each layer writes."""
+    return [
+        [entry for document in layer for entry in _written_types(document, accelerators, findings)] for layer in layers
     ]
 
 

@@ -6,7 +6,7 @@ entry. Every entry remembers the places it was written, latest last, so that a d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -40,6 +40,37 @@ class Layered:
 
 
 EMPTY: Final = Layered({}, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A value of a merged entry at `path`, and all sources that gave one there; the last of them won."""
+
+    path: Path
+    value: Any
+    sources: tuple[Source, ...]
+
+
+def origins(entry: Layered) -> Iterator[Origin]:
+    """Every value of the entry: mappings field by field, everything else (also lists and null) as a whole."""
+    for path in _paths(entry.merged):
+        given = tuple(source for source in entry.sources if contains(source.value, path) == len(path))
+        yield Origin(path, value_at(entry.merged, path), given)
+
+
+def value_at(value: Any, path: Path) -> Any:
+    """What stands at `path`. Raises LookupError."""
+    for step in path:
+        value = value[step]
+    return value
+
+
+def _paths(value: Mapping[str, Any], above: Path = ()) -> Iterator[Path]:
+    for key, inner in value.items():
+        if isinstance(inner, Mapping) and inner:
+            yield from _paths(inner, (*above, key))
+        else:
+            yield (*above, key)
 
 
 def layered(sources: Iterable[Source], *, onto: Layered = EMPTY) -> Layered:

@@ -14,6 +14,7 @@ from autoscaler.cli.output import output_option, print_data, print_table
 
 if TYPE_CHECKING:
     from instance_catalog.catalog import Catalog
+    from instance_catalog.instance_type import InstanceType
     from instance_catalog.quantity import Quantity
 
 SORTS = ("name", "price", "memory", "count", "vcpu", "accelerator")
@@ -84,15 +85,17 @@ def list_types(
 
 @catalog.command("show")
 @click.argument("name", metavar="TYPE")
+@click.option("--provenance", is_flag=True, help="For every value, the file and line that won, and what it overrides.")
 @_catalog_option
 @output_option()
-def show_type(name: str, directories: tuple[Path, ...], output: str) -> None:
+def show_type(name: str, provenance: bool, directories: tuple[Path, ...], output: str) -> None:
     """Show everything known about an instance type, and where it is known from.
 
     \b
     Try:
       foreslice catalog show p5.48xlarge
       foreslice catalog show n1-standard-8+1xnvidia-tesla-t4 -o yaml
+      foreslice catalog show p5.48xlarge --provenance --catalog my-types/
     """
     from autoscaler.cli.catalog_view import as_data, as_sheet
     from autoscaler.errors import BadInputError
@@ -102,10 +105,23 @@ def show_type(name: str, directories: tuple[Path, ...], output: str) -> None:
         instance_type = _opened(directories).get(name)
     except UnknownInstanceTypeError as error:
         raise BadInputError(str(error)) from error
-    if output != "table":
+    if provenance:
+        _print_origins(instance_type, directories, output)
+    elif output == "table":
+        print_table(("field", "value", "source"), as_sheet(instance_type))
+    else:
         print_data(as_data(instance_type), output)
-        return
-    print_table(("field", "value", "source"), as_sheet(instance_type))
+
+
+def _print_origins(instance_type: InstanceType, directories: tuple[Path, ...], output: str) -> None:
+    from autoscaler.cli.catalog_origins import COLUMNS, origin_data, origin_rows
+    from instance_catalog.loader import value_origins
+
+    origins = value_origins(instance_type.name, extra_dirs=directories)
+    if output == "table":
+        print_table(COLUMNS, origin_rows(instance_type, origins))
+    else:
+        print_data(origin_data(instance_type, origins), output)
 
 
 @catalog.command("validate")
