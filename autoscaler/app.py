@@ -8,7 +8,7 @@ goes on from what the API holds.
 from __future__ import annotations
 
 import logging
-import threading
+import queue
 from datetime import timedelta
 from typing import Final, Protocol
 
@@ -34,20 +34,29 @@ _FIRST_RETRY: Final = timedelta(seconds=1)
 
 
 class Bell:
-    """Tells one waiting thread that something has happened."""
+    """Tells one waiting thread that something has happened.
+
+    A queue, because its `put` may interrupt its own `get`: a signal handler rings in the middle of a wait. The lock of
+    threading.Event would be held then, now and then.
+    """
 
     def __init__(self) -> None:
-        self._rung = threading.Event()
+        self._rings: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def ring(self) -> None:
         """Something has happened. May be called from any thread and from signal handlers."""
-        self._rung.set()
+        if self._rings.empty():
+            self._rings.put(None)
 
     def wait(self, seconds: float) -> bool:
         """Until it rings, at most so long; whether it rang. Afterwards it is silent again."""
-        rang = self._rung.wait(max(seconds, 0.0))
-        self._rung.clear()
-        return rang
+        try:
+            self._rings.get(timeout=max(seconds, 0.0))
+        except queue.Empty:
+            return False
+        while not self._rings.empty():  # two threads may have rung at once
+            self._rings.get()
+        return True
 
 
 class Ticking(Protocol):
