@@ -16,7 +16,7 @@ def compile_library(directory: Path, *flags: str) -> Path:
     """The directory with libnvidia-ml.so.1 in it; -DOLD_DRIVER leaves newer drivers' functions out."""
     directory.mkdir(parents=True, exist_ok=True)
     library = directory / "libnvidia-ml.so.1"
-    options = ["-std=c11", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", *flags]
+    options = ["-std=c11", "-shared", "-fPIC", "-Wall", "-Wextra", *flags]
     subprocess.run(["cc", *options, "-o", str(library), str(_HERE / "nvml.c")], check=True)
     return directory
 
