@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import queue
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final, Protocol
 
@@ -22,6 +23,7 @@ from autoscaler.execution.launch import Providers
 from autoscaler.kwok_machines import KwokMachines
 from autoscaler.loop import Loop, Tick
 from autoscaler.model.capacity import Mode
+from autoscaler.report.events import offering_text
 from autoscaler.settings import Settings
 from instance_catalog.catalog import Catalog
 from instance_catalog.kubernetes_profile import KubernetesProfile
@@ -76,6 +78,7 @@ class Controller:
         self._settings = settings
         self._stopping = False
         self._failures = 0
+        self._told: frozenset[str] = frozenset()
 
     def stop(self) -> None:
         """End after the tick that is under way; every step of it is written down anyway."""
@@ -99,9 +102,17 @@ class Controller:
             _LOG.warning("this round was cut short and is repeated: %s", error)
             return min(_FIRST_RETRY * (1 << min(self._failures - 1, 10)), self._settings.loop.resync)
         self._failures = 0
-        _log(tick)
+        self._tell(tick)
         due = self._settings.loop.resync
         return due if tick.wake_at is None else min(due, tick.wake_at - self._clock.now())
+
+    def _tell(self, tick: Tick) -> None:
+        """Log what the tick before did not say already."""
+        lines = tuple(_lines(tick))
+        for level, line in lines:
+            if line not in self._told:
+                _LOG.log(level, "%s", line)
+        self._told = frozenset(line for _, line in lines)
 
     def _rest(self, longest: timedelta) -> None:
         """Until something changes, and then until it has been quiet for a while; or until something falls due."""
@@ -154,12 +165,12 @@ def _require_crds(api: KubernetesApi) -> None:
         ) from error
 
 
-def _log(tick: Tick) -> None:
+def _lines(tick: Tick) -> Iterator[tuple[int, str]]:
+    """What a tick decided and could not do, as lines of the log with their levels."""
     acting = {pool.name for pool in tick.snapshot.pools if pool.mode is Mode.ACT}
     for launch in tick.plan.launches:
         what = "launch" if launch.pool in acting else "would launch"
-        offering, pods = launch.offering, ", ".join(launch.pods)
-        where = f"{offering.instance_type} in {offering.zone} ({offering.capacity_type})"
-        _LOG.info("%s %s for pool %s: %s", what, where, launch.pool, pods or "its baseline")
+        pods = ", ".join(launch.pods) or "its baseline"
+        yield logging.INFO, f"{what} {offering_text(launch.offering)} for pool {launch.pool}: {pods}"
     for trouble in tick.troubles:
-        _LOG.warning("%s %s: %s", trouble.kind, trouble.name, trouble.error)
+        yield logging.WARNING, f"{trouble.kind} {trouble.name}: {trouble.error}"

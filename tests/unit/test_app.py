@@ -19,6 +19,7 @@ from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.settings import BatchSettings, LoopSettings, Settings
 from providers.errors import AmbiguousError, ProviderError
+from tests.desk import POOL, planned
 
 AT_ONCE = Settings(loop=LoopSettings(resync=timedelta(0)), batch=BatchSettings(idle=timedelta(0)))
 QUIET = Tick(EPOCH, Snapshot(), Plan(), (), None)
@@ -91,6 +92,13 @@ def test_troubles_are_logged_with_the_object(caplog: pytest.LogCaptureFixture) -
     with caplog.at_level(logging.WARNING):
         run(Tick(EPOCH, Snapshot(), Plan(), (trouble,), None))
     assert "LaunchBatch gpu-1: no answer" in caplog.text
+
+
+def test_what_stays_as_it_was_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    proposed = Tick(EPOCH, Snapshot(pools=(POOL,)), Plan(launches=(planned("n1", pods=("default/a",)),)), (), None)
+    with caplog.at_level(logging.INFO):
+        run(proposed, proposed, QUIET, proposed)
+    assert caplog.messages == ["launch p5.48xlarge in us-east-1a (on-demand) for pool gpu: default/a"] * 2
 
 
 def test_it_looks_again_when_something_falls_due() -> None:
