@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from instance_catalog.instance_type import InstanceType
     from instance_catalog.probe.record import Probe
 
 
@@ -53,13 +54,22 @@ def import_probe(file: Path, name: str, cloud: str, target: Path | None, directo
     except ProbeError as error:
         raise BadInputError(f"{file}: {error}", next_step=error.next_step) from error
     after = chosen_catalog(directories, [Corrections(str(file), 1, content)])
-    for line in left_to_say(probe):
+    for line in (*left_to_say(probe), *_mig_notes(probe, after.types[name])):
         click.echo(f"note: {line}", err=True)
     print_data(content, "yaml")
     click.echo(f"\n# What it changes{'' if known else ' (a new type)'}:")
     print_changes(before, after)
     if target is not None:
         _write(target / f"{name}.yaml", content)
+
+
+def _mig_notes(probe: Probe, imported: InstanceType) -> list[str]:
+    """Where the GPU contradicts the partition table of its model, which no catalog file can correct."""
+    from instance_catalog.prediction.nvidia_gpu import mig_table
+    from instance_catalog.probe.mig import mig_differences
+
+    table = mig_table(imported)
+    return list(dict.fromkeys(line for gpu in probe.gpus for line in mig_differences(gpu, table))) if table else []
 
 
 def _read(file: Path) -> Probe:
