@@ -21,7 +21,8 @@ demo: setup
 test: setup
 	$(BIN)/pytest -q -n 2 --ignore=tests/e2e
 
-# Against a real control plane, built once from Go modules (4 to 10 minutes on two cores, then cached).
+# What needs more than Python: a real control plane, built once from Go modules (4 to 10 minutes on two cores, then
+# cached), and a C compiler for the fake NVML.
 e2e: setup
 	$(BIN)/pytest -q tests/e2e
 

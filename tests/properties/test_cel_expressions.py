@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from autoscaler.cel.device import DeviceView
@@ -95,5 +95,7 @@ def test_false_absorbs_and_true_absorbs(expression: str) -> None:
 @given(st.integers(-(10**21), 10**21), st.sampled_from(["", "n", "u", "m", "k", "M", "Ki", "Mi", "e3", "e-3"]))
 def test_quantities_survive_printing(digits: int, suffix: str) -> None:
     quantity = Quantity.parse(f"{digits}{suffix}")
+    # Kubernetes has no decimal suffix beyond E and prints such a number without one: 1000E as "1" (measured, v0.36.3).
+    assume(quantity.format != "DecimalSI" or digits == 0 or quantity.value % 10**21 != 0)
     assert Quantity.parse(str(quantity)) == quantity
     assert (quantity + quantity) - quantity == quantity
