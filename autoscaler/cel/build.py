@@ -59,21 +59,22 @@ class Builder:
         return _logical("_&&_", *children)
 
     def binary(self, children: list[Any]) -> Expression:
-        left, function, right = children
-        return _sized(Call(left.position, function, None, [left, right]), left, right)
+        """An operator's position is its own, as in cel-go's messages."""
+        left, (function, position), right = children
+        return _sized(Call(position, function, None, [left, right]), left, right)
 
-    lt = staticmethod(lambda _: "_<_")
-    le = staticmethod(lambda _: "_<=_")
-    gt = staticmethod(lambda _: "_>_")
-    ge = staticmethod(lambda _: "_>=_")
-    eq = staticmethod(lambda _: "_==_")
-    ne = staticmethod(lambda _: "_!=_")
-    contained = staticmethod(lambda _: "@in")
-    plus = staticmethod(lambda _: "_+_")
-    minus = staticmethod(lambda _: "_-_")
-    times = staticmethod(lambda _: "_*_")
-    divide = staticmethod(lambda _: "_/_")
-    modulo = staticmethod(lambda _: "_%_")
+    lt = staticmethod(lambda children: ("_<_", _start(children[0])))
+    le = staticmethod(lambda children: ("_<=_", _start(children[0])))
+    gt = staticmethod(lambda children: ("_>_", _start(children[0])))
+    ge = staticmethod(lambda children: ("_>=_", _start(children[0])))
+    eq = staticmethod(lambda children: ("_==_", _start(children[0])))
+    ne = staticmethod(lambda children: ("_!=_", _start(children[0])))
+    contained = staticmethod(lambda children: ("@in", _start(children[0])))
+    plus = staticmethod(lambda children: ("_+_", _start(children[0])))
+    minus = staticmethod(lambda children: ("_-_", _start(children[0])))
+    times = staticmethod(lambda children: ("_*_", _start(children[0])))
+    divide = staticmethod(lambda children: ("_/_", _start(children[0])))
+    modulo = staticmethod(lambda children: ("_%_", _start(children[0])))
     first = staticmethod(lambda _: 1)
     another = staticmethod(lambda children: children[0] + 1)
 

@@ -68,6 +68,8 @@ _PASSED_ON: Final = frozenset(
         "primary", "listitem",
     }
 )  # fmt: skip
+# Rules whose tokens are kept: they say where an operator stands.
+_KEPT: Final = frozenset({"relop", "addop", "mulop"})
 # Rules and terminals that nothing refers to any more, or that `IDENT` covers: true, false and null are identifiers to
 # the lexer, which would otherwise find them inside longer names.
 _DROPPED: Final = (
@@ -110,8 +112,15 @@ def grammar_text() -> str:
         if re.fullmatch(_DROPPED, name):
             return ""
         body = missing.pop(name, found[2])
-        return f"{'?' if name in _PASSED_ON else ''}{name}: {body}"
+        return f"{_mark(name)}{name}: {body}"
 
     changed = _RULE.sub(replaced, stock)
-    added = [f"{'?' if name in _PASSED_ON else ''}{name}: {body}" for name, body in missing.items()]
+    added = [f"{_mark(name)}{name}: {body}" for name, body in missing.items()]
     return "\n".join([changed, *added, ""])
+
+
+def _mark(name: str) -> str:
+    """lark's mark for a rule: "?" hands a single child on, "!" keeps the tokens."""
+    if name in _PASSED_ON:
+        return "?"
+    return "!" if name in _KEPT else ""
