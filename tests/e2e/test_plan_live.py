@@ -16,9 +16,9 @@ from autoscaler.clock import SystemClock
 from autoscaler.cluster.api import Object
 from autoscaler.cluster.client import KubernetesClient
 from autoscaler.cluster.client_transport import connect
-from autoscaler.cluster.resources import BY_KIND, CLAIM_TEMPLATES, DEVICE_CLASSES, PODS
-from instance_catalog.driver_data import builtin_device_classes
+from autoscaler.cluster.resources import BY_KIND, PODS
 from instance_catalog.kubernetes_profile import REFERENCE
+from tests.e2e.cluster import Cluster
 from tests.e2e.control_plane import ControlPlane
 
 EXAMPLE: Final = Path(__file__).parents[2] / "docs/examples/first-available.yaml"
@@ -30,12 +30,8 @@ def pending(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     """The example's pod, with the claim that was made for it, and no node anywhere."""
     clock = SystemClock()
     api = KubernetesClient(connect(clock, kubeconfig=str(control_plane.identity("setup", "system:masters"))), clock)
-    there = {found["metadata"]["name"] for found in api.list(DEVICE_CLASSES).items}
-    facts = next(facts for facts in builtin_device_classes(REFERENCE) if facts.name == "gpu.nvidia.com")
-    if facts.name not in there:
-        selectors = [{"cel": {"expression": text}} for text in facts.selectors]
-        spec = {"selectors": selectors, "extendedResourceName": facts.extended_resource_name}
-        api.create(DEVICE_CLASSES, {"metadata": {"name": facts.name}, "spec": spec})
+    cluster = Cluster(control_plane)
+    cluster.install_classes(REFERENCE)
     for document in yaml.safe_load_all(EXAMPLE.read_text(encoding="utf-8")):
         if document["kind"] in BY_KIND:
             api.create(BY_KIND[document["kind"]], document)
@@ -46,8 +42,7 @@ def pending(control_plane: ControlPlane) -> Iterator[ControlPlane]:
 
     control_plane.wait_until(claimed, "a claim from the template")
     yield control_plane
-    api.delete(PODS, "inference", namespace="default", grace_seconds=0)
-    api.delete(CLAIM_TEMPLATES, "best-gpu", namespace="default")
+    cluster.clear()
 
 
 @pytest.fixture
