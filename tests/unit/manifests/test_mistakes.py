@@ -166,7 +166,7 @@ def with_selector(expression: str) -> str:
     [
         (
             """'device.capacity["gpu.nvidia.com"].memory >= quantity("40Gi")'""",
-            "does not compile at column 35: found no matching overload",
+            "does not compile at column 42: found no matching overload",
             'write device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("40Gi")) >= 0',
         ),
         ("device.driver =", "does not compile at column 15: Syntax error", "Write == to compare"),
