@@ -282,15 +282,3 @@ def _device_run(step: Chain) -> Run | None:
         return frame[DEVICE].entries[group].find(domain).entries.get(name, absent)
 
     return value_run
-
-
-def device_path(step: Step) -> tuple[str, ...] | None:
-    """The literal keys of a chain from the device, up to the first that is not a literal; None for other roots."""
-    if not isinstance(step, Chain) or step.slot != DEVICE:
-        return None
-    keys: list[str] = []
-    for link in step.links:
-        if link.dynamic is not None or type(link.key) is not str:
-            break
-        keys.append(link.key)
-    return tuple(keys)

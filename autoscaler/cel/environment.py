@@ -87,10 +87,6 @@ def _by_domain(value: Type) -> Type:
     return types.map_of(types.STRING, types.map_of(types.STRING, value))
 
 
-def _wrapper(name: str) -> Type:
-    return Type("wrapper", name)
-
-
 # Names that stand for a type, with the type they stand for.
 TYPE_NAMES: Final[Mapping[str, Type]] = {
     t.name: t for t in (types.BOOL, types.INT, types.UINT, types.DOUBLE, types.STRING, types.BYTES, types.NULL)

@@ -5,7 +5,7 @@ Upstream: k8s.io/component-helpers resource/helpers.go and the plugin noderesour
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from autoscaler.model.pod import Pod
 from instance_catalog.quantity import Quantity
@@ -54,16 +54,6 @@ def pod_requests(pod: Pod) -> dict[str, int]:
                 running[resource] = units(resource, quantity)
     _add(running, pod.overhead)
     return running
-
-
-def total_requests(pods: Iterable[Pod]) -> dict[str, int]:
-    """The sum over pods, with their number as resource "pods"."""
-    total: dict[str, int] = {"pods": 0}
-    for pod in pods:
-        total["pods"] += 1
-        for resource, amount in pod_requests(pod).items():
-            total[resource] = total.get(resource, 0) + amount
-    return total
 
 
 def _add(total: dict[str, int], requests: Mapping[str, Quantity]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.model.pod import Container, Pod
-from autoscaler.scheduling.resources import is_extended, pod_requests, total_requests, units
+from autoscaler.scheduling.resources import is_extended, pod_requests, units
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity
 
@@ -81,11 +81,6 @@ def test_pod_requests(pod: Pod, expected: dict[str, int]) -> None:
 def test_units_round_up() -> None:
     assert units("cpu", Quantity.parse("1.0001")) == 1001
     assert units("memory", Quantity.parse("1500m")) == 2
-
-
-def test_total_counts_pods() -> None:
-    pods = [Pod("ns", "a", containers=(container(cpu="1"),)), Pod("ns", "b")]
-    assert total_requests(pods) == {"pods": 2, "cpu": 1000}
 
 
 @pytest.mark.parametrize(
