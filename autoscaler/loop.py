@@ -13,17 +13,20 @@ from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.backoffs import Backoffs
 from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.publish import Publisher
+from autoscaler.cluster.quarantines import save_quarantines
 from autoscaler.cluster.store import Store
 from autoscaler.execution.executor import Executor, Seen, Trouble
 from autoscaler.execution.launch import Providers
 from autoscaler.lifecycle.capacity_block import next_moment
 from autoscaler.lifecycle.provisioned_node import MachineState, times_out_at
+from autoscaler.lifecycle.quarantine import Misprediction, mispredicted, quarantined
 from autoscaler.lifecycle.reflect import SeenReservation, World, reflect
 from autoscaler.model.plan import Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.nodes import windows_of
 from autoscaler.planning.planner import plan_for
-from autoscaler.report.events import Event
+from autoscaler.report.events import Event, misprediction_event
 from autoscaler.settings import DEFAULTS, LoopSettings, Settings
 from instance_catalog.catalog import Catalog
 from instance_catalog.driver_profile import parse_driver_set
@@ -42,6 +45,7 @@ class Tick:
     plan: Plan
     troubles: tuple[Trouble, ...]
     wake_at: datetime | None
+    mispredictions: tuple[Misprediction, ...] = ()
 
 
 class Loop:
@@ -57,6 +61,7 @@ class Loop:
         clock: Clock,
         settings: Settings = DEFAULTS,
     ) -> None:
+        self._api = api
         self._providers = providers
         self._catalog = catalog
         self._clock = clock
@@ -74,14 +79,20 @@ class Loop:
         snapshot = reflect(world, now)
         self._journal.note(snapshot.provisioned)
         plan = plan_for(snapshot, self._catalog, self._settings.policy, now)
+        mispredictions = mispredicted(snapshot, plan, now)
+        learned = replace(snapshot, quarantines=quarantined(snapshot, mispredictions, now))
+        if learned != snapshot:
+            # Written first, so that nothing is launched again on an assumption that has just proved wrong.
+            save_quarantines(self._api, snapshot.quarantines, learned.quarantines)
+            snapshot, plan = learned, plan_for(learned, self._catalog, self._settings.policy, now)
         self._journal.record(plan, snapshot, now)
         troubles = self._executor.carry_out(self._journal.pending(), Seen(snapshot, machines), now)
         after = replace(snapshot, provisioned=self._journal.nodes)
         self._publisher.publish(plan, after, now)
         self._publisher.judge(after, self._store.problems(), now)
-        for trouble in troubles:
-            self._publisher.tell(_event(trouble), now)
-        return Tick(now, after, plan, troubles, next_wake(after, self._settings.loop, now))
+        for event in (*map(_event, troubles), *map(misprediction_event, mispredictions)):
+            self._publisher.tell(event, now)
+        return Tick(now, after, plan, troubles, next_wake(after, self._settings.loop, now), mispredictions)
 
     def _observe(self, now: datetime) -> tuple[World, Mapping[str, Mapping[str, Instance]]]:
         """Read the cluster and the providers. Nothing is concluded from a provider that did not answer."""
@@ -143,6 +154,11 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
             yield moment
     for backoff in snapshot.backoffs:
         yield backoff.until
+    for quarantine in snapshot.quarantines:
+        if quarantine.until is not None:
+            yield quarantine.until
+    for pool in snapshot.pools:
+        yield from (window.next_change(now) for window in windows_of(pool))
     for node in snapshot.provisioned:
         timeout = times_out_at(node)
         if timeout is not None:

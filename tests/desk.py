@@ -13,8 +13,9 @@ from autoscaler.cluster.backoffs import Backoffs
 from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.resources import CAPACITY_POOLS, LAUNCH_BATCHES, PROVISIONED_NODES
 from autoscaler.execution.launch import Providers
-from autoscaler.kube.custom.capacity_pool import backoffs_of, parse_pool_status
+from autoscaler.kube.custom.capacity_pool import parse_pool_status
 from autoscaler.kube.custom.launch_batch import parse_launch_batch
+from autoscaler.kube.custom.pool_memory import backoffs_of
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
 from autoscaler.model.capacity import CapacityPool, Limits, Mode
 from autoscaler.model.gang import Gang

@@ -6,11 +6,12 @@ They are written before the next attempt is begun, so a crash between the two re
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from autoscaler.cluster.api import KubernetesApi, NotFoundError
 from autoscaler.cluster.resources import CAPACITY_POOLS
-from autoscaler.kube.custom.capacity_pool import backoff_statuses
+from autoscaler.kube.custom.pool_memory import REMEMBERED, backoff_manifests
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Backoff
 from providers.errors import BackoffScope, ProviderError
@@ -38,13 +39,26 @@ class Backoffs:
         return any(_key(backoff) == ("", "", "") and backoff.until > now for backoff in self._known.get(pool, ()))
 
     def failed(self, pool: str, offering: OfferingRef, error: ProviderError, now: datetime) -> None:
-        """Remember that asking for `offering` failed, as widely as the error reaches."""
+        """Remember that asking for `offering` failed, as widely as the error reaches; the longer, the more in a row."""
         added = _backoff(pool, offering, error, now)
-        kept = tuple(b for b in self._known.get(pool, ()) if b.until > now and _key(b) != _key(added))
-        self._known[pool] = (*kept, added)
-        statuses = [status.manifest() for status in backoff_statuses(self._known[pool], now=now)]
+        others = tuple(b for b in self._known.get(pool, ()) if _key(b) != _key(added))
+        same = [b for b in self._known.get(pool, ()) if _key(b) == _key(added) and b.until + REMEMBERED > now]
+        failures = 1 + max((b.failures for b in same if b.reason == added.reason), default=0)
+        longer = replace(added, until=now + error.backoff(failures), failures=failures)
+        self._save(pool, (*others, longer), now)
+
+    def succeeded(self, pool: str, offering: OfferingRef, now: datetime) -> None:
+        """Forget what is over and was about this offering: the next failure is the first one again."""
+        known = self._known.get(pool, ())
+        kept = tuple(b for b in known if b.until > now or not covers(b, offering))
+        if kept != known:
+            self._save(pool, kept, now)
+
+    def _save(self, pool: str, backoffs: tuple[Backoff, ...], now: datetime) -> None:
+        self._known[pool] = backoffs
+        patch = {"status": {"backoffs": backoff_manifests(backoffs, now=now)}}
         try:
-            self._api.patch(CAPACITY_POOLS, pool, {"status": {"backoffs": statuses}}, subresource="status")
+            self._api.patch(CAPACITY_POOLS, pool, patch, subresource="status")
         except NotFoundError:
             self._known.pop(pool)  # the pool is gone, and nothing will be asked for it any more
 
@@ -59,7 +73,7 @@ def covers(backoff: Backoff, offering: OfferingRef) -> bool:
 
 
 def _backoff(pool: str, offering: OfferingRef, error: ProviderError, now: datetime) -> Backoff:
-    until, reason = now + error.backoff(1), error.kind
+    until, reason = now, error.kind  # how long it lasts follows from what came before
     match error.scope:
         case BackoffScope.TYPE_IN_ZONE:
             return Backoff(until, offering.instance_type, offering.zone, pool=pool, reason=reason)

@@ -32,8 +32,9 @@ from autoscaler.cluster.resources import (
 )
 from autoscaler.errors import BadInputError
 from autoscaler.kube.custom.capacity_block import parse_capacity_block
-from autoscaler.kube.custom.capacity_pool import backoffs_of, parse_capacity_pool, parse_pool_status
+from autoscaler.kube.custom.capacity_pool import parse_capacity_pool, parse_pool_status
 from autoscaler.kube.custom.launch_batch import parse_launch_batch
+from autoscaler.kube.custom.pool_memory import backoffs_of, quarantines_of
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
 from autoscaler.kube.daemon_set import parse_daemon_set
 from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
@@ -50,7 +51,7 @@ from autoscaler.kube.storage import parse_persistent_volume, parse_persistent_vo
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import LaunchBatch
-from autoscaler.model.snapshot import Backoff, Snapshot
+from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import KubernetesProfile
 
@@ -69,6 +70,7 @@ K = TypeVar("K", bound=_Keyed)
 class _PoolSeen:
     pool: CapacityPool
     backoffs: tuple[Backoff, ...]
+    quarantines: tuple[Quarantine, ...]
 
 
 class Store:
@@ -122,6 +124,7 @@ class Store:
             blocks=self._blocks.values,
             provisioned=self._provisioned.values,
             backoffs=tuple(backoff for seen in self._pools.values for backoff in seen.backoffs),
+            quarantines=tuple(quarantine for seen in self._pools.values for quarantine in seen.quarantines),
         )
 
     def batches(self) -> tuple[LaunchBatch, ...]:
@@ -188,4 +191,5 @@ def _parse_pool(raw: Object, problems: Problems) -> _PoolSeen | None:
     pool = parse_capacity_pool(raw, problems)
     if pool is None:
         return None
-    return _PoolSeen(pool, backoffs_of(parse_pool_status(raw, problems), pool.name))
+    status = parse_pool_status(raw, problems)
+    return _PoolSeen(pool, backoffs_of(status, pool.name), quarantines_of(status, pool.name))

@@ -161,6 +161,7 @@ def _answered(
     obtained = dict(zip(batch.nodes, batch.obtained or (-1,) * len(batch.nodes), strict=True))
     for instance in answer.instances:
         ids[instance.node], obtained[instance.node] = instance.provider_id, batch.attempt
+        backoffs.succeeded(batch.pool, batch.offerings[batch.attempt], now)
     complete = all(ids.values())
     for failure in answer.failures:
         backoffs.failed(batch.pool, batch.offerings[batch.attempt], failure.error, now)

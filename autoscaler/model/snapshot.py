@@ -32,7 +32,10 @@ class DaemonSet:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Do not ask for this before `until`. Empty fields match everything (a whole zone, a whole type)."""
+    """Do not ask for this before `until`. Empty fields match everything (a whole zone, a whole type).
+
+    `failures` in a row, each of which lengthened the wait.
+    """
 
     until: datetime
     instance_type: str = ""
@@ -40,6 +43,23 @@ class Backoff:
     capacity_type: str = ""
     pool: str = ""
     reason: str = ""  # the provider's error kind
+    failures: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """What speaks against launching a type with these driver profiles; `until` then, the pool does not.
+
+    The evidence names what it was seen on, so that seeing it twice counts once. `until` None: not enough yet.
+    """
+
+    pool: str
+    instance_type: str
+    drivers: tuple[str, ...]
+    failed_boots: tuple[str, ...] = ()  # provider ids of machines, in a row
+    mispredictions: tuple[str, ...] = ()  # "namespace/pod on provider id"
+    times: int = 0  # how often it was quarantined
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +83,4 @@ class Snapshot:
     blocks: tuple[CapacityBlock, ...] = ()
     provisioned: tuple[ProvisionedNode, ...] = ()
     backoffs: tuple[Backoff, ...] = ()
+    quarantines: tuple[Quarantine, ...] = ()

@@ -7,15 +7,15 @@ which pool somebody should make. It must not know pods.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.snapshot import Backoff, Snapshot
+from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.planning.blocks import available
 from autoscaler.planning.policy import Policy
 from instance_catalog import labels
@@ -75,7 +75,7 @@ def candidates_of(
     for pool in pools_of(snapshot):
         offers = [*_block_offers(pool, snapshot, catalog, now=now), *_catalog_offers(pool, snapshot, catalog, zones)]
         numbered = [
-            (variant, _candidate(pool, drivers, offer, snapshot.backoffs, policy=policy, now=now))
+            (variant, _candidate(pool, drivers, offer, snapshot, policy=policy, now=now))
             for offer in offers
             for variant, drivers in enumerate(driver_sets(pool, offer.instance_type, snapshot.profile, offer.block))
         ]
@@ -172,7 +172,7 @@ def _candidate(
     pool: CapacityPool,
     drivers: DriverSet,
     offer: _Offer,
-    backoffs: Iterable[Backoff],
+    snapshot: Snapshot,
     *,
     policy: Policy,
     now: datetime,
@@ -186,29 +186,32 @@ def _candidate(
         reservation=offering.reservation or "",
         block=offer.block.name if offer.block else "",
     )
-    barred = _barred(pool, offering, ref, backoffs, policy=policy, now=now)
-    return Candidate(pool, offer.instance_type, drivers, ref, price, offer.block, barred)
+    found = Candidate(pool, offer.instance_type, drivers, ref, price, offer.block)
+    return replace(found, barred=_barred(found, offering, snapshot, policy=policy, now=now))
 
 
 def _barred(
-    pool: CapacityPool,
-    offering: Offering,
-    ref: OfferingRef,
-    backoffs: Iterable[Backoff],
-    *,
-    policy: Policy,
-    now: datetime,
+    candidate: Candidate, offering: Offering, snapshot: Snapshot, *, policy: Policy, now: datetime
 ) -> Reason | None:
     """Why the offering is not bought now."""
-    subject = f"offering {ref.instance_type}"
+    ref, subject = candidate.offering, f"offering {candidate.offering.instance_type}"
     if offering.capacity_type.needs_reservation and not offering.reservation:
         return Reason.of(Code.NEEDS_RESERVATION, subject, capacity_type=ref.capacity_type)
     if offering.usd_per_hour is None and not policy.buy_unpriced:
         return Reason.of(Code.NO_PRICE, subject)
-    for backoff in backoffs:
-        if backoff.until > now and _matches(backoff, ref, pool):
+    for backoff in snapshot.backoffs:
+        if backoff.until > now and _matches(backoff, ref, candidate.pool):
             return Reason.of(Code.SHORTAGE, subject, until=backoff.until.isoformat(), error=backoff.reason)
+    for quarantine in snapshot.quarantines:
+        if quarantine.until is not None and quarantine.until > now and _quarantines(quarantine, candidate):
+            what = {"boots": len(quarantine.failed_boots), "mispredictions": len(quarantine.mispredictions)}
+            return Reason.of(Code.QUARANTINED, subject, until=quarantine.until.isoformat(), **what)
     return None
+
+
+def _quarantines(quarantine: Quarantine, candidate: Candidate) -> bool:
+    about = (quarantine.pool, quarantine.instance_type, quarantine.drivers)
+    return about == (candidate.pool.name, candidate.instance_type.name, candidate.profiles)
 
 
 def _matches(backoff: Backoff, ref: OfferingRef, pool: CapacityPool) -> bool:

@@ -7,6 +7,7 @@ drained before the provider takes them, a pool's baseline stays. It decides only
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from autoscaler.errors import ConfigurationError
@@ -105,6 +106,16 @@ def _amount(text: str, nodes: int) -> int:
     if text.endswith("%"):
         return -(-nodes * int(text[:-1]) // 100)
     return int(text)
+
+
+def windows_of(pool: CapacityPool) -> Iterator[Window]:
+    """The schedules that change what the pool keeps up or lets go; unreadable ones are reported by objections.py."""
+    entries = [(b.schedule, b.time_zone) for b in pool.baselines]
+    entries += [(b.schedule, "UTC") for b in pool.disruption.budgets]
+    for schedule, time_zone in entries:
+        if schedule is not None:
+            with suppress(ConfigurationError):
+                yield Window.parse(schedule, time_zone)
 
 
 def _is_open(schedule: str | None, time_zone: str, now: datetime, *, unreadable: bool) -> bool:

@@ -7,11 +7,12 @@ enough. It must not know what the window is for.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from autoscaler.errors import ConfigurationError
 
+_LOOK_AHEAD = 24 * 60  # minutes
 _RANGES = {"minute": (0, 59), "hour": (0, 23), "day of month": (1, 31), "month": (1, 12), "day of week": (0, 7)}
 
 
@@ -52,6 +53,13 @@ class Window:
         on_weekday = bool({local.isoweekday(), local.isoweekday() % 7} & weekday)
         days = (on_day or on_weekday) if self.either_day else (on_day and on_weekday)
         return local.minute in minute and local.hour in hour and local.month in month and days
+
+    def next_change(self, now: datetime) -> datetime:
+        """When it next opens or closes; a day from now if not before, to be asked again then."""
+        first = now.replace(second=0, microsecond=0)
+        was = self.open_at(now)
+        minutes = (first + timedelta(minutes=ahead) for ahead in range(1, _LOOK_AHEAD))
+        return next((minute for minute in minutes if self.open_at(minute) != was), now + timedelta(days=1))
 
 
 def _values(word: str, name: str, bounds: tuple[int, int], expression: str) -> frozenset[int]:

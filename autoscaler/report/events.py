@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from autoscaler.lifecycle.quarantine import Misprediction
 from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import Disposal, LeftOut, NodeDecision, Placement, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
@@ -56,6 +57,18 @@ def offering_text(offering: OfferingRef) -> str:
     block = f" {offering.block}" if offering.block else ""
     zone = "" if offering.zone == "any" else f" in {offering.zone}"
     return f"{offering.instance_type}{zone} ({offering.capacity_type}{block})"
+
+
+def misprediction_event(wrong: Misprediction) -> Event:
+    """A pod that its node does not take, although it was bought for it."""
+    namespace, _, name = wrong.pod.partition("/")
+    node = wrong.node
+    message = (
+        f"node {node.node_name} ({offering_text(node.offering)}) was bought for this pod and does not take it; "
+        f"{node.offering.instance_type} is quarantined in pool {node.pool}. Compare what its drivers published: "
+        f"foreslice catalog verify --slices published.yaml --type {node.offering.instance_type}"
+    )
+    return Event("Pod", namespace, name, "", "Warning", "Misprediction", message)
 
 
 def _placed(placement: Placement, launch: PlannedNode, uid: str, *, acts: bool) -> Event:

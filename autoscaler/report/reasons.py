@@ -68,6 +68,9 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.PORT_CONFLICT: ("host port {port}/{protocol} is taken",),
     Code.VOLUME_ZONE_CONFLICT: ("the volume is in {zones}, the node in {node_zone}", "the volume is in another zone"),
     Code.VOLUME_UNBOUND: ("volume claim {claim} is not bound",),
+    Code.VOLUME_IN_USE: ("volume claim {claim} is for one pod and another has it",),
+    Code.VOLUME_LIMIT: ("{driver} attaches {limit} volumes to the node, {wanted} are wanted",),
+    Code.NODE_FEATURE_MISSING: ("the node does not declare {features}",),
     Code.TOPOLOGY_SPREAD: (
         "spreading over {key} would have skew {skew}, {max_skew} is allowed",
         "spreading over {key} cannot be kept",
@@ -85,7 +88,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.NEEDS_RESERVATION: ("{capacity_type} capacity needs a CapacityBlock", "needs a CapacityBlock"),
     Code.ARCHITECTURE_UNASKED: ("{architecture} nodes are offered to pods that select kubernetes.io/arch",),
     Code.SHORTAGE: ("the provider has none until {until}", "the provider has none"),
-    Code.QUARANTINED: ("is quarantined after failed boots",),
+    Code.QUARANTINED: (
+        "is quarantined until {until} after {boots} failed boots and {mispredictions} mispredictions",
+        "is quarantined",
+    ),
     Code.GANG_INCOMPLETE: ("needs {wanted} pods at once, {placed} could be placed", "is incomplete"),
     Code.GANG_TOPOLOGY: ("all pods must share one {key}", "all pods must share one topology domain"),
     Code.BUNDLE_SPLIT: ("pods that share a claim do not fit one node together",),

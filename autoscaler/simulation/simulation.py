@@ -64,12 +64,12 @@ class Simulation:
         self._uid = self._install()
         self.loop = self.new_loop()
 
-    def new_loop(self, api: KubernetesApi | None = None) -> Loop:
-        """The production loop with empty memory, as after a restart."""
+    def new_loop(self, api: KubernetesApi | None = None, *, catalog: Catalog | None = None) -> Loop:
+        """The production loop with empty memory, as after a restart. `catalog`: what it believes, if not the truth."""
         self.loop = Loop(
             api=api or self.api,
             providers=Providers({TEMPLATE_KIND: SimulatedProvider(self.cloud)}, cluster=self._uid),
-            catalog=self._catalog,
+            catalog=catalog or self._catalog,
             profile=self._profile,
             clock=self.clock,
             settings=self._settings,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, StringConstraints
@@ -32,14 +31,11 @@ from autoscaler.kube.custom.schema import (
     dollars_text,
     duration,
     duration_text,
-    moment,
-    moment_text,
     taint_json,
 )
 from autoscaler.kube.problem import Problems
 from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Limits, Mode
 from autoscaler.model.origin import CLUSTER, Origin
-from autoscaler.model.snapshot import Backoff
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.labels import GROUP
 from instance_catalog.quantity import Quantity
@@ -199,15 +195,21 @@ class BackoffStatus(ApiModel):
     zone: LongText = ""
     capacity_type: LongText = ""
     reason: LongText = ""
+    failures: Annotated[int, Field(ge=1)] = 1
+    """In a row; each one lengthened the wait."""
 
 
-class Quarantine(ApiModel):
+class QuarantineStatus(ApiModel):
     """An instance type that does not boot, or does not publish what was predicted, with these driver profiles."""
 
     instance_type: Text
     drivers: Annotated[Items[Text], Field(max_length=16)] = ()
-    failed_boots: Annotated[int, Field(ge=0)] = 0
-    mispredictions: Annotated[int, Field(ge=0)] = 0
+    failed_boots: Annotated[Items[LongText], Field(max_length=20)] = ()
+    """Machines (provider ids) whose boot failed, since the last one that succeeded."""
+    mispredictions: Annotated[Items[LongText], Field(max_length=20)] = ()
+    """Pods that stayed pending although the plan placed them, and on which machine."""
+    times: Annotated[int, Field(ge=0)] = 0
+    """How often it was quarantined; each time lasts longer."""
     until: TimeText | None = None
     """Absent: counted, but not quarantined yet."""
 
@@ -222,7 +224,7 @@ class CapacityPoolStatus(ApiModel):
     usd_per_hour: DollarsValue | None = None
     proposed_launches: Annotated[Items[ProposedLaunch], Field(max_length=200)] = ()
     backoffs: Annotated[Items[BackoffStatus], Field(max_length=500)] = ()
-    quarantines: Annotated[Items[Quarantine], Field(max_length=200)] = ()
+    quarantines: Annotated[Items[QuarantineStatus], Field(max_length=200)] = ()
 
 
 def parse_capacity_pool(
@@ -302,25 +304,3 @@ def parse_pool_status(raw: object, problems: Problems | None = None) -> Capacity
     return read_status(CapacityPoolStatus, raw, problems) or CapacityPoolStatus()
 
 
-def backoffs_of(status: CapacityPoolStatus, pool: str) -> tuple[Backoff, ...]:
-    """The back-offs a pool's status remembers."""
-    return tuple(
-        Backoff(moment(b.until), b.instance_type, b.zone, b.capacity_type, pool, b.reason) for b in status.backoffs
-    )
-
-
-def backoff_statuses(backoffs: tuple[Backoff, ...], *, now: datetime) -> list[BackoffStatus]:
-    """What a pool's status must remember: back-offs that have not passed, the longest first, as many as fit."""
-    live = sorted((b for b in backoffs if b.until > now), key=lambda b: b.until, reverse=True)
-    return [
-        BackoffStatus.model_validate(
-            {
-                "until": moment_text(b.until),
-                "instanceType": b.instance_type,
-                "zone": b.zone,
-                "capacityType": b.capacity_type,
-                "reason": b.reason,
-            }
-        )
-        for b in live[:500]
-    ]

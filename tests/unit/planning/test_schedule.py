@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -54,3 +54,19 @@ def test_what_cannot_be_read_says_what_to_write(expression: str, zone: str, mess
     with pytest.raises(ConfigurationError, match=message.replace("*", r"\*")) as caught:
         Window.parse(expression, zone)
     assert caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone", "hour"),
+    [
+        pytest.param("* 9-18 * * *", "UTC", 9, id="opens"),
+        pytest.param("* 8-18 * * *", "UTC", 19, id="closes"),
+        pytest.param("* 11-18 * * *", "Europe/Berlin", 10, id="opens-at-eleven-in-berlin"),
+    ],
+)
+def test_the_next_moment_at_which_a_window_opens_or_closes(expression: str, zone: str, hour: int) -> None:
+    assert Window.parse(expression, zone).next_change(SATURDAY) == SATURDAY.replace(hour=hour, minute=0)
+
+
+def test_a_window_that_stays_as_it_is_is_asked_again_in_a_day() -> None:
+    assert Window.parse("* * * * *").next_change(SATURDAY) == SATURDAY + timedelta(days=1)

@@ -14,13 +14,18 @@ from autoscaler.errors import BadInputError
 from autoscaler.kube.custom.capacity_block import parse_capacity_block, write_capacity_block
 from autoscaler.kube.custom.capacity_pool import (
     CapacityPoolStatus,
-    backoff_statuses,
-    backoffs_of,
     parse_capacity_pool,
     parse_pool_status,
     write_capacity_pool,
 )
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
+from autoscaler.kube.custom.pool_memory import (
+    REMEMBERED,
+    backoff_manifests,
+    backoffs_of,
+    quarantine_manifests,
+    quarantines_of,
+)
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
 from autoscaler.kube.problem import Problems, Severity
 from autoscaler.model.capacity import (
@@ -37,7 +42,7 @@ from autoscaler.model.capacity import (
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, Prediction, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.snapshot import Backoff
+from autoscaler.model.snapshot import Backoff, Quarantine
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.node_selector import Requirement
 from instance_catalog.quantity import Quantity
@@ -222,12 +227,23 @@ def test_reasons_of_another_version_are_left_out() -> None:
     assert parse_provisioned_node(manifest) == NODE
 
 
-def test_backoffs_are_remembered_until_they_have_passed() -> None:
-    live = Backoff(NOW + timedelta(minutes=3), "p5.48xlarge", "us-east-1a", "spot", "research", "Shortage")
-    past = Backoff(NOW, "p4d.24xlarge", pool="research")
-    status = CapacityPoolStatus(backoffs=tuple(backoff_statuses((past, live), now=NOW)))
-    read = parse_pool_status({"metadata": {"name": "research"}, "status": status.manifest()})
-    assert backoffs_of(read, "research") == (live,)
+def _reread(status: dict[str, Any]) -> CapacityPoolStatus:
+    return parse_pool_status({"metadata": {"name": "research"}, "status": status})
+
+
+def test_backoffs_are_remembered_while_another_failure_would_lengthen_them() -> None:
+    live = Backoff(NOW + timedelta(minutes=3), "p5.48xlarge", "us-east-1a", "spot", "research", "Shortage", 4)
+    passed = Backoff(NOW - timedelta(minutes=3), "p4d.24xlarge", pool="research")
+    forgotten = Backoff(NOW - REMEMBERED, "p3.2xlarge", pool="research")
+    status = _reread({"backoffs": backoff_manifests((passed, forgotten, live), now=NOW)})
+    assert backoffs_of(status, "research") == (live, passed)
+
+
+def test_quarantines_survive_as_they_are() -> None:
+    counted = Quarantine("research", "p5.48xlarge", ("nvidia",), failed_boots=("n1", "n2"))
+    active = Quarantine("research", "g6.xlarge", ("nvidia",), (), ("default/a on n3",), 2, NOW + timedelta(hours=1))
+    status = _reread({"quarantines": quarantine_manifests((counted, active))})
+    assert quarantines_of(status, "research") == (active, counted)
 
 
 def test_an_unreadable_status_counts_as_empty() -> None:

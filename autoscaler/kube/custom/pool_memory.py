@@ -1,0 +1,77 @@
+"""What a pool must not forget over a restart, as it stands in its status: back-offs and quarantines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from autoscaler.kube.custom.capacity_pool import BackoffStatus, CapacityPoolStatus, QuarantineStatus
+from autoscaler.kube.custom.schema import moment, moment_text
+from autoscaler.model.snapshot import Backoff, Quarantine
+
+# How long a back-off is remembered after it has passed: a failure within that time is one more in a row.
+REMEMBERED: Final = timedelta(hours=1)
+_MOST_BACKOFFS: Final = 500
+_MOST_QUARANTINES: Final = 200
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
+
+def backoffs_of(status: CapacityPoolStatus, pool: str) -> tuple[Backoff, ...]:
+    """The back-offs a pool's status remembers."""
+    return tuple(
+        Backoff(moment(b.until), b.instance_type, b.zone, b.capacity_type, pool, b.reason, b.failures)
+        for b in status.backoffs
+    )
+
+
+def backoff_manifests(backoffs: Iterable[Backoff], *, now: datetime) -> list[dict[str, Any]]:
+    """What a pool's status must remember: back-offs that still matter, the longest first, as many as fit."""
+    live = sorted((b for b in backoffs if b.until + REMEMBERED > now), key=lambda b: b.until, reverse=True)
+    return [
+        BackoffStatus.model_validate(
+            {
+                "until": moment_text(b.until),
+                "instanceType": b.instance_type,
+                "zone": b.zone,
+                "capacityType": b.capacity_type,
+                "reason": b.reason,
+                "failures": b.failures,
+            }
+        ).manifest()
+        for b in live[:_MOST_BACKOFFS]
+    ]
+
+
+def quarantines_of(status: CapacityPoolStatus, pool: str) -> tuple[Quarantine, ...]:
+    """The quarantines a pool's status remembers."""
+    return tuple(
+        Quarantine(
+            pool=pool,
+            instance_type=q.instance_type,
+            drivers=q.drivers,
+            failed_boots=q.failed_boots,
+            mispredictions=q.mispredictions,
+            times=q.times,
+            until=moment(q.until) if q.until else None,
+        )
+        for q in status.quarantines
+    )
+
+
+def quarantine_manifests(quarantines: Iterable[Quarantine]) -> list[dict[str, Any]]:
+    """What a pool's status must remember, those that last longest first, as many as fit."""
+    longest = sorted(quarantines, key=lambda q: q.until or _NEVER, reverse=True)
+    return [
+        QuarantineStatus.model_validate(
+            {
+                "instanceType": q.instance_type,
+                "drivers": list(q.drivers),
+                "failedBoots": list(q.failed_boots),
+                "mispredictions": list(q.mispredictions),
+                "times": q.times,
+                "until": moment_text(q.until) if q.until else None,
+            }
+        ).manifest()
+        for q in longest[:_MOST_QUARANTINES]
+    ]

@@ -1,0 +1,144 @@
+"""When a type is not launched any more with certain drivers, because reality contradicts what was assumed of it.
+
+Two things speak against a pair (instance type, driver profiles) of a pool: machines that never become usable nodes, and
+mispredictions: nodes that are there as planned, but do not take the pods they were bought for. Without this, either
+would launch, fail and launch again for as long as the pods wait.
+
+Pure. The evidence names the machine it was seen on (names of nodes come again), so a restart that sees it once more
+does not count it twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from autoscaler.lifecycle.provisioned_node import Why
+from autoscaler.lifecycle.reflect import complete_drivers, occupies
+from autoscaler.model.plan import Plan, Target
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.snapshot import Quarantine, Snapshot
+
+# One failed boot may be the cloud's, three in a row are not chance.
+FAILED_BOOTS: Final = 3
+# kube-scheduler looks at every unschedulable pod again after five minutes at the latest (scheduling queue, 1.36), so a
+# pod that still waits then was not overlooked.
+SCHEDULER_GRACE: Final = timedelta(minutes=6)
+FIRST: Final = timedelta(hours=1)
+LONGEST: Final = timedelta(hours=24)
+# The last pieces of evidence are kept; a person needs no more.
+_EVIDENCE: Final = 10
+
+_BOOT_FAILURES: Final = frozenset({Why.BOOT_TIMED_OUT, Why.DRIVER_NEVER_PUBLISHED, Why.NEVER_READY})
+_STARTING: Final = frozenset({Phase.INTENDED, Phase.LAUNCHING, Phase.LAUNCHED, Phase.REGISTERED, Phase.DRIVERS_READY})
+
+
+@dataclass(frozen=True, slots=True)
+class Misprediction:
+    """A pod that waits although its node is there: the plan and kube-scheduler, or the drivers, disagree."""
+
+    pod: str
+    node: ProvisionedNode
+
+    @property
+    def evidence(self) -> str:
+        """What is written down."""
+        return f"{self.pod} on {self.node.provider_id}"
+
+
+def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Misprediction, ...]:
+    """Pods whose ready node, which nobody else took, does not take them.
+
+    Either the plan itself, made with what the drivers really published, puts the pod elsewhere or nowhere; or it still
+    says that the pod fits, and kube-scheduler does not bind it. A node with a tainted device, or one that is closed to
+    pods, says nothing about its type.
+    """
+    pods = {pod.key: pod for pod in snapshot.pods}
+    placed = {placement.pod: placement for placement in plan.placements}
+    gathering = {pods[key].gang for n in snapshot.provisioned if n.phase in _STARTING for key in n.pods if key in pods}
+    found = []
+    for node in _undisturbed(snapshot):
+        overlooked = now >= (node.phase_since or now) + SCHEDULER_GRACE
+        for pod in _waiting(node, pods):
+            placement = placed.get(pod.key)
+            nowhere = placement is None or placement.target is Target.NEW
+            here = placement is not None and placement.node == node.node_name
+            if (nowhere or (here and overlooked)) and (pod.gang is None or pod.gang not in gathering):
+                found.append(Misprediction(pod.key, node))
+    return tuple(found)
+
+
+def quarantined(snapshot: Snapshot, mispredictions: Iterable[Misprediction], now: datetime) -> tuple[Quarantine, ...]:
+    """What the pools know after this tick: boots that failed and succeeded, and mispredictions, taken into account."""
+    known = {(q.pool, q.instance_type, q.drivers): q for q in snapshot.quarantines}
+    for node in snapshot.provisioned:
+        if node.phase is Phase.READY and node.phase_since == now:
+            known.pop(_key(node), None)
+        elif _failed_to_boot(node):
+            _add(known, node, now, boot=node.provider_id)
+    for misprediction in mispredictions:
+        _add(known, misprediction.node, now, misprediction=misprediction.evidence)
+    return tuple(known.values())
+
+
+_Key = tuple[str, str, tuple[str, ...]]
+
+
+def _key(node: ProvisionedNode) -> _Key:
+    return (node.pool, node.offering.instance_type, node.prediction.drivers)
+
+
+def _add(
+    known: dict[_Key, Quarantine], node: ProvisionedNode, now: datetime, *, boot: str = "", misprediction: str = ""
+) -> None:
+    """One piece of evidence more; enough of it begins a quarantine, longer each time."""
+    before = known.get(_key(node), Quarantine(*_key(node)))
+    if boot in before.failed_boots or misprediction in before.mispredictions:
+        return
+    after = replace(
+        before,
+        failed_boots=(*before.failed_boots, *([boot] if boot else []))[-_EVIDENCE:],
+        mispredictions=(*before.mispredictions, *([misprediction] if misprediction else []))[-_EVIDENCE:],
+    )
+    running = after.until is not None and after.until > now
+    if not running and (misprediction or len(after.failed_boots) >= FAILED_BOOTS):
+        lasts = min(FIRST * (1 << min(after.times, 10)), LONGEST)
+        after = replace(after, times=after.times + 1, until=now + lasts)
+    known[_key(node)] = after
+
+
+def _failed_to_boot(node: ProvisionedNode) -> bool:
+    return (
+        node.phase is Phase.FAILED and bool(node.history) and node.history[-1][2] in {w.value for w in _BOOT_FAILURES}
+    )
+
+
+def _undisturbed(snapshot: Snapshot) -> Iterator[ProvisionedNode]:
+    """Ready nodes with published devices that nobody marked, and with no pods but those they were bought for."""
+    nodes = {node.name: node for node in snapshot.nodes}
+    occupants: dict[str | None, set[str]] = {}
+    for pod in snapshot.pods:
+        if occupies(pod):
+            occupants.setdefault(pod.node_name, set()).add(pod.key)
+    publishing = complete_drivers(snapshot.slices)
+    marked = {piece.reach.node_name for piece in snapshot.slices if any(device.taints for device in piece.devices)}
+    for provisioned in snapshot.provisioned:
+        node = nodes.get(provisioned.node_name)
+        if provisioned.phase is not Phase.READY or node is None or not node.ready or node.unschedulable:
+            continue
+        alone = occupants.get(node.name, set()) <= set(provisioned.pods)
+        if alone and publishing.get(node.name) and node.name not in marked and not snapshot.taint_rules:
+            yield provisioned
+
+
+def _waiting(node: ProvisionedNode, pods: Mapping[str, Pod]) -> Iterator[Pod]:
+    """The pods it was bought for that still wait, and that no other pod or volume keeps from it."""
+    for key in node.pods:
+        pod = pods.get(key)
+        if pod is None or pod.node_name is not None or pod.deleting or pod.scheduling_gates:
+            continue
+        if not (pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread or pod.volumes):
+            yield pod

@@ -1,0 +1,140 @@
+"""What speaks against launching a type again, how often it must be seen, and for how long it counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from autoscaler.lifecycle.quarantine import (
+    FIRST,
+    LONGEST,
+    SCHEDULER_GRACE,
+    Misprediction,
+    mispredicted,
+    quarantined,
+)
+from autoscaler.model.node import Node
+from autoscaler.model.plan import Placement, Plan, Target
+from autoscaler.model.pod import GangRef, Pod
+from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
+from autoscaler.model.snapshot import Quarantine, Snapshot
+from instance_catalog.resource_slice import Device, NodeReach, Pool, ResourceSlice
+from instance_catalog.taint import Taint
+
+NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
+POD = Pod("default", "work")
+NODE = ProvisionedNode(
+    "n1",
+    "gpu",
+    "n1",
+    "b",
+    (OfferingRef("g6.xlarge", "us-east-1a", "on-demand"),),
+    Prediction("g6.xlarge", ("nvidia",), "", ""),
+    phase=Phase.READY,
+    phase_since=NOW - timedelta(minutes=1),
+    pods=(POD.key,),
+    provider_id="sim:///i-1",
+)
+KEY = ("gpu", "g6.xlarge", ("nvidia",))
+HERE = Plan(placements=(Placement(POD.key, Target.EXISTING, "n1"),))
+ELSEWHERE = Plan(placements=(Placement(POD.key, Target.EXISTING, "n2"),))
+ANEW = Plan(placements=(Placement(POD.key, Target.NEW, "n9"),))
+NOWHERE = Plan()
+
+
+def published(*taints: Taint) -> ResourceSlice:
+    devices = (Device("gpu-0", taints=taints),)
+    return ResourceSlice("s", "gpu.nvidia.com", Pool("n1", 1, 1), reach=NodeReach(node_name="n1"), devices=devices)
+
+
+def scene(*pods: Pod, node: ProvisionedNode = NODE, **fields: Any) -> Snapshot:
+    base = Snapshot(pods=pods or (POD,), nodes=(Node("n1"),), slices=(published(),), provisioned=(node,))
+    return replace(base, **fields)
+
+
+def failed(name: str, why: str = "BootTimedOut") -> ProvisionedNode:
+    return replace(NODE, provider_id=name, phase=Phase.FAILED, history=((Phase.FAILED, NOW, why),))
+
+
+@pytest.mark.parametrize(
+    ("plan", "ready_for", "wrong"),
+    [
+        pytest.param(ANEW, timedelta(0), True, id="another-node-would-be-bought"),
+        pytest.param(NOWHERE, timedelta(0), True, id="fits-nothing-any-more"),
+        pytest.param(HERE, timedelta(0), False, id="the-scheduler-has-not-looked-yet"),
+        pytest.param(HERE, SCHEDULER_GRACE, True, id="the-scheduler-looked-and-refused"),
+        pytest.param(ELSEWHERE, SCHEDULER_GRACE, False, id="another-node-takes-it"),
+    ],
+)
+def test_a_pod_that_its_ready_node_does_not_take(plan: Plan, ready_for: timedelta, wrong: bool) -> None:
+    node = replace(NODE, phase_since=NOW - ready_for)
+    expected = (Misprediction(POD.key, node),) if wrong else ()
+    assert mispredicted(scene(node=node), plan, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        pytest.param(scene(POD, Pod("default", "guest", node_name="n1")), id="somebody-else-took-the-place"),
+        pytest.param(scene(replace(POD, node_name="n1")), id="it-runs"),
+        pytest.param(scene(replace(POD, node_name="n1", phase="Succeeded")), id="it-is-finished"),
+        pytest.param(scene(replace(POD, deleting=True)), id="it-is-being-deleted"),
+        pytest.param(scene(replace(POD, scheduling_gates=("wait",))), id="it-is-held-back"),
+        pytest.param(scene(replace(POD, volumes=("disk",))), id="it-may-wait-for-its-volume"),
+        pytest.param(scene(nodes=(Node("n1", ready=False),)), id="the-node-is-not-ready-now"),
+        pytest.param(scene(nodes=(Node("n1", unschedulable=True),)), id="somebody-closed-the-node"),
+        pytest.param(scene(slices=()), id="the-driver-is-away"),
+        pytest.param(scene(slices=(published(Taint("broken", "", "NoSchedule")),)), id="a-device-is-broken"),
+        pytest.param(scene(node=replace(NODE, phase=Phase.REGISTERED)), id="the-node-still-boots"),
+    ],
+)
+def test_what_says_nothing_about_the_type(snapshot: Snapshot) -> None:
+    assert mispredicted(snapshot, NOWHERE, NOW) == ()
+
+
+def test_a_gang_waits_for_its_other_nodes() -> None:
+    members = [replace(POD, name=name, gang=GangRef("default", "g")) for name in ("work", "other")]
+    coming = replace(NODE, name="n2", node_name="n2", phase=Phase.LAUNCHED, pods=("default/other",))
+    assert mispredicted(scene(*members, provisioned=(NODE, coming)), NOWHERE, NOW) == ()
+    assert len(mispredicted(scene(*members), NOWHERE, NOW)) == 1
+
+
+def test_three_failed_boots_in_a_row_and_each_counts_once() -> None:
+    two = scene(provisioned=(failed("n1"), failed("n2", "DriverNeverPublished")))
+    (counted,) = quarantined(two, (), NOW)
+    assert counted == Quarantine(*KEY, failed_boots=("n1", "n2"))
+    again = quarantined(replace(two, quarantines=(counted,)), (), NOW)
+    assert again == (counted,)
+    (begun,) = quarantined(scene(provisioned=(failed("n3"),), quarantines=(counted,)), (), NOW)
+    assert (begun.failed_boots, begun.until, begun.times) == (("n1", "n2", "n3"), NOW + FIRST, 1)
+
+
+def test_a_launch_that_found_no_machine_is_no_failed_boot() -> None:
+    assert quarantined(scene(provisioned=(failed("n1", "NoOfferingLeft"),)), (), NOW) == ()
+
+
+def test_a_boot_that_succeeds_ends_the_row() -> None:
+    before = Quarantine(*KEY, failed_boots=("a", "b"))
+    ready = replace(NODE, phase_since=NOW)
+    assert quarantined(scene(node=ready, quarantines=(before,)), (), NOW) == ()
+    earlier = replace(NODE, phase_since=NOW - timedelta(minutes=1))
+    assert quarantined(scene(node=earlier, quarantines=(before,)), (), NOW) == (before,)
+
+
+@pytest.mark.parametrize(
+    ("times", "lasts"), [(0, FIRST), (1, 2 * FIRST), (3, 8 * FIRST), (9, LONGEST)], ids=["1st", "2nd", "4th", "10th"]
+)
+def test_each_quarantine_lasts_longer(times: int, lasts: timedelta) -> None:
+    before = Quarantine(*KEY, mispredictions=("x on y",), times=times, until=NOW - timedelta(minutes=1))
+    (after,) = quarantined(scene(quarantines=(before,)), [Misprediction(POD.key, NODE)], NOW)
+    assert (after.until, after.times) == (NOW + lasts, times + 1)
+    assert after.mispredictions == ("x on y", "default/work on sim:///i-1")
+
+
+def test_evidence_during_a_quarantine_does_not_lengthen_it() -> None:
+    before = Quarantine(*KEY, mispredictions=("x on y",), times=1, until=NOW + timedelta(minutes=1))
+    (after,) = quarantined(scene(quarantines=(before,)), [Misprediction(POD.key, NODE)], NOW)
+    assert (after.until, after.times) == (before.until, 1)

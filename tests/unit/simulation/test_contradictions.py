@@ -1,0 +1,92 @@
+"""Reality contradicts the catalog: what was bought is not bought again, and something else is tried."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from autoscaler.cluster.api import list_all
+from autoscaler.cluster.resources import CAPACITY_POOLS, EVENTS
+from autoscaler.simulation.scenario import parse_scenario
+from autoscaler.simulation.simulation import Simulation
+from instance_catalog.catalog import Catalog
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.loader import load_catalog
+from providers.simulated.machines import Behaviour
+
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+SCENARIO = """
+apiVersion: foreslice.dev/v1alpha1
+kind: CapacityPool
+metadata: {name: gpu}
+spec:
+  mode: Act
+  requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}]
+  nodeTemplateRef: {kind: SimulatedNodeTemplate, name: default}
+  drivers: {profiles: [nvidia]}
+  limits: {nodes: 4}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: l4}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: gpu
+        exactly:
+          deviceClassName: gpu.nvidia.com
+          selectors: [{cel: {expression: "device.attributes['gpu.nvidia.com'].productName == 'NVIDIA L4'"}}]
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: work
+  annotations: {simulation.foreslice.dev/runs-for: 10m}
+spec:
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: l4}]
+  containers: [{name: main, image: pause, resources: {claims: [{name: gpu}], requests: {cpu: "1"}}}]
+"""
+
+
+def believed() -> Catalog:
+    found = load_catalog()
+    return replace(found, types=FrozenMap({name: found.types[name] for name in ("g6.xlarge", "g6.12xlarge")}))
+
+
+def with_another_gpu(catalog: Catalog, name: str) -> Catalog:
+    """The truth: this type has a GPU of another product than the catalog says."""
+    found = catalog.types[name]
+    assert found.accelerator is not None
+    other = replace(found, accelerator=replace(found.accelerator, product_name="NVIDIA L4-R"))
+    return replace(catalog, types=catalog.types.with_items({name: other}))
+
+
+def live(simulation: Simulation, hours: float) -> list[str]:
+    """Types launched, in order."""
+    simulation.add(parse_scenario(SCENARIO))
+    simulation.run(START + timedelta(hours=hours))
+    return [machine.offering.instance_type for machine in simulation.cloud.machines.values()]
+
+
+def test_a_type_that_publishes_something_else_is_quarantined_and_another_one_taken() -> None:
+    simulation = Simulation(catalog=with_another_gpu(believed(), "g6.xlarge"), start=START)
+    simulation.new_loop(catalog=believed())
+    assert live(simulation, 0.9) == ["g6.xlarge", "g6.12xlarge"]
+    (quarantine,) = simulation.api.get(CAPACITY_POOLS, "gpu")["status"]["quarantines"]
+    assert (quarantine["instanceType"], quarantine["drivers"], quarantine["times"]) == ("g6.xlarge", ["nvidia"], 1)
+    assert quarantine["mispredictions"][0].startswith("default/work on ")
+    told = [event for event in list_all(simulation.api, EVENTS)[0] if event["reason"] == "Misprediction"]
+    assert [event["involvedObject"]["name"] for event in told] == ["work"]
+    assert "quarantined" in told[0]["message"]
+
+
+def test_machines_that_never_boot_are_not_bought_for_ever() -> None:
+    simulation = Simulation(catalog=believed(), start=START, behaviour=Behaviour(boot=timedelta(days=2)))
+    launched = live(simulation, 12)
+    # Three of each, then one more whenever a quarantine of 1, 2, 4, ... hours is over.
+    assert launched[:6] == ["g6.xlarge"] * 3 + ["g6.12xlarge"] * 3
+    assert len(launched) <= 12
+    quarantines = simulation.api.get(CAPACITY_POOLS, "gpu")["status"]["quarantines"]
+    assert {q["instanceType"] for q in quarantines} == {"g6.xlarge", "g6.12xlarge"}
+    assert all(q["times"] >= 3 for q in quarantines)
