@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lint": ("autoscaler.cli.lint", "Check claims and classes: what is refused, what never matches, what fails."),
     "cel": ("autoscaler.cli.cel", "Try a selector on the devices of an instance type, of slices, or of every type."),
     "catalog": ("autoscaler.cli.catalog", "List, show and check the catalog of instance types."),
+    "blocks": ("autoscaler.cli.blocks", "List the capacity blocks of a cluster, and how long they last."),
     "run": ("autoscaler.cli.run", "Run the controller of a cluster: observe, or launch for pools in mode Act."),
     "probe": ("autoscaler.cli.probe", "Read this GPU node into a record that the catalog can import."),
     "demo": ("autoscaler.cli.demo", "Run the whole autoscaler on an embedded cluster and a simulated cloud."),

@@ -1,0 +1,40 @@
+"""`foreslice blocks`: capacity that is reserved for a time. Without a subcommand it lists what the cluster holds."""
+
+from __future__ import annotations
+
+import click
+
+from autoscaler.cli.live import cluster_options
+from autoscaler.cli.output import output_option
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def blocks(ctx: click.Context) -> None:
+    """Show the capacity blocks of a cluster. Alone it does what `blocks list` does."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_blocks)
+
+
+@blocks.command("list")
+@cluster_options
+@output_option()
+def list_blocks(kubeconfig: str = "", context: str = "", output: str = "table") -> None:
+    """List the CapacityBlocks: phase, machines held, and how long they last. Only reads.
+
+    LEFT is the time to the start of a block that has not begun, else to the moment the provider takes its machines.
+    """
+    from autoscaler.cli.live import connected, read_store
+    from autoscaler.cli.output import print_data, print_table
+    from autoscaler.clock import SystemClock
+    from autoscaler.report.cluster_tables import block_entries, blocks_table
+
+    store = read_store(connected(kubeconfig, context))
+    entries = block_entries(store.snapshot(), SystemClock().now())
+    if output != "table":
+        print_data(entries, output)
+    elif entries:
+        table = blocks_table(entries)
+        print_table(table.columns, table.rows)
+    else:
+        click.echo("no CapacityBlocks; `kubectl explain capacityblock.spec` shows how to declare one")

@@ -1,0 +1,59 @@
+"""What a cluster holds, as tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from autoscaler.model.capacity import CapacityBlock
+from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.report.cluster_tables import age_text, block_entries, blocks_table
+
+NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+BLOCK = CapacityBlock(
+    "november",
+    "p5.48xlarge",
+    "us-east-1a",
+    2,
+    starts_at=NOW - timedelta(hours=1),
+    ends_at=NOW + timedelta(days=1, hours=3),
+    reservation="cr-1",
+)
+
+
+def node(name: str, phase: Phase, block: str = "november") -> ProvisionedNode:
+    offering = OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", "0", block=block)
+    return ProvisionedNode(name, "gpu", name, "b", (offering,), Prediction("p5.48xlarge", (), "", ""), phase)
+
+
+@pytest.mark.parametrize(
+    ("span", "text"),
+    [
+        (timedelta(days=3, hours=4, minutes=5), "3d4h"),
+        (timedelta(days=3, minutes=5), "3d"),
+        (timedelta(hours=5, minutes=7), "5h7m"),
+        (timedelta(seconds=725), "12m5s"),
+        (timedelta(seconds=40), "40s"),
+        (timedelta(0), "0s"),
+        (timedelta(hours=-1), "0s"),
+    ],
+    ids=lambda value: str(value),
+)
+def test_ages_show_their_two_largest_units(span: timedelta, text: str) -> None:
+    assert age_text(span) == text
+
+
+def test_a_block_counts_the_machines_it_still_has() -> None:
+    held = (node("a", Phase.READY), node("b", Phase.GONE), node("c", Phase.READY, block="other"))
+    (entry,) = block_entries(Snapshot(blocks=(BLOCK,), provisioned=held), NOW)
+    assert (entry["phase"], entry["nodes"], entry["count"], entry["left"]) == ("Active", 1, 2, "1d3h")
+    assert blocks_table([entry]).rows == (
+        ("november", "Active", "p5.48xlarge", "us-east-1a", "1/2", "Always", "1d3h", "cr-1"),
+    )
+
+
+def test_a_block_that_has_not_begun_counts_down_to_its_start() -> None:
+    (entry,) = block_entries(Snapshot(blocks=(BLOCK,)), NOW - timedelta(hours=3))
+    assert (entry["phase"], entry["left"]) == ("Pending", "2h")
