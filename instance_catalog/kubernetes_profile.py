@@ -27,6 +27,7 @@ class Gates:
     generic_workload: bool = False
     gang_scheduling: bool = False
     workload_resource_claims: bool = False
+    node_declared_features: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ _G34 = Gates(
     device_taints=False,
     binding_conditions=False,
     extended_resource=False,
+    node_declared_features=False,
 )
 _C37 = CelBehaviour(cel_go="0.29.2", dyn_attributes=True, add_mutates_big_quantity=False)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.selectors import parse_label_selector, parse_node_selector, parse_node_selector_term
 from autoscaler.model.labels import LabelSelector
-from autoscaler.model.pod import PodAffinityTerm, PreferredTerm, TopologySpread
+from autoscaler.model.pod import PodAffinityTerm, PreferredPodTerm, PreferredTerm, TopologySpread
 from instance_catalog.node_selector import NodeSelector, Requirement
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -17,25 +17,27 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
-    """spec.affinity; preferences between pods only score and are not kept. `unknown` are fields nobody understands."""
+    """spec.affinity. `unknown` are fields nobody understands."""
 
     nodes: NodeSelector | None = None
     preferred_nodes: tuple[PreferredTerm, ...] = ()
     pods: tuple[PodAffinityTerm, ...] = ()
     anti_pods: tuple[PodAffinityTerm, ...] = ()
+    preferred_pods: tuple[PreferredPodTerm, ...] = ()
+    preferred_anti_pods: tuple[PreferredPodTerm, ...] = ()
     unknown: tuple[str, ...] = ()
 
 
 def parse_affinity(fields: Fields, *, namespace: str, labels: Mapping[str, str]) -> Affinity:
     """The affinity of a pod in `namespace` with `labels`."""
     nodes, pods, anti = (fields.child(f"{kind}Affinity") for kind in ("node", "pod", "podAnti"))
-    for inner in (pods, anti):
-        inner.ignore(_PREFERRED)
     return Affinity(
         nodes=parse_node_selector(nodes.optional_child(_REQUIRED)),
         preferred_nodes=tuple(_parse_preferred(entry) for entry in nodes.children(_PREFERRED)),
         pods=tuple(_parse_term(term, namespace, labels) for term in pods.children(_REQUIRED)),
         anti_pods=tuple(_parse_term(term, namespace, labels) for term in anti.children(_REQUIRED)),
+        preferred_pods=tuple(_parse_preferred_pods(term, namespace, labels) for term in pods.children(_PREFERRED)),
+        preferred_anti_pods=tuple(_parse_preferred_pods(term, namespace, labels) for term in anti.children(_PREFERRED)),
         unknown=(*nodes.unread(), *pods.unread(), *anti.unread(), *fields.unread()),
     )
 
@@ -59,6 +61,13 @@ def parse_topology_spread(fields: Fields, labels: Mapping[str, str]) -> Topology
 
 def _parse_preferred(fields: Fields) -> PreferredTerm:
     term = PreferredTerm(fields.integer("weight"), parse_node_selector_term(fields.child("preference")))
+    fields.unread()
+    return term
+
+
+def _parse_preferred_pods(fields: Fields, namespace: str, labels: Mapping[str, str]) -> PreferredPodTerm:
+    inner = _parse_term(fields.child("podAffinityTerm"), namespace, labels)
+    term = PreferredPodTerm(fields.integer("weight"), inner)
     fields.unread()
     return term
 

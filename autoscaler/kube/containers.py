@@ -14,13 +14,11 @@ _IGNORED = (
     "command",
     "env",
     "envFrom",
-    "image",
     "imagePullPolicy",
     "lifecycle",
     "livenessProbe",
     "readinessProbe",
     "resizePolicy",
-    "restartPolicyRules",
     "securityContext",
     "startupProbe",
     "stdin",
@@ -46,6 +44,10 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
         sidecar=init and fields.text("restartPolicy") == "Always",
         host_ports=tuple(_host_ports(fields, host_network=host_network)),
         claims=tuple(entry.text("name") for entry in resources.children("claims")),
+        image=fields.text("image"),
+        restarts_all=any(
+            rule.text("action") == "RestartAllContainers" for rule in fields.children("restartPolicyRules")
+        ),
     )
     fields.ignore("restartPolicy")
     return container, (*resources.unread(), *fields.unread())

@@ -8,6 +8,7 @@ from autoscaler.kube.problem import Problems
 from autoscaler.kube.selectors import parse_taint
 from autoscaler.model.node import Node
 from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog.frozen_map import FrozenMap
 
 _IGNORED_SPEC = ("podCIDR", "podCIDRs", "configSource", "externalID")
 
@@ -21,6 +22,7 @@ def parse_node(raw: object, problems: Problems | None = None, *, origin: Origin 
     spec.ignore(*_IGNORED_SPEC)
     allocatable = status.quantities("allocatable") if "allocatable" in status else status.quantities("capacity")
     conditions = {entry.text("type"): entry.text("status") for entry in status.children("conditions")}
+    images = tuple(status.children("images"))
     node = Node(
         name=metadata.name,
         labels=metadata.labels,
@@ -32,6 +34,8 @@ def parse_node(raw: object, problems: Problems | None = None, *, origin: Origin 
         ready=conditions.get("Ready") == "True" if conditions else True,
         deleting=metadata.deleting,
         uid=metadata.uid,
+        images=FrozenMap({name: image.integer("sizeBytes") for image in images for name in image.texts("names")}),
+        declared_features=status.texts("declaredFeatures"),
         origin=origin,
     )
     if not allocatable:

@@ -6,7 +6,7 @@ a misspelled constraint or one of a newer Kubernetes, and ignoring either could 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from uuid import UUID, uuid5
 
 from autoscaler.kube.affinity import parse_affinity, parse_topology_spread
@@ -29,7 +29,6 @@ _IGNORED = (
     "hostAliases",
     "hostIPC",
     "hostPID",
-    "hostUsers",
     "hostname",
     "hostnameOverride",
     "imagePullSecrets",
@@ -46,6 +45,7 @@ _IGNORED = (
     "subdomain",
     "terminationGracePeriodSeconds",
 )
+_INLINE_DISKS = ("awsElasticBlockStore", "azureDisk", "cinder", "gcePersistentDisk", "iscsi", "rbd")
 _UIDS = UUID("6a2cf7b4-6f0e-5d9b-9a38-0b7e6c0f2f51")
 NO_PRIORITIES: Mapping[str, PriorityClass] = {}
 
@@ -123,11 +123,17 @@ def _parse(
         preferred_affinity=affinity.preferred_nodes,
         pod_affinity=affinity.pods,
         pod_anti_affinity=affinity.anti_pods,
+        preferred_pod_affinity=affinity.preferred_pods,
+        preferred_pod_anti_affinity=affinity.preferred_anti_pods,
         topology_spread=tuple(
             parse_topology_spread(entry, metadata.labels) for entry in spec.children("topologySpreadConstraints")
         ),
         tolerations=tuple(parse_toleration(entry) for entry in spec.children("tolerations")),
         volumes=_volumes(spec, metadata.name),
+        image_volumes=tuple(
+            reference for volume in spec.children("volumes") if (reference := volume.child("image").text("reference"))
+        ),
+        node_features=_node_features(spec, (*containers, *init_containers), host_network=host_network),
         host_network=host_network,
         scheduler_name=spec.text("schedulerName") or "default-scheduler",
         scheduling_gates=tuple(entry.required("name") for entry in spec.children("schedulingGates")),
@@ -138,7 +144,7 @@ def _parse(
         deleting=metadata.deleting,
         owner=f"{owner.kind}/{owner.name}" if owner else "",
         active_deadline_seconds=spec.optional_integer("activeDeadlineSeconds"),
-        unsupported=(*unknown, *unknown_of_init, *affinity.unknown, *spec.unread()),
+        unsupported=(*unknown, *unknown_of_init, *affinity.unknown, *_disks(spec), *spec.unread()),
         origin=origin,
     )
 
@@ -147,6 +153,16 @@ def _containers(spec: Fields, name: str, *, host_network: bool) -> tuple[tuple[C
     init = name == "initContainers"
     found = [parse_container(entry, init=init, host_network=host_network) for entry in spec.children(name)]
     return tuple(container for container, _ in found), tuple(field for _, unknown in found for field in unknown)
+
+
+def _node_features(spec: Fields, containers: Iterable[Container], *, host_network: bool) -> tuple[str, ...]:
+    """What the pod's node must declare (component-helpers nodedeclaredfeatures/features, v0.36.3)."""
+    found = []
+    if any(container.restarts_all for container in containers):
+        found.append("RestartAllContainersOnContainerExits")
+    if spec.optional_flag("hostUsers") is False and host_network:
+        found.append("UserNamespacesHostNetworkSupport")
+    return tuple(found)
 
 
 def _claims(spec: Fields, status: Fields) -> tuple[PodClaim, ...]:
@@ -185,6 +201,11 @@ def _volumes(spec: Fields, pod_name: str) -> tuple[str, ...]:
         elif "ephemeral" in volume:
             found.append(f"{pod_name}-{name}")
     return tuple(found)
+
+
+def _disks(spec: Fields) -> tuple[str, ...]:
+    """Disks written into the pod: scheduled by rules of their own (volumerestrictions), which are not modelled."""
+    return tuple(name for volume in spec.children("volumes") for name in volume.unsupported(*_INLINE_DISKS))
 
 
 def _gang(spec: Fields, metadata: Metadata) -> GangRef | None:

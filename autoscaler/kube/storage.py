@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.selectors import parse_node_selector
+from autoscaler.kube.selectors import parse_label_selector, parse_node_selector
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from instance_catalog import labels as keys
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.quantity import Quantity
 
-_CLAIM_IGNORED = ("resources", "selector", "volumeMode", "dataSource", "dataSourceRef", "volumeAttributesClassName")
+_CLAIM_IGNORED = ("dataSource", "dataSourceRef")
 _CLASS_IGNORED = ("apiVersion", "kind", "parameters", "reclaimPolicy", "allowVolumeExpansion", "mountOptions")
 _ZONE_SEPARATOR = "__"  # several zones in one label value (volumehelpers.LabelMultiZoneDelimiter)
+_TOPOLOGY = (keys.ZONE_BETA, keys.REGION_BETA, keys.ZONE, keys.REGION)
+# Volume plugins that became CSI drivers (csi-translation-lib, v0.36.3).
+_IN_TREE = ("awsElasticBlockStore", "azureDisk", "azureFile", "cinder", "gcePersistentDisk", "portworxVolume")
+_NOTHING = Quantity.of(0)
 
 
 def parse_persistent_volume(
     raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER
 ) -> PersistentVolume:
-    """A PersistentVolume: which nodes and zones can reach it."""
+    """A PersistentVolume: which nodes and zones can reach it, and which claims it suits."""
     fields = Fields(raw, problems)
     metadata = parse_metadata(fields)
-    affinity = fields.child("spec").child("nodeAffinity")
-    zones = metadata.labels.get(keys.ZONE, "")
+    spec = fields.child("spec")
+    csi, claim = spec.child("csi"), spec.optional_child("claimRef")
     return PersistentVolume(
         name=metadata.name,
-        node_affinity=parse_node_selector(affinity.optional_child("required")),
-        zones=tuple(zone for zone in zones.split(_ZONE_SEPARATOR) if zone),
+        node_affinity=parse_node_selector(spec.child("nodeAffinity").optional_child("required")),
+        topology=FrozenMap({key: _values(metadata.labels[key]) for key in _TOPOLOGY if metadata.labels.get(key)}),
+        labels=metadata.labels,
+        storage_class=spec.text("storageClassName"),
+        attributes_class=spec.text("volumeAttributesClassName"),
+        capacity=spec.quantities("capacity").get("storage", _NOTHING),
+        access_modes=spec.texts("accessModes"),
+        block=spec.text("volumeMode") == "Block",
+        claim=f"{claim.text('namespace')}/{claim.text('name')}" if claim is not None else "",
+        available=fields.child("status").text("phase") == "Available",
+        deleting=metadata.deleting,
+        driver=csi.text("driver"),
+        handle=csi.text("volumeHandle"),
+        in_tree=any(source in spec for source in _IN_TREE),
         origin=origin,
     )
+
+
+def _values(label: str) -> tuple[str, ...]:
+    return tuple(value.strip() for value in label.split(_ZONE_SEPARATOR))
 
 
 def parse_persistent_volume_claim(
@@ -38,7 +62,12 @@ def parse_persistent_volume_claim(
     """A PersistentVolumeClaim; an empty storageClassName means static volumes only, an absent one the default class."""
     fields = Fields(raw, problems)
     metadata = parse_metadata(fields)
-    return volume_claim_from(fields, namespace=metadata.namespace, name=metadata.name, origin=origin)
+    return replace(
+        volume_claim_from(fields, namespace=metadata.namespace, name=metadata.name, origin=origin),
+        selected_node=metadata.annotations.get(keys.SELECTED_NODE, ""),
+        lost=fields.child("status").text("phase") == "Lost",
+        deleting=metadata.deleting,
+    )
 
 
 def volume_claim_from(fields: Fields, *, namespace: str, name: str, origin: Origin) -> PersistentVolumeClaim:
@@ -52,6 +81,10 @@ def volume_claim_from(fields: Fields, *, namespace: str, name: str, origin: Orig
         storage_class=spec.optional_text("storageClassName"),
         volume=spec.optional_text("volumeName") or None,
         access_modes=spec.texts("accessModes"),
+        capacity=spec.child("resources").quantities("requests").get("storage", _NOTHING),
+        selector=parse_label_selector(spec.optional_child("selector")),
+        block=spec.text("volumeMode") == "Block",
+        attributes_class=spec.text("volumeAttributesClassName"),
         origin=origin,
     )
     spec.unread()

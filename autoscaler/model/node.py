@@ -12,7 +12,11 @@ from instance_catalog.taint import Taint
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as the scheduler sees it. `provider_id` links it to an instance."""
+    """A node as the scheduler sees it. `provider_id` links it to an instance.
+
+    `volume_limits` are attachable volumes by CSI driver (CSINode); a driver without one has no limit. None there, or
+    in `declared_features`: nobody knows, as of a node that does not exist yet.
+    """
 
     name: str
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
@@ -24,4 +28,7 @@ class Node:
     ready: bool = True
     deleting: bool = False
     uid: str = ""
+    images: FrozenMap[str, int] = field(default_factory=FrozenMap)  # name -> bytes, of images that were pulled
+    volume_limits: FrozenMap[str, int] | None = None
+    declared_features: tuple[str, ...] | None = ()
     origin: Origin = field(default=CLUSTER, compare=False)

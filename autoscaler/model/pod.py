@@ -31,6 +31,8 @@ class Container:
     sidecar: bool = False
     host_ports: tuple[HostPort, ...] = ()
     claims: tuple[str, ...] = ()  # names of entries of spec.resourceClaims
+    image: str = ""
+    restarts_all: bool = False  # a restart rule of it restarts all containers of the pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,20 @@ class PreferredTerm:
 
 @dataclass(frozen=True, slots=True)
 class PodAffinityTerm:
-    """A required pod (anti-)affinity term; namespaces are resolved names, `namespace_selector` is on top of them."""
+    """A pod (anti-)affinity term; namespaces are resolved names, `namespace_selector` is on top of them."""
 
     selector: LabelSelector | None
     topology_key: str
     namespaces: tuple[str, ...] = ()
     namespace_selector: LabelSelector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredPodTerm:
+    """A preferred pod (anti-)affinity term: only scores read it."""
+
+    weight: int
+    term: PodAffinityTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +121,13 @@ class Pod:
     preferred_affinity: tuple[PreferredTerm, ...] = ()
     pod_affinity: tuple[PodAffinityTerm, ...] = ()
     pod_anti_affinity: tuple[PodAffinityTerm, ...] = ()
+    preferred_pod_affinity: tuple[PreferredPodTerm, ...] = ()
+    preferred_pod_anti_affinity: tuple[PreferredPodTerm, ...] = ()
     topology_spread: tuple[TopologySpread, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     volumes: tuple[str, ...] = ()  # names of PersistentVolumeClaims in the pod's namespace
+    image_volumes: tuple[str, ...] = ()  # references of images that are mounted
+    node_features: tuple[str, ...] = ()  # what its node must declare (KEP-5328)
     host_network: bool = False
     scheduler_name: str = "default-scheduler"
     scheduling_gates: tuple[str, ...] = ()

@@ -4,29 +4,56 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from autoscaler.model.labels import LabelSelector
 from autoscaler.model.origin import CLUSTER, Origin
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.node_selector import NodeSelector
+from instance_catalog.quantity import Quantity
+
+_NOTHING = Quantity.of(0)
 
 
 @dataclass(frozen=True, slots=True)
 class PersistentVolume:
-    """`zones` are its topology.kubernetes.io/zone label values ("a__b" splits into two)."""
+    """`topology` are its zone and region labels with their values ("a__b" is two); `claim` is namespace/name.
+
+    `driver` and `handle` are those of a CSI volume; `in_tree` is a volume of a plugin that became a CSI driver.
+    """
 
     name: str
     node_affinity: NodeSelector | None = None
-    zones: tuple[str, ...] = ()
+    topology: FrozenMap[str, tuple[str, ...]] = field(default_factory=FrozenMap)
+    labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    storage_class: str = ""
+    attributes_class: str = ""
+    capacity: Quantity = _NOTHING
+    access_modes: tuple[str, ...] = ()
+    block: bool = False
+    claim: str = ""
+    available: bool = False
+    deleting: bool = False
+    driver: str = ""
+    handle: str = ""
+    in_tree: bool = False
     origin: Origin = field(default=CLUSTER, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class PersistentVolumeClaim:
-    """`volume` is the bound volume's name, None while unbound."""
+    """`volume` is the bound volume's name, None while unbound; one is being made for it at `selected_node`."""
 
     namespace: str
     name: str
     storage_class: str | None = None
     volume: str | None = None
     access_modes: tuple[str, ...] = ()
+    capacity: Quantity = _NOTHING
+    selector: LabelSelector | None = None
+    block: bool = False
+    attributes_class: str = ""
+    selected_node: str = ""
+    lost: bool = False
+    deleting: bool = False
     origin: Origin = field(default=CLUSTER, compare=False)
 
     @property

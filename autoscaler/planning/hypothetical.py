@@ -86,6 +86,7 @@ def future_node(candidate: Candidate, name: str, *, allocatable: FrozenMap[str, 
         labels=FrozenMap(facts),
         taints=(*pool.taints, *((block.taint,) if block and block.taint else ())),
         allocatable=_allocatable(candidate) if allocatable is None else allocatable,
+        declared_features=None,
     )
 
 

@@ -14,6 +14,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Reason
 from autoscaler.scheduling.node_filters import (
     node_affinity,
+    node_declared_features,
     node_name,
     node_ports,
     node_resources,
@@ -22,7 +23,8 @@ from autoscaler.scheduling.node_filters import (
 )
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.pod_filters import inter_pod_affinity, topology_spread
-from autoscaler.scheduling.volume_filters import volume_binding, volume_limits, volume_zone
+from autoscaler.scheduling.volume_binding import volume_binding
+from autoscaler.scheduling.volume_filters import volume_limits, volume_restrictions, volume_zone
 from autoscaler.scheduling.world import World
 
 Rule: TypeAlias = Callable[[Pod, NodeState, World], tuple[Reason, ...]]
@@ -43,9 +45,11 @@ FILTERS: tuple[Filter, ...] = (
     Filter("NodeAffinity", node_affinity),
     Filter("NodePorts", node_ports),
     Filter("NodeResourcesFit", node_resources),
+    Filter("VolumeRestrictions", volume_restrictions),
     Filter("NodeVolumeLimits", volume_limits),
     Filter("VolumeBinding", volume_binding),
     Filter("VolumeZone", volume_zone),
     Filter("PodTopologySpread", topology_spread),
     Filter("InterPodAffinity", inter_pod_affinity),
+    Filter("NodeDeclaredFeatures", node_declared_features),
 )

@@ -104,6 +104,18 @@ def node_resources(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ..
     return tuple(short)
 
 
+def node_declared_features(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
+    """NodeDeclaredFeatures (from v1.36): what the pod uses, the node's kubelet must declare."""
+    if not pod.node_features or not world.profile.gates.node_declared_features:
+        return ()
+    declared = state.node.declared_features
+    if declared is None:
+        features = ", ".join(pod.node_features)
+        return (Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature=f"{features} on a node that does not exist yet"),)
+    missing = tuple(feature for feature in pod.node_features if feature not in declared)
+    return (Reason.of(Code.NODE_FEATURE_MISSING, f"pod {pod.key}", features=missing),) if missing else ()
+
+
 def _clash(one: HostPort, other: HostPort) -> bool:
     if one.port != other.port or one.protocol != other.protocol:
         return False

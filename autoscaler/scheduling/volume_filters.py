@@ -1,9 +1,14 @@
-"""Volumes that tie a pod to a place (volumebinding, volumezone of k8s.io/kubernetes v1.36), as far as the API says.
+"""Volumes that tie a pod to a place, as far as the API says: restrictions, attach limits, zones.
 
-Attach limits of a node that does not exist are not known; below `SAFE_VOLUMES` no CSI driver of AWS or GCP refuses.
+Upstream: plugins volumerestrictions, nodevolumelimits and volumezone of k8s.io/kubernetes v1.36.3; volumebinding is in
+volume_binding.py. Disks written into a pod by the names of old in-tree plugins are refused where pods are read.
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
@@ -11,71 +16,128 @@ from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
 from instance_catalog import labels
-from instance_catalog.node_selector import BadSelectorError, NodeSelector, matches
 
-# The smallest per-node limits in the field are 15 (GCE PD on shared-core) and 25 or more (EBS on Nitro).
+# The smallest per-node limits in the field are 15 (GCE PD on shared-core) and 25 or more (EBS on Nitro): where a node's
+# CSI drivers have not said theirs, as on a node that does not exist, fewer volumes than that fit for certain.
 SAFE_VOLUMES = 12
+DELAYED = "WaitForFirstConsumer"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
+_IN_TREE = "kubernetes.io/"
+_SUCCESSOR = {labels.ZONE_BETA: labels.ZONE, labels.REGION_BETA: labels.REGION}
+_TOPOLOGY = (*_SUCCESSOR, *_SUCCESSOR.values())
+_ONE_POD = "ReadWriteOncePod"
 
 
-def volume_binding(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
-    """VolumeBinding: bound volumes must reach the node, unbound ones must be able to be made there."""
-    for name in pod.volumes:
-        claim = world.volume_claim(f"{pod.namespace}/{name}")
-        reason = _missing(pod, name) if claim is None else _binding(pod, claim, state, world)
-        if reason is not None:
+class _Attached(NamedTuple):
+    """A volume that takes one of a node's attachments; `driver` "" is one of a plugin that became a CSI driver."""
+
+    driver: str
+    handle: str
+
+
+def volume_restrictions(pod: Pod, _: NodeState, world: World) -> tuple[Reason, ...]:
+    """VolumeRestrictions: a claim with access mode ReadWriteOncePod has one pod in the whole cluster."""
+    missing = missing_claims(pod, world)
+    if missing:
+        return missing
+    for claim in _claims((pod,), world):
+        if _ONE_POD in claim.access_modes and any(_uses(other, claim) for s in world.states() for other in s.pods):
+            return (Reason.of(Code.VOLUME_IN_USE, f"pod {pod.key}", claim=claim.key),)
+    return ()
+
+
+def volume_limits(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
+    """NodeVolumeLimits: what the node's CSI drivers can attach; unknown above SAFE_VOLUMES if they have not said."""
+    if not pod.volumes:
+        return ()
+    missing = missing_claims(pod, world)
+    if missing:
+        return missing
+    wanted, present = set(_attached((pod,), world)), set(_attached(state.pods, world))
+    limits = state.node.volume_limits
+    if limits is None:
+        volumes = {(p.namespace, name) for p in (*state.pods, pod) for name in p.volumes}
+        return _unknown(pod, len(volumes)) if wanted and len(volumes) > SAFE_VOLUMES else ()
+    if limits and any(not volume.driver for volume in wanted | present):
+        return _unknown(pod, len(wanted | present))
+    taken = Counter(volume.driver for volume in present)
+    for driver, count in sorted(Counter(volume.driver for volume in wanted - present).items()):
+        if driver in limits and taken[driver] + count > limits[driver]:
+            total = taken[driver] + count
+            reason = Reason.of(Code.VOLUME_LIMIT, f"pod {pod.key}", driver=driver, limit=limits[driver], wanted=total)
             return (reason,)
     return ()
 
 
 def volume_zone(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
-    """VolumeZone: the zone labels of bound volumes must contain the node's zone."""
-    for name in pod.volumes:
-        volume = _volume_of(world.volume_claim(f"{pod.namespace}/{name}"), world)
-        zone = state.node.labels.get(labels.ZONE)
-        if volume is not None and volume.zones and zone is not None and zone not in volume.zones:
-            return (Reason.of(Code.VOLUME_ZONE_CONFLICT, f"volume {volume.name}", zones=volume.zones, node_zone=zone),)
-    return ()
-
-
-def volume_limits(pod: Pod, state: NodeState, _: World) -> tuple[Reason, ...]:
-    """NodeVolumeLimits: unknown above a number that every CSI driver allows."""
-    volumes = {(p.namespace, v) for p in (*state.pods, pod) for v in p.volumes}
-    if pod.volumes and len(volumes) > SAFE_VOLUMES:
-        return (Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature="volume attach limits", volumes=len(volumes)),)
-    return ()
-
-
-def _binding(pod: Pod, claim: PersistentVolumeClaim, state: NodeState, world: World) -> Reason | None:
-    if claim.volume is not None:
+    """VolumeZone: zone and region labels of bound volumes must be those of a node that has any."""
+    missing = missing_claims(pod, world)
+    if missing:
+        return missing
+    volumes: list[PersistentVolume] = []
+    for claim in _claims((pod,), world):
+        if claim.volume is None:
+            storage_class = world.storage_class(claim.storage_class)
+            if storage_class is None or storage_class.binding_mode != DELAYED:
+                return (Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, immediate=True),)
+            continue
         volume = world.volume(claim.volume)
         if volume is None:
-            return Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, missing_volume=claim.volume)
-        return None if _reaches(volume.node_affinity, state) else _elsewhere(volume.name, state)
-    storage_class = world.storage_class(claim.storage_class)
-    if storage_class is None or storage_class.binding_mode != "WaitForFirstConsumer":
-        return Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, immediate=True)
-    if storage_class.provisioner == NO_PROVISIONER:
-        return Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, static_provisioning=True)
-    return None if _reaches(storage_class.topologies, state) else _elsewhere(claim.key, state)
+            return (Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, missing_volume=claim.volume),)
+        volumes.append(volume)
+    node = state.node.labels
+    if not any(key in node for key in _TOPOLOGY):
+        return ()
+    for volume in volumes:
+        for key, values in volume.topology.items():
+            found = node.get(key, node.get(_SUCCESSOR.get(key, key)))
+            if found is None or found not in values:
+                reason = Reason.of(
+                    Code.VOLUME_ZONE_CONFLICT, f"volume {volume.name}", zones=values, node_zone=found or ""
+                )
+                return (reason,)
+    return ()
 
 
-def _volume_of(claim: PersistentVolumeClaim | None, world: World) -> PersistentVolume | None:
-    return world.volume(claim.volume) if claim is not None and claim.volume is not None else None
+def missing_claims(pod: Pod, world: World) -> tuple[Reason, ...]:
+    """A reason if a PersistentVolumeClaim of the pod does not exist: no plugin for volumes lets it anywhere then."""
+    for name in pod.volumes:
+        key = f"{pod.namespace}/{name}"
+        if world.volume_claim(key) is None:
+            return (Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=key, missing_claim=True),)
+    return ()
 
 
-def _reaches(selector: NodeSelector | None, state: NodeState) -> bool:
-    if selector is None:
-        return True
-    try:
-        return matches(selector, name=state.node.name, labels=state.node.labels)
-    except BadSelectorError:
-        return False
+def _claims(pods: Iterable[Pod], world: World) -> Iterator[PersistentVolumeClaim]:
+    """The claims of the pods that exist, in order."""
+    for pod in pods:
+        for name in pod.volumes:
+            claim = world.volume_claim(f"{pod.namespace}/{name}")
+            if claim is not None:
+                yield claim
 
 
-def _missing(pod: Pod, name: str) -> Reason:
-    return Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=f"{pod.namespace}/{name}", missing_claim=True)
+def _uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    return pod.namespace == claim.namespace and claim.name in pod.volumes
 
 
-def _elsewhere(what: str, state: NodeState) -> Reason:
-    return Reason.of(Code.VOLUME_ZONE_CONFLICT, f"volume {what}", node_zone=state.node.labels.get(labels.ZONE, ""))
+def _attached(pods: Iterable[Pod], world: World) -> Iterator[_Attached]:
+    """What the pods have attached: bound CSI volumes, and those that a provisioner is going to make."""
+    for claim in _claims(pods, world):
+        volume = world.volume(claim.volume) if claim.volume is not None else None
+        if volume is not None:
+            if volume.driver and volume.handle:
+                yield _Attached(volume.driver, volume.handle)
+            elif volume.in_tree:
+                yield _Attached("", volume.name)
+            continue
+        storage_class = world.storage_class(claim.storage_class)
+        if storage_class is None:
+            continue
+        provisioner = storage_class.provisioner
+        in_tree = provisioner.startswith(_IN_TREE) and provisioner != NO_PROVISIONER
+        yield _Attached("" if in_tree else provisioner, f"new {claim.key}")
+
+
+def _unknown(pod: Pod, volumes: int) -> tuple[Reason, ...]:
+    return (Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature="volume attach limits", volumes=volumes),)

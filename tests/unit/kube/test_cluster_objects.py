@@ -112,7 +112,7 @@ def test_volumes() -> None:
             "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}},
         }
     )
-    assert volume.zones == ("a", "b")
+    assert volume.topology == {"topology.kubernetes.io/zone": ("a", "b")}
     assert volume.node_affinity == NodeSelector((NodeSelectorTerm((Requirement("z", "In", ("a",)),)),))
     claim = parse_persistent_volume_claim(
         {"metadata": {"name": "c"}, "spec": {"storageClassName": "", "volumeName": "v"}}

@@ -235,7 +235,7 @@ LATER = StorageClass("later", "WaitForFirstConsumer", provisioner="ebs.csi.aws.c
             id="bound elsewhere by affinity",
         ),
         pytest.param(
-            {"claim": PersistentVolumeClaim("ns", "d", volume="v"), "volume": PersistentVolume("v", zones=("b",))},
+            {"claim": PersistentVolumeClaim("ns", "d", volume="v"), "volume": PersistentVolume("v", topology=FrozenMap({ZONE: ("b",)}))},
             [Code.VOLUME_ZONE_CONFLICT],
             id="bound elsewhere by label",
         ),
