@@ -39,6 +39,7 @@ PLANNED_NODE: Final = "foreslice.dev/planned-node"  # annotation of a pod: the n
 EXPECTED_DURATION: Final = "foreslice.dev/expected-duration"  # annotation of a pod: how long it will run
 CLUSTER_TAG: Final = "foreslice.dev/cluster"  # cloud tag: which cluster owns the machine
 LAUNCH_BATCH_TAG: Final = "foreslice.dev/launch-batch"  # cloud tag: the LaunchBatch that made the machine
+PURCHASE_TAG: Final = "foreslice.dev/purchase"  # cloud tag of bought capacity: which purchase it came from
 LAUNCH_TOKEN: Final = "foreslice.dev/launch-token"  # label of KWOK nodes: hash of the idempotency token that made them
 LAUNCH_PARAMETERS: Final = "foreslice.dev/launch-parameters"  # annotation of KWOK nodes: hash of what was asked for
 OFFERING: Final = "foreslice.dev/offering"  # annotation of KWOK nodes: type, zone, capacity type (a JSON list)
@@ -99,6 +100,7 @@ CA_STARTUP_TAINT_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io
 CA_STATUS_TAINT_PREFIX: Final = "status-taint.cluster-autoscaler.kubernetes.io/"
 CA_IGNORE_TAINT_PREFIX: Final = "ignore-taint.cluster-autoscaler.kubernetes.io/"
 CONSUME_PROVISIONING_REQUEST: Final = "autoscaling.x-k8s.io/consume-provisioning-request"  # pod: no scale-up of its own
+CA_CONSUME_PROVISIONING_REQUEST: Final = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"  # the old key
 POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"  # annotation of the implicit claim
 

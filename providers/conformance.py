@@ -27,7 +27,6 @@ from providers.contract import (
 )
 from providers.errors import (
     AmbiguousError,
-    CapacityError,
     NotOfferedError,
     ProviderError,
     ReservationExhaustedError,
@@ -65,7 +64,7 @@ def _ids(answer: LaunchAnswer) -> tuple[str, ...]:
     return tuple(instance.id for instance in answer.instances)
 
 
-def _only_failure(answer: LaunchAnswer, offering: OfferingKey) -> CapacityError:
+def _only_failure(answer: LaunchAnswer, offering: OfferingKey) -> ProviderError:
     _expect(len(answer.failures) == 1, f"expected one failure, found {len(answer.failures)}")
     _expect(answer.failures[0].offering == offering, f"the failure names {answer.failures[0].offering}, not {offering}")
     return answer.failures[0].error

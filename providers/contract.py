@@ -18,10 +18,18 @@ Gone is an answer. Terminating twice, or something unknown, is not an error: the
 Ownership. Every machine carries the tags of its request from its first moment on; with them anything can be found
     again without any memory of ours. A provider never touches a machine that lacks them.
 Ends are the provider's. `reclaim_at` says when the provider takes machines back (before a block's end, at a spot
-    notice). It may move in both directions, so it is read anew at each decision.
+    notice). It depends on the launch form: a group that the provider operates empties itself earlier than it takes back
+    machines of our own. It may move in both directions, so it is read anew at each decision.
+The cloud's clock. Moments in answers are the cloud's; whether a reservation has begun is what the cloud says, not what
+    a clock of ours makes of it. Clocks that differ by minutes change no answer.
 No retries inside. A provider makes each call once; back-off belongs to the caller, who sees every error.
+Counted groups. Where only a group's size can be set, `launch` raises AmbiguousError until the group has started its
+    machines or failed to: the caller repeats the call unchanged, as with a lost answer. `terminate` names machines and
+    lowers the size with them, so that the group neither replaces them nor picks others.
 
-Errors are one tree, providers/errors.py. All times are aware UTC datetimes, all prices decimal USD per instance hour.
+Errors are one tree, providers/errors.py. Optional abilities are Protocols that a provider may satisfy as well:
+Preflight here, CapacityMarket in providers/market.py. Providers of third parties are found by providers/plugins.py.
+All times are aware UTC datetimes, all prices decimal USD per instance hour.
 """
 
 from __future__ import annotations
@@ -37,7 +45,7 @@ from instance_catalog import labels
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.quantity import Quantity
 from instance_catalog.taint import Taint
-from providers.errors import CapacityError, ProviderError
+from providers.errors import ProviderError
 
 # Ownership tags. Providers whose clouds allow fewer characters translate them, reversibly.
 TAG_CLUSTER: Final = labels.CLUSTER_TAG  # uid of the namespace kube-system
@@ -62,13 +70,21 @@ class Clock(Protocol):
         """Return once `monotonic` has advanced by that much; at once when it is not positive."""
 
 
+class LaunchForm(Enum):
+    """Who starts the machines; it decides how long before a reservation's end they go."""
+
+    DIRECT = "direct"  # we ask for each machine
+    GROUP = "group"  # members of a group whose size we set
+    MANAGED_GROUP = "managed-group"  # members of a group that the provider operates and empties by itself
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """How a provider works.
 
     `exact`: every machine is named or owned one by one. `counted`: only a group's size is set, machines are told apart
     afterwards. `publishes_slices`: ResourceSlices appear without a driver (simulated, kwok). `max_nodes` is the most
-    nodes of one request.
+    nodes of one request. `consistency_window` covers everything that lags: visibility and available counts.
     """
 
     exact: bool = True
@@ -177,10 +193,10 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class OfferingFailure:
-    """Why an offering of a request was passed over."""
+    """Why an offering of a request was passed over; in a partial answer not always for want of capacity."""
 
     offering: OfferingKey
-    error: CapacityError
+    error: ProviderError
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +239,8 @@ class Reservation:
     """Reserved capacity. `count` in instances; `available` how many more would start now (may lag, see consistency).
 
     `capacity_type` is "reserved" or "capacity-block". `reclaim_at` <= `ends_at` is when the provider starts to take
-    machines back; None where machines simply stay (then they cost the on-demand price).
+    machines back in the launch form `form` (the earliest of those in use); None where machines simply stay (then they
+    cost the on-demand price). `note` is what a person should know: why it is not usable, which part is impaired.
     """
 
     id: str
@@ -237,6 +254,8 @@ class Reservation:
     ends_at: datetime | None = None
     reclaim_at: datetime | None = None
     tags: FrozenMap[str, str] = EMPTY
+    form: LaunchForm = LaunchForm.DIRECT
+    note: str = ""
 
     @property
     def offering(self) -> OfferingKey:
@@ -273,12 +292,16 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result of a preflight: what was looked at, whether it is right, and what to do if not."""
+    """One result of a preflight: what was looked at, whether it is right, and what to do if not.
+
+    `required` False: launches work without it, but worse.
+    """
 
     subject: str
     passed: bool
     message: str
     next_step: str = ""
+    required: bool = True
 
 
 @runtime_checkable

@@ -1,0 +1,92 @@
+"""The market for capacity that is bought ahead for a time: what is on offer, and buying it, once, by a person.
+
+A provider may be a CapacityMarket as well. Nothing that runs by itself may use it: purchases cannot be undone, and with
+some clouds (AWS PurchaseCapacityBlock) they have no idempotency token. Therefore every purchase carries a `mark`, a tag
+on what it yields, and whoever repeats one asks `bought` first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Protocol, runtime_checkable
+
+from instance_catalog.labels import PURCHASE_TAG as PURCHASE_TAG  # the tag whose value is a purchase's mark
+from providers.contract import Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityQuery:
+    """`count` machines (or, with `ultraserver`, whole racks of them) for `lasts`, begun from `earliest` to `latest`."""
+
+    instance_type: str
+    count: int
+    lasts: timedelta
+    earliest: datetime | None = None
+    latest: datetime | None = None
+    ultraserver: str = ""
+    every_zone: bool = False  # also zones that the account has not opted into
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityOffer:
+    """Capacity that can be bought now. `price` is for everything, paid in advance, in `currency`.
+
+    An offer of several `segments` yields as many reservations, each with its own zone and times; its own zone and times
+    are those of the first and the last.
+    """
+
+    id: str
+    instance_type: str
+    zone: str
+    count: int
+    starts_at: datetime
+    ends_at: datetime
+    price: Decimal
+    currency: str = "USD"
+    ultraserver: str = ""
+    segments: tuple[CapacitySegment, ...] = ()
+
+    @property
+    def hours(self) -> Decimal:
+        """From start to end."""
+        return Decimal((self.ends_at - self.starts_at) / timedelta(seconds=1)) / 3600
+
+    @property
+    def price_per_instance_hour(self) -> Decimal:
+        """The upfront fee spread over all machines and hours."""
+        return self.price / (self.count * self.hours)
+
+
+@dataclass(frozen=True, slots=True)
+class CapacitySegment:
+    """One part of an offer: so many machines, here, for this time."""
+
+    instance_type: str
+    zone: str
+    count: int
+    starts_at: datetime
+    ends_at: datetime
+
+
+class PriceCeilingError(ValueError):
+    """The offer costs more than the buyer allowed; nothing was bought."""
+
+
+@runtime_checkable
+class CapacityMarket(Protocol):
+    """Optional: a provider that sells capacity for a time. Methods raise ProviderErrors as Provider's do."""
+
+    def find(self, query: CapacityQuery) -> tuple[CapacityOffer, ...]:
+        """What is on offer, by start and price; () when nothing is."""
+
+    def bought(self, mark: str) -> tuple[Reservation, ...]:
+        """What purchases with this mark have yielded so far, ordered by id."""
+
+    def buy(self, offer: CapacityOffer, *, mark: str, ceiling: Decimal) -> tuple[Reservation, ...]:
+        """Buy an offer as it was found. Raises PriceCeilingError, before any call, when it costs more than `ceiling`.
+
+        AmbiguousError: it may have been bought. Ask `bought(mark)` until the provider's consistency window has passed
+        before buying again.
+        """

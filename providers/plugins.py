@@ -1,0 +1,77 @@
+"""Providers of third parties, found by entry point, so that a cloud can be added without touching this project.
+
+A package declares in its pyproject.toml
+
+    [project.entry-points."foreslice.providers"]
+    mycloud = "my_package.foreslice:providers"
+
+where `providers` is a ProviderFactory. providers/conformance.py holds the checks such a provider has to pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final, Protocol
+
+from instance_catalog.catalog import Catalog
+from providers.contract import Clock, KubernetesObjects, Provider
+
+GROUP: Final = "foreslice.providers"
+
+
+class PluginError(Exception):
+    """A provider of a third party cannot be used; the message names the package and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a provider is made of: the cluster's identity (uid of kube-system), time, objects and the catalog."""
+
+    cluster: str
+    clock: Clock
+    objects: KubernetesObjects
+    catalog: Catalog
+
+
+class ProviderFactory(Protocol):
+    """Makes the providers of a package, by the kinds of their node templates."""
+
+    def __call__(self, surroundings: Surroundings) -> Mapping[str, Provider]:
+        """The providers. Called once, when the controller starts."""
+
+
+def plugged_in(
+    surroundings: Surroundings, *, taken: Iterable[str] = (), found: Iterable[EntryPoint] | None = None
+) -> dict[str, Provider]:
+    """All installed providers of third parties, by template kind.
+
+    `taken` are kinds that are served already; `found` replaces what is installed. Raises PluginError for a package that
+    cannot be imported, is no factory, or serves a kind that another one serves.
+    """
+    owners = dict.fromkeys(taken, "Foreslice")
+    providers: dict[str, Provider] = {}
+    for point in sorted(entry_points(group=GROUP) if found is None else found, key=lambda point: point.name):
+        for kind, provider in _made(point, surroundings).items():
+            if kind in owners:
+                raise PluginError(f"{_name(point)} serves {kind}, as {owners[kind]} does: uninstall one of them")
+            owners[kind] = _name(point)
+            providers[kind] = provider
+    return providers
+
+
+def _made(point: EntryPoint, surroundings: Surroundings) -> Mapping[str, Provider]:
+    try:
+        factory = point.load()
+    except (ImportError, AttributeError) as error:
+        raise PluginError(f"{_name(point)} cannot be loaded: {error}. Reinstall or remove its package") from error
+    if not callable(factory):
+        raise PluginError(f"{_name(point)} is no function: it must be a ProviderFactory (providers/plugins.py)")
+    made: Mapping[str, Provider] = factory(surroundings)
+    return made
+
+
+def _name(point: EntryPoint) -> str:
+    package = f" of {point.dist.name}" if point.dist else ""
+    return f"provider {point.name!r}{package}"
