@@ -7,6 +7,7 @@ a misspelled constraint or one of a newer Kubernetes, and ignoring either could 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 from uuid import UUID, uuid5
 
 from autoscaler.kube.affinity import parse_affinity, parse_topology_spread
@@ -46,6 +47,7 @@ _IGNORED = (
     "terminationGracePeriodSeconds",
 )
 _INLINE_DISKS = ("awsElasticBlockStore", "azureDisk", "cinder", "gcePersistentDisk", "iscsi", "rbd")
+_LONGEST_MESSAGE = 1024  # characters kept of what the scheduler says
 _UIDS = UUID("6a2cf7b4-6f0e-5d9b-9a38-0b7e6c0f2f51")
 NO_PRIORITIES: Mapping[str, PriorityClass] = {}
 
@@ -105,6 +107,7 @@ def _parse(
     affinity = parse_affinity(spec.child("affinity"), namespace=metadata.namespace, labels=metadata.labels)
     priority, preemption_policy = resolve_priority(spec, priorities)
     owner = metadata.controller
+    unscheduled = _unscheduled(status)
     return Pod(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -118,6 +121,8 @@ def _parse(
         claims=_claims(spec, status),
         node_name=spec.optional_text("nodeName") or None,
         nominated_node=status.optional_text("nominatedNodeName") or None,
+        unscheduled=unscheduled.reason,
+        unscheduled_why=unscheduled.message,
         node_selector=spec.text_map("nodeSelector"),
         affinity=affinity.nodes,
         preferred_affinity=affinity.preferred_nodes,
@@ -147,6 +152,20 @@ def _parse(
         unsupported=(*unknown, *unknown_of_init, *affinity.unknown, *_disks(spec), *spec.unread()),
         origin=origin,
     )
+
+
+class _Unscheduled(NamedTuple):
+    """The condition PodScheduled=False; empty as long as the scheduler has said nothing."""
+
+    reason: str = ""
+    message: str = ""
+
+
+def _unscheduled(status: Fields) -> _Unscheduled:
+    for entry in status.children("conditions"):
+        if entry.text("type") == "PodScheduled" and entry.text("status") == "False":
+            return _Unscheduled(entry.text("reason") or "Unschedulable", entry.text("message")[:_LONGEST_MESSAGE])
+    return _Unscheduled()
 
 
 def _containers(spec: Fields, name: str, *, host_network: bool) -> tuple[tuple[Container, ...], tuple[str, ...]]:

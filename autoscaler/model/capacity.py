@@ -22,6 +22,28 @@ class Mode(Enum):
     ACT = "Act"
 
 
+class PodScope(Enum):
+    """Which pending pods a pool serves."""
+
+    DEVICE_CLAIMS = "DeviceClaims"  # those with resource claims, or extended resources that a DeviceClass serves
+    SELECTED = "Selected"  # those that the selectors pick, with claims or without
+    ALL = "All"
+
+
+# kube-scheduler, and GKE's build of it: the schedulers whose decisions the planner knows.
+KNOWN_SCHEDULERS = ("default-scheduler", "gke.io/optimize-utilization-scheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose nodes a pool opens. The selectors count for SELECTED only; None selects everything."""
+
+    pods: PodScope = PodScope.DEVICE_CLAIMS
+    pod_selector: LabelSelector | None = None
+    namespace_selector: LabelSelector | None = None
+    schedulers: tuple[str, ...] = KNOWN_SCHEDULERS
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Upper bounds over all nodes of a pool; None does not limit that dimension."""
@@ -83,6 +105,7 @@ class CapacityPool:
     disruption: Disruption = Disruption()
     weight: int = 0
     deletion_policy: str = "Drain"  # or Retain: what happens to the nodes when the pool is deleted
+    scope: Scope = Scope()
     implicit: bool = False
     uid: str = ""
     origin: Origin = field(default=CLUSTER, compare=False)

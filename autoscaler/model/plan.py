@@ -135,8 +135,13 @@ class Plan:
     left_out: tuple[LeftOut, ...] = ()
     demands: tuple[Demand, ...] = ()
     nodes: tuple[NodeDecision, ...] = ()
-    out_of_scope: tuple[str, ...] = ()  # pod keys
+    outside: tuple[LeftOut, ...] = ()  # pending pods that no pool serves: verdict "out-of-scope", and why
     warnings: tuple[Reason, ...] = ()
     usd_per_hour: Decimal = Decimal(0)
     profile: str = ""
     catalog_digest: str = ""
+
+    @property
+    def out_of_scope(self) -> tuple[str, ...]:
+        """Keys of the pods that no pool serves."""
+        return tuple(entry.pod for entry in self.outside)

@@ -116,6 +116,8 @@ class Pod:
     claims: tuple[PodClaim, ...] = ()
     node_name: str | None = None
     nominated_node: str | None = None
+    unscheduled: str = ""  # reason of condition PodScheduled=False; "" until the scheduler has tried
+    unscheduled_why: str = ""  # its message
     node_selector: FrozenMap[str, str] = field(default_factory=FrozenMap)
     affinity: NodeSelector | None = None
     preferred_affinity: tuple[PreferredTerm, ...] = ()

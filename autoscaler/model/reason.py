@@ -74,6 +74,12 @@ class Code(Enum):
     OTHER_SCHEDULER = "OtherScheduler"
     # planning
     OUT_OF_SCOPE = "OutOfScope"  # no claim and no extended resource served by DRA
+    NOT_SELECTED = "NotSelected"  # pool: its scope selects other pods
+    PROVISIONING_REQUEST = "ProvisioningRequest"  # request: its capacity is asked for there
+    NOMINATED = "Nominated"  # node: a place is being made for it there
+    NOT_TRIED = "NotTried"  # kube-scheduler has not said anything about it yet
+    UNSCHEDULABLE = "Unschedulable"  # what kube-scheduler said
+    SCHEDULER_ERROR = "SchedulerError"  # what kube-scheduler failed on
     NO_CANDIDATE = "NoCandidate"  # no offering of any pool fits
     NO_POOL = "NoPool"  # no pool admits the offering that would fit
     POOL_LIMIT = "PoolLimit"  # resource, limit, wanted

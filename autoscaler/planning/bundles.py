@@ -124,6 +124,7 @@ def _pod_signature(pod: Pod, order: Mapping[str, int], observed: frozenset[str])
         pod.volumes,
         pod.host_network,
         pod.nominated_node,
+        pod.scheduler_name,
         pod.priority,
         pod.gang,
         pod.active_deadline_seconds,
@@ -153,3 +154,5 @@ def _selectors(snapshot: Snapshot) -> Iterable[LabelSelector | None]:
         yield from (spread.selector for spread in pod.topology_spread)
     for block in snapshot.blocks:
         yield block.consumers.pod_selector
+    for pool in snapshot.pools:
+        yield pool.scope.pod_selector

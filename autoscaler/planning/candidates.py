@@ -1,8 +1,4 @@
-"""Everything that could be bought: pool × offering × drivers, and what bars some of it.
-
-Without any CapacityPool one implicit pool offers the whole catalog in every driver variant, so that a plan can say
-which pool somebody should make. It must not know pods.
-"""
+"""Everything that could be bought: pool × offering × drivers, and what bars some of it. It must not know pods."""
 
 from __future__ import annotations
 
@@ -18,6 +14,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.planning.blocks import available
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.scope import pools_of
 from instance_catalog import labels
 from instance_catalog.catalog import Catalog
 from instance_catalog.driver_profile import DriverProfileError, DriverSet, parse_driver_set
@@ -27,7 +24,6 @@ from instance_catalog.node_selector import Requirement, requirement_matches
 from instance_catalog.prediction.predict import unpredictable
 from instance_catalog.prediction.variants import implicit_driver_sets
 
-IMPLICIT = CapacityPool(name="implicit", implicit=True)
 # us-east-1a, us-central1-a; the letter with or without a dash tells the clouds apart.
 _ZONE = {"aws": re.compile(r".*\d[a-z]\Z"), "gcp": re.compile(r".*\d-[a-z]\Z")}
 _REGION = {"aws": re.compile(r"(.*\d)[a-z]\Z"), "gcp": re.compile(r"(.*\d)-[a-z]\Z")}
@@ -57,11 +53,6 @@ class Candidate:
     def profiles(self) -> tuple[str, ...]:
         """The driver profiles its pool must have, as people write them."""
         return tuple(profile.text for profile in self.drivers.profiles)
-
-
-def pools_of(snapshot: Snapshot) -> tuple[CapacityPool, ...]:
-    """The pools, heaviest first; the implicit one if there is none."""
-    return tuple(sorted(snapshot.pools, key=lambda pool: (-pool.weight, pool.name))) or (IMPLICIT,)
 
 
 def candidates_of(

@@ -1,59 +1,65 @@
 """Which pending pods want a node from us, and why the others wait.
 
-A pod may be pending for reasons that no node can cure (a scheduling gate, a claim that does not exist yet, another
-scheduler). Those are told apart here, before anything is simulated. It must not know nodes.
+A pod may be pending for reasons that no node can cure (a scheduling gate, a claim that does not exist yet, a place that
+is being made for it). Those are told apart here, before anything is simulated. It must not know offerings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import LeftOut
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.policy import Policy, Scope
+from autoscaler.planning.naming import named_like_ours
+from autoscaler.planning.scope import Scopes
+from instance_catalog import labels
+
+_CONSUMED = (labels.CONSUME_PROVISIONING_REQUEST, labels.CA_CONSUME_PROVISIONING_REQUEST)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingPods:
-    """`wanted` in the scheduler's order (priority, then as in the snapshot); no node would help the `waiting`."""
+    """`wanted` in the scheduler's order (priority, then as in the snapshot); no node would help the `waiting`; the
+    pools leave the `outside` to others."""
 
     wanted: tuple[Pod, ...]
     waiting: tuple[LeftOut, ...]
-    out_of_scope: tuple[str, ...]
+    outside: tuple[LeftOut, ...]
 
 
-def pending(snapshot: Snapshot, policy: Policy, extended_resources: Mapping[str, DeviceClass]) -> PendingPods:
-    """Sort the snapshot's unbound pods. Pods of DaemonSets belong to nodes that exist and are never demand."""
-    pods = [pod for pod in snapshot.pods if is_pending(pod)]
-    gangs_in_scope = {pod.gang for pod in pods if pod.gang and _in_scope(pod, policy, extended_resources)}
+def pending(snapshot: Snapshot, scopes: Scopes) -> PendingPods:
+    """Sort the snapshot's unbound pods."""
     wanted: list[Pod] = []
     waiting: list[LeftOut] = []
-    out_of_scope: list[str] = []
-    for pod in pods:
-        if not _in_scope(pod, policy, extended_resources) and pod.gang not in gangs_in_scope:
-            out_of_scope.append(pod.key)
-            continue
-        reasons = tuple(_waits(pod, snapshot, policy))
-        if reasons:
+    outside: list[LeftOut] = []
+    for pod in pending_pods(snapshot):
+        if refusals := scopes.refusals(pod):
+            outside.append(LeftOut(pod.key, "out-of-scope", refusals, claims=claim_keys(pod)))
+        elif reasons := tuple(_waits(pod, snapshot)):
             waiting.append(LeftOut(pod.key, _verdict(reasons), reasons, claims=claim_keys(pod)))
         else:
             wanted.append(pod)
     wanted.sort(key=lambda pod: -pod.priority)
     incomplete = _incomplete_gangs(wanted, snapshot)
     waiting += [left for pod in wanted if (left := incomplete.get(pod.key))]
-    return PendingPods(tuple(p for p in wanted if p.key not in incomplete), tuple(waiting), tuple(out_of_scope))
+    return PendingPods(tuple(p for p in wanted if p.key not in incomplete), tuple(waiting), tuple(outside))
 
 
-def is_pending(pod: Pod) -> bool:
-    """Whether the pod looks for a node."""
-    return (
-        pod.node_name is None and pod.phase == "Pending" and not pod.deleting and not pod.owner.startswith("DaemonSet/")
+def pending_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
+    """The pods that look for a node. Those of DaemonSets belong to nodes that exist and are never demand."""
+    return tuple(
+        pod
+        for pod in snapshot.pods
+        if pod.node_name is None and pod.phase == "Pending" and not pod.deleting and not _of_daemon_set(pod)
     )
+
+
+def _of_daemon_set(pod: Pod) -> bool:
+    return pod.owner.startswith("DaemonSet/") or pod.annotations.get(labels.CA_DAEMON_SET_POD) == "true"
 
 
 def claim_keys(pod: Pod) -> tuple[str, ...]:
@@ -61,26 +67,32 @@ def claim_keys(pod: Pod) -> tuple[str, ...]:
     return tuple(f"{pod.namespace}/{entry.claim}" for entry in pod.claims if entry.claim)
 
 
-def _in_scope(pod: Pod, policy: Policy, extended_resources: Mapping[str, DeviceClass]) -> bool:
-    if policy.scope is Scope.ALL:
-        return True
-    if policy.scope is Scope.SELECTED and pod.namespace not in policy.namespaces:
-        return False
-    return any(entry.claim != "" for entry in pod.claims) or any(r in extended_resources for r in _requested(pod))
+def why_pending(pod: Pod, snapshot: Snapshot) -> tuple[Reason, ...]:
+    """What keeps a pending pod from running, as far as the cluster shows it: what it waits for, or what the scheduler
+    said last. A pod that waits for a claim or a gang gets no condition from kube-scheduler 1.36 (PreEnqueue)."""
+    subject = f"pod {pod.key}"
+    waits = tuple(_waits(pod, snapshot)) or tuple(_missing_members(pod, snapshot))
+    if waits:
+        return waits
+    match pod.unscheduled:
+        case "":
+            return (Reason.of(Code.NOT_TRIED, subject),)
+        case "Unschedulable":
+            return (Reason.of(Code.UNSCHEDULABLE, subject, message=pod.unscheduled_why),)
+        case reason:
+            return (Reason.of(Code.SCHEDULER_ERROR, subject, error=reason, message=pod.unscheduled_why),)
 
 
-def _requested(pod: Pod) -> Iterable[str]:
-    for container in (*pod.containers, *pod.init_containers):
-        yield from (resource for resource, amount in container.requests.items() if amount.sign > 0)
-
-
-def _waits(pod: Pod, snapshot: Snapshot, policy: Policy) -> Iterable[Reason]:
+def _waits(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
     """Why no node would help the pod now."""
     subject = f"pod {pod.key}"
     if pod.scheduling_gates:
         yield Reason.of(Code.SCHEDULING_GATED, subject, gates=pod.scheduling_gates)
-    if pod.scheduler_name not in policy.schedulers:
-        yield Reason.of(Code.OTHER_SCHEDULER, subject, scheduler=pod.scheduler_name)
+    if any(key in pod.annotations for key in _CONSUMED):
+        request = next(pod.annotations[key] for key in _CONSUMED if key in pod.annotations)
+        yield Reason.of(Code.PROVISIONING_REQUEST, subject, request=request)
+    if pod.nominated_node and _place_is_made(pod.nominated_node, snapshot):
+        yield Reason.of(Code.NOMINATED, subject, node=pod.nominated_node)
     for entry in pod.claims:
         if entry.claim is None:
             yield Reason.of(Code.CLAIM_NOT_CREATED, subject, entry=entry.name, template=entry.template or "")
@@ -93,8 +105,26 @@ def _waits(pod: Pod, snapshot: Snapshot, policy: Policy) -> Iterable[Reason]:
         yield Reason.of(Code.UNSUPPORTED, f"gang {pod.gang.key}" if pod.gang else "", feature=feature)
 
 
+def _place_is_made(node: str, snapshot: Snapshot) -> bool:
+    """Whether a nomination (KEP-5278) has a place behind it that cannot be seen yet: pods that leave the node for a
+    preemption, or another autoscaler's node that is to come. Where nothing leaves, the planner looks itself."""
+    if any(found.name == node for found in snapshot.nodes):
+        return any(pod.deleting for pod in snapshot.pods if pod.node_name == node)
+    # A nomination of ours may outlive its launch, and must not keep the pod waiting then.
+    ours = named_like_ours(node, snapshot.pools) or any(found.node_name == node for found in snapshot.provisioned)
+    return not ours
+
+
 def _verdict(reasons: Iterable[Reason]) -> str:
     return "unknown" if any(r.code is Code.UNSUPPORTED for r in reasons) else "does-not-fit"
+
+
+def _missing_members(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
+    if pod.gang is None or pod.gang.key not in snapshot.gangs:
+        return
+    siblings = [other for other in pending_pods(snapshot) if other.gang == pod.gang]
+    if left := _incomplete_gangs(siblings, snapshot).get(pod.key):
+        yield from left.reasons
 
 
 def _incomplete_gangs(wanted: Iterable[Pod], snapshot: Snapshot) -> dict[str, LeftOut]:

@@ -19,14 +19,13 @@ from autoscaler.planning.bundles import Bundle
 from autoscaler.planning.candidates import Candidate
 from autoscaler.planning.existing import Placed
 from autoscaler.planning.hypothetical import Hypothetical, hypothetical
+from autoscaler.planning.naming import prefix_of
 from autoscaler.planning.units import DeviceUnits, devices_of
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
 from instance_catalog.prediction.concrete import for_node
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 from instance_catalog.resource_slice import ResourceSlice
-
-_LONGEST_PREFIX = 48  # a DNS label has 63 characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +126,11 @@ def node_name(purchase: Purchase, taken: Set[str]) -> str:
         *purchase.candidate.profiles,
         *pods,
     ]
-    prefix = purchase.candidate.pool.name[:_LONGEST_PREFIX].rstrip("-.")
+    prefix = prefix_of(purchase.candidate.pool)
     attempt = 0
     while True:
         digest = hashlib.sha256("\n".join([*facts, str(attempt)]).encode()).hexdigest()
-        if (name := f"{prefix}-{digest[:10]}") not in taken:
+        if (name := f"{prefix}{digest[:10]}") not in taken:
             return name
         attempt += 1
 

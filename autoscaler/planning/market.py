@@ -22,6 +22,7 @@ from autoscaler.planning.demand import running_members
 from autoscaler.planning.hypothetical import Shape, shapes_of, watched_labels
 from autoscaler.planning.limits import Limit, limits_of
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.scope import Scopes, pools_of
 from autoscaler.planning.problem import GangRule, Item, Kind, Problem
 from autoscaler.planning.trial import Trials
 from autoscaler.scheduling.world import World
@@ -34,7 +35,10 @@ WELCOME = Admission()
 
 @dataclass(frozen=True)
 class Market:
-    """Classes and candidates by index; `shape_of` gives a candidate's shape. `now` decides about blocks."""
+    """Classes and candidates by index; `shape_of` gives a candidate's shape. `now` decides about blocks.
+
+    `strangers` are, by pool, the classes that its scope leaves out, with the reason.
+    """
 
     snapshot: Snapshot
     now: datetime
@@ -45,6 +49,7 @@ class Market:
     limits: tuple[Limit, ...]
     trials: Trials
     pods_relate: bool
+    strangers: Mapping[str, Mapping[int, Reason]]
 
     @cached_property
     def gangs(self) -> tuple[str, ...]:
@@ -52,8 +57,11 @@ class Market:
         return tuple(dict.fromkeys(c.sample.gang for c in self.classes if c.sample.gang))
 
     def admission(self, candidate: int, item: int) -> Admission:
-        """Whether the block of the candidate, if it has one, takes the class; an implicit pool offers what is safe."""
+        """Whether the candidate's pool, and its block if it has one, take the class."""
         offered, bundle = self.candidates[candidate], self.classes[item].sample
+        stranger = self.strangers.get(offered.pool.name, {}).get(item)
+        if stranger:
+            return Admission(stranger)
         if not offered_unasked(offered) and not asks_for_architecture(bundle):
             architecture = offered.instance_type.architecture
             return Admission(Reason.of(Code.ARCHITECTURE_UNASKED, architecture=architecture))
@@ -101,7 +109,9 @@ class Market:
 
     def _kind(self, index: int) -> Kind:
         candidate = self.candidates[index]
-        choosy = candidate.block is not None or not offered_unasked(candidate)
+        choosy = (
+            candidate.block is not None or not offered_unasked(candidate) or candidate.pool.name in self.strangers
+        )
         admissions = [self.admission(index, item) for item in range(len(self.classes))] if choosy else []
         spot = candidate.offering.capacity_type == "spot"
         return Kind(
@@ -148,6 +158,7 @@ def open_market(
     snapshot: Snapshot,
     catalog: Catalog,
     *,
+    scopes: Scopes,
     policy: Policy,
     now: datetime,
 ) -> Market:
@@ -169,7 +180,19 @@ def open_market(
         # A fresh node is decided by itself alone, unless pods look at other pods.
         trials=Trials(world if pods_relate else replace(world, nodes={}), shapes, classes),
         pods_relate=pods_relate,
+        strangers=_strangers(classes, scopes),
     )
+
+
+def _strangers(classes: Sequence[BundleClass], scopes: Scopes) -> dict[str, dict[int, Reason]]:
+    """By pool, the classes with a pod that it does not serve."""
+    found: dict[str, dict[int, Reason]] = {}
+    for pool in pools_of(scopes.snapshot):
+        for item, bundle_class in enumerate(classes):
+            reason = next((r for pod in bundle_class.sample.pods if (r := scopes.refusal(pool, pod))), None)
+            if reason:
+                found.setdefault(pool.name, {})[item] = reason
+    return found
 
 
 def named_zones(classes: Sequence[BundleClass], snapshot: Snapshot) -> tuple[str, ...]:

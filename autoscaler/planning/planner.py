@@ -19,7 +19,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits, Verdict
 from autoscaler.planning.bundles import BundleClass, bundles_of, classes_of
-from autoscaler.planning.demand import claim_keys, pending
+from autoscaler.planning.demand import claim_keys, pending, pending_pods
 from autoscaler.planning.existing import Assigned, Placed, Present, assign, joined, present_nodes
 from autoscaler.planning.explain import considered, cost_of
 from autoscaler.planning.launches import Launches, launch
@@ -28,6 +28,7 @@ from autoscaler.planning.nodes import decide, holds
 from autoscaler.planning.objections import objections
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.purchases import Buying, buy, combined, lonely
+from autoscaler.planning.scope import Scopes
 from autoscaler.planning.topology import Settled, settle
 from autoscaler.planning.unplaced import Outcome, unplaced
 from autoscaler.scheduling.world import World
@@ -37,15 +38,17 @@ from instance_catalog.catalog import Catalog
 def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> Plan:
     """What to launch, where every pending pod goes, what becomes of our nodes; a reason for everything left out."""
     world = World.of(snapshot)
-    pods = pending(snapshot, policy, world.extended_resources)
+    scopes = Scopes.of(snapshot, pending_pods(snapshot), world.extended_resources)
+    pods = pending(snapshot, scopes)
     present = present_nodes(snapshot, catalog, world)
     classes = classes_of(bundles_of(pods.wanted, snapshot.claims), snapshot)
-    market = open_market(classes, present.world, snapshot, catalog, policy=policy, now=now)
+    market = open_market(classes, present.world, snapshot, catalog, scopes=scopes, policy=policy, now=now)
     decided = _decide(market, present, policy, catalog)
     kept = holds(market, decided.launches.nodes, decided.assigned, catalog.digest)
     launches = (*decided.launches.nodes, *kept)
     implicit = replace(snapshot, pools=(), blocks=())
-    whole = partial(open_market, classes, present.world, implicit, catalog, policy=policy, now=now)
+    everyone = replace(scopes, snapshot=implicit)
+    whole = partial(open_market, classes, present.world, implicit, catalog, scopes=everyone, policy=policy, now=now)
     left_out = tuple(_left_out(market, decided, whole, policy))
     return Plan(
         launches=launches,
@@ -53,7 +56,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         left_out=(*left_out, *pods.waiting),
         demands=_demands(market, decided, policy),
         nodes=decide(snapshot, decided.assigned.placed, now),
-        out_of_scope=pods.out_of_scope,
+        outside=pods.outside,
         warnings=(*objections(snapshot, catalog), *([] if decided.buying.optimal else [Reason.of(Code.PLAN_BUDGET)])),
         usd_per_hour=sum((node.usd_per_hour or Decimal(0) for node in launches), Decimal(0)),
         profile=snapshot.profile.name,

@@ -7,31 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import Enum
 
 from autoscaler.planning.problem import Budget
-
-
-class Scope(Enum):
-    """Which pending pods may open a node."""
-
-    DEVICE_CLAIMS = "DeviceClaims"  # pods with resource claims, or extended resources that a DeviceClass serves
-    SELECTED = "Selected"  # of those, pods whose namespace is listed
-    ALL = "All"
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Settings of plan_for."""
-
-    scope: Scope = Scope.DEVICE_CLAIMS
-    """Pods for which nodes may be opened. DeviceClaims, because other autoscalers serve the rest already."""
-
-    namespaces: tuple[str, ...] = ()
-    """Namespaces for scope Selected. Empty: none, so that Selected without a list is visible as a mistake."""
-
-    schedulers: tuple[str, ...] = ("default-scheduler", "gke.io/optimize-utilization-scheduler")
-    """Values of spec.schedulerName whose decisions the simulator knows: kube-scheduler, and GKE's build of it."""
 
     max_usd_per_hour: Decimal | None = None
     """$/h of all nodes of ours, existing and new. None: only the pools' own limits count."""

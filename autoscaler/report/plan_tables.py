@@ -43,7 +43,7 @@ def summary_of(plan: Plan) -> list[str]:
     ]
     if plan.out_of_scope:
         lines.append(
-            f"{_count(len(plan.out_of_scope), 'pod')} out of scope (no device claims): {_few(plan.out_of_scope)}"
+            f"{_count(len(plan.out_of_scope), 'pod')} left to other autoscalers: {_few(plan.out_of_scope)}"
         )
     lines += [f"warning: {text_of(warning)}" for warning in plan.warnings]
     return lines

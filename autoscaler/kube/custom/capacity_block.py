@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from autoscaler.kube.custom.capacity_pool import DriversSpec
 from autoscaler.kube.custom.objects import custom_object, read_spec, read_status
@@ -25,47 +25,15 @@ from autoscaler.kube.custom.schema import (
     moment_text,
     taint_json,
 )
+from autoscaler.kube.custom.selectors import SelectorSpec, selector_json
 from autoscaler.kube.problem import Problems
 from autoscaler.model.capacity import CapacityBlock, Consumers, Drain
-from autoscaler.model.labels import LabelSelector
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.labels import CAPACITY_BLOCK
-from instance_catalog.node_selector import Requirement
 from instance_catalog.taint import Taint
 
 NO_TAINT: Final = "None"
-
-
-class SelectorRequirement(ApiModel):
-    """metav1.LabelSelectorRequirement."""
-
-    key: Text
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    values: Annotated[Items[Annotated[str, StringConstraints(max_length=63)]], Field(max_length=100)] = ()
-
-    RULES = (
-        Rule(
-            "self.operator in ['In', 'NotIn'] ? size(self.values) > 0 : size(self.values) == 0",
-            "In and NotIn need values, Exists and DoesNotExist take none",
-            lambda self: (self.operator in ("In", "NotIn")) == bool(self.values),
-            field="values",
-        ),
-    )
-
-
-class SelectorSpec(ApiModel):
-    """metav1.LabelSelector; an empty one selects everything."""
-
-    match_labels: Annotated[dict[str, Annotated[str, StringConstraints(max_length=63)]], Field(max_length=64)] = (
-        NO_ENTRIES
-    )
-    match_expressions: Annotated[Items[SelectorRequirement], Field(max_length=50)] = ()
-
-    def model(self) -> LabelSelector:
-        """As a model value."""
-        labels = tuple(Requirement(key, "In", (value,)) for key, value in self.match_labels.items())
-        return LabelSelector(labels + tuple(Requirement(r.key, r.operator, r.values) for r in self.match_expressions))
 
 
 class ConsumersSpec(ApiModel):
@@ -246,8 +214,8 @@ def write_capacity_block(block: CapacityBlock) -> dict[str, Any]:
             "endsAt": moment_text(block.ends_at),
             "hold": block.hold,
             "consumers": {
-                "namespaceSelector": _selector(block.consumers.namespace_selector),
-                "podSelector": _selector(block.consumers.pod_selector),
+                "namespaceSelector": selector_json(block.consumers.namespace_selector),
+                "podSelector": selector_json(block.consumers.pod_selector),
                 "minAccelerators": block.consumers.min_accelerators,
             },
             "taint": taint_json(taint) if taint else {"effect": NO_TAINT},
@@ -262,13 +230,3 @@ def write_capacity_block(block: CapacityBlock) -> dict[str, Any]:
         }
     )
     return custom_object("CapacityBlock", block.name, spec=spec, uid=block.uid)
-
-
-def _selector(selector: LabelSelector | None) -> dict[str, Any] | None:
-    if selector is None:
-        return None
-    return {
-        "matchExpressions": [
-            {"key": r.key, "operator": r.operator, "values": list(r.values)} for r in selector.requirements
-        ]
-    }

@@ -33,6 +33,7 @@ from autoscaler.kube.custom.schema import (
     duration_text,
     taint_json,
 )
+from autoscaler.kube.custom.scope import ScopeSpec
 from autoscaler.kube.problem import Problems
 from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Limits, Mode
 from autoscaler.model.origin import CLUSTER, Origin
@@ -158,6 +159,7 @@ class CapacityPoolSpec(ApiModel):
     """Of two pools that serve equally well, the heavier one launches."""
     deletion_policy: Literal["Drain", "Retain"] = "Drain"
     """What happens to the nodes when the pool is deleted."""
+    scope: ScopeSpec = ScopeSpec()
 
     RULES = (
         Rule(
@@ -257,6 +259,7 @@ def parse_capacity_pool(
         ),
         weight=spec.weight,
         deletion_policy=spec.deletion_policy,
+        scope=spec.scope.model(),
         uid=metadata.uid,
         origin=origin,
     )
@@ -294,6 +297,7 @@ def write_capacity_pool(pool: CapacityPool) -> dict[str, Any]:
             },
             "weight": pool.weight,
             "deletionPolicy": pool.deletion_policy,
+            "scope": ScopeSpec.of(pool.scope).manifest(),
         }
     )
     return custom_object("CapacityPool", pool.name, spec=spec, uid=pool.uid)

@@ -232,6 +232,24 @@ def test_the_rest_of_a_running_pod() -> None:
     assert found.tolerations == (Toleration("a", "Exists"),)
 
 
+@pytest.mark.parametrize(
+    ("conditions", "said"),
+    [
+        pytest.param([], ("", ""), id="none-yet"),
+        pytest.param([{"type": "PodScheduled", "status": "True"}], ("", ""), id="scheduled"),
+        pytest.param(
+            [{"type": "PodScheduled", "status": "False", "reason": "SchedulerError", "message": "no such key"}],
+            ("SchedulerError", "no such key"),
+            id="error",
+        ),
+    ],
+)
+def test_what_the_scheduler_said_last(conditions: list[dict[str, str]], said: tuple[str, str]) -> None:
+    found, problems = parsed(pod(status={"conditions": conditions}))
+    assert (found.unscheduled, found.unscheduled_why) == said
+    assert problems == []
+
+
 def test_a_pod_without_containers() -> None:
     _, problems = parsed(pod(containers=[]))
     assert problems == ["spec.containers: a pod needs at least one container"]

@@ -16,7 +16,7 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
 from autoscaler.model.snapshot import Backoff
-from autoscaler.planning.policy import Policy, Scope
+from autoscaler.planning.policy import Policy
 from instance_catalog import labels
 from instance_catalog.catalog import Catalog
 from instance_catalog.frozen_map import FrozenMap
@@ -138,15 +138,7 @@ def test_what_the_catalog_does_not_know_is_unknown_and_not_bought() -> None:
     assert result.launches == ()
 
 
-class TestScope:
-    def test_pods_without_claims_are_shown_and_open_nothing(self) -> None:
-        result = plan(snapshot([pod("web")]))
-        assert result.out_of_scope == ("default/web",)
-        assert (result.launches, result.left_out) == ((), ())
-
-    def test_scope_all_serves_them(self) -> None:
-        assert types(plan(snapshot([pod("web")]), policy=Policy(scope=Scope.ALL))) == ["s1"]
-
+class TestDemand:
     def test_an_extended_resource_that_a_class_serves_is_in_scope(self) -> None:
         legacy = replace(pod("old"), containers=(Container("main", FrozenMap({"nvidia.com/gpu": Quantity.of(1)})),))
         served = replace(GPU, extended_resource_name="nvidia.com/gpu")
@@ -154,18 +146,6 @@ class TestScope:
         assert types(result) == ["s1"]
         assert len(result.placements[0].allocations) == 1
         assert plan(snapshot([legacy], classes=(replace(GPU, name="other"),))).out_of_scope == ("default/old",)
-
-    @pytest.mark.parametrize(
-        ("fields", "code"),
-        [
-            pytest.param({"scheduling_gates": ("wait",)}, Code.SCHEDULING_GATED, id="gate"),
-            pytest.param({"scheduler_name": "volcano"}, Code.OTHER_SCHEDULER, id="other-scheduler"),
-        ],
-    )
-    def test_pods_that_no_node_would_help(self, fields: dict[str, Any], code: Code) -> None:
-        result = plan(snapshot([pod("a", "c", **fields)], [claim("c")]))
-        assert why_left(result, "a") == [code]
-        assert result.launches == ()
 
     def test_a_claim_that_does_not_exist(self) -> None:
         assert why_left(plan(snapshot([pod("a", "nowhere")])), "a") == [Code.CLAIM_NOT_FOUND]

@@ -19,7 +19,6 @@ from pydantic import BaseModel
 from autoscaler.kube.custom.capacity_block import (
     BlockPhaseName,
     CapacityBlockSpec,
-    SelectorRequirement,
     parse_capacity_block,
 )
 from autoscaler.kube.custom.capacity_pool import CapacityPoolSpec, DriversSpec, LimitsSpec, parse_capacity_pool
@@ -28,8 +27,10 @@ from autoscaler.kube.custom.generate import KINDS, generated_files
 from autoscaler.kube.custom.launch_batch import LaunchBatchSpec
 from autoscaler.kube.custom.provisioned_node import PhaseName
 from autoscaler.kube.custom.schema import ApiModel, CapacityTypeName, RequirementSpec, Rule
+from autoscaler.kube.custom.scope import ScopeSpec
+from autoscaler.kube.custom.selectors import SelectorRequirement
 from autoscaler.lifecycle.capacity_block import BlockPhase
-from autoscaler.model.capacity import Mode
+from autoscaler.model.capacity import Mode, PodScope
 from autoscaler.model.provisioned_node import Phase
 from instance_catalog.instance_type import CapacityType
 
@@ -238,6 +239,16 @@ REQUIREMENTS = [
 RULES: list[tuple[type[ApiModel], list[dict[str, Any]]]] = [
     (RequirementSpec, REQUIREMENTS),
     (SelectorRequirement, [r for r in REQUIREMENTS if r["operator"] not in ("Gt", "Lt")]),
+    (
+        ScopeSpec,
+        [
+            {},
+            {"pods": "Selected"},
+            {"pods": "Selected", "podSelector": {}},
+            {"pods": "Selected", "namespaceSelector": {}},
+            {"pods": "All", "podSelector": {}},
+        ],
+    ),
     (LimitsSpec, [{}, {"nodes": 0}, {"accelerators": 1}, {"usdPerHour": "1.5"}]),
     (DriversSpec, [{}, {"profiles": ["Auto"]}, {"profiles": ["nvidia"]}, {"profiles": ["nvidia", "Auto"]}]),
     (
@@ -304,6 +315,7 @@ def unchecked(model: type[ApiModel], value: dict[str, Any]) -> BaseModel:
         pytest.param(BlockPhaseName, BlockPhase, id="phases of blocks"),
         pytest.param(CapacityTypeName, CapacityType, id="capacity types"),
         pytest.param(CapacityPoolSpec.model_fields["mode"].annotation, Mode, id="modes"),
+        pytest.param(ScopeSpec.model_fields["pods"].annotation, PodScope, id="scopes"),
     ],
 )
 def test_the_schema_knows_every_member(names: Any, members: type[Enum]) -> None:

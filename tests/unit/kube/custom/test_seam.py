@@ -38,6 +38,8 @@ from autoscaler.model.capacity import (
     Drain,
     Limits,
     Mode,
+    PodScope,
+    Scope,
 )
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, Prediction, ProvisionedNode
@@ -72,6 +74,12 @@ POOL = CapacityPool(
     disruption=Disruption("Never", timedelta(hours=1, minutes=30), "Never", (DisruptionBudget("10%", "0 3 * * *"),)),
     weight=10,
     deletion_policy="Retain",
+    scope=Scope(
+        PodScope.SELECTED,
+        LabelSelector((Requirement("team", "In", ("research",)),)),
+        LabelSelector((Requirement("x", "Exists"),)),
+        ("default-scheduler",),
+    ),
     uid="u-1",
 )
 BLOCK = CapacityBlock(

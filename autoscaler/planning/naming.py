@@ -1,0 +1,19 @@
+"""How nodes to be are called: by the pool, and a digest that tells nodes of one pool apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from autoscaler.model.capacity import CapacityPool
+
+_LONGEST = 48  # a DNS label has 63 characters
+
+
+def prefix_of(pool: CapacityPool) -> str:
+    """What the names of the pool's nodes begin with."""
+    return pool.name[:_LONGEST].rstrip("-.") + "-"
+
+
+def named_like_ours(node: str, pools: Iterable[CapacityPool]) -> bool:
+    """Whether a node of one of the pools may be called so, also one that is gone."""
+    return node.startswith(tuple(prefix_of(pool) for pool in pools))

@@ -1,0 +1,88 @@
+"""Whose nodes a pool opens: the pools that count, and their scopes applied to pending pods.
+
+Without any CapacityPool one implicit pool offers the whole catalog in every driver variant, so that a plan can say
+which pool somebody should make. A pod that no pool serves is left to others and told so. It must not know nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from autoscaler.model.capacity import CapacityPool, PodScope
+from autoscaler.model.device_class import DeviceClass
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from instance_catalog.frozen_map import EMPTY
+
+IMPLICIT = CapacityPool(name="implicit", implicit=True)
+
+
+def pools_of(snapshot: Snapshot) -> tuple[CapacityPool, ...]:
+    """The pools, heaviest first; the implicit one if there is none."""
+    return tuple(sorted(snapshot.pools, key=lambda pool: (-pool.weight, pool.name))) or (IMPLICIT,)
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """The pools' scopes. `gangs` are, by pool, those of which it serves some pod: it then serves all of them."""
+
+    snapshot: Snapshot
+    extended_resources: Mapping[str, DeviceClass]
+    gangs: Mapping[str, frozenset[str]]
+
+    @staticmethod
+    def of(snapshot: Snapshot, pods: Iterable[Pod], extended_resources: Mapping[str, DeviceClass]) -> Scopes:
+        """The scopes of the snapshot's pools, for these pending pods."""
+        members = [pod for pod in pods if pod.gang]
+        gangs = {
+            pool.name: frozenset(
+                pod.gang.key
+                for pod in members
+                if pod.gang and _refusal(pool, pod, snapshot, extended_resources) is None
+            )
+            for pool in pools_of(snapshot)
+        }
+        return Scopes(snapshot, extended_resources, gangs)
+
+    def refusal(self, pool: CapacityPool, pod: Pod) -> Reason | None:
+        """Why the pool does not serve the pod; None if it does."""
+        if pod.gang and pod.gang.key in self.gangs.get(pool.name, ()):
+            return None
+        return _refusal(pool, pod, self.snapshot, self.extended_resources)
+
+    def refusals(self, pod: Pod) -> tuple[Reason, ...]:
+        """Why no pool serves the pod; () if some pool does."""
+        found = [self.refusal(pool, pod) for pool in pools_of(self.snapshot)]
+        return () if None in found else tuple(dict.fromkeys(reason for reason in found if reason))
+
+
+def _refusal(
+    pool: CapacityPool, pod: Pod, snapshot: Snapshot, extended_resources: Mapping[str, DeviceClass]
+) -> Reason | None:
+    scope, subject = pool.scope, f"pod {pod.key}"
+    if scope.pods is PodScope.DEVICE_CLAIMS and not _claims_devices(pod, extended_resources):
+        return Reason.of(Code.OUT_OF_SCOPE, subject)
+    if scope.pods is PodScope.SELECTED and not _selected(pool, pod, snapshot):
+        return Reason.of(Code.NOT_SELECTED, subject, pool=pool.name)
+    if pod.scheduler_name not in scope.schedulers:
+        return Reason.of(Code.OTHER_SCHEDULER, subject, scheduler=pod.scheduler_name)
+    return None
+
+
+def _claims_devices(pod: Pod, extended_resources: Mapping[str, DeviceClass]) -> bool:
+    return any(entry.claim != "" for entry in pod.claims) or any(r in extended_resources for r in _requested(pod))
+
+
+def _requested(pod: Pod) -> Iterator[str]:
+    for container in (*pod.containers, *pod.init_containers):
+        yield from (resource for resource, amount in container.requests.items() if amount.sign > 0)
+
+
+def _selected(pool: CapacityPool, pod: Pod, snapshot: Snapshot) -> bool:
+    pods, namespaces = pool.scope.pod_selector, pool.scope.namespace_selector
+    own_name = EMPTY.with_items({"kubernetes.io/metadata.name": pod.namespace})
+    return (pods is None or pods.matches(pod.labels)) and (
+        namespaces is None or namespaces.matches(snapshot.namespaces.get(pod.namespace, own_name))
+    )

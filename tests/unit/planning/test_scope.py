@@ -1,0 +1,164 @@
+"""Which pending pods a pool serves, and what the others are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autoscaler.model.capacity import CapacityPool, PodScope, Scope
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.node import Node
+from autoscaler.model.plan import Plan
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code
+from autoscaler.planning.demand import why_pending
+from instance_catalog import labels
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.node_selector import Requirement
+from tests.unit.planning.scene import TEAM, claim, gang, ours, plan, pod, snapshot, types
+
+ALL = replace(TEAM, scope=Scope(PodScope.ALL))
+GOLD = LabelSelector((Requirement("tier", "In", ("gold",)),))
+
+
+def selecting(**fields: Any) -> CapacityPool:
+    return replace(TEAM, scope=Scope(PodScope.SELECTED, **fields))
+
+
+def outside(result: Plan) -> dict[str, list[Code]]:
+    return {entry.pod: [reason.code for reason in entry.reasons] for entry in result.outside}
+
+
+def test_pods_without_claims_are_told_so_and_open_nothing() -> None:
+    result = plan(snapshot([pod("web")]))
+    assert outside(result) == {"default/web": [Code.OUT_OF_SCOPE]}
+    assert (result.out_of_scope, result.launches, result.left_out) == (("default/web",), (), ())
+
+
+def test_scope_all_serves_them() -> None:
+    assert types(plan(snapshot([pod("web")], pools=(ALL,)))) == ["s1"]
+
+
+@pytest.mark.parametrize(
+    ("pool", "served"),
+    [
+        pytest.param(selecting(pod_selector=GOLD), ["by-pod"], id="pod-selector"),
+        pytest.param(selecting(namespace_selector=GOLD), ["by-namespace"], id="namespace-selector"),
+        pytest.param(selecting(pod_selector=GOLD, namespace_selector=GOLD), [], id="both-must-select"),
+        pytest.param(selecting(namespace_selector=LabelSelector()), ["by-pod", "by-namespace"], id="empty-selects-all"),
+    ],
+)
+def test_selectors_pick_pods_with_claims_or_without(pool: CapacityPool, served: list[str]) -> None:
+    by_pod = pod("by-pod", labels=FrozenMap({"tier": "gold"}))
+    by_namespace = replace(pod("by-namespace"), namespace="rich")
+    namespaces = FrozenMap({"rich": FrozenMap({"tier": "gold"})})
+    result = plan(snapshot([by_pod, by_namespace], namespaces=namespaces, pools=(pool,)))
+    assert sorted(p.pod.split("/")[1] for p in result.placements) == sorted(served)
+    assert {code for codes in outside(result).values() for code in codes} <= {Code.NOT_SELECTED}
+    assert len(result.placements) + len(result.outside) == 2
+
+
+def test_each_pool_serves_its_own_pods() -> None:
+    gold = replace(selecting(pod_selector=GOLD), name="gold", weight=9)
+    pods = [pod("rich", labels=FrozenMap({"tier": "gold"})), pod("poor", "c")]
+    result = plan(snapshot(pods, [claim("c")], pools=(gold, TEAM)))
+    assert {launch.pool: launch.pods for launch in result.launches} == {
+        "gold": ("default/rich",),
+        "team": ("default/poor",),
+    }
+
+
+def test_a_pool_serves_the_whole_gang_or_none_of_it() -> None:
+    pods = [pod("leader", gang="g"), pod("worker", "c", gang="g")]
+    result = plan(snapshot(pods, [claim("c")], gangs=gang("g", 2), pools=(TEAM,)))
+    assert sorted(placement.pod for placement in result.placements) == ["default/leader", "default/worker"]
+
+
+@pytest.mark.parametrize(
+    ("schedulers", "served"),
+    [(("default-scheduler",), False), (("default-scheduler", "volcano"), True)],
+    ids=["unlisted", "listed"],
+)
+def test_pods_of_schedulers_that_are_not_listed_are_left_to_them(schedulers: tuple[str, ...], served: bool) -> None:
+    pool = replace(TEAM, scope=Scope(schedulers=schedulers))
+    result = plan(snapshot([pod("a", "c", scheduler_name="volcano")], [claim("c")], pools=(pool,)))
+    assert bool(result.launches) is served
+    assert outside(result) == ({} if served else {"default/a": [Code.OTHER_SCHEDULER]})
+
+
+def test_gke_scheduler_is_served_by_default() -> None:
+    gke = pod("a", "c", scheduler_name="gke.io/optimize-utilization-scheduler")
+    assert types(plan(snapshot([gke], [claim("c")], pools=(TEAM,)))) == ["s1"]
+
+
+def test_pods_of_daemon_sets_are_nobodys_demand() -> None:
+    marked = pod("a", "c", annotations=FrozenMap({labels.CA_DAEMON_SET_POD: "true"}))
+    owned = pod("b", "d", owner="DaemonSet/agent")
+    result = plan(snapshot([marked, owned], [claim("c"), claim("d")]))
+    assert (result.launches, result.left_out, result.outside) == ((), (), ())
+
+
+REQUEST = FrozenMap({labels.CONSUME_PROVISIONING_REQUEST: "train"})
+OLD_REQUEST = FrozenMap({labels.CA_CONSUME_PROVISIONING_REQUEST: "train"})
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        pytest.param({"scheduling_gates": ("wait",)}, Code.SCHEDULING_GATED, id="gate"),
+        pytest.param({"annotations": REQUEST}, Code.PROVISIONING_REQUEST, id="provisioning-request"),
+        pytest.param({"annotations": OLD_REQUEST}, Code.PROVISIONING_REQUEST, id="provisioning-request-old-key"),
+        pytest.param({"nominated_node": "ip-10-0-0-1"}, Code.NOMINATED, id="nominated-to-a-node-that-is-to-come"),
+    ],
+)
+def test_pods_that_no_node_would_help(fields: dict[str, Any], code: Code) -> None:
+    state = snapshot([pod("a", "c", **fields)], [claim("c")])
+    result = plan(state)
+    (left,) = result.left_out
+    assert ([reason.code for reason in left.reasons], result.launches) == ([code], ())
+    assert [reason.code for reason in why_pending(state.pods[0], state)] == [code]
+
+
+class TestNomination:
+    NODE = Node("n1", ready=True)
+
+    def why(self, *others: Pod, nominated: str = "n1", **fields: Any) -> list[Code]:
+        waiting = pod("a", "c", nominated_node=nominated)
+        result = plan(snapshot([waiting, *others], [claim("c")], nodes=(self.NODE,), **fields))
+        return [reason.code for left in result.left_out for reason in left.reasons]
+
+    def test_pods_that_are_being_preempted_make_a_place(self) -> None:
+        assert self.why(pod("victim", node_name="n1", deleting=True)) == [Code.NOMINATED]
+
+    def test_where_nobody_leaves_the_planner_looks_itself(self) -> None:
+        assert self.why(pod("neighbour", node_name="n1")) == []
+
+    def test_a_nomination_of_ours_that_outlived_its_node_keeps_nobody_waiting(self) -> None:
+        assert self.why(nominated="team-0123456789", pools=(TEAM,)) == []
+
+    def test_a_nomination_to_a_coming_node_of_ours_is_decided_by_the_planner(self) -> None:
+        assert self.why(nominated="i-1", provisioned=(ours("i-1"),), pools=(TEAM,)) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        pytest.param({}, Code.NOT_TRIED, id="no-condition"),
+        pytest.param({"unscheduled": "Unschedulable"}, Code.UNSCHEDULABLE, id="unschedulable"),
+        pytest.param({"unscheduled": "SchedulerError"}, Code.SCHEDULER_ERROR, id="scheduler-error"),
+    ],
+)
+def test_what_the_scheduler_said_is_told_apart(fields: dict[str, str], code: Code) -> None:
+    waiting = pod("a", "c", unscheduled_why="because", **fields)
+    (reason,) = why_pending(waiting, snapshot([waiting], [claim("c")]))
+    assert reason.code is code
+
+
+def test_what_has_no_condition_because_something_is_missing_is_told_apart() -> None:
+    no_claim = pod("a", "nowhere")
+    alone = pod("b", "c", gang="g")
+    state = snapshot([no_claim, alone], [claim("c")], gangs=gang("g", 2))
+    assert [reason.code for reason in why_pending(no_claim, state)] == [Code.CLAIM_NOT_FOUND]
+    assert [reason.code for reason in why_pending(alone, state)] == [Code.GANG_INCOMPLETE]
