@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from autoscaler.cluster.account import Account
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.backoffs import Backoffs
 from autoscaler.cluster.journal import Journal
@@ -21,9 +22,12 @@ from autoscaler.lifecycle.capacity_block import next_moment
 from autoscaler.lifecycle.provisioned_node import MachineState, times_out_at
 from autoscaler.lifecycle.quarantine import Misprediction, mispredicted, quarantined
 from autoscaler.lifecycle.reflect import SeenReservation, World, reflect
+from autoscaler.lifecycle.spending import moved_on, price_of
+from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.limits import binding_guards
 from autoscaler.planning.nodes import windows_of
 from autoscaler.planning.planner import plan_for
 from autoscaler.report.events import Event, misprediction_event
@@ -70,6 +74,7 @@ class Loop:
         self._journal = Journal(api)
         self._backoffs = Backoffs(api)
         self._executor = Executor(api, self._journal, self._backoffs, providers)
+        self._account = Account(api)
         self._publisher = Publisher(api)
 
     def tick(self) -> Tick:
@@ -85,6 +90,7 @@ class Loop:
             # Written first, so that nothing is launched again on an assumption that has just proved wrong.
             save_quarantines(self._api, snapshot.quarantines, learned.quarantines)
             snapshot, plan = learned, plan_for(learned, self._catalog, self._settings.policy, now)
+        self._charge(snapshot, plan, now)
         self._journal.record(plan, snapshot, now)
         troubles = self._executor.carry_out(self._journal.pending(), Seen(snapshot, machines), now)
         after = replace(snapshot, provisioned=self._journal.nodes)
@@ -94,6 +100,19 @@ class Loop:
             self._publisher.tell(event, now)
         return Tick(now, after, plan, troubles, next_wake(after, self._settings.loop, now), mispredictions)
 
+    def _charge(self, snapshot: Snapshot, plan: Plan, now: datetime) -> None:
+        """Bring the account up to date before launching: a crash in between counts too much, never too little."""
+        acting = {pool.name for pool in snapshot.pools if pool.mode is Mode.ACT}
+        account = moved_on(
+            self._account.current,
+            now,
+            usd_per_hour=price_of(snapshot.provisioned),
+            launched=sum(launch.pool in acting for launch in plan.launches),
+            launches_per_hour=self._settings.policy.max_launches_per_hour,
+            binding=binding_guards(plan),
+        )
+        self._account.save(account)
+
     def _observe(self, now: datetime) -> tuple[World, Mapping[str, Mapping[str, Instance]]]:
         """Read the cluster and the providers. Nothing is concluded from a provider that did not answer."""
         self._store.refresh()
@@ -101,6 +120,8 @@ class Loop:
         self._journal.resume(self._store.batches(), snapshot.provisioned, now, seen_up_to=self._store.seen_up_to())
         snapshot = replace(snapshot, provisioned=self._journal.nodes)
         self._backoffs.resume(snapshot.backoffs)
+        self._account.resume(snapshot.spending)
+        snapshot = replace(snapshot, spending=self._account.current)
         machines: dict[str, Mapping[str, Instance]] = {}
         windows: dict[str, timedelta] = {}
         reservations: list[SeenReservation] | None = []

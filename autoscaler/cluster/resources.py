@@ -51,6 +51,7 @@ CAPACITY_POOLS = Resource("foreslice.dev", "v1alpha1", "capacitypools", "Capacit
 CAPACITY_BLOCKS = Resource("foreslice.dev", "v1alpha1", "capacityblocks", "CapacityBlock")
 PROVISIONED_NODES = Resource("foreslice.dev", "v1alpha1", "provisionednodes", "ProvisionedNode")
 LAUNCH_BATCHES = Resource("foreslice.dev", "v1alpha1", "launchbatches", "LaunchBatch")
+SPENDINGS = Resource("foreslice.dev", "v1alpha1", "spendings", "Spending")
 KWOK_NODE_TEMPLATES = Resource("foreslice.dev", "v1alpha1", "kwoknodetemplates", "KwokNodeTemplate")
 
 ALL = (
@@ -74,6 +75,7 @@ ALL = (
     CAPACITY_BLOCKS,
     PROVISIONED_NODES,
     LAUNCH_BATCHES,
+    SPENDINGS,
     KWOK_NODE_TEMPLATES,
 )
 BY_KIND = {resource.kind: resource for resource in ALL}

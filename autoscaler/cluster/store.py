@@ -28,6 +28,7 @@ from autoscaler.cluster.resources import (
     PROVISIONED_NODES,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
+    SPENDINGS,
     STORAGE_CLASSES,
 )
 from autoscaler.errors import BadInputError
@@ -36,6 +37,7 @@ from autoscaler.kube.custom.capacity_pool import parse_capacity_pool, parse_pool
 from autoscaler.kube.custom.launch_batch import parse_launch_batch
 from autoscaler.kube.custom.pool_memory import backoffs_of, quarantines_of
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
+from autoscaler.kube.custom.spending import parse_spending
 from autoscaler.kube.daemon_set import parse_daemon_set
 from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
 from autoscaler.kube.fields import Fields
@@ -95,6 +97,7 @@ class Store:
         self._blocks = Mirror(api, CAPACITY_BLOCKS, parse_capacity_block)
         self._provisioned = Mirror(api, PROVISIONED_NODES, _own(parse_provisioned_node))
         self._batches = Mirror(api, LAUNCH_BATCHES, _own(parse_launch_batch))
+        self._spendings = Mirror(api, SPENDINGS, parse_spending)
 
     def refresh(self) -> bool:
         """Take over what changed since the last time; whether anything did."""
@@ -125,6 +128,7 @@ class Store:
             provisioned=self._provisioned.values,
             backoffs=tuple(backoff for seen in self._pools.values for backoff in seen.backoffs),
             quarantines=tuple(quarantine for seen in self._pools.values for quarantine in seen.quarantines),
+            spending=next(iter(self._spendings.values), None),
         )
 
     def batches(self) -> tuple[LaunchBatch, ...]:
@@ -162,6 +166,7 @@ class Store:
             self._blocks,
             self._provisioned,
             self._batches,
+            self._spendings,
         )
 
 

@@ -13,6 +13,7 @@ from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.resource_claim import ResourceClaim
+from autoscaler.model.spending import Spending
 from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile
@@ -84,3 +85,4 @@ class Snapshot:
     provisioned: tuple[ProvisionedNode, ...] = ()
     backoffs: tuple[Backoff, ...] = ()
     quarantines: tuple[Quarantine, ...] = ()
+    spending: Spending | None = None

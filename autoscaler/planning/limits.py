@@ -5,18 +5,21 @@ Each becomes one number in the packing problem, with what is in use already take
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 
+from autoscaler.lifecycle.spending import hours_left_today, recent_launches, spent_today
+from autoscaler.model.plan import Plan
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.spending import Spending
 from autoscaler.planning.blocks import OVER, available
-from autoscaler.planning.candidates import Candidate
+from autoscaler.planning.candidates import Candidate, pools_of
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.scope import pools_of
 from instance_catalog.catalog import Catalog
 
 
@@ -29,6 +32,7 @@ class Limit:
     remaining: Decimal
     pool: str | None = None
     block: str | None = None
+    guard: str = ""  # the setting's name, of limits over all pools
 
     def uses(self, candidate: Candidate) -> Decimal:
         """How much one node of the candidate takes."""
@@ -52,10 +56,10 @@ class Limit:
             return Reason.of(
                 Code.POOL_LIMIT, f"pool {self.pool}", pool=self.pool, resource=self.resource, limit=str(self.bound)
             )
-        return Reason.of(Code.SPENDING_GUARD, limit=str(self.bound))
+        return Reason.of(Code.SPENDING_GUARD, guard=self.guard, limit=str(self.bound))
 
 
-def limits_of(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> tuple[Limit, ...]:
+def limits_of(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> tuple[Limit, ...]:
     """Every limit that is set, less what nodes of ours use already."""
     alive = [node for node in snapshot.provisioned if node.phase not in OVER]
     found: list[Limit] = []
@@ -75,9 +79,25 @@ def limits_of(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> tuple[Lim
         Limit("machines", Decimal(b.count), Decimal(available(b, snapshot.provisioned)), block=b.name)
         for b in snapshot.blocks
     ]
-    if policy.max_usd_per_hour is not None:
-        found.append(Limit("usdPerHour", policy.max_usd_per_hour, policy.max_usd_per_hour - _spent(alive)))
-    return tuple(found)
+    return (*found, *_guards(snapshot.spending, _spent(alive), policy, now))
+
+
+def _guards(account: Spending | None, usd_per_hour: Decimal, policy: Policy, now: datetime) -> Iterator[Limit]:
+    """The bounds over all pools. The day's one is turned into dollars per hour for the rest of the day."""
+    if (most := policy.max_usd_per_hour) is not None:
+        yield Limit("usdPerHour", most, most - usd_per_hour, guard="maxUsdPerHour")
+    if (daily := policy.max_usd_per_day) is not None:
+        left = (daily - spent_today(account, now)) / hours_left_today(now) - usd_per_hour
+        yield Limit("usdPerHour", daily, left, guard="maxUsdPerDay")
+    if (launches := policy.max_launches_per_hour) is not None:
+        used = recent_launches(account, launches, now)
+        yield Limit("nodes", Decimal(launches), launches - used, guard="maxLaunchesPerHour")
+
+
+def binding_guards(plan: Plan) -> tuple[str, ...]:
+    """The guards that a plan names as the reason why a pod gets no node."""
+    reasons = (reason for left in plan.left_out for reason in left.reasons)
+    return tuple(sorted({str(r.detail["guard"]) for r in reasons if r.code is Code.SPENDING_GUARD}))
 
 
 def binding(candidate: Candidate, limits: Sequence[Limit], bought: Iterable[Candidate]) -> Limit | None:

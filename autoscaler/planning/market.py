@@ -176,7 +176,7 @@ def open_market(
         candidates=candidates,
         shapes=shapes,
         shape_of=shape_of,
-        limits=limits_of(snapshot, catalog, policy),
+        limits=limits_of(snapshot, catalog, policy, now),
         # A fresh node is decided by itself alone, unless pods look at other pods.
         trials=Trials(world if pods_relate else replace(world, nodes={}), shapes, classes),
         pods_relate=pods_relate,

@@ -18,6 +18,12 @@ class Policy:
     max_usd_per_hour: Decimal | None = None
     """$/h of all nodes of ours, existing and new. None: only the pools' own limits count."""
 
+    max_usd_per_day: Decimal | None = None
+    """$ of all nodes of ours on one day (UTC): nothing is launched that would exceed it by midnight. None: no bound."""
+
+    max_launches_per_hour: int | None = None
+    """Nodes launched per hour, with a burst of as many. None: no bound. A bound stops whatever launches in circles."""
+
     buy_unpriced: bool = False
     """Whether types without a price may be bought, counted as 0 $/h. False: an unknown price is an unknown risk."""
 

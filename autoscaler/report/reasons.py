@@ -109,7 +109,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.BLOCK_NOT_CONSUMER: ("is no consumer of capacity block {block}",),
     Code.BLOCK_FULL: ("capacity block {block} is full",),
     Code.BREAKS_OTHER_POD: ("its devices would make the selector of pod {pod} fail",),
-    Code.SPENDING_GUARD: ("the spending guard of {limit} $/h is reached",),
+    Code.SPENDING_GUARD: ("the spending guard {guard} of {limit} is reached",),
     Code.PLAN_BUDGET: ("the search ended at its step budget; the plan is sound but may not be the cheapest",),
     Code.FITS: ("fits",),
     Code.CHEAPEST: ("cheapest that fits",),

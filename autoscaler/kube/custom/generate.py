@@ -14,6 +14,7 @@ from autoscaler.kube.custom.instance_type_overlay import InstanceTypeOverlaySpec
 from autoscaler.kube.custom.launch_batch import LaunchBatchSpec, LaunchBatchStatus
 from autoscaler.kube.custom.node_template import KwokNodeTemplateSpec, NodeTemplateStatus, SimulatedNodeTemplateSpec
 from autoscaler.kube.custom.provisioned_node import ProvisionedNodeSpec, ProvisionedNodeStatus
+from autoscaler.kube.custom.spending import SpendingSpec, SpendingStatus
 from instance_catalog.labels import GROUP
 
 FOLDER: Final = Path("deploy/crds")
@@ -102,6 +103,20 @@ KINDS: Final = (
             AGE,
         ),
         "What this cluster knows better than the catalog about an instance type.",
+    ),
+    Kind(
+        "Spending",
+        "spendings",
+        ("spending",),
+        SpendingSpec,
+        SpendingStatus,
+        (
+            Column("Since", ".status.since"),
+            Column("USD", ".status.usd", description="Spent on the day of Since (UTC) up to then."),
+            Column("USD/h", ".status.usdPerHour"),
+            Column("Binding", ".status.binding", description="Guards that keep something from being launched."),
+        ),
+        "What the spending guards know: one object, written by Foreslice.",
     ),
     Kind(
         "SimulatedNodeTemplate",

@@ -1,0 +1,88 @@
+"""Spending: one object for the whole cluster that holds the account of the spending guards."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from autoscaler.kube.custom.objects import custom_object, read_status, resource_version
+from autoscaler.kube.custom.schema import (
+    ApiModel,
+    Conditions,
+    DollarsValue,
+    Items,
+    Text,
+    TimeText,
+    dollars,
+    moment,
+    moment_text,
+)
+from autoscaler.kube.problem import Problems
+from autoscaler.model.spending import Spending
+
+# The name of the only one.
+CLUSTER: Final = "cluster"
+_WITHIN: Final = "WithinGuards"
+
+
+class SpendingSpec(ApiModel):
+    """Nothing to set: the guards themselves are settings of the controller."""
+
+
+class SpendingStatus(ApiModel):
+    """The account at `since`."""
+
+    since: TimeText | None = None
+    usd: DollarsValue = "0"
+    """Spent on that day (UTC) up to `since`."""
+    usd_per_hour: DollarsValue = "0"
+    """From `since` on."""
+    recent_launches: DollarsValue = "0"
+    """Nodes launched, less those that the allowed rate has let go by `since`."""
+    binding: Annotated[Items[Text], Field(max_length=10)] = ()
+    """Guards that keep something from being launched."""
+    conditions: Conditions = ()
+
+
+def parse_spending(raw: object, problems: Problems | None = None) -> Spending | None:
+    """The account; None when it was never written or cannot be read."""
+    status = read_status(SpendingStatus, raw, problems)
+    if status is None or status.since is None:
+        return None
+    return Spending(
+        since=moment(status.since),
+        usd=dollars(status.usd) or Decimal(0),
+        usd_per_hour=dollars(status.usd_per_hour) or Decimal(0),
+        recent_launches=dollars(status.recent_launches) or Decimal(0),
+        binding=status.binding,
+        binding_since=next((moment(c.last_transition_time) for c in status.conditions if c.type == _WITHIN), None),
+        resource_version=resource_version(raw),
+    )
+
+
+def write_spending(account: Spending) -> dict[str, Any]:
+    """The manifest."""
+    status = SpendingStatus.model_validate(
+        {
+            "since": moment_text(account.since),
+            "usd": f"{account.usd:f}",
+            "usdPerHour": f"{account.usd_per_hour:f}",
+            "recentLaunches": f"{account.recent_launches:f}",
+            "binding": list(account.binding),
+            "conditions": [_within(account)],
+        }
+    )
+    return custom_object("Spending", CLUSTER, spec=SpendingSpec(), status=status, version=account.resource_version)
+
+
+def _within(account: Spending) -> dict[str, Any]:
+    """Whether everything that was wanted could be launched, as a condition."""
+    return {
+        "type": _WITHIN,
+        "status": "False" if account.binding else "True",
+        "reason": "GuardBinds" if account.binding else "NothingWithheld",
+        "message": f"raise {', '.join(account.binding)} to launch what waits" if account.binding else "",
+        "lastTransitionTime": moment_text(account.binding_since or account.since),
+    }

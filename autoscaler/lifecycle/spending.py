@@ -1,0 +1,79 @@
+"""The account of the spending guards: how much of today's money and of the launch rate is used.
+
+Pure. The account changes only when the price per hour changes or something is launched; in between its state follows
+from the time, so nothing is written while nothing happens. A day is a day in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.spending import Spending
+
+_HOUR: Final = timedelta(hours=1)
+_CENT_OF_A_CENT: Final = Decimal("0.0001")
+_NO_MACHINE: Final = frozenset({Phase.GONE, Phase.INTENDED})
+
+
+def spent_today(account: Spending | None, now: datetime) -> Decimal:
+    """Dollars since midnight UTC."""
+    if account is None:
+        return Decimal(0)
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    if account.since >= midnight:
+        return account.usd + account.usd_per_hour * hours(now - account.since)
+    return account.usd_per_hour * hours(now - midnight)
+
+
+def hours_left_today(now: datetime) -> Decimal:
+    """Until midnight UTC, at least one: what is launched a minute before midnight is paid for longer than that."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    return max(hours(midnight - now), Decimal(1))
+
+
+def recent_launches(account: Spending | None, per_hour: int, now: datetime) -> Decimal:
+    """Launches that still count: each hour lets `per_hour` of them go."""
+    if account is None:
+        return Decimal(0)
+    return max(account.recent_launches - per_hour * hours(now - account.since), Decimal(0))
+
+
+def price_of(nodes: Iterable[ProvisionedNode]) -> Decimal:
+    """Dollars per hour of the nodes that have a machine; prepaid ones cost nothing more."""
+    paid = (node for node in nodes if node.provider_id and node.phase not in _NO_MACHINE)
+    return sum((Decimal(node.offering.usd_per_hour or 0) for node in paid), Decimal(0))
+
+
+def moved_on(
+    account: Spending | None,
+    now: datetime,
+    *,
+    usd_per_hour: Decimal,
+    launched: int = 0,
+    launches_per_hour: int | None = None,
+    binding: tuple[str, ...] = (),
+) -> Spending:
+    """The account at `now`; the same one when neither price, launches nor binding guards changed."""
+    before = account or Spending(now, binding_since=now)
+    if account is not None and not launched and (account.usd_per_hour, account.binding) == (usd_per_hour, binding):
+        return account
+    recent = recent_launches(account, launches_per_hour, now) if launches_per_hour is not None else Decimal(0)
+    return replace(
+        before,
+        since=now,
+        usd=spent_today(account, now).quantize(_CENT_OF_A_CENT),
+        usd_per_hour=usd_per_hour,
+        recent_launches=(recent + launched).quantize(_CENT_OF_A_CENT),
+        binding=binding,
+        binding_since=before.binding_since if bool(before.binding) == bool(binding) else now,
+    )
+
+
+def hours(span: timedelta) -> Decimal:
+    """A time span in hours, never negative: the clock of another replica may have been ahead."""
+    return max(Decimal(span // timedelta(microseconds=1)) / Decimal(_HOUR // timedelta(microseconds=1)), Decimal(0))
