@@ -18,8 +18,9 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.planning.blocks import OVER, available
-from autoscaler.planning.candidates import Candidate, pools_of
+from autoscaler.planning.candidates import Candidate
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.scope import pools_of
 from instance_catalog.catalog import Catalog
 
 

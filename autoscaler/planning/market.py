@@ -22,8 +22,8 @@ from autoscaler.planning.demand import running_members
 from autoscaler.planning.hypothetical import Shape, shapes_of, watched_labels
 from autoscaler.planning.limits import Limit, limits_of
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.scope import Scopes, pools_of
 from autoscaler.planning.problem import GangRule, Item, Kind, Problem
+from autoscaler.planning.scope import Scopes, pools_of
 from autoscaler.planning.trial import Trials
 from autoscaler.scheduling.world import World
 from instance_catalog import labels

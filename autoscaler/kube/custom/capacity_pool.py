@@ -306,5 +306,3 @@ def write_capacity_pool(pool: CapacityPool) -> dict[str, Any]:
 def parse_pool_status(raw: object, problems: Problems | None = None) -> CapacityPoolStatus:
     """The status of a CapacityPool; an unreadable one counts as empty."""
     return read_status(CapacityPoolStatus, raw, problems) or CapacityPoolStatus()
-
-
