@@ -115,6 +115,7 @@ KINDS: Final = (
             Column("USD", ".status.usd", description="Spent on the day of Since (UTC) up to then."),
             Column("USD/h", ".status.usdPerHour"),
             Column("Binding", ".status.binding", description="Guards that keep something from being launched."),
+            AGE,
         ),
         "What the spending guards know: one object, written by Foreslice.",
     ),

@@ -34,6 +34,7 @@ class SpendingSpec(ApiModel):
 class SpendingStatus(ApiModel):
     """The account at `since`."""
 
+    observed_generation: Annotated[int, Field(ge=0)] = 0
     since: TimeText | None = None
     usd: DollarsValue = "0"
     """Spent on that day (UTC) up to `since`."""
