@@ -160,7 +160,7 @@ def logical_run(terms: Sequence[Run], *, decisive: bool) -> Run:
                 return decisive
             if type(value) is bool and type(other) is bool:
                 return not decisive
-            return _undecided((value, other))
+            return undecided((value, other))
 
         return pair
 
@@ -172,12 +172,13 @@ def logical_run(terms: Sequence[Run], *, decisive: bool) -> Run:
                 return decisive
             if type(value) is not bool:
                 faults.append(value)
-        return _undecided(faults) if faults else not decisive
+        return undecided(faults) if faults else not decisive
 
     return call
 
 
-def _undecided(values: Sequence[Value]) -> Value:
+def undecided(values: Sequence[Value]) -> Value:
+    """What && or || come to where no term decides: an unknown, else the first error."""
     error: Value = None
     unknown: Unknown | None = None
     for value in values:
@@ -186,17 +187,6 @@ def _undecided(values: Sequence[Value]) -> Value:
         elif type(value) is not bool and error is None:
             error = value if type(value) is Failure else NO_OVERLOAD
     return unknown or error
-
-
-def not_strictly_false_run(run: Run) -> Run:
-    """The loop condition of all() and exists(): only a plain false ends the loop, a fault does not."""
-
-    def call(frame: Frame) -> Value:
-        value = run(frame)
-        charge(frame, 1)
-        return value is not False
-
-    return call
 
 
 def or_value_run(left: Run, right: Run, *, unwrap: bool, strict: bool) -> Run:

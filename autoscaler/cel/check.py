@@ -10,6 +10,7 @@ from typing import Final
 
 from autoscaler.cel import messages, types
 from autoscaler.cel.build import qualified_name
+from autoscaler.cel.declarations import Overload
 from autoscaler.cel.environment import TYPE_NAMES, Environment
 from autoscaler.cel.syntax import (
     Call,
@@ -50,14 +51,16 @@ class Checker:
         self._formats = 0
         self._seen: set[int] = set()
         self._nodes: list[Expression] = []
+        self._resolved: dict[tuple[str, bool, tuple[Type, ...]], tuple[tuple[str, ...], Type]] = {}
         self.calls: list[Call] = []
         self.aggregates: list[ListLiteral | MapLiteral] = []
 
     def check(self, root: Expression) -> Type:
         """The type of the whole expression. Raises ExpressionError."""
         self._check(root, {"device": types.DEVICE})
-        for node in self._nodes:
-            node.type = self._substitution.resolve(node.type, free_is_dyn=True)
+        finished: dict[int, Type] = {}
+        for node, found in [(node, node.type) for node in self._nodes]:  # kept alive: `finished` knows them by identity
+            node.type = self._substitution.finish(found, finished)
         return root.type
 
     def _check(self, node: Expression, scope: Scope) -> Type:
@@ -175,6 +178,20 @@ class Checker:
             raise ExpressionError(f"undeclared reference to '{node.function}' (in container '')", node.position)
         if node.function in ("_&&_", "_||_"):
             return self._logical(node, arguments)
+        # Long expressions repeat themselves: without free parameters the same call means the same each time.
+        key = (node.function, node.target is not None, tuple(arguments))
+        if key in self._resolved:
+            node.overloads, known = self._resolved[key]
+            return known
+        node.overloads, result = self._matching(node, declared, arguments)
+        if result.ground and all(argument.ground for argument in arguments):
+            self._resolved[key] = node.overloads, result
+        return result
+
+    def _matching(
+        self, node: Call, declared: tuple[Overload, ...], arguments: list[Type]
+    ) -> tuple[tuple[str, ...], Type]:
+        """The overloads that may apply, and the type of what they return."""
         result: Type | None = None
         matched: list[str] = []
         for overload in declared:
@@ -199,8 +216,7 @@ class Checker:
             raise ExpressionError(
                 f"found no matching overload for '{node.function}' applied to '{text}'", node.position
             )
-        node.overloads = tuple(matched)
-        return result
+        return tuple(matched), result
 
     def _logical(self, node: Call, arguments: list[Type]) -> Type:
         for argument, found in zip(node.arguments, arguments, strict=True):

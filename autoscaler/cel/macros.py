@@ -196,6 +196,7 @@ def _optional_map(call: Call, target: Expression) -> Expression:
     name, result = call.arguments
     if type(name) is not Identifier:
         raise ExpressionError(f"{call.function}() variable name must be a simple identifier", name.position)
+    target.twice = True
     body: Expression = _bound(at, name.name, Call(at, "value", target, []), result)
     if call.function == "optMap":
         body = _call(at, "optional.of", body)

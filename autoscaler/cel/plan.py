@@ -16,7 +16,6 @@ from autoscaler.cel.calls import (
     equality_run,
     logical_run,
     membership_run,
-    not_strictly_false_run,
     or_value_run,
     unary_run,
     variadic_run,
@@ -24,7 +23,7 @@ from autoscaler.cel.calls import (
 from autoscaler.cel.chains import Chain, Choice, Code, Constant, Link, Step, resolver, run_of
 from autoscaler.cel.costs import call_cost, result_cost
 from autoscaler.cel.environment import Environment
-from autoscaler.cel.folds import BOUND, append_run, bound_variable_run, fold_run
+from autoscaler.cel.folds import BOUND, append_run, bound_variable_run, fold_run, kept_runs, quantifier_run
 from autoscaler.cel.frame import DEVICE, FIRST_SLOT, Frame, Run, charge
 from autoscaler.cel.implementations import SINGLETONS, dispatched, guarded, implementations
 from autoscaler.cel.patterns import PatternError, compiled
@@ -72,6 +71,7 @@ class Planner:
             modern=self._modern, mutating=dialect.add_mutates, converting=self.observes_quantities
         )
         self._steps: dict[int, Step] = {}
+        self._kept: dict[int, tuple[Run, Run]] = {}
         self.slots = FIRST_SLOT
         self.loops = False
 
@@ -180,9 +180,9 @@ class Planner:
         nodes = node.arguments if node.target is None else [node.target, *node.arguments]
         if node.function == "_+_" and _is_accumulator(nodes[0]) and isinstance(nodes[1], ListLiteral):
             return self._append(nodes[0], nodes[1], scope)
-        if node.function == "@not_strictly_false":
-            return Code(not_strictly_false_run(self._run(nodes[0], scope)))
         steps = [self._plan(argument, scope) for argument in nodes]
+        if nodes and nodes[0].twice and not self.observes_quantities:
+            steps[0] = self._kept_step(nodes[0], steps[0], again=node.function == "value")
         constant = [step.value for step in steps if isinstance(step, Constant)]
         if node.function in _FOLDED and len(steps) == len(constant) == 1:
             return self._folded(node, constant[0])
@@ -205,6 +205,12 @@ class Planner:
         if len(runs) == 2 and not variadic and not pattern:
             return Code(binary_run(runs[0], runs[1], code, before, after))
         return Code(variadic_run(runs, code, before, after))
+
+    def _kept_step(self, node: Expression, step: Step, *, again: bool) -> Step:
+        """The target of optMap(), which its expansion asks for hasValue() first and for value() right after."""
+        if id(node) not in self._kept:
+            self._kept[id(node)] = kept_runs(run_of(step), self._slot())
+        return Code(self._kept[id(node)][again])
 
     def _append(self, accumulator: Expression, item: ListLiteral, scope: Scope) -> Step:
         step = self._plan(item.items[0], scope)
@@ -267,37 +273,40 @@ class Planner:
     def _comprehension(self, node: Comprehension, scope: Scope) -> Step:
         self.loops = True
         iterated = self._run(node.iteration_range, scope)
-        accumulator = self._slot()
         if isinstance(node.condition, Literal) and node.condition.value is False:
-            initial = self._run(node.initial, scope)
-            inner = {**scope, node.accumulator: bound_variable_run(accumulator, initial)}
-            self._plan(node.step, inner)  # never run, but what cannot be planned fails here upstream
-            result = self._run(node.result, inner)
-
-            def run(frame: Frame) -> Value:
-                frame[accumulator] = BOUND
-                return result(frame)
-
-            return Code(run)
-        outer = {**scope, node.accumulator: accumulator}
+            return self._binding(node, scope)
         first = self._slot()
         second = self._slot() if node.second_variable else None
+        accumulator = self._slot()
+        outer = {**scope, node.accumulator: accumulator}
         inner = {**outer, node.variable: first}
         if second is not None:
             inner[node.second_variable] = second
-        initial_step = self._plan(node.initial, scope)
-        assert isinstance(initial_step, Constant)
-        condition = None if isinstance(node.condition, Literal) else self._run(node.condition, inner)
+        if isinstance(node.condition, Call):
+            # Only exists() and all() may end early; each joins the accumulator with what it asks of an element.
+            assert isinstance(node.step, Call)
+            predicate = self._run(node.step.arguments[1], inner)
+            decisive = node.step.function == "_||_"
+            return Code(quantifier_run(iterated, predicate, decisive=decisive, slots=(first, second)))
+        initial = self._plan(node.initial, scope)
+        assert isinstance(initial, Constant)
+        step, result = self._run(node.step, inner), self._run(node.result, outer)
         return Code(
-            fold_run(
-                iterated,
-                initial=initial_step.value,
-                condition=condition,
-                step=self._run(node.step, inner),
-                result=self._run(node.result, outer),
-                slots=(accumulator, first, second),
-            )
+            fold_run(iterated, initial=initial.value, step=step, result=result, slots=(accumulator, first, second))
         )
+
+    def _binding(self, node: Comprehension, scope: Scope) -> Step:
+        """cel.bind() and what expands to it: a loop over nothing, whose accumulator is the variable."""
+        slot = self._slot()
+        inner = {**scope, node.accumulator: bound_variable_run(slot, self._run(node.initial, scope))}
+        self._plan(node.step, inner)  # never run, but what cannot be planned fails here upstream
+        result = self._run(node.result, inner)
+
+        def run(frame: Frame) -> Value:
+            frame[slot] = BOUND
+            return result(frame)
+
+        return Code(run)
 
 
 def _is_accumulator(node: Expression) -> bool:

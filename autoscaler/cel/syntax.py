@@ -28,12 +28,14 @@ class Node:
     """`position` is an offset in the text; the checker fills in `type`.
 
     `depth` counts the expressions nested within as upstream's limit does, `height` the levels of the tree below.
+    `twice` marks what a macro evaluates a second time right after the first.
     """
 
     position: int
     depth: int = field(default=0, kw_only=True)
     height: int = field(default=0, kw_only=True)
     type: Type = field(default=ERROR, kw_only=True)
+    twice: bool = field(default=False, kw_only=True)
 
 
 @dataclass(slots=True, eq=False)

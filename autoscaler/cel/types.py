@@ -15,21 +15,48 @@ class NestingError(Exception):
     """A type nests deeper than expressions may."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Type:
-    """`kind` is the Go kind in lower case; lists, maps, opaque types and types of types have `parameters`."""
+    """`kind` is the Go kind in lower case; lists, maps, opaque types and types of types have `parameters`.
+
+    `ground` says that no type parameter is left anywhere in it.
+    """
 
     kind: str
     name: str
     parameters: tuple[Type, ...] = ()
-    depth: int = field(default=0, init=False, compare=False, repr=False)
+    depth: int = field(default=0, init=False, repr=False)
+    ground: bool = field(default=True, init=False, repr=False)
+    _hash: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.kind, self.name, self.parameters)))
+        if self.kind == "param" or not all(p.ground for p in self.parameters):
+            object.__setattr__(self, "ground", False)
         if self.parameters:
             depth = max(p.depth for p in self.parameters) + 1
             if depth > MAX_DEPTH:
                 raise NestingError
             object.__setattr__(self, "depth", depth)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        """By content, without recursion: types nest as deep as expressions."""
+        if not isinstance(other, Type):
+            return NotImplemented
+        pending = [(self, other)]
+        while pending:
+            left, right = pending.pop()
+            if left is right:
+                continue
+            if (left._hash, left.kind, left.name) != (right._hash, right.kind, right.name):
+                return False
+            if len(left.parameters) != len(right.parameters):
+                return False
+            pending.extend(zip(left.parameters, right.parameters, strict=True))
+        return True
 
     def __str__(self) -> str:
         if self.kind == "type" and self.parameters:
@@ -141,14 +168,27 @@ class Substitution:
 
     def resolve(self, t: Type, *, free_is_dyn: bool = False) -> Type:
         """`t` with bound parameters replaced; with `free_is_dyn` unbound ones become dyn."""
+        if t.ground:
+            return t
         if t.kind == "param":
             bound = self._bound.get(t.name)
             if bound is not None:
                 return self.resolve(bound, free_is_dyn=free_is_dyn)
             return DYN if free_is_dyn else t
-        if not t.parameters:
-            return t
         return Type(t.kind, t.name, tuple(self.resolve(p, free_is_dyn=free_is_dyn) for p in t.parameters))
+
+    def finish(self, t: Type, finished: dict[int, Type]) -> Type:
+        """`t` once nothing more will be bound; free parameters are dyn. `finished` (by identity) spares deep types."""
+        if t.ground:
+            return t
+        found = finished.get(id(t))
+        if found is None:
+            if t.kind == "param":
+                found = self.resolve(t, free_is_dyn=True)
+            else:
+                found = Type(t.kind, t.name, tuple(self.finish(p, finished) for p in t.parameters))
+            finished[id(t)] = found
+        return found
 
     def _assignable(self, source: Type, target: Type) -> bool:
         if target.kind == "param":

@@ -11,7 +11,7 @@ import pytest
 from autoscaler.cel.device import DeviceView
 from autoscaler.cel.environment import View
 from autoscaler.cel.outcome import CompileFailure, Evaluation, Outcome
-from autoscaler.cel.program import Program, compile_selector
+from autoscaler.cel.program import Program, compile_selector, estimated_cost
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import REFERENCE, profile_for
 from instance_catalog.quantity import Quantity
@@ -271,6 +271,12 @@ def test_the_cost_limit_stops_expensive_expressions(expression: str) -> None:
     assert evaluation.cost > 1_000_000
 
 
+@pytest.mark.parametrize(("links", "cost"), [(3, 44), (10, 6140)])
+def test_what_optmap_evaluates_twice_costs_twice(links: int, cost: int) -> None:
+    chain = "optional.of(1)" + "".join(f".optMap(v{link}, v{link} + 1)" for link in range(links)) + ".hasValue()"
+    assert evaluate(chain).cost == cost  # as k8s.io/dynamic-resource-allocation v0.36.3 counts
+
+
 @pytest.mark.parametrize(
     "expression",
     [
@@ -281,9 +287,22 @@ def test_the_cost_limit_stops_expensive_expressions(expression: str) -> None:
         " || ".join(['device.driver == "x"'] * 300),
         "1" + " - 1" * 249 + " == 2",
         "(" * 300 + "true" + ")" * 300,
+        "[" * 249 + "]" * 249 + " == []",
+        "{1: " * 249 + "1" + "}" * 249 + " == {}",
         "[" * 3000 + "]" * 3000 + " == []",
     ],
-    ids=["sums", "loops", "lists", "nots", "ors", "chain", "too many parentheses", "too many lists"],
+    ids=[
+        "sums",
+        "loops",
+        "lists",
+        "nots",
+        "ors",
+        "chain",
+        "too many parentheses",
+        "empty lists",
+        "maps",
+        "too many lists",
+    ],
 )
 def test_deep_expressions_end_without_recursion_errors(expression: str) -> None:
     program = compile_selector(expression, REFERENCE)
@@ -291,6 +310,7 @@ def test_deep_expressions_end_without_recursion_errors(expression: str) -> None:
         assert "recursion limit exceeded" in program.message
     else:
         assert program.evaluate(DeviceView.of(DRIVER, GPU, REFERENCE)).outcome in (Outcome.TRUE, Outcome.FALSE)
+        assert isinstance(estimated_cost(expression, REFERENCE), int)
 
 
 def test_a_name_published_twice_is_unknown_where_the_values_differ() -> None:
