@@ -120,6 +120,40 @@ class DriverFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """Where a container is told something: an environment variable, an argument, or either of them."""
+
+    environment: str | None = None
+    argument: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OptionSetting:
+    """A setting that becomes an option of the driver's profile.
+
+    `values` translates what the container says; `ignored` are values that mean the default. A `switch` is there or not.
+    """
+
+    option: str
+    environment: str | None
+    argument: str | None
+    values: FrozenMap[str, str]
+    ignored: frozenset[str]
+    switch: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DriverRecognition:
+    """How a container is recognised as a driver, and how its profile is read from it (daemonsets.yaml)."""
+
+    profile: str
+    images: frozenset[str]
+    command: str | None
+    gates: Setting | None
+    options: tuple[OptionSetting, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MigProfile:
     """A GPU instance profile of one GPU model. `figures` maps capacity names to values; None: nobody has said them.
 
@@ -196,6 +230,12 @@ def assumptions() -> Assumptions:
 
 
 @cache
+def driver_recognition() -> tuple[DriverRecognition, ...]:
+    """The content of data/drivers/daemonsets.yaml, in its order."""
+    return tuple(_recognition(row) for row in dict(_data("drivers"))["daemonsets"]["recognition"])
+
+
+@cache
 def mig_tables() -> FrozenMap[str, MigTable]:
     """All MIG tables by the name under which accelerators refer to them."""
     content = dict(_data("mig"))
@@ -236,6 +276,26 @@ def _driver(content: Mapping[str, Any]) -> DriverFacts:
         ),
         cards=FrozenMap({kind: _card(row) for kind, row in content.get("cards", {}).items()}),
         neuron=_neuron(content) if "efa_addresses" in content else None,
+    )
+
+
+def _recognition(row: Mapping[str, Any]) -> DriverRecognition:
+    return DriverRecognition(
+        profile=row["profile"],
+        images=frozenset(row["images"]),
+        command=row.get("command"),
+        gates=Setting(**row["gates"]) if "gates" in row else None,
+        options=tuple(
+            OptionSetting(
+                option=option["option"],
+                environment=option.get("environment"),
+                argument=option.get("argument"),
+                values=FrozenMap(option.get("values", {})),
+                ignored=frozenset(option.get("ignored", ())),
+                switch=option.get("switch", False),
+            )
+            for option in row.get("options", ())
+        ),
     )
 
 
