@@ -26,8 +26,9 @@ Errors:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
 from autoscaler.cluster.resources import Resource
@@ -35,6 +36,7 @@ from autoscaler.errors import ForesliceError
 
 Object: TypeAlias = dict[str, Any]
 Subresource: TypeAlias = Literal["", "status"]
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 class ApiError(ForesliceError):
@@ -97,8 +99,19 @@ class KubernetesApi(Protocol):
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         """One object, or NotFoundError."""
 
-    def list(self, resource: Resource, *, namespace: str = "", limit: int = 500, page: str = "") -> Page:
-        """At most `limit` objects, ordered by namespace and name, of one namespace or ("") of all; `page` continues."""
+    def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        labels: Mapping[str, str] = NO_LABELS,
+        limit: int = 500,
+        page: str = "",
+    ) -> Page:
+        """At most `limit` objects, ordered by namespace and name, of one namespace or ("") of all; `page` continues.
+
+        Only objects that carry these labels.
+        """
 
     def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
         """Changes after `resource_version`, for at most `timeout_seconds` (0: those that are there), or GoneError."""
@@ -137,12 +150,20 @@ def key_of(manifest: Object) -> str:
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
 
 
-def list_all(api: KubernetesApi, resource: Resource, *, namespace: str = "") -> tuple[tuple[Object, ...], str]:
-    """All pages of a list with the list's resourceVersion. GoneError when a page expired on the way: ask again."""
-    page = api.list(resource, namespace=namespace)
-    items: Iterable[Object] = page.items
-    collected = list(items)
+def pages(
+    api: KubernetesApi, resource: Resource, *, namespace: str = "", labels: Mapping[str, str] = NO_LABELS
+) -> Iterator[Page]:
+    """The pages of a list, one at a time. GoneError when a page expired on the way: begin again."""
+    page = api.list(resource, namespace=namespace, labels=labels)
+    yield page
     while page.next_page:
-        page = api.list(resource, namespace=namespace, page=page.next_page)
-        collected.extend(page.items)
-    return tuple(collected), page.resource_version
+        page = api.list(resource, namespace=namespace, labels=labels, page=page.next_page)
+        yield page
+
+
+def list_all(
+    api: KubernetesApi, resource: Resource, *, namespace: str = "", labels: Mapping[str, str] = NO_LABELS
+) -> tuple[tuple[Object, ...], str]:
+    """All objects of a list with the list's resourceVersion. GoneError when a page expired on the way: ask again."""
+    found = tuple(pages(api, resource, namespace=namespace, labels=labels))
+    return tuple(item for page in found for item in page.items), found[-1].resource_version

@@ -6,11 +6,11 @@ not wait; `ring` is called whenever something has. Errors and repetitions are cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from autoscaler.cluster.api import InvalidError, NotFoundError, Object, Page, Subresource, WatchEvent, key_of
+from autoscaler.cluster.api import NO_LABELS, InvalidError, NotFoundError, Object, Page, Subresource, WatchEvent, key_of
 from autoscaler.cluster.client_transport import MERGE_PATCH, Transport
 from autoscaler.cluster.client_watch import Stream
 from autoscaler.cluster.resources import PODS, Resource
@@ -42,8 +42,18 @@ class KubernetesClient:
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         return self._object("GET", _path(resource, namespace, name))
 
-    def list(self, resource: Resource, *, namespace: str = "", limit: int = 500, page: str = "") -> Page:
-        query = {"limit": str(limit), **({"continue": page} if page else {})}
+    def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        labels: Mapping[str, str] = NO_LABELS,
+        limit: int = 500,
+        page: str = "",
+    ) -> Page:
+        selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        query = {"limit": str(limit), "continue": page, "labelSelector": selector}
+        query = {name: value for name, value in query.items() if value}
         answer = self._object("GET", _path(resource, namespace), query=query)
         # Inside a list, objects do not repeat what they are.
         typed = {"apiVersion": resource.api_version, "kind": resource.kind}

@@ -1,20 +1,22 @@
 """A copy of one resource of the cluster as model values, kept by list and watch.
 
-Objects are converted on arrival and dropped. What expired (410 Gone) is listed again; an API that is
-not served has no objects; an object that cannot be used keeps nobody else from being seen: it is left out and its
-problems are told.
+Objects are converted on arrival and dropped, page by page: a page of a list is all that is ever held as JSON. What
+expired (410 Gone) is listed again; an API that is not served has no objects and is asked for rarely; an object that
+cannot be used keeps nobody else from being seen: it is left out and its problems are told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Final, Generic, TypeVar
 
-from autoscaler.cluster.api import GoneError, KubernetesApi, NotFoundError, Object, key_of, list_all
+from autoscaler.cluster.api import GoneError, KubernetesApi, NotFoundError, Object, key_of, pages
 from autoscaler.cluster.resources import Resource
 from autoscaler.kube.problem import Problem, Problems
 
 T_co = TypeVar("T_co", covariant=True)
+# An API that is not served is asked for at every n-th refresh, n doubling up to this.
+_RAREST: Final = 16
 
 
 class Mirror(Generic[T_co]):
@@ -30,6 +32,8 @@ class Mirror(Generic[T_co]):
         self._values: dict[str, T_co] = {}
         self._problems: dict[str, tuple[Problem, ...]] = {}
         self._ordered: tuple[T_co, ...] | None = None
+        self._unserved = 0  # how often in a row it was not served
+        self._skipped = 0  # refreshes since it was last asked for
 
     @property
     def kind(self) -> str:
@@ -55,6 +59,10 @@ class Mirror(Generic[T_co]):
 
     def refresh(self) -> bool:
         """Take over what changed since the last time; whether anything did."""
+        if self._unserved:
+            self._skipped += 1
+            if self._skipped < min(1 << (self._unserved - 1), _RAREST):
+                return False
         if not self._version:
             return self._list()
         try:
@@ -67,40 +75,48 @@ class Mirror(Generic[T_co]):
         return self._list()
 
     def _list(self) -> bool:
-        items: Iterable[Object] = ()
+        before, self._values = self._values, {}
+        told, self._problems = self._problems, {}
+        self._ordered = None
+        self._skipped = 0
         try:
-            items, self._version = list_all(self._api, self._resource)
+            for page in pages(self._api, self._resource):
+                for item in page.items:
+                    self._take(item)
+                self._version = page.resource_version
+            self._unserved = 0
         except NotFoundError:
             # The API is not served, as that of gangs without its CRD: it has no objects until it is.
             self._version = ""
-        before = self._values
-        self._values, self._problems, self._ordered = {}, {}, None
-        for item in items:
-            self._take(item)
-        return before != self._values
+            self._unserved += 1
+        return (before, told) != (self._values, self._problems)
 
     def _watch(self) -> bool:
         changed = False
         for event in self._api.watch(self._resource, resource_version=self._version):
             self._version = event.resource_version
             if event.type in ("ADDED", "MODIFIED"):
-                self._take(event.object)
-                changed = True
+                changed |= self._take(event.object)
             elif event.type == "DELETED":
-                self._drop(key_of(event.object))
-                changed = True
+                changed |= self._drop(key_of(event.object))
         return changed
 
-    def _take(self, item: Object) -> None:
+    def _take(self, item: Object) -> bool:
+        """Take over an object; whether that changes anything that is read of it. A heartbeat does not."""
         key, problems = key_of(item), Problems()
-        value = self._parse(item, problems)
+        value, found = self._parse(item, problems), tuple(problems)
+        if value == self._values.get(key) and found == self._problems.get(key, ()):
+            return False
         self._drop(key)
         if value is not None:
             self._values[key] = value
-        if len(problems):
-            self._problems[key] = tuple(problems)
+        if found:
+            self._problems[key] = found
+        return True
 
-    def _drop(self, key: str) -> None:
+    def _drop(self, key: str) -> bool:
+        known = key in self._values or key in self._problems
         self._values.pop(key, None)
         self._problems.pop(key, None)
         self._ordered = None
+        return known

@@ -42,8 +42,7 @@ class ProviderObjects:
     def list(self, resource: tuple[str, str], *, labels: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
         """All objects that carry these labels, ordered by name."""
         with _translated():
-            items = list_all(self._api, _RESOURCES[resource])[0]
-        return [item for item in items if labels.items() <= item["metadata"].get("labels", {}).items()]
+            return list_all(self._api, _RESOURCES[resource], labels=labels)[0]
 
     def create(self, resource: tuple[str, str], manifest: Mapping[str, Any]) -> bool:
         """Create it; False when an object of this name exists already."""

@@ -8,11 +8,12 @@ Source of the rules: k8s.io/apiserver registry/generic/registry/store.go and reg
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 from autoscaler.cluster.api import (
+    NO_LABELS,
     AlreadyExistsError,
     BlockedError,
     ConflictError,
@@ -83,7 +84,15 @@ class ApiServer:
         found: Object = copied(self._find(resource, name, namespace))
         return found
 
-    def list(self, resource: Resource, *, namespace: str = "", limit: int = 500, page: str = "") -> Page:
+    def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        labels: Mapping[str, str] = NO_LABELS,
+        limit: int = 500,
+        page: str = "",
+    ) -> Page:
         self._authorize("list", resource)
         version, _, after = page.partition("|")
         if page and int(version) < self._compacted:
@@ -91,7 +100,9 @@ class ApiServer:
         keys = sorted(
             key
             for key, item in self._objects.get(resource, {}).items()
-            if (not namespace or item["metadata"].get("namespace") == namespace) and key > after
+            if (not namespace or item["metadata"].get("namespace") == namespace)
+            and labels.items() <= item["metadata"].get("labels", {}).items()
+            and key > after
         )
         items = tuple(copied(self._objects[resource][key]) for key in keys[:limit])
         listed_at = version or str(self._version)

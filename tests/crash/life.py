@@ -5,14 +5,14 @@ The in-memory API server and cloud survive; the loop, its journal and its store 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-from autoscaler.cluster.api import Object, Page, Subresource, WatchEvent, list_all
+from autoscaler.cluster.api import NO_LABELS, Object, Page, Subresource, WatchEvent, list_all
 from autoscaler.cluster.resources import EVENTS, LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES, Resource
 from autoscaler.simulation.api_server import ApiServer
 from autoscaler.simulation.chronicle import Chronicle
@@ -70,8 +70,16 @@ class Dying:
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         return self.api.get(resource, name, namespace=namespace)
 
-    def list(self, resource: Resource, *, namespace: str = "", limit: int = 500, page: str = "") -> Page:
-        return self.api.list(resource, namespace=namespace, limit=limit, page=page)
+    def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        labels: Mapping[str, str] = NO_LABELS,
+        limit: int = 500,
+        page: str = "",
+    ) -> Page:
+        return self.api.list(resource, namespace=namespace, labels=labels, limit=limit, page=page)
 
     def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
         return self.api.watch(resource, resource_version=resource_version, timeout_seconds=timeout_seconds)
