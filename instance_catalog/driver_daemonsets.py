@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from instance_catalog.driver_data import DriverRecognition, driver_facts, driver_recognition
+from instance_catalog.driver_data import driver_facts
 from instance_catalog.driver_profile import DriverProfile, DriverProfileError, DriverSet, parse_driver_set
+from instance_catalog.driver_recognition import DriverRecognition, Setting, driver_recognition
 
 _RELEASE: Final = re.compile(r"v?\d+\.\d+(?:\.\d+)?")
 # Gates that every component has and that change nothing a driver publishes.
@@ -36,14 +37,14 @@ class _Container:
             return False
         return rule.command is None or rule.command in (word.rpartition("/")[2] for word in self.words)
 
-    def setting(self, environment: str | None, argument: str | None) -> str | None:
+    def setting(self, place: Setting) -> str | None:
         """What an argument (which wins) or an environment variable is set to; "" for a bare switch; None: neither."""
         for index, word in enumerate(self.words):
             name, has_value, value = word.partition("=")
-            if name == argument:
+            if name == place.argument:
                 following = self.words[index + 1] if index + 1 < len(self.words) else ""
                 return value if has_value else "" if following.startswith("-") else following
-        return self.environment.get(environment) if environment else None
+        return self.environment.get(place.environment) if place.environment else None
 
 
 def profiles_from_daemonsets(daemonsets: Sequence[Mapping[str, Any]]) -> DriverSet:
@@ -111,7 +112,7 @@ def _gates(container: _Container, rule: DriverRecognition, base: DriverProfile) 
     """Gates as options of the profile, and those that nobody knows: one chart gives all its plugins the same gates."""
     if rule.gates is None:
         return [], []
-    text = container.setting(rule.gates.environment, rule.gates.argument) or ""
+    text = container.setting(rule.gates) or ""
     pairs = [pair.strip().partition("=") for pair in text.split(",") if pair.strip()]
     known = [f"{name}={value.lower()}" for name, _, value in pairs if name in base.gates]
     common = _LOGGING_GATES.union(*(facts.gates for facts in driver_facts().values()))
@@ -121,14 +122,15 @@ def _gates(container: _Container, rule: DriverRecognition, base: DriverProfile) 
 
 def _options(container: _Container, rule: DriverRecognition) -> Iterator[str]:
     for option in rule.options:
-        value = container.setting(option.environment, option.argument)
+        value = container.setting(option.setting)
         if value is None or value in option.ignored:
             continue
         if option.switch:
             if value != "false":
                 yield option.option
         else:
-            yield f"{option.option}={option.values.get(value, value)}"
+            # A comma separates profiles, so lists are written with a plus sign there.
+            yield f"{option.option}={value.replace(',', '+')}"
 
 
 def _containers(daemonsets: Iterable[Mapping[str, Any]]) -> Iterator[_Container]:

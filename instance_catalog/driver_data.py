@@ -1,8 +1,7 @@
 """The facts about DRA drivers that ship with Foreslice: releases, gates, DeviceClasses, MIG tables.
 
 They are constants of the package, kept as YAML (data/drivers, data/mig) because people check and correct data more
-easily than code. Reading files of the own package is the only I/O here, done once per process. Must not know instance
-types or what a prediction does with the facts.
+easily than code. Must not know instance types or what a prediction does with the facts.
 """
 
 from __future__ import annotations
@@ -10,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import Any
-
-import yaml
 
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.package_data import contents
 from instance_catalog.quantity import Quantity
 
 
@@ -52,6 +49,19 @@ class PrepareRules:
 
     all_devices_of_node: bool = False  # a claim must hold every device the driver published on the node
     one_compute_domain_per_node: bool = False  # channels of two ComputeDomains cannot share a node
+
+
+@dataclass(frozen=True, slots=True)
+class OptionFacts:
+    """An option of a driver: what its values look like (`pattern`), and the default (None: the option is off).
+
+    A `switch` is given without a value. `hint` says for people what may stand there.
+    """
+
+    pattern: str = ""
+    default: str | None = None
+    hint: str = ""
+    switch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,8 @@ class DriverFacts:
     prepare: PrepareRules
     node_labels: FrozenMap[str, str]
     device_classes: tuple[DeviceClassFacts, ...]
+    options: FrozenMap[str, OptionFacts] = field(default_factory=FrozenMap)
+    models: FrozenMap[str, FrozenMap[str, Any]] = field(default_factory=FrozenMap)  # Accelerator.model → driver's facts
     addressing_modes: tuple[AddressingMode, ...] = ()  # gpu.nvidia.com only
     cards: FrozenMap[str, CardFacts] = field(default_factory=FrozenMap)  # dra.net only, by NetworkCard.kind
     neuron: NeuronFacts | None = None  # neuron.aws.com only
@@ -117,40 +129,6 @@ class DriverFacts:
         """Whether `release` has the gate."""
         names = [r.name for r in self.releases]
         return gate in self.gates and names.index(release) >= names.index(self.gates[gate].since)
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Where a container is told something: an environment variable, an argument, or either of them."""
-
-    environment: str | None = None
-    argument: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OptionSetting:
-    """A setting that becomes an option of the driver's profile.
-
-    `values` translates what the container says; `ignored` are values that mean the default. A `switch` is there or not.
-    """
-
-    option: str
-    environment: str | None
-    argument: str | None
-    values: FrozenMap[str, str]
-    ignored: frozenset[str]
-    switch: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DriverRecognition:
-    """How a container is recognised as a driver, and how its profile is read from it (daemonsets.yaml)."""
-
-    profile: str
-    images: frozenset[str]
-    command: str | None
-    gates: Setting | None
-    options: tuple[OptionSetting, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +185,24 @@ _MIG_FIGURES = {
 @cache
 def driver_facts() -> FrozenMap[str, DriverFacts]:
     """All drivers with a prediction, by profile name."""
-    rows = (_driver(content) for name, content in _data("drivers") if "driver" in content)
+    rows = (_driver(content) for content in contents("drivers").values() if "driver" in content)
     return FrozenMap({row.profile: row for row in rows})
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePlugin:
+    """A device plugin hands out the devices of `driver` without DRA. `images` are ends of its image's repository."""
+
+    driver: str
+    images: tuple[str, ...]
+    source: str
+
+
+@cache
+def device_plugins() -> tuple[DevicePlugin, ...]:
+    """The device plugins that compete with a driver for its devices (device_plugins.yaml)."""
+    content = contents("drivers")["device_plugins"]
+    return tuple(DevicePlugin(row["of"], tuple(row["images"]), row["source"]) for row in content["plugins"])
 
 
 def prepare_rules(driver: str) -> PrepareRules:
@@ -219,7 +213,7 @@ def prepare_rules(driver: str) -> PrepareRules:
 @cache
 def assumptions() -> Assumptions:
     """The content of data/drivers/defaults.yaml."""
-    content = dict(_data("drivers"))["defaults"]
+    content = contents("drivers")["defaults"]
     return Assumptions(
         releases=FrozenMap({name: row["release"] for name, row in content["profiles"].items()}),
         nvidia_driver=content["image"]["nvidia_driver"],
@@ -230,15 +224,9 @@ def assumptions() -> Assumptions:
 
 
 @cache
-def driver_recognition() -> tuple[DriverRecognition, ...]:
-    """The content of data/drivers/daemonsets.yaml, in its order."""
-    return tuple(_recognition(row) for row in dict(_data("drivers"))["daemonsets"]["recognition"])
-
-
-@cache
 def mig_tables() -> FrozenMap[str, MigTable]:
     """All MIG tables by the name under which accelerators refer to them."""
-    content = dict(_data("mig"))
+    content = dict(contents("mig"))
     geometries = content.pop("geometries")
     return FrozenMap({name: _mig_table(row, geometries[row["geometry"]]) for name, row in content.items()})
 
@@ -250,7 +238,7 @@ def builtin_device_classes(kubernetes: KubernetesProfile) -> tuple[DeviceClassFa
     Without the gate DRAExtendedResource the API server drops extendedResourceName, so the classes have none.
     """
     rows = [row for facts in driver_facts().values() for row in facts.device_classes]
-    others = dict(_data("drivers"))["other_classes"]
+    others = contents("drivers")["other_classes"]
     rows += [_device_class(row, row["source"]) for row in others["device_classes"]]
     if not kubernetes.gates.extended_resource:
         rows = [DeviceClassFacts(r.name, r.selectors, None, r.source) for r in rows]
@@ -270,32 +258,14 @@ def _driver(content: Mapping[str, Any]) -> DriverFacts:
         prepare=PrepareRules(**content.get("prepare", {})),
         node_labels=FrozenMap(content.get("node_labels", {})),
         device_classes=tuple(_device_class(row, content["source"]) for row in content["device_classes"]),
+        options=FrozenMap({name: OptionFacts(**row) for name, row in content.get("options", {}).items()}),
+        models=FrozenMap({name: FrozenMap(row) for name, row in content.get("models", {}).items()}),
         addressing_modes=tuple(
             AddressingMode(row["branch"], row["node"], tuple(row["gpu"]), row["mode"])
             for row in content.get("addressing_modes", ())
         ),
         cards=FrozenMap({kind: _card(row) for kind, row in content.get("cards", {}).items()}),
         neuron=_neuron(content) if "efa_addresses" in content else None,
-    )
-
-
-def _recognition(row: Mapping[str, Any]) -> DriverRecognition:
-    return DriverRecognition(
-        profile=row["profile"],
-        images=frozenset(row["images"]),
-        command=row.get("command"),
-        gates=Setting(**row["gates"]) if "gates" in row else None,
-        options=tuple(
-            OptionSetting(
-                option=option["option"],
-                environment=option.get("environment"),
-                argument=option.get("argument"),
-                values=FrozenMap(option.get("values", {})),
-                ignored=frozenset(option.get("ignored", ())),
-                switch=option.get("switch", False),
-            )
-            for option in row.get("options", ())
-        ),
     )
 
 
@@ -356,15 +326,3 @@ def _mig_profile(kind: str, row: Mapping[str, Any], place: Mapping[str, Any]) ->
 def _binary(text: str) -> Quantity:
     """The driver builds every capacity with resource.NewQuantity(n, BinarySI), which prints the largest suffix."""
     return Quantity.of(int(Quantity.parse(text).value), "BinarySI")
-
-
-@cache
-def _data(folder: str) -> tuple[tuple[str, dict[str, Any]], ...]:
-    """(file name without .yaml, content) of every file in a data folder, sorted by name."""
-    found = sorted(
-        (f for f in files("instance_catalog").joinpath("data", folder).iterdir() if f.name.endswith(".yaml")),
-        key=lambda f: f.name,
-    )
-    # The C parser is an order of magnitude faster; PyYAML has it wherever it found libyaml at build time.
-    loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return tuple((f.name.removesuffix(".yaml"), yaml.load(f.read_text("utf-8"), loader)) for f in found)
