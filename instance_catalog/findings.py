@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -21,10 +21,15 @@ _KEY_MARK = "[key]"  # how pydantic ends the path of an error in a mapping's key
 class Findings:
     """The defects found so far, and the texts that are needed to say on which line each stands."""
 
-    def __init__(self) -> None:
+    def __init__(self, problems: Iterable[CatalogProblem] = ()) -> None:
         self._texts: dict[str, str] = {}
         self._lines: dict[str, int] = {}
-        self._problems: list[CatalogProblem] = []
+        self._problems = list(problems)
+
+    @property
+    def problems(self) -> tuple[CatalogProblem, ...]:
+        """Everything found so far."""
+        return tuple(self._problems)
 
     def remember(self, file: str, text: str) -> None:
         """Keep the text of a file that was read as YAML."""
@@ -56,7 +61,9 @@ class Findings:
         last = layers.sources[-1].file
         if file != last:
             hint += f"; {last} overrides other fields of this entry"
-        self.add(file, place, entry=entry, field=dotted(path), found=found, allowed=allowed, hint=hint)
+        line = self.line(file, place)
+        parts = tuple(dict.fromkeys(source.file for source in layers.sources))
+        self._problems.append(CatalogProblem(file, line, entry, dotted(path), found, allowed, hint, sources=parts))
 
     def checked_file(self, model: type[M], value: object, file: str) -> M | None:
         """`value` as `model`; None, with the defects noted, if it is not one."""

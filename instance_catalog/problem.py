@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class CatalogProblem:
-    """One defect. `entry` is "instance type p5.48xlarge", `field` a path such as "accelerator.count"."""
+    """One defect. `entry` is "instance type p5.48xlarge", `field` a path such as "accelerator.count".
+
+    `sources` are all files that have a part in the entry: any of them may be the one that is wrong.
+    """
 
     file: str
     line: int
@@ -17,6 +21,7 @@ class CatalogProblem:
     found: str
     allowed: str
     hint: str = ""
+    sources: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
         place = ": ".join(part for part in (f"{self.file}:{self.line}", self.entry, self.field) if part)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import types
 import typing
+from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -24,6 +25,7 @@ from instance_catalog.yaml_text import Path
 _MOST: Final = Quantity.parse("1Ei")
 # No exponents: Fraction("1e999999999") would try to build that number.
 _SHARE: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?\Z", re.ASCII)
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,2}(?:/[1-9][0-9]{0,2})?\Z", re.ASCII)
 
 
@@ -61,6 +63,18 @@ def _date(value: object) -> object:
     return str(value) if isinstance(value, int) else value
 
 
+def _moment(value: object) -> datetime:
+    """A day is its first moment, UTC."""
+    text = str(value).upper()
+    try:
+        found = datetime.fromisoformat(f"{text}T00:00:00Z" if _DAY.match(text) else text)
+    except ValueError as error:
+        raise ValueError("a day such as 2026-12-31, or a time such as 2026-12-31T11:30:00Z") from error
+    if found.tzinfo is None:
+        raise ValueError("a time with its zone, such as 2026-12-31T11:30:00Z")
+    return found.astimezone(UTC)
+
+
 def _usd(value: object) -> object:
     return str(value) if isinstance(value, int) else value
 
@@ -82,6 +96,11 @@ Day: TypeAlias = Annotated[
     BeforeValidator(_date),
     Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", description="2026, 2026-08 or 2026-08-03"),
     WithJsonSchema({"type": ["string", "integer"], "pattern": r"^\d{4}(-\d{2}(-\d{2})?)?$"}),
+]
+Moment: TypeAlias = Annotated[
+    datetime,
+    PlainValidator(_moment),
+    WithJsonSchema({"type": "string", "examples": ["2026-12-31", "2026-12-31T11:30:00Z"]}),
 ]
 Usd: TypeAlias = Annotated[
     Decimal, BeforeValidator(_usd), Field(ge=0), WithJsonSchema({"type": ["number", "string"], "minimum": 0})
@@ -288,6 +307,13 @@ _Raw: TypeAlias = dict[str, Any]
 class CatalogFile(_Entry):
     """One file of the instance catalog; entries are checked after defaults and overlays were merged in."""
 
+    priority: Annotated[Whole, Field(ge=-1000, le=1000)] = Field(
+        0, description="a file of higher priority overrides others, wherever it stands"
+    )
+    reason: str = Field("", description="why this overlay exists")
+    expires: Moment | None = Field(
+        None, description="from then on this file does not count; a day: from its start, UTC"
+    )
     cloud: str | None = Field(None, description="of every type in this file")
     prices_as_of: PricesAsOf | None = None
     provenance: _Raw = Field({}, description="of every type in this file that does not say otherwise")

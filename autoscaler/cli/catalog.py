@@ -115,9 +115,10 @@ def show_type(name: str, provenance: bool, directories: tuple[Path, ...], output
 
 def _print_origins(instance_type: InstanceType, directories: tuple[Path, ...], output: str) -> None:
     from autoscaler.cli.catalog_origins import COLUMNS, origin_data, origin_rows
+    from autoscaler.clock import SystemClock
     from instance_catalog.loader import value_origins
 
-    origins = value_origins(instance_type.name, extra_dirs=directories)
+    origins = value_origins(instance_type.name, extra_dirs=directories, now=SystemClock().now())
     if output == "table":
         print_table(COLUMNS, origin_rows(instance_type, origins))
     else:
@@ -140,12 +141,13 @@ def validate(directory: Path | None) -> None:
 
 
 def _opened(directories: tuple[Path, ...]) -> Catalog:
+    from autoscaler.clock import SystemClock
     from autoscaler.errors import BadInputError
     from instance_catalog.loader import load_catalog
     from instance_catalog.problem import CatalogError
 
     try:
-        return load_catalog(extra_dirs=directories)
+        return load_catalog(extra_dirs=directories, now=SystemClock().now())
     except CatalogError as error:
         raise BadInputError(str(error)) from error
 

@@ -40,7 +40,7 @@ def import_probe(file: Path, name: str, cloud: str, target: Path | None, directo
     from autoscaler.cli.choices import chosen_catalog
     from autoscaler.cli.output import print_data
     from autoscaler.errors import BadInputError
-    from instance_catalog.loader import Corrections
+    from instance_catalog.layers import Corrections
     from instance_catalog.probe.entry import catalog_content, left_to_say
     from instance_catalog.probe.error import ProbeError
 

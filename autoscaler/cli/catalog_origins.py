@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from instance_catalog.instance_type import InstanceType, Provenance, provenance_of
-from instance_catalog.loader import Place, ValueOrigin
+from instance_catalog.merging import Place, ValueOrigin
 
 COLUMNS: Final = ("field", "value", "source", "from", "overrides")
 # First step of a field → group of facts that has its provenance (docs/catalog.md, "Sources and guesses").
@@ -38,8 +38,8 @@ def origin_rows(instance_type: InstanceType, origins: Sequence[ValueOrigin]) -> 
             _title(origin),
             _shown(origin.won.value),
             _source(instance_type, origin, written),
-            f"{origin.won.file}:{origin.won.line}",
-            ", ".join(f"{_shown(place.value)} ({place.file}:{place.line})" for place in origin.overridden) or "-",
+            _where(origin.won),
+            ", ".join(f"{_shown(place.value)} ({_where(place)})" for place in origin.overridden) or "-",
         )
         for origin in origins
         if not _is_provenance(origin)
@@ -62,6 +62,15 @@ def origin_data(instance_type: InstanceType, origins: Sequence[ValueOrigin]) -> 
     ]
 
 
+def _where(place: Place) -> str:
+    """File and line, and what its layer says of itself: `my-types/deal.yaml:4 (priority 10, until 2026-12-31)`."""
+    notes = [
+        *([f"priority {place.priority}"] if place.priority else []),
+        *([f"until {place.expires:%Y-%m-%d %H:%M}Z"] if place.expires else []),
+    ]
+    return f"{place.file}:{place.line}" + (f" ({', '.join(notes)})" if notes else "")
+
+
 def _title(origin: ValueOrigin) -> str:
     return origin.field if origin.entry == "types" else f"model {origin.field}"
 
@@ -71,11 +80,14 @@ def _is_provenance(origin: ValueOrigin) -> bool:
 
 
 def _place(place: Place) -> dict[str, Any]:
-    return {"value": place.value, "file": place.file, "line": place.line}
+    said = {"priority": place.priority or None, "reason": place.reason or None}
+    until = {"expires": place.expires.isoformat()} if place.expires else {}
+    layer = {name: value for name, value in said.items() if value is not None}
+    return {"value": place.value, "file": place.file, "line": place.line, **layer, **until}
 
 
 def _source(instance_type: InstanceType, origin: ValueOrigin, written: Mapping[tuple[str, str], str]) -> str:
-    """The provenance of the value's group; none where a later layer gave the value without saying where from."""
+    """The provenance of the value's group; where a later layer gave the value without one, the reason of that layer."""
     first = origin.field.partition(".")[0]
     facts = instance_type.provenance
     if origin.entry == "accelerators" and instance_type.accelerator is not None:
@@ -85,7 +97,7 @@ def _source(instance_type: InstanceType, origin: ValueOrigin, written: Mapping[t
         group = _REST[origin.entry]
     stale = written.get((origin.entry, group)) in {place.file for place in origin.overridden}
     found = provenance_of(facts, group)
-    return _text(found) if found is not None and not stale else _NO_SOURCE
+    return _text(found) if found is not None and not stale else origin.won.reason or _NO_SOURCE
 
 
 def _provenance_files(origins: Sequence[ValueOrigin]) -> dict[tuple[str, str], str]:

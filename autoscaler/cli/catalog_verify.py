@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from instance_catalog.driver_profile import DriverSet
     from instance_catalog.instance_type import InstanceType
     from instance_catalog.kubernetes_profile import KubernetesProfile
-    from instance_catalog.loader import Corrections
+    from instance_catalog.layers import Corrections
     from instance_catalog.resource_slice import ResourceSlice
 
 DRIFT_FOUND = 3
@@ -171,7 +171,7 @@ def _overlay(machine: InstanceType, unified: Unified, today: str) -> dict[str, A
 
 def _left(compared: _Comparison, overlay: dict[str, Any]) -> Unified:
     """What would still differ with the overlay in effect."""
-    from instance_catalog.loader import Corrections
+    from instance_catalog.layers import Corrections
 
     return _unified(compared, [Corrections("proposed overlay", 1, overlay)])[2]
 

@@ -11,17 +11,18 @@ if TYPE_CHECKING:
     from instance_catalog.driver_profile import DriverSet
     from instance_catalog.instance_type import InstanceType
     from instance_catalog.kubernetes_profile import KubernetesProfile
-    from instance_catalog.loader import Corrections
+    from instance_catalog.layers import Corrections
 
 
 def chosen_catalog(directories: Sequence[Path], corrections: Sequence[Corrections] = ()) -> Catalog:
     """The shipped catalog with the directories over it. Raises BadInputError."""
+    from autoscaler.clock import SystemClock
     from autoscaler.errors import BadInputError
     from instance_catalog.loader import load_catalog
     from instance_catalog.problem import CatalogError
 
     try:
-        return load_catalog(extra_dirs=directories, corrections=corrections)
+        return load_catalog(extra_dirs=directories, corrections=corrections, now=SystemClock().now())
     except CatalogError as error:
         step = "correct the entries; `foreslice catalog validate` checks files"
         raise BadInputError(str(error), next_step=step) from error

@@ -7,15 +7,15 @@ from datetime import datetime
 
 from autoscaler.kube.problem import Problems
 from autoscaler.manifests.document import Document
-from instance_catalog.loader import Corrections
+from instance_catalog.layers import Corrections
 
 
 def corrections_of(overlays: Iterable[Document], now: datetime) -> list[Corrections]:
-    """One catalog file's content per overlay that is in force at `now`.
+    """One catalog file's content per overlay that is in force at `now`, in the order of their names.
 
     Overlays that are malformed were reported when the manifests were read; they do not get here.
     """
-    documents = tuple(overlays)
+    documents = sorted(overlays, key=lambda document: document.name)
     if not documents:
         return []  # without loading the models of our own kinds
     from autoscaler.kube.custom.instance_type_overlay import parse_instance_type_overlay
@@ -26,6 +26,5 @@ def corrections_of(overlays: Iterable[Document], now: datetime) -> list[Correcti
         overlay = parse_instance_type_overlay(document.value, Problems())
         if overlay is None or (overlay.expires_at is not None and moment(overlay.expires_at) <= now):
             continue
-        content = {"cloud": overlay.cloud, "types": [overlay.catalog_entry()]}
-        found.append(Corrections(f"{document.file}, {document.name}", document.line, content))
+        found.append(Corrections(f"{document.file}, {document.name}", document.line, overlay.catalog_file()))
     return found

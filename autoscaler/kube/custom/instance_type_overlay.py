@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, WithJsonSchema
@@ -9,6 +10,7 @@ from pydantic import Field, JsonValue, WithJsonSchema
 from autoscaler.kube.custom.objects import read_spec
 from autoscaler.kube.custom.schema import NO_ENTRIES, ApiModel, Conditions, Name, Rule, Text, TimeText
 from autoscaler.kube.problem import Problems
+from instance_catalog.layers import Corrections, Layer, content_layer, unreadable
 
 
 class InstanceTypeOverlaySpec(ApiModel):
@@ -23,6 +25,10 @@ class InstanceTypeOverlaySpec(ApiModel):
     """A partial catalog entry, in the form of the catalog's files; checked when it is merged."""
     source: Text
     """Where the facts come from: a support case, a measurement, a contract."""
+    priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
+    """Overlays of higher priority override others; among equals the later name wins."""
+    reason: Annotated[str, Field(max_length=1024)] = ""
+    """Why it exists; shown beside every value that it gives."""
     expires_at: TimeText | None = None
     """From then on the catalog counts again. Absent: until it is deleted."""
 
@@ -33,9 +39,15 @@ class InstanceTypeOverlaySpec(ApiModel):
         ),
     )
 
-    def catalog_entry(self) -> dict[str, Any]:
-        """The entry as it would stand in a catalog file, with its name."""
-        return {**self.entry, "name": self.instance_type}
+    def catalog_file(self) -> dict[str, Any]:
+        """What a catalog file with the same facts would hold."""
+        return {
+            "priority": self.priority,
+            "reason": f"{self.reason} ({self.source})" if self.reason else self.source,
+            **({"expires": self.expires_at} if self.expires_at is not None else {}),
+            "cloud": self.cloud,
+            "types": [{**self.entry, "name": self.instance_type}],
+        }
 
 
 class InstanceTypeOverlayStatus(ApiModel):
@@ -44,6 +56,18 @@ class InstanceTypeOverlayStatus(ApiModel):
     observed_generation: Annotated[int, Field(ge=0)] = 0
     conditions: Conditions = ()
     state: Literal["Applied", "Refused", "Expired"] | None = None
+
+
+def overlay_layer(raw: Mapping[str, Any]) -> Layer:
+    """The layer that an InstanceTypeOverlay of a cluster is. Never raises: what is wrong is in the layer's problems."""
+    meta = raw.get("metadata")
+    name = f"InstanceTypeOverlay {meta.get('name', '') if isinstance(meta, Mapping) else ''}"
+    problems = Problems()
+    spec = parse_instance_type_overlay(raw, problems)
+    if spec is None:
+        found = "; ".join(f"{problem.field}: {problem.message}" for problem in problems)
+        return unreadable(name, found=found, allowed="what `kubectl explain itoverlay.spec` says")
+    return content_layer(Corrections(name, 1, spec.catalog_file()))
 
 
 def parse_instance_type_overlay(raw: object, problems: Problems | None = None) -> InstanceTypeOverlaySpec | None:

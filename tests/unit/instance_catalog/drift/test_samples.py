@@ -14,7 +14,8 @@ from instance_catalog.drift import Unified, unify
 from instance_catalog.drift_repair import proposal
 from instance_catalog.driver_profile import DriverSet, parse_driver_set
 from instance_catalog.kubernetes_profile import profile_for
-from instance_catalog.loader import Corrections, load_catalog
+from instance_catalog.layers import Corrections
+from instance_catalog.loader import load_catalog
 from instance_catalog.prediction.predict import predict
 from instance_catalog.resource_slice import ResourceSlice
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from instance_catalog.loader import Corrections, load_catalog
+from instance_catalog.layers import Corrections
+from instance_catalog.loader import load_catalog
 from instance_catalog.probe.entry import catalog_content, left_to_say
 from instance_catalog.probe.error import ProbeError
 from instance_catalog.probe.record import Probe

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from autoscaler.kube.custom.instance_type_overlay import parse_instance_type_overlay
+from autoscaler.kube.custom.instance_type_overlay import overlay_layer, parse_instance_type_overlay
 from autoscaler.kube.custom.node_template import parse_kwok_node_template, parse_simulated_node_template
 from autoscaler.kube.problem import Problems
 
@@ -34,7 +35,7 @@ def test_an_overlay_is_a_partial_catalog_entry_with_a_source() -> None:
         named({"cloud": "aws", "instanceType": "p5.48xlarge", "entry": entry, "source": "contract 2026"})
     )
     assert spec is not None
-    assert spec.catalog_entry() == {"name": "p5.48xlarge", **entry}
+    assert spec.catalog_file()["types"] == [{"name": "p5.48xlarge", **entry}]
     assert spec.expires_at is None
 
 
@@ -68,3 +69,29 @@ def test_a_mistake_is_named(parse: Callable[..., Any], spec: Any, field: str, me
     (problem,) = problems
     assert problem.field == field
     assert message in problem.message
+
+
+def test_an_overlay_of_a_cluster_is_a_layer_with_priority_reason_and_end() -> None:
+    spec = {
+        "cloud": "aws",
+        "instanceType": "p5.48xlarge",
+        "entry": {"vcpu": 96},
+        "source": "contract 7",
+        "reason": "half machines",
+        "priority": 5,
+        "expiresAt": "2026-12-31T00:00:00Z",
+    }
+    raw = {
+        "apiVersion": "foreslice.dev/v1alpha1",
+        "kind": "InstanceTypeOverlay",
+        "metadata": {"name": "half"},
+        "spec": spec,
+    }
+    layer = overlay_layer(raw)
+    assert (layer.name, layer.priority, layer.reason) == ("InstanceTypeOverlay half", 5, "half machines (contract 7)")
+    assert layer.expires == datetime(2026, 12, 31, tzinfo=UTC)
+    assert layer.problems == ()
+
+    refused = overlay_layer({**raw, "spec": {"cloud": "aws"}})
+    assert refused.file is None
+    assert "instanceType" in refused.problems[0].found

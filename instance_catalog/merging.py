@@ -1,0 +1,211 @@
+"""Layers → Catalog: the one place where files complete and override each other, and the whole is checked.
+
+Pure. Either everything is right, or CatalogError says everything that is wrong; a half-merged catalog never exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from instance_catalog import attachment, build
+from instance_catalog.build import Mismatch
+from instance_catalog.catalog import Catalog
+from instance_catalog.findings import Findings, dotted
+from instance_catalog.instance_type import Accelerator, InstanceType
+from instance_catalog.layers import Layer, in_force, problems_of
+from instance_catalog.node_reservation import NOTHING_RESERVED, NodeReservation
+from instance_catalog.overlay import EMPTY, Layered, Origin, Source, Written, layered, origins, value_at
+from instance_catalog.schema import AcceleratorEntry, CatalogFile, InstanceTypeEntry, NodeEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A value as one layer gives it."""
+
+    file: str
+    line: int
+    value: Any
+    priority: int = 0
+    reason: str = ""
+    expires: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOrigin:
+    """Where a value of an entry comes from: the place that won, and those it overrides, the nearest first.
+
+    `entry` is "types" or "accelerators", `field` a path such as "pci.root".
+    """
+
+    entry: str
+    field: str
+    won: Place
+    overridden: tuple[Place, ...]
+
+
+def catalog_of(layers: Iterable[Layer], *, now: datetime | None = None) -> Catalog:
+    """What the layers say together, later ones over earlier ones of the same priority.
+
+    Layers that have expired at `now` do not count (None: all count). Raises CatalogError with every defect.
+    """
+    merging = _Merging(in_force(layers, now))
+    reservations = merging.reservations()
+    types = merging.instance_types(reservations)
+    merging.findings.raise_if_any()
+    return Catalog.of(types, merging.accelerators.values())
+
+
+def origins_of(name: str, layers: Iterable[Layer], *, now: datetime | None = None) -> tuple[ValueOrigin, ...]:
+    """Which layer gave each value of a type and of its accelerator model; () for a name that is not in the catalog.
+
+    Raises CatalogError as `catalog_of` does.
+    """
+    merging = _Merging(in_force(layers, now))
+    entry = merging.types.get(name, EMPTY)
+    merging.findings.raise_if_any()
+    model = merging.models.get(entry.merged.get("accelerator", {}).get("model", ""), EMPTY)
+    return tuple(
+        merging.value_origin(section, origin)
+        for section, found in (("types", entry), ("accelerators", model))
+        for origin in origins(found)
+    )
+
+
+class _Merging:
+    """The layers while they are merged, and what was found wrong so far."""
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self.findings = Findings(problems_of(layers))
+        self._layers = [layer for layer in layers if layer.file is not None]
+        for layer in self._layers:
+            self.findings.remember_line(layer.name, layer.line)
+            if layer.text:
+                self.findings.remember(layer.name, layer.text)
+        self._of = {layer.name: layer for layer in self._layers}
+        self.models = self._merged(self._written("accelerators", "key"), "accelerator")
+        self.accelerators = self._accelerators()
+        self.types = self._merged(((layer, self._written_types(layer)) for layer in self._layers), "instance type")
+
+    def value_origin(self, section: str, origin: Origin) -> ValueOrigin:
+        """The places of a value in words and numbers."""
+        places = [self._place(source, origin) for source in reversed(origin.sources)]
+        return ValueOrigin(section, dotted(origin.path), places[0], tuple(places[1:]))
+
+    def _place(self, source: Source, origin: Origin) -> Place:
+        layer = self._of[source.file]
+        line = self.findings.line(source.file, (*source.path, *origin.path))
+        value = value_at(source.value, origin.path)
+        return Place(source.file, line, value, layer.priority, layer.reason, layer.expires)
+
+    def _accelerators(self) -> dict[str, Accelerator]:
+        found: dict[str, Accelerator] = {}
+        for key, sources in self.models.items():
+            entry = self.findings.checked_entry(AcceleratorEntry, sources, f"accelerator {key}")
+            if entry is not None:
+                found[key] = build.accelerator_of(entry)
+        return found
+
+    def reservations(self) -> dict[str, NodeReservation]:
+        """By cloud, what nodes keep for themselves."""
+        found: dict[str, NodeReservation] = {}
+        for cloud, sources in self._merged(self._written("nodes", "cloud"), "nodes of").items():
+            title = f"nodes of {cloud}"
+            entry = self.findings.checked_entry(NodeEntry, sources, title)
+            if entry is not None and not self._noted(build.reservation_mismatches(entry), sources, title):
+                found[cloud] = build.reservation_of(entry)
+        return found
+
+    def instance_types(self, reservations: Mapping[str, NodeReservation]) -> list[InstanceType]:
+        """The types without defects."""
+        found: list[InstanceType] = []
+        for name, sources in self.types.items():
+            title = f"instance type {name}"
+            homeless = self._noted(build.unknown_accelerator(sources.merged, self.accelerators), sources, title)
+            entry = self.findings.checked_entry(InstanceTypeEntry, sources, title)
+            contradictory = entry is not None and self._noted(build.mismatches(entry), sources, title)
+            if entry is not None and not homeless and not contradictory:
+                reservation = reservations.get(entry.cloud, NOTHING_RESERVED)
+                origin = sources.sources[-1].file
+                found.append(build.instance_type_of(entry, self.accelerators, reservation=reservation, origin=origin))
+        return found
+
+    def _noted(self, mismatches: Iterable[Mismatch], sources: Layered, title: str) -> bool:
+        """Whether there were mismatches; they are among the findings then."""
+        wrong = list(mismatches)
+        for one in wrong:
+            self.findings.add_in(sources, one.path, entry=title, found=one.found, allowed=one.allowed, hint=one.hint)
+        return bool(wrong)
+
+    def _written(
+        self, section: Literal["accelerators", "nodes"], field: str
+    ) -> Iterator[tuple[Layer, Iterable[Written]]]:
+        """The entries of one section, layer by layer."""
+        for layer in self._layers:
+            yield (
+                layer,
+                [
+                    entry
+                    for index, raw in enumerate(layer.raw.get(section, ()))
+                    for entry in self._named(raw, field, Source(layer.name, (section, index), raw))
+                ],
+            )
+
+    def _written_types(self, layer: Layer) -> Iterator[Written]:
+        """The types of one file: what the file says for all of them, then what it says for each."""
+        file, name = layer.file, layer.name
+        assert file is not None  # others were left out
+        head = {"cloud": file.cloud} if file.cloud is not None else {}
+        common = (
+            Source(name, (), {**head, "provenance": file.provenance}),
+            Source(name, ("defaults",), _with_full_prices(file.defaults, file)),
+        )
+        for index, raw in enumerate(file.types):
+            own = Source(name, ("types", index), _with_full_prices(raw, file))
+            for type_name, sources in self._named(raw, "name", own):
+                yield type_name, (*common, *sources)
+        for type_name, sources in attachment.expanded(file, layer.raw, name, self.accelerators):
+            yield type_name, (*common, *sources)
+
+    def _named(self, raw: Mapping[str, Any], field: str, source: Source) -> Iterator[Written]:
+        """The entry with its name; a defect if it has none, since nothing can be merged then."""
+        name = raw.get(field)
+        if isinstance(name, str):
+            yield name, (source,)
+        else:
+            self.findings.add(
+                source.file, source.path, field=field, found=repr(name), allowed="the name of the entry, as text"
+            )
+
+    def _merged(self, written: Iterable[tuple[Layer, Iterable[Written]]], noun: str) -> dict[str, Layered]:
+        """Entries by name. Within an overlay, or among the other files of a group, a name may appear once."""
+        table: dict[str, Layered] = {}
+        first: dict[tuple[str, str], Source] = {}
+        for layer, entries in written:
+            scope = layer.name if layer.is_overlay else f"group {layer.group}"
+            for name, sources in entries:
+                own = sources[-1]
+                other = first.setdefault((scope, name), own)
+                if other is not own:
+                    found = f"a second entry of this name (the other one is in {other.file})"
+                    self.findings.add(
+                        own.file, own.path, entry=f"{noun} {name}", found=found, allowed="one entry per directory"
+                    )
+                    continue
+                table[name] = layered(sources, onto=table.get(name, EMPTY))
+        return table
+
+
+def _with_full_prices(raw: Mapping[str, Any], file: CatalogFile) -> Mapping[str, Any]:
+    """Bare prices completed with the region and date that the file gives for them."""
+    prices = raw.get("prices")
+    if file.prices_as_of is None or not isinstance(prices, Mapping):
+        return raw
+    as_of = {"region": file.prices_as_of.region, "date": file.prices_as_of.date}
+    full = {
+        kind: {"usdPerHour": price, **as_of} if isinstance(price, str | int) else price
+        for kind, price in prices.items()
+    }
+    return {**raw, "prices": full}
