@@ -64,16 +64,21 @@ def effective_requests(resources: Fields) -> FrozenMap[str, Quantity]:
 
 
 def pod_level_requests(resources: Fields | None, containers: Iterable[Container]) -> FrozenMap[str, Quantity] | None:
-    """Pod-level requests (KEP-2837). A limit stands in for a missing request unless a container asks for it."""
+    """Pod-level requests (KEP-2837), None without any pod-level resources.
+
+    A limit stands in for a missing request, of cpu and memory unless a container asks for it.
+    """
     if resources is None:
         return None
     limits, requests = resources.quantities("limits"), resources.quantities("requests")
+    if not limits and not requests:
+        return None
     asked = {name for container in containers for name in container.requests}
     resources.unread()
     defaults = {
         name: limit
         for name, limit in limits.items()
-        if name not in asked and (name in _POD_LEVEL or name.startswith("hugepages-"))
+        if name.startswith("hugepages-") or (name in _POD_LEVEL and name not in asked)
     }
     return FrozenMap({**defaults, **requests})
 

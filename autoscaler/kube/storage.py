@@ -127,3 +127,12 @@ def parse_storage_class(raw: object, problems: Problems | None = None, *, origin
 def _parse_topology(term: Fields) -> NodeSelectorTerm:
     expressions = term.children("matchLabelExpressions")
     return NodeSelectorTerm(tuple(Requirement(e.required("key"), "In", e.texts("values")) for e in expressions))
+
+
+def parse_volume_limits(raw: object, problems: Problems | None = None) -> tuple[str, FrozenMap[str, int]]:
+    """A CSINode: the node's name, and by CSI driver how many volumes it attaches there. Without a count: any number."""
+    fields = Fields(raw, problems)
+    metadata = parse_metadata(fields)
+    drivers = fields.child("spec").children("drivers")
+    counts = ((driver.text("name"), driver.child("allocatable").optional_integer("count")) for driver in drivers)
+    return metadata.name, FrozenMap({name: count for name, count in counts if count is not None})

@@ -14,6 +14,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.spending import Spending
+from autoscaler.model.selection import Selection
 from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile
@@ -77,6 +78,7 @@ class Snapshot:
     gangs: FrozenMap[str, Gang] = field(default_factory=FrozenMap)  # by namespace/name
     daemon_sets: tuple[DaemonSet, ...] = ()
     namespaces: FrozenMap[str, FrozenMap[str, str]] = field(default_factory=FrozenMap)  # name -> labels
+    selections: tuple[Selection, ...] = ()
     volumes: FrozenMap[str, PersistentVolume] = field(default_factory=FrozenMap)
     volume_claims: FrozenMap[str, PersistentVolumeClaim] = field(default_factory=FrozenMap)
     storage_classes: FrozenMap[str, StorageClass] = field(default_factory=FrozenMap)

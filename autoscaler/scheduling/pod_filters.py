@@ -6,7 +6,7 @@ Upstream: plugins podtopologyspread and interpodaffinity of k8s.io/kubernetes v1
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import Pod, PodAffinityTerm, TopologySpread
@@ -14,6 +14,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.scheduling.node_filters import selects_node
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
+from instance_catalog.frozen_map import EMPTY
 
 
 def topology_spread(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
@@ -49,21 +50,31 @@ def topology_spread(pod: Pod, state: NodeState, world: World) -> tuple[Reason, .
 def _pods_by_domain(pod: Pod, constraint: TopologySpread, states: list[NodeState]) -> Counter[str]:
     """Matching pods per domain, over the nodes that the constraint's policies let count."""
     found: Counter[str] = Counter()
+    for state in counted_nodes(pod, constraint, states):
+        found[state.node.labels[constraint.topology_key]] += matching_pods(pod, constraint, state)
+    return found
+
+
+def counted_nodes(pod: Pod, constraint: TopologySpread, states: Iterable[NodeState]) -> Iterator[NodeState]:
+    """The nodes that the constraint's policies let count."""
     for state in states:
         if constraint.node_affinity_policy == "Honor" and selects_node(pod, state):
             continue
         if constraint.node_taints_policy == "Honor" and _untolerated(pod, state):
             continue
-        found[state.node.labels[constraint.topology_key]] += sum(
-            1
-            for other in state.pods
-            if other.namespace == pod.namespace
-            and not other.deleting
-            and constraint.selector is not None
-            and constraint.selector.requirements  # upstream counts nothing for an empty selector, the pod itself apart
-            and constraint.selector.matches(other.labels)
-        )
-    return found
+        yield state
+
+
+def matching_pods(pod: Pod, constraint: TopologySpread, state: NodeState) -> int:
+    """How many pods of the node the constraint of `pod` counts."""
+    selector = constraint.selector
+    if selector is None or not selector.requirements:  # upstream counts nothing for an empty selector
+        return 0
+    return sum(
+        1
+        for other in state.pods
+        if other.namespace == pod.namespace and not other.deleting and selector.matches(other.labels)
+    )
 
 
 def _untolerated(pod: Pod, state: NodeState) -> bool:
@@ -83,7 +94,7 @@ def inter_pod_affinity(pod: Pod, state: NodeState, world: World) -> tuple[Reason
         keys = tuple(sorted({t.topology_key for t in pod.pod_affinity}))
         return (Reason.of(Code.POD_AFFINITY, f"pod {pod.key}", keys=keys),)
     for term in pod.pod_anti_affinity:
-        if any(_term_matches(term, other, world) for other in _pods_beside(state, term.topology_key, world)):
+        if any(term_of_pod_matches(term, other, world) for other in _pods_beside(state, term.topology_key, world)):
             return (Reason.of(Code.POD_ANTI_AFFINITY, f"pod {pod.key}", key=term.topology_key, existing=False),)
     return ()
 
@@ -94,7 +105,7 @@ def _repelling(pod: Pod, world: World) -> Iterator[tuple[PodAffinityTerm, str]]:
         for other in state.pods:
             for term in other.pod_anti_affinity:
                 domain = state.node.labels.get(term.topology_key)
-                if domain is not None and _term_matches(term, pod, world):
+                if domain is not None and term_matches(term, pod, world):
                     yield term, domain
 
 
@@ -112,7 +123,7 @@ def _affinity_met(pod: Pod, state: NodeState, world: World) -> bool:
     anywhere = False
     met = [False] * len(terms)
     for other_state in world.states():
-        matching = [p for p in other_state.pods if all(_term_matches(t, p, world) for t in terms)]
+        matching = [p for p in other_state.pods if all(term_of_pod_matches(t, p, world) for t in terms)]
         for index, term in enumerate(terms):
             domain = other_state.node.labels.get(term.topology_key)
             if matching and domain is not None:
@@ -120,7 +131,7 @@ def _affinity_met(pod: Pod, state: NodeState, world: World) -> bool:
                 met[index] = met[index] or domain == labels[term.topology_key]
     if all(met):
         return True
-    return not anywhere and all(_term_matches(t, pod, world) for t in terms)
+    return not anywhere and all(term_of_pod_matches(t, pod, world) for t in terms)
 
 
 def _pods_beside(state: NodeState, key: str, world: World) -> Iterator[Pod]:
@@ -132,9 +143,21 @@ def _pods_beside(state: NodeState, key: str, world: World) -> Iterator[Pod]:
                 yield from other.pods
 
 
-def _term_matches(term: PodAffinityTerm, other: Pod, world: World) -> bool:
+def term_matches(term: PodAffinityTerm, other: Pod, world: World) -> bool:
     """Whether `other` is one of the pods the term speaks of; a term without selector matches none."""
     return term.selector is not None and _in_scope(term, other, world) and term.selector.matches(other.labels)
+
+
+def term_of_pod_matches(term: PodAffinityTerm, other: Pod, world: World) -> bool:
+    """The same for a term of the pod that is being scheduled.
+
+    Upstream asks such a namespaceSelector about no labels as well, so that `NotIn` and `DoesNotExist` select every
+    namespace (mergeAffinityTermNamespacesIfNotEmpty gets a copy of the term, interpodaffinity/plugin.go).
+    """
+    if term_matches(term, other, world):
+        return True
+    selector, scope = term.selector, term.namespace_selector
+    return selector is not None and scope is not None and scope.matches(EMPTY) and selector.matches(other.labels)
 
 
 def _in_scope(term: PodAffinityTerm, other: Pod, world: World) -> bool:

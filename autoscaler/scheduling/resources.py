@@ -6,11 +6,17 @@ Upstream: k8s.io/component-helpers resource/helpers.go and the plugin noderesour
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
 
 from autoscaler.model.pod import Pod
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity
 
 POD_LEVEL = ("cpu", "memory")  # and hugepages-*: the only resources pod-level requests may set (KEP-2837)
+NOTHING: Final[FrozenMap[str, Quantity]] = FrozenMap()
+# pkg/scheduler/util/pod_resources.go
+_DEFAULTS: Final = {"cpu": Quantity(100, -3), "memory": Quantity.of(200 * 1024 * 1024)}
 _STANDARD = ("cpu", "memory", "ephemeral-storage", "pods")
 
 
@@ -27,40 +33,62 @@ def is_extended(resource: str) -> bool:
     return bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
 
 
-def pod_requests(pod: Pod) -> dict[str, int]:
+def pod_requests(pod: Pod, missing: Mapping[str, Quantity] = NOTHING) -> dict[str, int]:
     """Effective requests in `units`: containers and sidecars, or the largest init step, plus overhead.
 
     An init container runs beside the sidecars started before it. Pod-level requests replace the sum for the resources
-    they may set.
+    they may set. A container counts as `missing` says for resources that it does not request.
     """
-    running: dict[str, int] = {}
+    running: dict[str, Quantity] = {}
     for container in pod.containers:
-        _add(running, container.requests)
-    sidecars: dict[str, int] = {}
-    largest_init: dict[str, int] = {}
+        _add(running, {**missing, **container.requests})
+    sidecars: dict[str, Quantity] = {}
+    largest_init: dict[str, Quantity] = {}
     for container in pod.init_containers:
+        requests = {**missing, **container.requests}
         if container.sidecar:
-            _add(running, container.requests)
-            _add(sidecars, container.requests)
+            _add(running, requests)
+            _add(sidecars, requests)
             step = dict(sidecars)
         else:
             step = dict(sidecars)
-            _add(step, container.requests)
+            _add(step, requests)
         _raise_to(largest_init, step)
     _raise_to(running, largest_init)
-    if pod.pod_requests is not None:
-        for resource, quantity in pod.pod_requests.items():
-            if resource in POD_LEVEL or resource.startswith("hugepages-"):
-                running[resource] = units(resource, quantity)
+    running.update(_pod_level(pod))
     _add(running, pod.overhead)
-    return running
+    return {resource: units(resource, quantity) for resource, quantity in running.items()}
 
 
-def _add(total: dict[str, int], requests: Mapping[str, Quantity]) -> None:
+def scored_requests(pod: Pod, *, bound: bool) -> tuple[int, int]:
+    """cpu and memory in `units` as LeastAllocated counts them: a container that requests nothing is not free.
+
+    The two sorts of pods differ upstream (v1.36.3). One that is being scheduled counts without its pod-level requests:
+    NewFit does not switch them on for the scorer (noderesources/fit.go). One already `bound` that has any gets defaults
+    only for what it names nowhere (getNonMissingContainerRequests in framework/types.go).
+    """
+    if not bound:
+        requests = pod_requests(replace(pod, pod_requests=None), _DEFAULTS)
+    elif pod.pod_requests is not None:
+        asked = pod_requests(pod)
+        requests = pod_requests(pod, {name: amount for name, amount in _DEFAULTS.items() if name not in asked})
+    else:
+        requests = pod_requests(pod, _DEFAULTS)
+    return requests.get("cpu", 0), requests.get("memory", 0)
+
+
+def _pod_level(pod: Pod) -> dict[str, Quantity]:
+    """The pod-level requests that count."""
+    requests = pod.pod_requests or NOTHING
+    return {name: amount for name, amount in requests.items() if name in POD_LEVEL or name.startswith("hugepages-")}
+
+
+def _add(total: dict[str, Quantity], requests: Mapping[str, Quantity]) -> None:
     for resource, quantity in requests.items():
-        total[resource] = total.get(resource, 0) + units(resource, quantity)
+        total[resource] = total[resource] + quantity if resource in total else quantity
 
 
-def _raise_to(total: dict[str, int], other: Mapping[str, int]) -> None:
+def _raise_to(total: dict[str, Quantity], other: Mapping[str, Quantity]) -> None:
     for resource, amount in other.items():
-        total[resource] = max(total.get(resource, 0), amount)
+        if resource not in total or total[resource] < amount:
+            total[resource] = amount

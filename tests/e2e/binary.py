@@ -21,7 +21,7 @@ def control_plane_binary() -> Path:
 
 
 def control_plane() -> GoProgram:
-    """The program of all components, and of the oracle's filters."""
+    """The program of all components, and of the oracle's scheduler."""
     major, minor, _ = version().removeprefix("v").split(".")
     # Unstamped, /version would answer v0.0.0-master.
     stamp = {"gitVersion": version(), "gitMajor": major, "gitMinor": minor}

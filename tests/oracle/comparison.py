@@ -30,9 +30,9 @@ class Kind:
     versions: tuple[str, ...] = tuple(RELEASES)
 
     def upstream(self, release: Release) -> Upstream:
-        """The program to ask: filters are in the control plane's, which builds with them once."""
+        """The program to ask: the scheduler is in the control plane's, which builds with them once."""
         if self.name == "placement":
-            return Upstream(control_plane(), "filters")
+            return Upstream(control_plane(), "placements")
         return Upstream(release.program)
 
 

@@ -1,31 +1,43 @@
-"""Filters on both sides: which plugins refuse a pod on which node, each plugin asked on its own."""
+"""Placements on both sides: which plugins refuse a pod on which node, each on its own, and the scores of the rest."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from time import perf_counter_ns
+from typing import TypeVar
 
+from autoscaler.dra.filter import filter_claims
+from autoscaler.kube.device_class import parse_device_class
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import Metadata, parse_metadata
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.problem import Problems
+from autoscaler.kube.resource_claim import parse_resource_claim
+from autoscaler.kube.resource_slice import parse_resource_slice
+from autoscaler.kube.selection import parse_selection
+from autoscaler.kube.storage import (
+    parse_persistent_volume,
+    parse_persistent_volume_claim,
+    parse_storage_class,
+    parse_volume_limits,
+)
+from autoscaler.model.node import Node
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown, Verdict
 from autoscaler.scheduling.filters import FILTERS
+from autoscaler.scheduling.node_state import NodeState
+from autoscaler.scheduling.scores import plugin_scores
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 from tests.oracle.upstream import Given, Json, Release
 
-# Those that need nothing but nodes, pods and namespaces; volumes have table tests.
-_PLUGINS = frozenset(
-    {
-        "InterPodAffinity",
-        "NodeAffinity",
-        "NodeName",
-        "NodePorts",
-        "NodeResourcesFit",
-        "NodeUnschedulable",
-        "PodTopologySpread",
-        "TaintToleration",
-    }
-)
+T = TypeVar("T")
+# Upstream writes "!" behind a plugin that ends the attempt; "?" stands behind one that the simulator cannot answer for.
+_MARKS: dict[type[Verdict], str] = {DoesNotFit: "", Fatal: "!", Unknown: "?"}
 
 
 def question(case: Json, _: Release) -> Json:
@@ -36,23 +48,78 @@ def question(case: Json, _: Release) -> Json:
 def simulated(case: Json, release: Release) -> Given:
     """What the simulator decides."""
     problems = Problems()
-    namespaces = {raw["metadata"]["name"]: FrozenMap(raw["metadata"]["labels"]) for raw in case["namespaces"]}
-    snapshot = Snapshot(
-        profile=release.profile,
-        nodes=tuple(parse_node(raw, problems) for raw in case["nodes"]),
-        pods=tuple(parse_pod(raw, problems) for raw in case["pods"]),
-        namespaces=FrozenMap(namespaces),
-    )
+    snapshot = _snapshot(case, release, problems)
     pod = parse_pod(case["pod"], problems)
     if problems.errors:
         return Given({"outcome": "refused", "error": "; ".join(f"{p.field}: {p.message}" for p in problems)}, 0)
     world = World.of(snapshot)
     start = perf_counter_ns()
+    verdicts = {state.node.name: _claims(pod, state, world) for state in world.states()}
     refused = {
-        state.node.name: sorted(f.plugin for f in FILTERS if f.plugin in _PLUGINS and f.rule(pod, state, world))
-        for state in world.states()
+        state.node.name: sorted(_refusing(pod, state, world, verdicts[state.node.name])) for state in world.states()
     }
-    return Given({"outcome": "decided", "refused": refused}, perf_counter_ns() - start)
+    fitting = {name: v for name, v in verdicts.items() if isinstance(v, Fits) and not refused[name]}
+    scores = plugin_scores(pod, fitting, world)
+    return Given({"outcome": "decided", "refused": refused, "scores": scores}, perf_counter_ns() - start)
+
+
+def _refusing(pod: Pod, state: NodeState, world: World, verdict: Verdict) -> list[str]:
+    found = ["SchedulingGates"] if pod.scheduling_gates else []
+    for entry in FILTERS:
+        reasons = entry.rule(pod, state, world)
+        if reasons:
+            unknown = any(reason.code is Code.UNSUPPORTED for reason in reasons)
+            found.append(entry.plugin + (_MARKS[Unknown] if unknown else ""))
+    if not isinstance(verdict, Fits):
+        found.append("DynamicResources" + _MARKS[type(verdict)])
+    return found
+
+
+def _claims(pod: Pod, state: NodeState, world: World) -> Verdict:
+    return filter_claims(
+        pod,
+        state.node,
+        claims=world.claims,
+        extended_resources=world.extended_resources,
+        devices=world.devices,
+        allocated=world.allocated,
+    )
+
+
+def _snapshot(case: Json, release: Release, problems: Problems) -> Snapshot:
+    def read(field: str, parse: Callable[[object, Problems], T]) -> tuple[T, ...]:
+        return tuple(parse(raw, problems) for raw in case.get(field, ()))
+
+    claims = read("claims", parse_resource_claim)
+    volume_claims = read("volumeClaims", parse_persistent_volume_claim)
+    limits = dict(read("csiNodes", parse_volume_limits))
+    selections = [
+        parse_selection(raw, kind, problems)
+        for kind, field in (("Service", "services"), ("ReplicaSet", "replicaSets"), ("StatefulSet", "statefulSets"))
+        for raw in case.get(field, ())
+    ]
+    return Snapshot(
+        profile=release.profile,
+        nodes=tuple(_with_limits(node, limits) for node in read("nodes", parse_node)),
+        pods=read("pods", parse_pod),
+        claims=FrozenMap({claim.key: claim for claim in claims}),
+        classes=read("classes", parse_device_class),
+        slices=read("slices", parse_resource_slice),
+        namespaces=FrozenMap({found.name: found.labels for found in read("namespaces", _metadata)}),
+        selections=tuple(entry for entry in selections if entry is not None),
+        volumes=FrozenMap({volume.name: volume for volume in read("volumes", parse_persistent_volume)}),
+        volume_claims=FrozenMap({claim.key: claim for claim in volume_claims}),
+        storage_classes=FrozenMap({entry.name: entry for entry in read("storageClasses", parse_storage_class)}),
+    )
+
+
+def _metadata(raw: object, problems: Problems) -> Metadata:
+    return parse_metadata(Fields(raw, problems))
+
+
+def _with_limits(node: Node, limits: dict[str, FrozenMap[str, int]]) -> Node:
+    """The node as its CSINode says, or as it says by not being there."""
+    return replace(node, volume_limits=limits.get(node.name, FrozenMap()))
 
 
 def difference(found: Json, expected: Json) -> str | None:
@@ -63,4 +130,9 @@ def difference(found: Json, expected: Json) -> str | None:
         if found["refused"].get(node) != names:
             wrong = sorted(set(found["refused"].get(node, ())) ^ set(names))
             return f"{','.join(wrong)} differ on {node}: {found['refused'].get(node)} instead of {names}"
+    # Cases that were recorded before there were scores have none.
+    wanted = expected.get("scores", found["scores"])
+    for plugin in sorted(found["scores"].keys() | wanted):
+        if found["scores"].get(plugin) != wanted.get(plugin):
+            return f"{plugin}/score {found['scores'].get(plugin)} instead of {wanted.get(plugin)}"
     return None

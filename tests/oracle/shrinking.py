@@ -11,7 +11,7 @@ from tests.oracle.upstream import Json
 
 Path: TypeAlias = tuple["str | int", ...]
 # The API server fills these in, as the simulator's readers do; the library takes them as they stand.
-_KEPT = frozenset({"allocationMode", "count", "operator"})
+_KEPT = frozenset({"allocationMode", "count", "namespace", "operator"})
 _MOST_TRIES = 3000
 
 

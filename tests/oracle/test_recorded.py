@@ -6,6 +6,8 @@ from collections import Counter
 
 import pytest
 
+from autoscaler.scheduling.filters import FILTERS
+from autoscaler.scheduling.scores import SCORES
 from tests.oracle.allocation_cases import allocation_case
 from tests.oracle.comparison import KINDS, Kind
 from tests.oracle.recorded import DATA, Recorded, recorded
@@ -46,12 +48,23 @@ def test_random_selectors_end_in_every_way() -> None:
     assert max(len(text(case["tree"])) for case in cases) > 150
 
 
-def test_random_placements_are_read_without_problems_and_meet_every_filter() -> None:
+def test_random_placements_are_read_without_problems_and_meet_every_filter_and_score() -> None:
     kind = KINDS["placement"]
-    answers = [kind.simulated(kind.draw(f"fixed-{index}"), RELEASES["1.36"]).answer for index in range(200)]
+    answers = [kind.simulated(kind.draw(f"fixed-{index}"), RELEASES["1.36"]).answer for index in range(300)]
     refusing = Counter(name for answer in answers for names in answer["refused"].values() for name in names)
-    assert len(refusing) == 8
-    assert min(refusing.values()) >= 1
+    assert set(refusing) == {"SchedulingGates", "DynamicResources", *(entry.plugin for entry in FILTERS)}
+    scored = (found for answer in answers for found in answer["scores"].items())
+    telling = Counter(plugin for plugin, by_node in scored if len(set(by_node.values())) > 1)
+    assert set(telling) == {entry.plugin for entry in SCORES}
+
+
+def test_a_difference_in_a_placement_is_made_small() -> None:
+    kind = KINDS["placement"]
+    drawn = (kind.draw(f"fixed-{index}") for index in range(300))
+    case = next(case for case in drawn if any("images" in node["status"] for node in case["nodes"]))
+    small = smallest(case, lambda case: any(node.get("status", {}).get("images") for node in case["nodes"]))
+    assert small["nodes"] == [{"status": {"images": [{}]}}]
+    assert small["pods"] == small["namespaces"] == []
 
 
 def test_a_difference_in_an_allocation_is_made_small() -> None:

@@ -1,7 +1,7 @@
 // Command controlplane is one component of a real Kubernetes control plane, named by its first argument:
 // etcd, apiserver, controller-manager or scheduler. The end-to-end tests run four of them on loopback.
 //
-// With "filters" it answers questions to the filter plugins instead, see filters.go.
+// With "placements" it answers questions to the scheduler's plugins instead, see placements.go.
 //
 // A component ends when its standard input closes, so none outlives the test process, however that one died.
 package main
@@ -33,8 +33,8 @@ func main() {
 		fail()
 	}
 	component := os.Args[1]
-	if component == "filters" {
-		if err := runFilters(os.Stdin, os.Stdout); err != nil {
+	if component == "placements" {
+		if err := runPlacements(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -58,6 +58,6 @@ func main() {
 }
 
 func fail() {
-	fmt.Fprintln(os.Stderr, "usage: controlplane etcd|apiserver|controller-manager|scheduler [flags]; or controlplane filters")
+	fmt.Fprintln(os.Stderr, "usage: controlplane etcd|apiserver|controller-manager|scheduler [flags]; or controlplane placements")
 	os.Exit(2)
 }
