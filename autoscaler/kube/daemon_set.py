@@ -12,7 +12,9 @@ from autoscaler.kube.problem import Problems
 from autoscaler.kube.stamping import stamp
 from autoscaler.kube.workload import opened
 from autoscaler.model.origin import CLUSTER, Origin
-from autoscaler.model.snapshot import DaemonSet
+from autoscaler.model.snapshot import NO_DRIVERS, DaemonSet
+from instance_catalog.driver_daemonsets import profiles_from_daemonsets
+from instance_catalog.driver_data import device_plugins
 
 
 def parse_daemon_set(
@@ -32,4 +34,23 @@ def parse_daemon_set(
     (pod,) = stamp(template, replace(workload, kind="DaemonSet"), [metadata.name]).pods
     spec.unread()
     fields.unread()
-    return DaemonSet(metadata.namespace, metadata.name, pod, images[0] if images else "", origin)
+    return DaemonSet(
+        metadata.namespace,
+        metadata.name,
+        pod,
+        images[0] if images else "",
+        origin,
+        drivers=NO_DRIVERS if fields.problems.errors or not isinstance(raw, dict) else profiles_from_daemonsets([raw]),
+        device_plugin=next((driver for image in images if (driver := _plugin(image))), ""),
+    )
+
+
+def _plugin(image: str) -> str:
+    """The driver whose devices an image hands out as a device plugin; "" for any other image."""
+    repository = image.partition("@")[0]
+    if ":" in repository.rpartition("/")[2]:
+        repository = repository.rpartition(":")[0]
+    for plugin in device_plugins():
+        if any(f"/{repository}".endswith(f"/{end}") for end in plugin.images):
+            return plugin.driver
+    return ""

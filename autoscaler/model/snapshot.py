@@ -8,6 +8,7 @@ from datetime import datetime
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang
+from autoscaler.model.neighbours import Autoscaler, Quota
 from autoscaler.model.node import Node
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import Pod
@@ -16,20 +17,33 @@ from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.spending import Spending
 from autoscaler.model.selection import Selection
 from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from instance_catalog.driver_profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile
 from instance_catalog.resource_slice import ResourceSlice
 
+NO_DRIVERS = DriverSet(())
+
 
 @dataclass(frozen=True, slots=True)
 class DaemonSet:
-    """A DaemonSet as its overhead on a node: `pod` is its template (node_name None)."""
+    """A DaemonSet as its overhead on a node: `pod` is its template (node_name None).
+
+    `drivers` are the DRA drivers it runs, `device_plugin` the driver whose devices it hands out the old way.
+    """
 
     namespace: str
     name: str
     pod: Pod
     image: str = ""
     origin: Origin = field(default=CLUSTER, compare=False)
+    drivers: DriverSet = NO_DRIVERS
+    device_plugin: str = ""
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +99,8 @@ class Snapshot:
     pools: tuple[CapacityPool, ...] = ()
     blocks: tuple[CapacityBlock, ...] = ()
     provisioned: tuple[ProvisionedNode, ...] = ()
+    autoscalers: tuple[Autoscaler, ...] = ()  # others that run in the cluster
+    quotas: tuple[Quota, ...] = ()
     backoffs: tuple[Backoff, ...] = ()
     quarantines: tuple[Quarantine, ...] = ()
     spending: Spending | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -13,16 +13,14 @@ from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.planning.blocks import available
+from autoscaler.planning.drivers import driver_sets, running_drivers
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.scope import pools_of
 from instance_catalog import labels
 from instance_catalog.catalog import Catalog
-from instance_catalog.driver_profile import DriverProfileError, DriverSet, parse_driver_set
+from instance_catalog.driver_profile import DriverSet
 from instance_catalog.instance_type import ANY_ZONE, CapacityType, InstanceType, Offering
-from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.node_selector import Requirement, requirement_matches
-from instance_catalog.prediction.predict import unpredictable
-from instance_catalog.prediction.variants import implicit_driver_sets
 
 # us-east-1a, us-central1-a; the letter with or without a dash tells the clouds apart.
 _ZONE = {"aws": re.compile(r".*\d[a-z]\Z"), "gcp": re.compile(r".*\d-[a-z]\Z")}
@@ -63,12 +61,17 @@ def candidates_of(
     `zones` are zones that the demand names; a catalog that was not synchronised knows only "any".
     """
     found: list[Candidate] = []
+    running = running_drivers(snapshot)
     for pool in pools_of(snapshot):
         offers = [*_block_offers(pool, snapshot, catalog, now=now), *_catalog_offers(pool, snapshot, catalog, zones)]
         numbered = [
             (variant, _candidate(pool, drivers, offer, snapshot, policy=policy, now=now))
             for offer in offers
-            for variant, drivers in enumerate(driver_sets(pool, offer.instance_type, snapshot.profile, offer.block))
+            for variant, drivers in enumerate(
+                driver_sets(
+                    pool, offer.instance_type, kubernetes=snapshot.profile, block=offer.block, running=running
+                )
+            )
         ]
         found += [candidate for _, candidate in sorted(numbered, key=_order) if _admits(candidate)]
     return tuple(found)
@@ -131,26 +134,6 @@ def _in_cloud(zone: str, cloud: str) -> bool:
     """Whether a zone's name can be one of the cloud's; clouds whose names are not known have every zone."""
     pattern = _ZONE.get(cloud)
     return zone == ANY_ZONE or pattern is None or pattern.match(zone) is not None
-
-
-def driver_sets(
-    pool: CapacityPool, instance_type: InstanceType, profile: KubernetesProfile, block: CapacityBlock | None
-) -> tuple[DriverSet, ...]:
-    """The drivers a node of the pool may run: as listed; every variant in implicit pools; else the plainest one."""
-    listed = (block.drivers if block else ()) or pool.drivers
-    if listed:
-        drivers = readable(listed)
-        return (drivers,) if drivers and unpredictable(instance_type, drivers) is None else ()
-    variants = implicit_driver_sets(instance_type, profile)
-    return variants if pool.implicit else variants[:1]
-
-
-def readable(profiles: Sequence[str]) -> DriverSet | None:
-    """The driver profiles as a set; None if they cannot be read (objections.py reports that)."""
-    try:
-        return parse_driver_set(",".join(profiles)) if profiles else DriverSet(())
-    except DriverProfileError:
-        return None
 
 
 def admits_type(pool: CapacityPool, instance_type: InstanceType) -> bool:

@@ -21,8 +21,9 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fatal, Fits
 from autoscaler.planning.blocks import OVER, admission
 from autoscaler.planning.bundles import Bundle, BundleClass
-from autoscaler.planning.candidates import Candidate, readable
+from autoscaler.planning.candidates import Candidate
 from autoscaler.planning.demand import claim_keys
+from autoscaler.planning.drivers import readable
 from autoscaler.planning.hypothetical import Hypothetical, hypothetical
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World

@@ -205,7 +205,7 @@ def named_zones(classes: Sequence[BundleClass], snapshot: Snapshot) -> tuple[str
             found = snapshot.volume_claims.get(f"{pod.namespace}/{claim}")
             volume = snapshot.volumes.get(found.volume) if found and found.volume else None
             if volume:
-                named.update(volume.zones)
+                named.update(volume.topology.get(labels.ZONE, ()))
                 named.update(_zones(volume.node_affinity))
     return tuple(sorted(named))
 

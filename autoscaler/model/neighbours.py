@@ -1,0 +1,51 @@
+"""What runs in the cluster beside us and decides whether a pool may act: other autoscalers, quotas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from autoscaler.model.origin import CLUSTER, Origin
+
+
+class AutoscalerKind(Enum):
+    """Other autoscalers that are recognised. The value is what people call them."""
+
+    KARPENTER = "Karpenter"
+    CLUSTER_AUTOSCALER = "Cluster Autoscaler"
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscaler:
+    """Another autoscaler that runs. `claims`: it launches for pods with resource claims, too.
+
+    `schedulers` are the schedulers whose pods it launches for; () means all.
+    """
+
+    kind: AutoscalerKind
+    namespace: str
+    name: str
+    claims: bool
+    schedulers: tuple[str, ...] = ()
+    version: str = ""
+    origin: Origin = field(default=CLUSTER, compare=False)
+
+    @property
+    def key(self) -> str:
+        """namespace/name of its Deployment."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A ResourceQuota on pods of some priority classes. `pods` may exist at most; None does not bound them."""
+
+    namespace: str
+    name: str
+    priority_classes: tuple[str, ...] = ()
+    pods: int | None = None
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"

@@ -1,0 +1,67 @@
+"""`drivers: Auto`: what the cluster's DaemonSets run is what a node will publish with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.snapshot import DaemonSet
+from autoscaler.planning.drivers import driver_sets, running_drivers
+from autoscaler.planning.scope import IMPLICIT
+from instance_catalog.driver_profile import DriverSet, parse_driver_set
+from instance_catalog.kubernetes_profile import REFERENCE
+from tests.unit.instance_catalog.prediction import machines
+from tests.unit.planning.scene import TEAM, claim, plan, pod, snapshot
+
+H100 = machines.h100x8()
+
+
+def runs(name: str, profiles: str, *notes: str) -> DaemonSet:
+    return DaemonSet("dra", name, pod(name), drivers=replace(parse_driver_set(profiles), notes=notes))
+
+
+@pytest.mark.parametrize(
+    ("pool", "running", "drivers"),
+    [
+        pytest.param(TEAM, "nvidia:dynamic-mig,tpu", ["nvidia:dynamic-mig"], id="auto-takes-what-has-devices-there"),
+        pytest.param(replace(TEAM, drivers=("nvidia",)), "nvidia:dynamic-mig", ["nvidia"], id="a-list-wins"),
+        pytest.param(TEAM, "tpu", [], id="no-driver-for-the-type-runs"),
+        pytest.param(
+            replace(TEAM, node_template=("KwokNodeTemplate", "k")),
+            "tpu",
+            ["nvidia,compute-domain"],
+            id="kwok-needs-none",
+        ),
+        pytest.param(TEAM, "", ["nvidia,compute-domain"], id="nothing-runs-the-plainest-is-assumed"),
+    ],
+)
+def test_the_drivers_of_a_pool(pool: CapacityPool, running: str, drivers: list[str]) -> None:
+    there = parse_driver_set(running) if running else DriverSet(())
+    found = driver_sets(pool, H100, kubernetes=REFERENCE, running=there)
+    assert [driver_set.text for driver_set in found] == drivers
+
+
+def test_an_implicit_pool_offers_every_variant_whatever_runs() -> None:
+    found = driver_sets(IMPLICIT, H100, kubernetes=REFERENCE, running=parse_driver_set("nvidia"))
+    assert len(found) > 1
+
+
+def test_of_two_that_differ_the_first_counts_and_is_told() -> None:
+    state = snapshot([], daemon_sets=(runs("a", "nvidia", "assumed"), runs("b", "nvidia:dynamic-mig,dranet")))
+    found = running_drivers(state)
+    assert found.text == "nvidia,dranet"
+    assert found.notes == (
+        "assumed",
+        "nvidia runs differently in DaemonSets dra/a and dra/b; the first counts. Name the drivers in the CapacityPool "
+        "to decide",
+    )
+
+
+@pytest.mark.parametrize(("running", "bought"), [("nvidia", True), ("neuron", False)])
+def test_a_plan_predicts_with_what_runs(running: str, bought: bool) -> None:
+    fields: dict[str, Any] = {"pools": (TEAM,), "daemon_sets": (runs("a", running),)}
+    result = plan(snapshot([pod("p", "c")], [claim("c")], **fields))
+    assert [launch.drivers for launch in result.launches] == ([("nvidia",)] if bought else [])
