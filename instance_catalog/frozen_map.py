@@ -6,11 +6,12 @@ is none of that, and a tuple of pairs cannot be looked up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Generic, TypeVar
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from typing import Generic, TypeVar, overload
 
 K = TypeVar("K")
 V_co = TypeVar("V_co", covariant=True)
+T = TypeVar("T")
 
 
 class FrozenMap(Mapping[K, V_co], Generic[K, V_co]):
@@ -36,6 +37,28 @@ class FrozenMap(Mapping[K, V_co], Generic[K, V_co]):
 
     def __contains__(self, key: object) -> bool:
         return key in self._items
+
+    # What Mapping has as well, by way of exceptions and views written in Python: too slow for what is read this often.
+
+    @overload
+    def get(self, key: K, /) -> V_co | None: ...
+    @overload
+    def get(self, key: K, /, default: V_co | T) -> V_co | T: ...
+    def get(self, key: K, /, default: object = None) -> object:
+        """The value at `key`, or `default`."""
+        return self._items.get(key, default)
+
+    def keys(self) -> KeysView[K]:
+        """All keys, in order."""
+        return self._items.keys()
+
+    def values(self) -> ValuesView[V_co]:
+        """All values, in order."""
+        return self._items.values()
+
+    def items(self) -> ItemsView[K, V_co]:
+        """All pairs, in order."""
+        return self._items.items()
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, FrozenMap):

@@ -61,11 +61,23 @@ def allocate(
     """
     try:
         scene = Scene.of(node, devices, allocated)
-        validation = validate(claims, scene)
-        if validation.unknown:
-            return UnknownAllocation(tuple(dict.fromkeys(validation.unknown)))
     except FatalError as error:
         return FatalAllocation((error.reason,))
+    where, asked = (node.name, node.labels, budget), (*claims, *scene.uses())
+    outcome = devices.answers.of(where, asked)
+    if outcome is None:
+        outcome = _allocated(claims, scene, budget)
+        devices.answers.remember(where, asked, outcome)
+    return outcome
+
+
+def _allocated(claims: Sequence[ResourceClaim], scene: Scene, budget: SearchBudget) -> AllocationOutcome:
+    try:
+        validation = validate(claims, scene)
+    except FatalError as error:
+        return FatalAllocation((error.reason,))
+    if validation.unknown:
+        return UnknownAllocation(tuple(dict.fromkeys(validation.unknown)))
     strict = _attempt(validation.plans, scene, budget, lenient=False)
     if isinstance(strict, Allocated | UnknownAllocation):
         return strict
@@ -80,9 +92,7 @@ def allocate(
 
 def _attempt(plans: list[ClaimPlan], scene: Scene, budget: SearchBudget, *, lenient: bool) -> AllocationOutcome:
     search = Search(scene, plans, lenient=lenient, budget=budget)
-    timeout = Reason.of(
-        Code.SEARCH_TIMEOUT, f"node {scene.node.name}", aborts_attempt=scene.profile.allocator.deadline_is_error
-    )
+    subject = f"node {scene.node.name}"
     try:
         if not search.run():
             reasons = explain(plans, scene, lenient=lenient)
@@ -99,8 +109,9 @@ def _attempt(plans: list[ClaimPlan], scene: Scene, budget: SearchBudget, *, leni
     except BudgetExceededError:
         if search.times_out_upstream:
             # Whether there is a solution does not matter: kube-scheduler gives up before it could find one.
-            return NotAllocated((timeout,), steps=search.steps)
-        return UnknownAllocation((Reason.of(Code.PLAN_BUDGET, f"node {scene.node.name}", steps=budget.steps),))
+            aborts = scene.profile.allocator.deadline_is_error
+            return NotAllocated((Reason.of(Code.SEARCH_TIMEOUT, subject, aborts_attempt=aborts),), steps=search.steps)
+        return UnknownAllocation((Reason.of(Code.PLAN_BUDGET, subject, steps=budget.steps),))
 
 
 def unknown_reasons(plans: list[ClaimPlan], scene: Scene) -> tuple[Reason, ...]:
@@ -122,7 +133,7 @@ def unknown_reasons(plans: list[ClaimPlan], scene: Scene) -> tuple[Reason, ...]:
 def _gaps(plan: RequestPlan, pooled: PooledDevice, attributes: list[str]) -> Iterator[Reason]:
     """What the catalog does not know about a device and a constraint or capacity request asks for."""
     for attribute in attributes:
-        value = attribute_of(pooled.device, pooled.id.driver, attribute)
+        value = attribute_of(pooled.device, pooled.driver, attribute)
         if isinstance(value, RuntimeOnly) and value.is_catalog_gap:
             yield Reason.of(Code.CATALOG_UNKNOWN, f"device {pooled.id}", attributes=(attribute,))
     if guessed(plan.capacity, pooled.device.capacity):

@@ -8,6 +8,7 @@ shareable or not; only shareable ones record what was taken.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from autoscaler.dra.allocated import Consumed
@@ -55,6 +56,12 @@ def has_room(
         if amount > capacity.value:
             return False
     return True
+
+
+@lru_cache(maxsize=4096)
+def plain(capacities: FrozenMap[str, Capacity]) -> bool:
+    """Whether no capacity has a policy or a negative value: who asks for nothing always finds room."""
+    return all(capacity.policy is None and capacity.value.sign >= 0 for capacity in capacities.values())
 
 
 def guessed(requested: Requested, capacities: Mapping[str, Capacity]) -> bool:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import CounterSet, Device
+from instance_catalog.resource_slice import CounterConsumption, CounterSet
 
 Counter: TypeAlias = tuple[str, str]  # counter set, counter
 Draw: TypeAlias = tuple[Counter, int]  # what a device takes of one counter, nano units
@@ -25,12 +26,11 @@ def nano(quantity: Quantity) -> int:
     return amount
 
 
-def draws_of(device: Device) -> tuple[Draw, ...]:
-    """All that a device consumes, one entry per counter mentioned."""
+@lru_cache(maxsize=16384)
+def draws_of(consumes: tuple[CounterConsumption, ...]) -> tuple[Draw, ...]:
+    """All that a device consumes, one entry per counter mentioned. Nodes of one type have the same hundreds of them."""
     return tuple(
-        ((entry.counter_set, name), nano(value))
-        for entry in device.consumes_counters
-        for name, value in entry.counters.items()
+        ((entry.counter_set, name), nano(value)) for entry in consumes for name, value in entry.counters.items()
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from autoscaler.dra.answers import Answers
 from autoscaler.dra.pools import NodePools, gather
 from autoscaler.dra.selectable import SelectorMemo
 from autoscaler.dra.selectors import SelectorEngine
@@ -71,7 +72,7 @@ class _Layers:
 class ClusterDevices:
     """Devices, classes and the Kubernetes profile of a snapshot. Build with `of`, extend with `with_slices`.
 
-    Two memos ride along: pools per node, and selector answers per node. They hold what would be computed again.
+    Memos ride along: pools and selector answers per node, and whole outcomes. They hold what would be computed again.
     """
 
     profile: KubernetesProfile
@@ -79,6 +80,7 @@ class ClusterDevices:
     taint_rules: tuple[DeviceTaintRule, ...]
     engine: SelectorEngine
     layers: _Layers
+    answers: Answers = field(default_factory=Answers)
     _nodes: dict[tuple[str, FrozenMap[str, str]], tuple[NodePools, SelectorMemo]] = field(default_factory=dict)
 
     @staticmethod
@@ -109,7 +111,7 @@ class ClusterDevices:
     def with_slices(self, extra: Iterable[ResourceSlice]) -> ClusterDevices:
         """A cluster that has these slices as well, at the cost of the extra slices only."""
         above = self.layers.above.plus(with_rules(piece, self.taint_rules) for piece in extra)
-        return replace(self, layers=replace(self.layers, above=above), _nodes={})
+        return replace(self, layers=replace(self.layers, above=above), answers=Answers(), _nodes={})
 
     def pools_of(self, node: Node) -> tuple[NodePools, SelectorMemo]:
         """The node's pools and its memo of selector answers. Raises FatalError for an unparsable node selector."""

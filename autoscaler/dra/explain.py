@@ -130,7 +130,7 @@ class _Has:
     attribute: str
 
     def __call__(self, pooled: PooledDevice) -> bool:
-        return attribute_of(pooled.device, pooled.id.driver, self.attribute) is not None
+        return attribute_of(pooled.device, pooled.driver, self.attribute) is not None
 
 
 def _detail(code: Code, plan: RequestPlan, before: Sequence[PooledDevice]) -> dict[str, tuple[str, ...]]:
@@ -144,7 +144,7 @@ def _detail(code: Code, plan: RequestPlan, before: Sequence[PooledDevice]) -> di
 
 
 def _fits_capacity(plan: RequestPlan, pooled: PooledDevice, scene: Scene) -> bool:
-    in_use = scene.allocated.use_of(pooled.id.driver, pooled.id.pool).consumed.get(pooled.id.device)
+    in_use = scene.allocated.use_of(pooled.driver, pooled.pool.name).consumed.get(pooled.name)
     try:
         return has_room(plan.capacity, pooled.device.capacity, in_use=in_use or FrozenMap(), profile=scene.profile)
     except CapacityError:

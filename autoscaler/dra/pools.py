@@ -36,18 +36,38 @@ class SliceIndex(Protocol):
 
 @dataclass(slots=True, eq=False)
 class PooledDevice:
-    """A device that may be given out on a node; `index` is its place in the order of the search."""
+    """A device that may be given out on a node; `index` is its place in the order of the search.
+
+    A node has many and a search looks at few, so that what is derived from a device is derived when asked for.
+    """
 
     index: int
-    id: DeviceId
     device: Device
     piece: ResourceSlice
     pool: NodePool
     draws: tuple[Draw, ...]
     taints: tuple[Taint, ...]  # those that need a toleration
     shareable: bool
-    plain_capacity: bool  # no capacity has a policy or a negative value: without a request there is always room
-    unsupported: tuple[str, ...]
+
+    @property
+    def driver(self) -> str:
+        """The driver that publishes it."""
+        return self.pool.driver
+
+    @property
+    def name(self) -> str:
+        """Its name within the pool."""
+        return self.device.name
+
+    @property
+    def id(self) -> DeviceId:
+        """Its name within the cluster."""
+        return DeviceId(self.pool.driver, self.pool.name, self.device.name)
+
+    @property
+    def unsupported(self) -> tuple[str, ...]:
+        """Fields of newer Kubernetes versions in the device or its slice."""
+        return self.device.unsupported + self.piece.unsupported
 
     @property
     def reach(self) -> NodeReach:
@@ -181,8 +201,10 @@ def _build(
     """`current`: all slices of the generation, if the visible ones alone were not complete."""
     if profile.allocator.slices_sorted_by_name:
         group = sorted(group, key=lambda piece: piece.name)
-    visible = {piece.name for piece in group}
-    elsewhere = [piece for piece in current if piece.name not in visible] if len(group) < len(current) else []
+    elsewhere: Sequence[ResourceSlice] = ()
+    if len(group) < len(current):
+        visible = {piece.name for piece in group}
+        elsewhere = [piece for piece in current if piece.name not in visible]
     partitions = profile.gates.partitionable_devices
     counter_pieces = [piece for piece in (*group, *elsewhere) if partitions and piece.shared_counters]
     pool = NodePool(
@@ -208,26 +230,25 @@ def _build(
 
 
 def _problem_with_names(pieces: Iterable[ResourceSlice]) -> str:
-    seen: set[str] = set()
-    for piece in pieces:
-        for device in piece.devices:
-            if device.name in seen:
-                return f"duplicate device name {device.name}"
-            seen.add(device.name)
-    return ""
+    names = [device.name for piece in pieces for device in piece.devices]
+    if len(set(names)) == len(names):
+        return ""
+    twice = next(name for index, name in enumerate(names) if name in names[:index])
+    return f"duplicate device name {twice}"
 
 
 def _problem_with_counters(pool: NodePool, sets: set[str]) -> str:
     for piece in (*pool.pieces, *pool.others):
         for device in piece.devices:
+            if not device.consumes_counters:
+                continue
             for entry in device.consumes_counters:
                 if entry.counter_set not in sets:
                     return f"counter set {entry.counter_set} not found"
                 for name in entry.counters:
                     if (entry.counter_set, name) not in pool.counters:
                         return f"counter {name} not found in counter set {entry.counter_set}"
-            if device.consumes_counters:
-                pool.draws_by_device.setdefault(device.name, []).append(draws_of(device))
+            pool.draws_by_device.setdefault(device.name, []).append(draws_of(device.consumes_counters))
     return ""
 
 
@@ -239,19 +260,21 @@ def _flatten(pools: Sequence[NodePool], profile: KubernetesProfile) -> NodePools
         if pool.invalid:
             continue
         for piece in pool.pieces:
-            for device in piece.devices:
-                devices.append(
-                    PooledDevice(
-                        index=len(devices),
-                        id=DeviceId(pool.driver, pool.name, device.name),
-                        device=device,
-                        piece=piece,
-                        pool=pool,
-                        draws=draws_of(device) if device.consumes_counters else (),
-                        taints=blocking_taints(device, profile),
-                        shareable=device.allow_multiple_allocations and profile.gates.consumable_capacity,
-                        plain_capacity=all(c.policy is None and c.value.sign >= 0 for c in device.capacity.values()),
-                        unsupported=device.unsupported + piece.unsupported,
-                    )
-                )
+            devices.extend(
+                _pooled(index, device, piece, pool, profile) for index, device in enumerate(piece.devices, len(devices))
+            )
     return NodePools(tuple(pools), tuple(devices))
+
+
+def _pooled(
+    index: int, device: Device, piece: ResourceSlice, pool: NodePool, profile: KubernetesProfile
+) -> PooledDevice:
+    return PooledDevice(
+        index,
+        device,
+        piece,
+        pool,
+        draws=draws_of(device.consumes_counters) if device.consumes_counters else (),
+        taints=blocking_taints(device, profile) if device.taints else (),
+        shareable=device.allow_multiple_allocations and profile.gates.consumable_capacity,
+    )

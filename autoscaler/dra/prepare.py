@@ -35,4 +35,4 @@ def _by_driver(allocation: Allocation) -> dict[str, set[DeviceId]]:
 
 def _published(driver: str, node: Node, devices: ClusterDevices) -> set[DeviceId]:
     pools, _ = devices.pools_of(node)
-    return {pooled.id for pooled in pools.devices if pooled.id.driver == driver}
+    return {pooled.id for pooled in pools.devices if pooled.driver == driver}

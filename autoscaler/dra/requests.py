@@ -211,8 +211,8 @@ class _Validator:
         profile = self.scene.profile
         if not profile.gates.consumable_capacity:
             return True
-        use = self.scene.allocated.use_of(pooled.id.driver, pooled.id.pool)
-        in_use = use.consumed.get(pooled.id.device) if profile.allocator.all_mode_drops_busy_capacity else None
+        use = self.scene.allocated.use_of(pooled.driver, pooled.pool.name)
+        in_use = use.consumed.get(pooled.name) if profile.allocator.all_mode_drops_busy_capacity else None
         if guessed(plan.capacity, pooled.device.capacity):
             self.validation.unknown.append(guess_reason(pooled, plan))
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from autoscaler.dra.fatal import FatalError
 from autoscaler.dra.scene import Scene
@@ -23,9 +24,9 @@ def _result(claim: ResourceClaim, position: int, choice: Choice, scene: Scene) -
     binding = profile.gates.binding_conditions
     return AllocatedDevice(
         request=choice.plan.name,
-        driver=pooled.id.driver,
-        pool=pooled.id.pool,
-        device=pooled.id.device,
+        driver=pooled.driver,
+        pool=pooled.pool.name,
+        device=pooled.name,
         admin_access=choice.plan.admin,
         # Upstream draws a random id; any will do as long as it is unique, and plans have to be reproducible.
         share_id=None if choice.consumed is None else f"{claim.uid or claim.key}/{position}",
@@ -43,7 +44,7 @@ def _node_selector(claim: ResourceClaim, choices: Sequence[Choice], scene: Scene
     for choice in choices:
         reach = choice.pooled.reach
         if reach.node_name is not None or choice.pooled.device.binds_to_node:
-            return NodeSelector.for_node(scene.node.name)
+            return _this_node(scene.node.name)
         terms = reach.node_selector.terms if reach.node_selector is not None else ()
         if len(terms) > 1:
             raise FatalError.of(
@@ -58,6 +59,9 @@ def _node_selector(claim: ResourceClaim, choices: Sequence[Choice], scene: Scene
     if not expressions and not fields:
         return None
     return NodeSelector((NodeSelectorTerm(tuple(expressions), tuple(fields)),))
+
+
+_this_node = lru_cache(maxsize=1024)(NodeSelector.for_node)  # the same for every claim on a node
 
 
 def _merge(into: list[Requirement], new: Sequence[Requirement]) -> None:

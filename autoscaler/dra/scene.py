@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoscaler.dra.allocated import AllocatedState
+from autoscaler.dra.allocated import AllocatedState, PoolUse
 from autoscaler.dra.counters import Draw
 from autoscaler.dra.devices import ClusterDevices
 from autoscaler.dra.pools import NodePool, NodePools
@@ -35,6 +35,10 @@ class Scene:
         """The Kubernetes profile that decides."""
         return self.devices.profile
 
+    def uses(self) -> Iterator[PoolUse]:
+        """What is allocated already in each pool of the node."""
+        return (self.allocated.use_of(pool.driver, pool.name) for pool in self.pools.pools)
+
     def exclusively_allocated(self) -> list[bool]:
         """Per device of the node, in search order: whether a claim holds it alone.
 
@@ -48,7 +52,7 @@ class Scene:
             use = self.allocated.use_of(pool.driver, pool.name)
             shared = frozenset[str]() if self.profile.gates.consumable_capacity else {name for name, _ in use.shares}
             held[str(pool)] = use.exclusive | shared
-        return [pooled.id.device in held[str(pooled.pool)] for pooled in self.pools.devices]
+        return [pooled.name in held[str(pooled.pool)] for pooled in self.pools.devices]
 
     def drawn(self, pool: NodePool) -> Iterator[tuple[Draw, ...]]:
         """What the allocated devices of a pool draw from its counters; shared ones count from v0.36.2 on."""

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from autoscaler.dra.allocated import Consumed, added
-from autoscaler.dra.capacity import CapacityError, consumption, guessed, has_room, taken, violates
+from autoscaler.dra.capacity import CapacityError, consumption, guessed, has_room, plain, taken, violates
 from autoscaler.dra.constraints import START, DistinctPerRequest, State, attribute_of
 from autoscaler.dra.counters import CounterTable
 from autoscaler.dra.fatal import FatalError
@@ -317,7 +317,7 @@ class Search:
         for c in plan.constraints:
             rule = rules[c]
             before = states[c]
-            value = attribute_of(pooled.device, pooled.id.driver, rule.attribute)
+            value = attribute_of(pooled.device, pooled.driver, rule.attribute)
             after = rule.add(before, plan.base, value, lenient=self.lenient)
             if after is None:
                 if must:
@@ -338,10 +338,10 @@ class Search:
         """A shareable device of which something is consumed already has drawn its counters."""
         if not pooled.shareable:
             return False
-        use = self.scene.allocated.use_of(pooled.id.driver, pooled.id.pool)
-        if pooled.index in self.consumed or pooled.id.device in use.consumed:
+        use = self.scene.allocated.use_of(pooled.driver, pooled.pool.name)
+        if pooled.index in self.consumed or pooled.name in use.consumed:
             return True
-        return self.scene.profile.allocator.share_id_alone_skips_counters and use.shared(pooled.id.device)
+        return self.scene.profile.allocator.share_id_alone_skips_counters and use.shared(pooled.name)
 
     def table(self, pool: NodePool) -> CounterTable:
         """The counters of a pool. Up to v0.36.3 drivers that use one pool name share (and spoil) one table."""
@@ -356,8 +356,8 @@ class Search:
         capacities = pooled.device.capacity
         requested = self.requested[plan]
         giving = self.consumed.get(pooled.index)
-        in_use = self.scene.allocated.use_of(pooled.id.driver, pooled.id.pool).consumed.get(pooled.id.device)
-        if not capacities or (pooled.plain_capacity and not requested and giving is None and in_use is None):
+        in_use = self.scene.allocated.use_of(pooled.driver, pooled.pool.name).consumed.get(pooled.name)
+        if not capacities or (not requested and giving is None and in_use is None and plain(capacities)):
             return not requested
         if guessed(requested, capacities):
             return self.lenient

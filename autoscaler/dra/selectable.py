@@ -89,14 +89,14 @@ class SelectorMemo:
         """Work out the answer for one device, in upstream's order."""
         if not self._profile.gates.binding_conditions and pooled.device.binding_conditions:
             return Selectability(Answer.NO, Answer.NO, stage="binding")
-        unknown: list[Reason] = [Reason.of(Code.UNSUPPORTED, f"device {pooled.id}", fields=pooled.unsupported)] * bool(
-            pooled.unsupported
-        )
-        staged = [("class", s) for s in device_class.selectors] + [("request", s) for s in request.selectors]
-        for stage, selector in staged:
+        unknown: list[Reason] = []
+        if pooled.unsupported:
+            unknown.append(Reason.of(Code.UNSUPPORTED, f"device {pooled.id}", fields=pooled.unsupported))
+        staged = (("class", device_class.selectors), ("request", request.selectors))
+        for stage, selector in ((stage, selector) for stage, selectors in staged for selector in selectors):
             if selector.expression is None:
                 return self._failed(unknown, stage, "", Code.MALFORMED_REQUEST, pooled, "the selector has no cel")
-            found = self._engine.evaluate(selector.expression, driver=pooled.id.driver, device=pooled.device)
+            found = self._engine.evaluate(selector.expression, driver=pooled.driver, device=pooled.device)
             match found.answer:
                 case Answer.NO:
                     return Selectability(Answer.NO, Answer.NO, stage=stage, expression=selector.expression)
@@ -130,7 +130,7 @@ def _unknown_reason(pooled: PooledDevice, expression: str, found: Match) -> Reas
         return Reason.of(Code.UNSUPPORTED, f"device {pooled.id}", expression=expression, message=found.message)
     from_catalog = False
     for name in found.attributes:
-        value = device.attributes.get(name, device.attributes.get(name.removeprefix(f"{pooled.id.driver}/")))
+        value = device.attributes.get(name, device.attributes.get(name.removeprefix(f"{pooled.driver}/")))
         from_catalog = from_catalog or (isinstance(value, RuntimeOnly) and value.is_catalog_gap)
     code = Code.CATALOG_UNKNOWN if from_catalog else Code.RUNTIME_ATTRIBUTE
     return Reason.of(code, f"device {pooled.id}", expression=expression, attributes=found.attributes)

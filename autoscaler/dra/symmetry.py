@@ -142,18 +142,18 @@ class _Description:
 
     def __call__(self, pooled: PooledDevice) -> Hashable:
         position, device = self.position, pooled.device
-        use = position.scene.allocated.use_of(pooled.id.driver, pooled.id.pool)
-        values = (attribute_of(device, pooled.id.driver, attribute) for attribute in self.attributes)
+        use = position.scene.allocated.use_of(pooled.driver, pooled.pool.name)
+        values = (attribute_of(device, pooled.driver, attribute) for attribute in self.attributes)
         return (
             tuple(verdict(plan, pooled, lenient=position.lenient) for plan in self.plans),
             position.busy[pooled.index],
             pooled.taints,
-            (pooled.id.driver, pooled.id.pool, pooled.draws) if pooled.draws else None,
+            (pooled.driver, pooled.pool.name, pooled.draws) if pooled.draws else None,
             bool(device.consumes_counters),
             pooled.shareable,
             device.capacity if self.capacity_matters else None,
-            use.consumed.get(pooled.id.device),
-            use.shared(pooled.id.device),
+            use.consumed.get(pooled.name),
+            use.shared(pooled.name),
             tuple((type(value), value) for value in values),
         )
 
