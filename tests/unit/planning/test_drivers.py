@@ -32,10 +32,10 @@ def runs(name: str, profiles: str, *notes: str) -> DaemonSet:
         pytest.param(
             replace(TEAM, node_template=("KwokNodeTemplate", "k")),
             "tpu",
-            ["nvidia,compute-domain"],
+            ["nvidia,compute-domain,dranet"],
             id="kwok-needs-none",
         ),
-        pytest.param(TEAM, "", ["nvidia,compute-domain"], id="nothing-runs-the-plainest-is-assumed"),
+        pytest.param(TEAM, "", ["nvidia,compute-domain,dranet"], id="nothing-runs-the-plainest-is-assumed"),
     ],
 )
 def test_the_drivers_of_a_pool(pool: CapacityPool, running: str, drivers: list[str]) -> None:
