@@ -18,6 +18,7 @@ from autoscaler.cluster.quarantines import save_quarantines
 from autoscaler.cluster.store import Store
 from autoscaler.execution.executor import Executor, Seen, Trouble
 from autoscaler.execution.launch import Providers
+from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.lifecycle.capacity_block import next_moment
 from autoscaler.lifecycle.provisioned_node import MachineState, times_out_at
 from autoscaler.lifecycle.quarantine import Misprediction, mispredicted, quarantined
@@ -28,8 +29,8 @@ from autoscaler.model.plan import Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.limits import binding_guards
-from autoscaler.planning.nodes import windows_of
 from autoscaler.planning.planner import plan_for
+from autoscaler.planning.upkeep import windows_of
 from autoscaler.report.events import Event, misprediction_event
 from autoscaler.settings import DEFAULTS, LoopSettings, Settings
 from instance_catalog.catalog import Catalog
@@ -119,6 +120,7 @@ class Loop:
         snapshot = self._store.snapshot()
         self._journal.resume(self._store.batches(), snapshot.provisioned, now, seen_up_to=self._store.seen_up_to())
         snapshot = replace(snapshot, provisioned=self._journal.nodes)
+        stop_while_uninstalling(self._api, snapshot)
         self._backoffs.resume(snapshot.backoffs)
         self._account.resume(snapshot.spending)
         snapshot = replace(snapshot, spending=self._account.current)
@@ -144,6 +146,12 @@ class Loop:
                 for key, machine in listed.items()
             },
             windows=windows,
+            reclaims={
+                key: machine.reclaim_at
+                for listed in machines.values()
+                for key, machine in listed.items()
+                if machine.reclaim_at is not None
+            },
             expected_drivers={n.name: self._drivers(n) for n in snapshot.provisioned if n.phase in _BOOTING},
             reservations=None if reservations is None else tuple(reservations),
         )

@@ -87,7 +87,7 @@ def _batch(group: list[PlannedNode], pools: Mapping[str, CapacityPool], *, gang:
         pods=tuple(launch.pods for launch in group),
         prediction=first.prediction,
         labels=_shared_labels(first),
-        taints=first.node.taints,
+        taints=(*first.node.taints, *pool.startup_taints),
         kubelet_reserved=pool.kubelet_reserved,
         template=pool.node_template,
     )

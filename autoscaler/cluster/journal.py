@@ -40,7 +40,7 @@ UNFINISHED = frozenset({"Intended", "Calling"})
 _FINISHED = frozenset({"Launched", "Failed"})
 
 # Decisions that need hands although they change no phase.
-_TENDED = frozenset({Disposal.HOLD, Disposal.NOTICE})
+_TENDED = frozenset({Disposal.HOLD, Disposal.KEEP, Disposal.NOTICE})
 _EDGES = {(edge.source, edge.why): edge for edge in EDGES}
 
 

@@ -47,6 +47,9 @@ DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass
 RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", status=False)
 # Upstream serves DeviceTaintRule as v1beta2 from Kubernetes 1.36 on, behind its own gate.
 DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule")
+CUSTOM_RESOURCE_DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"
+)
 CAPACITY_POOLS = Resource("foreslice.dev", "v1alpha1", "capacitypools", "CapacityPool")
 CAPACITY_BLOCKS = Resource("foreslice.dev", "v1alpha1", "capacityblocks", "CapacityBlock")
 PROVISIONED_NODES = Resource("foreslice.dev", "v1alpha1", "provisionednodes", "ProvisionedNode")
@@ -71,6 +74,7 @@ ALL = (
     DEVICE_CLASSES,
     RESOURCE_SLICES,
     DEVICE_TAINT_RULES,
+    CUSTOM_RESOURCE_DEFINITIONS,
     CAPACITY_POOLS,
     CAPACITY_BLOCKS,
     PROVISIONED_NODES,

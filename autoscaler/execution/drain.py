@@ -1,28 +1,36 @@
 """Draining: no new pods, then the Eviction API for those that are there, until the node is empty or its time is up.
 
-Pods of DaemonSets stay: they belong to the node. A pod that a PodDisruptionBudget protects is asked again at each tick;
-at the deadline the block's or pool's policy decides, and what was blocked is named.
+Pods of DaemonSets stay: they belong to the node. A pod that a PodDisruptionBudget protects is asked again at each tick,
+and one with a mark is left alone as long as that is possible: where the machine ends anyway, until just enough time is
+left to stop it properly. At the deadline the block's policy decides, and what was blocked is named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
 
 from autoscaler.cluster.api import BlockedError, KubernetesApi, NotFoundError
 from autoscaler.cluster.resources import NODES
+from autoscaler.lifecycle.marks import mark_of_pod
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from instance_catalog.labels import DRAINING_TAINT
 
+# For the next tick to come, and for the kubelet to report that the pod has ended.
+_MARGIN: Final = timedelta(minutes=2)
+
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """How far a drain got: pods that are still on the node, and those of them whose eviction is blocked (by key)."""
+    """How far a drain got: pods that are still on the node, those of them that a budget protects, and marked ones."""
 
     remaining: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
+    marked: tuple[str, ...] = ()
 
 
 def cordon(api: KubernetesApi, node: Node) -> None:
@@ -38,12 +46,15 @@ def cordon(api: KubernetesApi, node: Node) -> None:
         return
 
 
-def evict_all(api: KubernetesApi, pods: Iterable[Pod]) -> Drained:
-    """Ask for the eviction of every pod that has to leave."""
-    remaining, blocked = [], []
+def evict_all(api: KubernetesApi, pods: Iterable[Pod], *, ends_at: datetime | None, now: datetime) -> Drained:
+    """Ask for the eviction of every pod that has to leave. `ends_at`: when the machine goes in any case."""
+    remaining, blocked, marked = [], [], []
     for pod in pods:
         remaining.append(pod.key)
         if pod.deleting:
+            continue
+        if mark_of_pod(pod) and (ends_at is None or now < ends_at - _stopping(pod)):
+            marked.append(pod.key)
             continue
         try:
             api.evict(pod.name, namespace=pod.namespace, uid=pod.uid)
@@ -51,7 +62,12 @@ def evict_all(api: KubernetesApi, pods: Iterable[Pod]) -> Drained:
             blocked.append(pod.key)
         except NotFoundError:
             remaining.pop()
-    return Drained(tuple(remaining), tuple(blocked))
+    return Drained(tuple(remaining), tuple(blocked), tuple(marked))
+
+
+def _stopping(pod: Pod) -> timedelta:
+    """What it takes to stop a pod properly."""
+    return timedelta(seconds=pod.termination_grace_seconds) + _MARGIN
 
 
 def occupants(pods: Iterable[Pod]) -> dict[str, list[Pod]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
 
@@ -11,12 +11,12 @@ from autoscaler.cluster.api import ApiError, BlockedError, KubernetesApi
 from autoscaler.cluster.backoffs import Backoffs
 from autoscaler.cluster.journal import UNFINISHED, Journal, Pending
 from autoscaler.errors import ConfigurationError
-from autoscaler.execution.drain import cordon, evict_all, occupants
-from autoscaler.execution.hold import give_notice, hold
+from autoscaler.execution.drain import Drained, cordon, evict_all, occupants
+from autoscaler.execution.hold import give_notice, hold, release
 from autoscaler.execution.launch import Providers, give_up, launch
 from autoscaler.execution.orphans import find_orphans, sweep
+from autoscaler.execution.pools import guard
 from autoscaler.execution.terminate import bury, terminate
-from autoscaler.model.capacity import Mode
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Disposal, NodeDecision
 from autoscaler.model.pod import Pod
@@ -30,7 +30,7 @@ from providers.errors import ProviderError
 class Trouble:
     """Something that could not be carried out now and will be tried again: what, and why not."""
 
-    kind: str  # LaunchBatch, ProvisionedNode; Provider for its sweep
+    kind: str  # LaunchBatch, ProvisionedNode, CapacityPool; Provider for its sweep
     name: str
     error: ApiError | ConfigurationError | ProviderError
 
@@ -74,6 +74,7 @@ class Executor:
             *(("LaunchBatch", batch.name, partial(self._launch, batch, seen, now)) for batch in pending.launches),
             *(("ProvisionedNode", node.name, partial(self._remove, node, seen, now)) for node in pending.leaving),
             *(("ProvisionedNode", n.name, partial(self._tend, n, d, seen)) for n, d in pending.decisions),
+            *(("CapacityPool", p.name, partial(guard, self.api, p, self._now(seen))) for p in seen.snapshot.pools),
             *(("Provider", p.name, partial(self._sweep, p, seen, now)) for p in self.providers.by_template.values()),
         ]
         troubles = []
@@ -86,7 +87,7 @@ class Executor:
 
     def _launch(self, batch: LaunchBatch, seen: Seen, now: datetime) -> None:
         """Launch for pools that act. What a pool asked for before it was told to observe, or deleted, is given up."""
-        acts = any(pool.name == batch.pool and pool.mode is Mode.ACT for pool in seen.snapshot.pools)
+        acts = any(pool.name == batch.pool and pool.acts for pool in seen.snapshot.pools)
         if not acts and batch.outcome == "Intended":
             give_up(batch, self.journal, now)
             return
@@ -117,6 +118,10 @@ class Executor:
             )
         sweep(orphans, provider=provider, journal=self.journal, now=now)
 
+    def _now(self, seen: Seen) -> Snapshot:
+        """What was seen, with the nodes as they are written down now."""
+        return replace(seen.snapshot, provisioned=self.journal.nodes)
+
     def _may_still_come(self, node: ProvisionedNode) -> bool:
         """Whether a call that is under way may yet produce the node's machine."""
         return any(batch.name == node.batch and batch.outcome in UNFINISHED for batch in self.journal.batches)
@@ -127,25 +132,38 @@ class Executor:
             return False
         if node.node_name in seen.nodes:
             cordon(self.api, seen.nodes[node.node_name])
-        drained = evict_all(self.api, seen.occupants.get(node.node_name, ()))
+        block = next((b for b in seen.snapshot.blocks if b.name == node.offering.block), None)
+        ends_at = block.reclaimed if block else node.reclaim_at
+        drained = evict_all(self.api, seen.occupants.get(node.node_name, ()), ends_at=ends_at, now=now)
         if not drained.remaining:
             return True
-        block = next((b for b in seen.snapshot.blocks if b.name == node.offering.block), None)
         if block is not None and now >= block.reclaimed and block.drain.at_deadline == "Delete":
             return True
-        if drained.blocked:
-            raise BlockedError(
-                f"node {node.node_name} cannot be drained: PodDisruptionBudgets protect {', '.join(drained.blocked)}",
-                next_step="allow a disruption in their PodDisruptionBudgets, or delete the pods",
-            )
+        if drained.blocked or drained.marked:
+            message, next_step = _obstacles(node, drained)
+            raise BlockedError(message, next_step=next_step)
         return False
 
     def _tend(self, node: ProvisionedNode, decision: NodeDecision, seen: Seen) -> None:
-        """Hold a node or give notice on it; the other decisions need no hands."""
+        """Hold a node, let it go again, or give notice on it; the other decisions need no hands."""
         found = seen.nodes.get(node.node_name)
         if found is None:
             return
-        if decision.disposal is Disposal.HOLD:
+        if decision.disposal is Disposal.KEEP:
+            release(self.api, found)
+        elif decision.disposal is Disposal.HOLD:
             hold(self.api, found)
         elif decision.disposal is Disposal.NOTICE and decision.deadline is not None:
             give_notice(self.api, found, seen.occupants.get(found.name, ()), decision.deadline)
+
+
+def _obstacles(node: ProvisionedNode, drained: Drained) -> tuple[str, str]:
+    """What keeps a drain from going on, and what a person can do about it."""
+    why, steps = [], []
+    if drained.blocked:
+        why.append(f"PodDisruptionBudgets protect {', '.join(drained.blocked)}")
+        steps.append("allow a disruption in the PodDisruptionBudgets")
+    if drained.marked:
+        why.append(f"marks protect {', '.join(drained.marked)}")
+        steps.append("take the do-not-disrupt or safe-to-evict annotation away")
+    return f"node {node.node_name} cannot be drained: {'; '.join(why)}", f"{', '.join(steps)}, or delete the pods"

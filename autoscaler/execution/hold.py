@@ -6,25 +6,31 @@ which the machine goes, so that jobs can write a checkpoint. Repeating either ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from autoscaler.cluster.api import KubernetesApi, NotFoundError
 from autoscaler.cluster.resources import NODES, PODS
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from instance_catalog.labels import CA_SCALE_DOWN_DISABLED, CAPACITY_ENDS_AT
+from instance_catalog.labels import CA_SCALE_DOWN_DISABLED, CAPACITY_ENDS_AT, HELD
 
 
 def hold(api: KubernetesApi, node: Node) -> None:
     """Mark a node as not to be scaled down by anybody else."""
-    _annotate_node(api, node, CA_SCALE_DOWN_DISABLED, "true")
+    _annotate_node(api, node, {CA_SCALE_DOWN_DISABLED: "true", HELD: "true"})
+
+
+def release(api: KubernetesApi, node: Node) -> None:
+    """Take our marks away again from a node that is not held any more."""
+    if HELD in node.annotations:
+        _annotate_node(api, node, {CA_SCALE_DOWN_DISABLED: None, HELD: None})
 
 
 def give_notice(api: KubernetesApi, node: Node, pods: Iterable[Pod], ends_at: datetime) -> None:
     """Annotate the node and the pods on it with the moment at which the machine goes."""
     moment = ends_at.strftime("%Y-%m-%dT%H:%M:%SZ")
-    _annotate_node(api, node, CAPACITY_ENDS_AT, moment)
+    _annotate_node(api, node, {CAPACITY_ENDS_AT: moment})
     for pod in pods:
         if pod.annotations.get(CAPACITY_ENDS_AT) == moment:
             continue
@@ -36,10 +42,11 @@ def give_notice(api: KubernetesApi, node: Node, pods: Iterable[Pod], ends_at: da
             continue  # it finished in the meantime
 
 
-def _annotate_node(api: KubernetesApi, node: Node, key: str, value: str) -> None:
-    if node.annotations.get(key) == value:
+def _annotate_node(api: KubernetesApi, node: Node, wanted: Mapping[str, str | None]) -> None:
+    """Set annotations, or remove those that shall be None; nothing is written when they are so already."""
+    if all(node.annotations.get(key) == value for key, value in wanted.items()):
         return
     try:
-        api.patch(NODES, node.name, {"metadata": {"annotations": {key: value}}})
+        api.patch(NODES, node.name, {"metadata": {"annotations": dict(wanted)}})
     except NotFoundError:
         return  # the node left in the meantime; the next tick sees it

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from autoscaler.kube.fields import Fields
 from instance_catalog.frozen_map import FrozenMap
 
-_IGNORED = ("finalizers", "generation", "managedFields", "resourceVersion", "selfLink", "deletionGracePeriodSeconds")
+_IGNORED = ("generation", "managedFields", "resourceVersion", "selfLink", "deletionGracePeriodSeconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Metadata:
     annotations: FrozenMap[str, str] = field(default_factory=FrozenMap)
     created: float = 0.0
     deleting: bool = False
+    finalizers: tuple[str, ...] = ()
     controller: Owner | None = None
 
 
@@ -50,6 +51,7 @@ def parse_metadata(fields: Fields) -> Metadata:
         annotations=metadata.text_map("annotations"),
         created=metadata.epoch("creationTimestamp") or 0.0,
         deleting=metadata.optional_text("deletionTimestamp") is not None,
+        finalizers=metadata.texts("finalizers"),
         controller=_controller(metadata),
     )
     metadata.unread()

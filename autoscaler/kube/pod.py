@@ -44,9 +44,9 @@ _IGNORED = (
     "setHostnameAsFQDN",
     "shareProcessNamespace",
     "subdomain",
-    "terminationGracePeriodSeconds",
 )
 _INLINE_DISKS = ("awsElasticBlockStore", "azureDisk", "cinder", "gcePersistentDisk", "iscsi", "rbd")
+_DEFAULT_GRACE = 30  # seconds, as the API server sets it
 _LONGEST_MESSAGE = 1024  # characters kept of what the scheduler says
 _UIDS = UUID("6a2cf7b4-6f0e-5d9b-9a38-0b7e6c0f2f51")
 NO_PRIORITIES: Mapping[str, PriorityClass] = {}
@@ -149,9 +149,16 @@ def _parse(
         deleting=metadata.deleting,
         owner=f"{owner.kind}/{owner.name}" if owner else "",
         active_deadline_seconds=spec.optional_integer("activeDeadlineSeconds"),
+        termination_grace_seconds=_grace(spec),
         unsupported=(*unknown, *unknown_of_init, *affinity.unknown, *_disks(spec), *spec.unread()),
         origin=origin,
     )
+
+
+def _grace(spec: Fields) -> int:
+    """The API server's default for pods that never met it."""
+    seconds = spec.optional_integer("terminationGracePeriodSeconds")
+    return _DEFAULT_GRACE if seconds is None else seconds
 
 
 class _Unscheduled(NamedTuple):

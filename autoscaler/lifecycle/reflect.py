@@ -40,13 +40,14 @@ class World:
     `machines` are by ProvisionedNode.provider_id. Only providers in `windows` (by name, with their consistency window)
     answered completely: nothing follows from what the others do not list. `expected_drivers` is by name of a
     ProvisionedNode: which drivers publish on it; a node without an entry expects one complete pool of any driver.
-    `reservations` None: not read this time.
+    `reclaims` is when providers take single machines, as far as they said so. `reservations` None: not read this time.
     """
 
     snapshot: Snapshot
     machines: Mapping[str, MachineState] = field(default_factory=dict)
     windows: Mapping[str, timedelta] = field(default_factory=dict)
     expected_drivers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    reclaims: Mapping[str, datetime] = field(default_factory=dict)
     reservations: tuple[SeenReservation, ...] | None = None
 
 
@@ -63,7 +64,9 @@ def reflect(world: World, now: datetime) -> Snapshot:
         node = nodes_by_id.get(provisioned.provider_id) or nodes_by_name.get(provisioned.node_name)
         name = node.name if node else provisioned.node_name
         seen = observe(provisioned, node, world, drivers=complete.get(name, frozenset()), now=now)
-        moved.append(_with_idleness(advance(provisioned, seen, now), empty=name not in occupied, now=now))
+        after = _with_health(advance(provisioned, seen, now), node, now)
+        after = _with_idleness(after, empty=name not in occupied, now=now)
+        moved.append(_with_reclaim(after, world))
     blocks = tuple(_with_reservation(block, world.reservations, now) for block in snapshot.blocks)
     return replace(snapshot, provisioned=tuple(moved), blocks=blocks)
 
@@ -77,7 +80,7 @@ def observe(
         machine=_machine(provisioned, world, now),
         registered=node is not None and not node.deleting,
         slices_complete=bool(drivers) if expected is None else expected <= drivers,
-        ready=node is not None and node.ready,
+        ready=node is not None and node.ready and not _starting(node, provisioned, world.snapshot),
     )
 
 
@@ -100,6 +103,13 @@ def complete_drivers(slices: Iterable[ResourceSlice]) -> Mapping[str, frozenset[
 def occupies(pod: Pod) -> bool:
     """Whether a pod keeps its node from being empty: bound, not finished, and not there on every node."""
     return pod.bound and not pod.owner.startswith(("DaemonSet/", "Node/"))
+
+
+def _starting(node: Node, provisioned: ProvisionedNode, snapshot: Snapshot) -> bool:
+    """Whether one of its pool's startup taints is still there: whoever removes it is not done yet."""
+    pool = next((pool for pool in snapshot.pools if pool.name == provisioned.pool), None)
+    startup = {(taint.key, taint.effect) for taint in pool.startup_taints} if pool else set()
+    return any((taint.key, taint.effect) in startup for taint in node.taints)
 
 
 def _machine(provisioned: ProvisionedNode, world: World, now: datetime) -> MachineState | None:
@@ -125,6 +135,20 @@ def _with_idleness(provisioned: ProvisionedNode, *, empty: bool, now: datetime) 
     if not empty or provisioned.phase is not Phase.READY:
         return provisioned if provisioned.empty_since is None else replace(provisioned, empty_since=None)
     return provisioned if provisioned.empty_since is not None else replace(provisioned, empty_since=now)
+
+
+def _with_health(provisioned: ProvisionedNode, node: Node | None, now: datetime) -> ProvisionedNode:
+    if provisioned.phase is not Phase.READY or node is None or node.ready:
+        return provisioned if provisioned.unhealthy_since is None else replace(provisioned, unhealthy_since=None)
+    return provisioned if provisioned.unhealthy_since is not None else replace(provisioned, unhealthy_since=now)
+
+
+def _with_reclaim(provisioned: ProvisionedNode, world: World) -> ProvisionedNode:
+    """The end its provider announced. It may move or be taken back; one that did not answer says nothing."""
+    if provisioned.provider not in world.windows:
+        return provisioned
+    announced = world.reclaims.get(provisioned.provider_id)
+    return provisioned if announced == provisioned.reclaim_at else replace(provisioned, reclaim_at=announced)
 
 
 def _with_reservation(

@@ -108,7 +108,14 @@ class CapacityPool:
     scope: Scope = Scope()
     implicit: bool = False
     uid: str = ""
+    deleting: bool = False  # somebody deleted it, and our finalizer holds it until its nodes are gone
+    guarded: bool = False  # that finalizer is there
     origin: Origin = field(default=CLUSTER, compare=False)
+
+    @property
+    def acts(self) -> bool:
+        """Whether it may launch."""
+        return self.mode is Mode.ACT and not self.deleting
 
 
 @dataclass(frozen=True, slots=True)

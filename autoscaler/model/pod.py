@@ -141,6 +141,7 @@ class Pod:
     owner: str = ""  # "Job/train", "DaemonSet/x"; from the controlling owner reference
     # When the pod promises to be finished, seconds of run time (activeDeadlineSeconds); None: unknown.
     active_deadline_seconds: int | None = None
+    termination_grace_seconds: int = 30
     unsupported: tuple[str, ...] = ()
     origin: Origin = field(default=CLUSTER, compare=False)
 

@@ -69,6 +69,8 @@ class ProvisionedNode:
     pods: tuple[str, ...] = ()  # keys of the pods it was bought for
     reasons: tuple[Reason, ...] = ()
     empty_since: datetime | None = None
+    unhealthy_since: datetime | None = None  # its Node was ready once and is not now
+    reclaim_at: datetime | None = None  # when the provider takes this one machine, if it has said so
     history: tuple[tuple[Phase, datetime, str], ...] = ()
     uid: str = ""
     resource_version: str = ""

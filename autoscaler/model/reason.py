@@ -110,6 +110,11 @@ class Code(Enum):
     BLOCK_HELD = "BlockHeld"
     BLOCK_ENDING = "BlockEnding"
     NODE_EMPTY = "NodeEmpty"
+    NODE_UNHEALTHY = "NodeUnhealthy"
+    NODE_DRIFTED = "NodeDrifted"  # what: the pool's field that it does not match any more
+    NODE_RECLAIMED = "NodeReclaimed"  # the provider takes the machine
+    DO_NOT_DISRUPT = "DoNotDisrupt"  # mark
+    POOL_DELETED = "PoolDeleted"
     BASELINE = "Baseline"
     SHARES_CLAIM = "SharesClaim"
 

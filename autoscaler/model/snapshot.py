@@ -14,8 +14,8 @@ from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.resource_claim import ResourceClaim
-from autoscaler.model.spending import Spending
 from autoscaler.model.selection import Selection
+from autoscaler.model.spending import Spending
 from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from instance_catalog.driver_profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap

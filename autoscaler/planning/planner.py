@@ -2,7 +2,8 @@
 
 The order of thought: which pods want a node (demand), which of them belong together and are equal (bundles), what
 present and coming nodes take (existing), what can be bought (market), the best way to buy (packing), the same again
-with everything in sight (launches), what becomes of our nodes (nodes), and why (explain).
+with everything in sight (launches), what is kept up without pods (upkeep), what becomes of our nodes (disposal), and
+why (explain).
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits, Verdict
 from autoscaler.planning.bundles import BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand import claim_keys, pending, pending_pods
+from autoscaler.planning.disposal import decide
 from autoscaler.planning.existing import Assigned, Placed, Present, assign, joined, present_nodes
 from autoscaler.planning.explain import considered, cost_of
 from autoscaler.planning.launches import Launches, launch
 from autoscaler.planning.market import Market, open_market, started_members
-from autoscaler.planning.nodes import decide, holds
 from autoscaler.planning.objections import objections
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.purchases import Buying, buy, combined, lonely
 from autoscaler.planning.scope import Scopes
 from autoscaler.planning.topology import Settled, settle
 from autoscaler.planning.unplaced import Outcome, unplaced
+from autoscaler.planning.upkeep import holds
 from autoscaler.scheduling.world import World
 from instance_catalog.catalog import Catalog
 

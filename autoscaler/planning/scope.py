@@ -20,8 +20,11 @@ IMPLICIT = CapacityPool(name="implicit", implicit=True)
 
 
 def pools_of(snapshot: Snapshot) -> tuple[CapacityPool, ...]:
-    """The pools, heaviest first; the implicit one if there is none."""
-    return tuple(sorted(snapshot.pools, key=lambda pool: (-pool.weight, pool.name))) or (IMPLICIT,)
+    """The pools that may launch, heaviest first; the implicit one if there is none at all."""
+    if not snapshot.pools:
+        return (IMPLICIT,)
+    staying = (pool for pool in snapshot.pools if not pool.deleting)
+    return tuple(sorted(staying, key=lambda pool: (-pool.weight, pool.name)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autoscaler.lifecycle.quarantine import Misprediction
+from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import Disposal, LeftOut, NodeDecision, Placement, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
@@ -43,10 +44,12 @@ def events_of(plan: Plan, snapshot: Snapshot) -> Iterator[Event]:
     for node in snapshot.provisioned:
         if node.phase is Phase.FAILED:
             yield _failed(node)
-    nodes = {node.name: node.uid for node in snapshot.provisioned}
+    nodes = {node.name: node for node in snapshot.provisioned}
     for decision in plan.nodes:
-        if decision.disposal in _DISPOSALS:
-            yield _decided(decision, nodes.get(decision.provisioned_node, ""))
+        decided = nodes.get(decision.provisioned_node)
+        if decided is not None and decision.disposal in _DISPOSALS:
+            yield _decided(decision, decided.uid)
+            yield from _notices(decision, decided, snapshot)
 
 
 _DISPOSALS = {Disposal.NOTICE: ("Warning", "CapacityEnding"), Disposal.DRAIN: ("Normal", "Draining")}
@@ -95,6 +98,16 @@ def _failed(node: ProvisionedNode) -> Event:
     why = node.history[-1][2] if node.history else Phase.FAILED.value
     message = f"{offering_text(node.offering)} did not become a node; its pods are planned anew"
     return Event("ProvisionedNode", "", node.name, node.uid, "Warning", why, message)
+
+
+def _notices(decision: NodeDecision, node: ProvisionedNode, snapshot: Snapshot) -> Iterator[Event]:
+    """Every pod on a machine that ends is told when: its job can write a checkpoint."""
+    if decision.deadline is None:
+        return
+    message = f"node {node.node_name} goes at {decision.deadline:%Y-%m-%dT%H:%M:%SZ}: {texts_of(decision.reasons)}"
+    for pod in snapshot.pods:
+        if pod.node_name == node.node_name and occupies(pod):
+            yield Event("Pod", pod.namespace, pod.name, pod.uid, "Warning", "CapacityEnding", message)
 
 
 def _decided(decision: NodeDecision, uid: str) -> Event:

@@ -121,6 +121,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.BLOCK_HELD: ("held while capacity block {block} lasts",),
     Code.BLOCK_ENDING: ("capacity block {block} ends at {deadline}", "capacity block {block} ends"),
     Code.NODE_EMPTY: ("empty for {seconds} s",),
+    Code.NODE_UNHEALTHY: ("not ready for {seconds} s, and empty",),
+    Code.NODE_DRIFTED: ("does not match the pool's {what} any more, and is empty",),
+    Code.NODE_RECLAIMED: ("the provider takes the machine back at {at}",),
+    Code.DO_NOT_DISRUPT: ("kept because of its mark {mark}",),
+    Code.POOL_DELETED: ("its pool is being deleted",),
     Code.BASELINE: ("part of the pool's baseline",),
     Code.SHARES_CLAIM: ("shares claim {claim}",),
 }

@@ -42,6 +42,8 @@ from instance_catalog.labels import GROUP
 from instance_catalog.quantity import Quantity
 
 AUTO: Final = "Auto"
+# Holds a deleted pool until its nodes are gone.
+FINALIZER: Final = f"{GROUP}/nodes"
 
 
 # Whether the fields make sense is judged by what reads the schedule, and so is whether a time zone exists.
@@ -261,6 +263,8 @@ def parse_capacity_pool(
         deletion_policy=spec.deletion_policy,
         scope=spec.scope.model(),
         uid=metadata.uid,
+        deleting=metadata.deleting,
+        guarded=FINALIZER in metadata.finalizers,
         origin=origin,
     )
 

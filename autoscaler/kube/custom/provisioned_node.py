@@ -91,6 +91,10 @@ class ProvisionedNodeStatus(ApiModel):
     token: LongText = ""
     reasons: Reasons = ()
     empty_since: TimeText | None = None
+    unhealthy_since: TimeText | None = None
+    """Since when its Node, which was ready once, is not."""
+    reclaim_at: TimeText | None = None
+    """When the provider takes the machine back, if it has announced that."""
     history: Annotated[Items[HistoryEntry], Field(max_length=_HISTORY)] = ()
 
 
@@ -114,6 +118,8 @@ def parse_provisioned_node(raw: object) -> ProvisionedNode:
         pods=spec.pods,
         reasons=reasons_model(status.reasons),
         empty_since=moment(status.empty_since) if status.empty_since else None,
+        unhealthy_since=moment(status.unhealthy_since) if status.unhealthy_since else None,
+        reclaim_at=moment(status.reclaim_at) if status.reclaim_at else None,
         history=tuple((Phase(entry.phase), moment(entry.at), entry.reason) for entry in status.history),
         uid=metadata.uid,
         resource_version=resource_version(raw),
@@ -144,6 +150,8 @@ def write_provisioned_node(node: ProvisionedNode) -> dict[str, Any]:
             "token": node.token,
             "reasons": reasons_json(node.reasons),
             "emptySince": moment_text(node.empty_since) if node.empty_since else None,
+            "unhealthySince": moment_text(node.unhealthy_since) if node.unhealthy_since else None,
+            "reclaimAt": moment_text(node.reclaim_at) if node.reclaim_at else None,
             "history": [
                 {"phase": phase.value, "at": moment_text(at), "reason": reason}
                 for phase, at, reason in node.history[-_HISTORY:]

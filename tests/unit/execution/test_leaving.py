@@ -223,7 +223,7 @@ def decided(site: Site, disposal: Disposal, deadline: datetime | None = None) ->
 def test_a_held_node_is_marked_for_other_autoscalers_once(site: Site) -> None:
     site.carry_out(decided(site, Disposal.HOLD))
     annotations = site.desk.api.get(NODES, "n1")["metadata"]["annotations"]
-    assert annotations == {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
+    assert annotations == {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "foreslice.dev/held": "true"}
     before = site.desk.api.writes
     site.carry_out(decided(site, Disposal.HOLD))
     assert site.desk.api.writes == before

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Drain
+from autoscaler.model.node import Node
 from autoscaler.model.plan import Disposal, NodeDecision
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog import labels
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.node_selector import Requirement
 from tests.unit.planning.scene import NOW, block, codes, gpus, ours, pairs, plan, pod, snapshot, types
 
@@ -116,3 +118,90 @@ def test_a_baseline_is_filled_and_kept() -> None:
     assert codes(result.nodes[0].reasons) == [Code.BASELINE]
     closed = replace(pool, baselines=(Baseline(2, schedule="* 18-23 * * *"),))
     assert plan(snapshot([], pools=(closed,), provisioned=(empty,))).launches == ()
+
+
+QUIET = timedelta(minutes=20)
+
+
+def ready(**fields: Any) -> Snapshot:
+    """One ready node of the team's pool, and its Node; fields of the ProvisionedNode."""
+    node = ours("n", **{"phase": Phase.READY, "empty_since": NOW, **fields})
+    return snapshot([], pools=(TEAM,), provisioned=(node,), nodes=(Node("n"),))
+
+
+@pytest.mark.parametrize(
+    ("state", "disposal", "code"),
+    [
+        pytest.param(ready(unhealthy_since=NOW - QUIET), Disposal.DRAIN, Code.NODE_UNHEALTHY, id="not-ready-for-long"),
+        pytest.param(ready(unhealthy_since=NOW), Disposal.KEEP, Code.NODE_EMPTY, id="not-ready-for-a-moment"),
+        pytest.param(
+            ready(reclaim_at=NOW + timedelta(minutes=2)), Disposal.DRAIN, Code.NODE_RECLAIMED, id="spot-notice"
+        ),
+        pytest.param(
+            ready(reclaim_at=NOW + timedelta(minutes=40)), Disposal.NOTICE, Code.NODE_RECLAIMED, id="maintenance"
+        ),
+        pytest.param(ready(reclaim_at=NOW + timedelta(days=2)), Disposal.KEEP, Code.NODE_EMPTY, id="far-away"),
+    ],
+)
+def test_ill_and_interrupted_nodes(state: Snapshot, disposal: Disposal, code: Code) -> None:
+    found = decision(state)
+    assert (found.disposal, codes(found.reasons)) == (disposal, [code])
+
+
+def test_an_unhealthy_node_goes_although_it_is_held_or_part_of_a_baseline() -> None:
+    ill = replace(ready(unhealthy_since=NOW - QUIET), pools=(replace(TEAM, baselines=(Baseline(1),)),))
+    assert decision(ill).disposal is Disposal.DRAIN
+    node = ours("n", offering=IN_BLOCK, phase=Phase.READY, empty_since=NOW, unhealthy_since=NOW - QUIET)
+    held = snapshot([], blocks=(block(hold="Always"),), provisioned=(node,))
+    assert codes(decision(held).reasons) == [Code.NODE_UNHEALTHY]
+
+
+@pytest.mark.parametrize(
+    ("pool", "what"),
+    [
+        pytest.param(replace(TEAM, labels=FrozenMap({"team": "x"})), "labels", id="labels"),
+        pytest.param(replace(TEAM, drivers=("nvidia:mig=all-1g.5gb",)), "drivers", id="drivers"),
+        pytest.param(
+            replace(TEAM, requirements=(Requirement(labels.CAPACITY_TYPE, "In", ("spot",)),)), "requirements", id="spot"
+        ),
+    ],
+)
+def test_an_empty_node_that_its_pool_would_not_launch_any_more_goes(pool: CapacityPool, what: str) -> None:
+    state = replace(ready(), pools=(pool,))
+    found = decision(state)
+    assert (found.disposal, codes(found.reasons)) == (Disposal.DRAIN, [Code.NODE_DRIFTED])
+    assert found.reasons[0].detail["what"] == what
+    never = replace(pool, disruption=Disruption(drift="Never"))
+    assert decision(replace(state, pools=(never,))).disposal is Disposal.KEEP
+    busy = replace(state, pods=(pod("busy", node_name="n", phase="Running"),))
+    assert decision(busy).disposal is Disposal.KEEP
+
+
+@pytest.mark.parametrize(
+    ("annotations", "disposal"),
+    [
+        pytest.param({labels.DO_NOT_DISRUPT: "true"}, Disposal.KEEP, id="ours"),
+        pytest.param({labels.KARPENTER_DO_NOT_DISRUPT: "true"}, Disposal.KEEP, id="karpenters"),
+        pytest.param({labels.CA_SCALE_DOWN_DISABLED: "true"}, Disposal.KEEP, id="cluster-autoscalers"),
+        pytest.param(
+            {labels.CA_SCALE_DOWN_DISABLED: "true", labels.HELD: "true"}, Disposal.DRAIN, id="set-by-us-while-held"
+        ),
+        pytest.param({labels.DO_NOT_DISRUPT: "false"}, Disposal.DRAIN, id="taken-back"),
+    ],
+)
+def test_a_mark_keeps_a_node(annotations: dict[str, str], disposal: Disposal) -> None:
+    state = replace(ready(empty_since=LONG_AGO), nodes=(Node("n", annotations=FrozenMap(annotations)),))
+    found = decision(state)
+    assert found.disposal is disposal
+    assert (Code.DO_NOT_DISRUPT in codes(found.reasons)) is (disposal is Disposal.KEEP)
+
+
+@pytest.mark.parametrize(("policy", "disposal"), [("Drain", Disposal.DRAIN), ("Retain", Disposal.KEEP)])
+def test_a_deleted_pool_drains_its_nodes_unless_it_retains_them(policy: str, disposal: Disposal) -> None:
+    state = replace(ready(), pools=(replace(TEAM, deleting=True, deletion_policy=policy),))
+    assert decision(state).disposal is disposal
+
+
+def test_a_deleted_pool_launches_nothing() -> None:
+    state = snapshot(*pairs(1, gpus(1)), pools=(replace(TEAM, deleting=True),))
+    assert plan(state).launches == ()

@@ -1,0 +1,51 @@
+"""When our own custom resources are being deleted, somebody uninstalls Foreslice: machines stay as they are.
+
+Deleting a CustomResourceDefinition deletes all its objects. That must not be read as the order to end every node, and
+our finalizers must not keep the definitions from going.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from autoscaler.cluster.api import KubernetesApi, NotFoundError
+from autoscaler.cluster.resources import (
+    CAPACITY_POOLS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    LAUNCH_BATCHES,
+    PROVISIONED_NODES,
+    Resource,
+)
+from autoscaler.errors import ConfigurationError
+from autoscaler.model.snapshot import Snapshot
+
+_OURS: Final = (PROVISIONED_NODES, CAPACITY_POOLS, LAUNCH_BATCHES)
+
+
+def stop_while_uninstalling(api: KubernetesApi, snapshot: Snapshot) -> None:
+    """Release what is being deleted and raise ConfigurationError, if it is deleted along with its definition.
+
+    Asks nothing as long as no object is being deleted.
+    """
+    nodes = [node.name for node in snapshot.provisioned if node.deleting]
+    pools = [pool.name for pool in snapshot.pools if pool.deleting]
+    if not (nodes or pools) or not any(_is_going(api, resource) for resource in _OURS):
+        return
+    for resource, names in ((PROVISIONED_NODES, nodes), (CAPACITY_POOLS, pools)):
+        for name in names:
+            with suppress(NotFoundError):
+                api.patch(resource, name, {"metadata": {"finalizers": None}})
+    raise ConfigurationError(
+        "the custom resources of foreslice.dev are being deleted: no node is launched or ended, all machines stay",
+        next_step="remove the controller too; end machines that shall go at the cloud, or install the resources again: "
+        "machines whose nodes are registered are then adopted",
+    )
+
+
+def _is_going(api: KubernetesApi, resource: Resource) -> bool:
+    try:
+        found = api.get(CUSTOM_RESOURCE_DEFINITIONS, str(resource))
+    except NotFoundError:
+        return False
+    return "deletionTimestamp" in found["metadata"]
