@@ -139,9 +139,9 @@ def instance_type_of(
         network=entry.network,
         local_nvme_gb=entry.local_nvme_gb,
         capacity_types=tuple(kind for kind in CapacityType if kind in entry.capacity_types),
-        prices=FrozenMap(
-            {kind: Price(p.usd_per_hour, p.region, p.date) for kind, p in entry.prices.items() if p is not None}
-        ),
+        prices=_prices(entry.prices),
+        zones=tuple(entry.zones),
+        zone_prices=FrozenMap({place: _prices(prices) for place, prices in entry.zone_prices.items()}),
         min_driver=entry.min_driver,
         reservation=reservation,
         allocatable=FrozenMap(entry.allocatable),
@@ -160,6 +160,10 @@ def _accelerator_in(cloud: str, use: schema.AcceleratorUse, model: Accelerator) 
     if use.api_name is not None:
         model = replace(model, api_names=model.api_names.with_items({cloud: use.api_name}))
     return model
+
+
+def _prices(entries: Mapping[CapacityType, schema.PriceEntry | None]) -> FrozenMap[CapacityType, Price]:
+    return FrozenMap({kind: Price(p.usd_per_hour, p.region, p.date) for kind, p in entries.items() if p is not None})
 
 
 def _tiers(entries: Sequence[schema.TierEntry]) -> tuple[Tier, ...]:

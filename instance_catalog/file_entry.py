@@ -9,7 +9,16 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from instance_catalog.instance_type import Accelerator, InstanceType, NetworkCard, PciPlacement, Provenance, RootGroup
+from instance_catalog.instance_type import (
+    Accelerator,
+    CapacityType,
+    InstanceType,
+    NetworkCard,
+    PciPlacement,
+    Price,
+    Provenance,
+    RootGroup,
+)
 from instance_catalog.quantity import Quantity
 
 Entry: TypeAlias = dict[str, Any]
@@ -55,16 +64,22 @@ def type_entry(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry:
             "network": t.network or None,
             "localNvmeGB": t.local_nvme_gb,
             "capacityTypes": [kind.value for kind in t.capacity_types],
-            "prices": {
-                kind.value: {"usdPerHour": str(price.usd_per_hour), "region": price.region, "date": price.date}
-                for kind, price in t.prices.items()
-            },
+            "zones": list(t.zones),
+            "prices": _prices(t.prices),
+            "zonePrices": {place: _prices(prices) for place, prices in t.zone_prices.items()},
             "minDriver": t.min_driver,
             "allocatable": {name: str(amount) for name, amount in t.allocatable.items()},
             "notes": list(t.notes),
             "provenance": _provenance(t.provenance),
         }
     )
+
+
+def _prices(prices: Mapping[CapacityType, Price]) -> Entry:
+    return {
+        kind.value: {"usdPerHour": str(price.usd_per_hour), "region": price.region, "date": price.date}
+        for kind, price in prices.items()
+    }
 
 
 def _use(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry | None:

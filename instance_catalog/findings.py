@@ -133,6 +133,6 @@ def _shown(value: object) -> str:
 
 
 def _mapping_at(path: Path) -> str:
-    if path[:1] == ("prices",):
+    if path[:1] in (("prices",), ("zonePrices",)):
         return "a mapping (field: value), or a number with pricesAsOf at the top of the file"
     return "a mapping (field: value)"

@@ -8,6 +8,7 @@ type by name, reads files, or knows what a driver publishes.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -21,6 +22,8 @@ from instance_catalog.provenance import Provenance as Provenance  # part of this
 from instance_catalog.quantity import Quantity
 
 ANY_ZONE: Final = "any"
+# us-east-1a, us-central1-a; the zone of a Local Zone (us-east-1-atl-2a) has prices of its own, so it is its own region.
+_IN_REGION: Final = re.compile(r"([a-z]+(?:-[a-z]+)*-?\d+)-?[a-z]\Z", re.ASCII)
 
 
 class CapacityType(Enum):
@@ -177,8 +180,9 @@ class InstanceType:
     `accelerator_count` may be a fraction of a card (AWS g6f: one vGPU device is published); `device_count` is what the
     node shows. `placements` are the accelerators' PCI facts in device order, () if nothing is known.
     `topology` is the accelerators' wiring as the node label says it (TPU "2x4"). `prices` are list prices by capacity
-    type; `capacity_types` what is sold at all, in the order of CapacityType. `min_driver` is the oldest NVIDIA driver
-    branch that knows the device. `allocatable` has values measured on a node, which win over the model of the cloud.
+    type, `zone_prices` those that are known better for a zone or a region; `capacity_types` what is sold at all, in the
+    order of CapacityType; `zones` where, in the regions of which any zone is listed. `min_driver` is the oldest NVIDIA
+    driver branch that knows the device. `allocatable` has values measured on a node, which win over the cloud's model.
     `provenance` is by fact group: "shape", "accelerator", "pci", "network", "price", "allocatable".
     `origin` is the data file, for messages.
     """
@@ -198,6 +202,8 @@ class InstanceType:
     local_nvme_gb: int | None = None  # decimal gigabytes; None: not known
     capacity_types: tuple[CapacityType, ...] = ()
     prices: FrozenMap[CapacityType, Price] = field(default_factory=FrozenMap)
+    zones: tuple[str, ...] = ()
+    zone_prices: FrozenMap[str, FrozenMap[CapacityType, Price]] = field(default_factory=FrozenMap)
     min_driver: str | None = None
     reservation: NodeReservation = field(default=NOTHING_RESERVED, repr=False)  # what a node keeps for itself
     allocatable: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
@@ -236,14 +242,36 @@ class InstanceType:
     ) -> Offering:
         """The offering at list price; with `reservation`, of that reservation."""
         offering = Offering(self.name, zone, capacity_type, reservation=reservation)
-        price = self.prices.get(capacity_type)
+        price = self.price_in(zone, capacity_type)
         if price is None:
             return offering
         return replace(offering, usd_per_hour=price.usd_per_hour, price_region=price.region, price_date=price.date)
 
+    def price_in(self, zone: str, capacity_type: CapacityType) -> Price | None:
+        """The price in a zone: what is known of the zone, else of its region, else the list price."""
+        for place in (zone, region_of(zone)):
+            price = self.zone_prices.get(place, _NO_PRICES).get(capacity_type)
+            if price is not None:
+                return price
+        return self.prices.get(capacity_type)
+
+    def sold_in(self, zone: str) -> bool:
+        """False only where other zones of the same region are known to have the type, and this one is not."""
+        return zone in self.zones or region_of(zone) not in {region_of(known) for known in self.zones}
+
     def offerings(self, zones: Iterable[str] = (ANY_ZONE,)) -> tuple[Offering, ...]:
-        """Everything this type is sold as, in every zone."""
-        return tuple(self.offering(kind, zone=zone) for zone in zones for kind in self.capacity_types)
+        """Everything this type is sold as, in every zone that may have it."""
+        places = [zone for zone in zones if self.sold_in(zone)]
+        return tuple(self.offering(kind, zone=zone) for zone in places for kind in self.capacity_types)
+
+
+_NO_PRICES: Final[FrozenMap[CapacityType, Price]] = FrozenMap()
+
+
+def region_of(zone: str) -> str:
+    """us-east-1 of us-east-1a, us-central1 of us-central1-a; what has another form is its own region."""
+    match = _IN_REGION.match(zone)
+    return match[1] if match else zone
 
 
 def provenance_of(facts: Mapping[str, Provenance], group: str) -> Provenance | None:

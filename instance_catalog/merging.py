@@ -14,7 +14,7 @@ from instance_catalog import attachment, build
 from instance_catalog.build import Mismatch
 from instance_catalog.catalog import Catalog
 from instance_catalog.findings import Findings, dotted
-from instance_catalog.instance_type import Accelerator, InstanceType
+from instance_catalog.instance_type import Accelerator, InstanceType, region_of
 from instance_catalog.layers import Layer, in_force, problems_of
 from instance_catalog.node_reservation import NOTHING_RESERVED, NodeReservation
 from instance_catalog.overlay import EMPTY, Layered, Origin, Source, Written, layered, origins, value_at
@@ -199,13 +199,24 @@ class _Merging:
 
 
 def _with_full_prices(raw: Mapping[str, Any], file: CatalogFile) -> Mapping[str, Any]:
-    """Bare prices completed with the region and date that the file gives for them."""
-    prices = raw.get("prices")
-    if file.prices_as_of is None or not isinstance(prices, Mapping):
+    """Bare prices completed with the region (of zones: their own) and date that the file gives for them."""
+    if file.prices_as_of is None or not (raw.keys() & {"prices", "zonePrices"}):
         return raw
-    as_of = {"region": file.prices_as_of.region, "date": file.prices_as_of.date}
-    full = {
-        kind: {"usdPerHour": price, **as_of} if isinstance(price, str | int) else price
+    full = dict(raw)
+    if "prices" in raw:
+        full["prices"] = _dated(raw["prices"], file.prices_as_of.region, file.prices_as_of.date)
+    if isinstance(raw.get("zonePrices"), Mapping):
+        full["zonePrices"] = {
+            place: _dated(prices, region_of(str(place)), file.prices_as_of.date)
+            for place, prices in raw["zonePrices"].items()
+        }
+    return full
+
+
+def _dated(prices: Any, region: str, date: str) -> Any:
+    if not isinstance(prices, Mapping):
+        return prices  # the schema says what is wrong
+    return {
+        kind: {"usdPerHour": price, "region": region, "date": date} if isinstance(price, str | int) else price
         for kind, price in prices.items()
     }
-    return {**raw, "prices": full}

@@ -211,6 +211,10 @@ class InstanceTypeEntry(_Entry):
     local_nvme_gb: Whole | None = Field(None, ge=0, alias="localNvmeGB")
     capacity_types: list[CapacityType] = Field(min_length=1, description="what is sold at all")
     prices: dict[CapacityType, PriceEntry | None] = Field({}, description="null: not known")
+    zones: list[str] = Field([], description="where it is sold, in the regions of which any zone is listed")
+    zone_prices: dict[str, dict[CapacityType, PriceEntry | None]] = Field(
+        {}, description="by zone or region, where they differ from prices"
+    )
     min_driver: str | None = Field(None, description="oldest NVIDIA driver branch that knows the device")
     allocatable: dict[str, QuantityText] = Field({}, description="measured on a node; wins over the model of the cloud")
     notes: list[str] = []
@@ -331,9 +335,10 @@ def json_schema() -> dict[str, Any]:
     _, document = models_json_schema([(model, "validation") for model in models], by_alias=True)
     definitions = document["$defs"]
     definitions["InstanceTypeEntry"]["required"] = ["name"]
-    definitions["InstanceTypeEntry"]["properties"]["prices"]["additionalProperties"] = {
-        "anyOf": [{"$ref": "#/$defs/PriceEntry"}, {"type": ["number", "string", "null"], "minimum": 0}]
-    }
+    price = {"anyOf": [{"$ref": "#/$defs/PriceEntry"}, {"type": ["number", "string", "null"], "minimum": 0}]}
+    properties = definitions["InstanceTypeEntry"]["properties"]
+    properties["prices"]["additionalProperties"] = price
+    properties["zonePrices"]["additionalProperties"]["additionalProperties"] = price
     definitions["AcceleratorEntry"]["required"] = ["key"]
     definitions["NodeEntry"]["required"] = ["cloud"]
     definitions["AcceleratorUse"]["required"] = []

@@ -21,6 +21,7 @@ _GROUPS: Final = {
         "networkCards": "network",
         "network": "network",
         "prices": "price",
+        "zonePrices": "price",
         "allocatable": "allocatable",
     },
     "accelerators": {"productName": "productName", "memory": "memory"},

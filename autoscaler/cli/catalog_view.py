@@ -12,9 +12,11 @@ from typing import Any, Final
 
 from instance_catalog.instance_type import (
     Accelerator,
+    CapacityType,
     InstanceType,
     NetworkCard,
     PciPlacement,
+    Price,
     Provenance,
     RootGroup,
     provenance_of,
@@ -73,10 +75,9 @@ def as_data(instance_type: InstanceType) -> dict[str, Any]:
         "network": instance_type.network,
         "localNvmeGB": instance_type.local_nvme_gb,
         "capacityTypes": [kind.value for kind in instance_type.capacity_types],
-        "prices": {
-            kind.value: {"usdPerHour": str(price.usd_per_hour), "region": price.region, "date": price.date}
-            for kind, price in instance_type.prices.items()
-        },
+        "zones": list(instance_type.zones),
+        "prices": _prices(instance_type.prices),
+        "zonePrices": {place: _prices(prices) for place, prices in instance_type.zone_prices.items()},
         "minDriver": instance_type.min_driver,
         "allocatable": _quantities(node_allocatable(instance_type)),
         "notes": list(instance_type.notes),
@@ -117,7 +118,11 @@ def _lines(t: InstanceType) -> Iterator[_Line]:
     for kind, price in t.prices.items():
         text = f"{price.usd_per_hour} $/h in {price.region} ({price.date})"
         yield f"price {kind.value}", text, facts, "price"
-    if not t.prices:
+    for place, prices in t.zone_prices.items():
+        for kind, price in prices.items():
+            yield f"price {kind.value} in {place}", f"{price.usd_per_hour} $/h ({price.date})", facts, "price"
+    yield "zones", ", ".join(t.zones), facts, "shape"
+    if not t.prices and not t.zone_prices:
         yield "price", "not known: never bought until an overlay gives one", {}, ""
     for resource, amount in node_allocatable(t).items():
         reserved = {"": Provenance(f"model of {t.reservation.image or 'nothing reserved'} nodes", guess=True)}
@@ -209,6 +214,13 @@ def _placement(place: PciPlacement) -> dict[str, Any]:
 def _card(card: NetworkCard) -> dict[str, Any]:
     known = {"kind": card.kind, "subsystem": card.subsystem, "primary": card.primary or None}
     return {**{field: value for field, value in known.items() if value is not None}, **_placement(card.placement)}
+
+
+def _prices(prices: Mapping[CapacityType, Price]) -> dict[str, Any]:
+    return {
+        kind.value: {"usdPerHour": str(price.usd_per_hour), "region": price.region, "date": price.date}
+        for kind, price in prices.items()
+    }
 
 
 def _provenance(facts: Mapping[str, Provenance]) -> dict[str, Any]:

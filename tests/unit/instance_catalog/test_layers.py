@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from instance_catalog.catalog import Catalog
-from instance_catalog.instance_type import CapacityType
+from instance_catalog.instance_type import CapacityType, region_of
 from instance_catalog.layers import Corrections, Layer, config_map_layers, content_layer, text_layer
 from instance_catalog.loader import directory_layers, shipped_layers
 from instance_catalog.merging import catalog_of, origins_of
@@ -195,3 +195,49 @@ def test_corrections_are_layers_of_their_own(shipped: tuple[Layer, ...]) -> None
     content = {"priority": 3, "types": [{"name": "p5.48xlarge", "vcpu": 3}]}
     layers = [content_layer(Corrections(name, 1, content)) for name in ("one", "two")]
     assert catalog_of([*shipped, *layers]).get("p5.48xlarge").vcpu == 3
+
+
+ZONED = """
+pricesAsOf: {region: us-east-1, date: 2026-11-20}
+types:
+  - name: p5.48xlarge
+    zones: [us-east-1a, us-east-1b, us-east-1-atl-2a]
+    prices: {on-demand: 55}
+    zonePrices:
+      us-east-1a: {spot: 20.5}
+      us-east-1: {spot: 21}
+      eu-north-1: {on-demand: 60}
+"""
+
+
+@pytest.mark.parametrize(
+    ("zone", "capacity_type", "expected"),
+    [
+        pytest.param("us-east-1a", CapacityType.SPOT, "20.5", id="of the zone"),
+        pytest.param("us-east-1b", CapacityType.SPOT, "21", id="of its region"),
+        pytest.param("us-east-1-atl-2a", CapacityType.SPOT, None, id="a Local Zone is no part of the region"),
+        pytest.param("us-east-1a", CapacityType.ON_DEMAND, "55", id="list price"),
+        pytest.param("eu-north-1c", CapacityType.ON_DEMAND, "60", id="of another region"),
+        pytest.param("any", CapacityType.ON_DEMAND, "55", id="anywhere"),
+    ],
+)
+def test_prices_are_of_the_nearest_place(
+    shipped: tuple[Layer, ...], zone: str, capacity_type: CapacityType, expected: str | None
+) -> None:
+    machine = catalog_of([*shipped, text_layer("a", "d", ZONED)]).get("p5.48xlarge")
+    found = machine.offering(capacity_type, zone=zone)
+    assert found.usd_per_hour == (None if expected is None else Decimal(expected))
+
+
+def test_zones_that_do_not_have_a_type_are_not_offered(shipped: tuple[Layer, ...]) -> None:
+    machine = catalog_of([*shipped, text_layer("a", "d", ZONED)]).get("p5.48xlarge")
+    asked = ["us-east-1a", "us-east-1c", "us-east-1-atl-2a", "eu-north-1c"]
+    assert {o.zone for o in machine.offerings(asked)} == {"us-east-1a", "us-east-1-atl-2a", "eu-north-1c"}
+
+
+@pytest.mark.parametrize(
+    ("zone", "region"),
+    [("us-east-1a", "us-east-1"), ("us-central1-a", "us-central1"), ("us-east-1-atl-2a",) * 2, ("any", "any")],
+)
+def test_the_region_of_a_zone(zone: str, region: str) -> None:
+    assert region_of(zone) == region

@@ -185,7 +185,7 @@ def _problem(tmp_path: Path, text: str) -> str:
             ("- name: big-box", "- nam: big-box"),
             "bad.yaml:4: name: found None; allowed: the name of the entry, as text",
         ),
-        (("types:", "typs:"), "bad.yaml:3: typs: found an unknown field; allowed: priority, reason, expires, cloud, pr"),
+        (("types:", "typs:"), "bad.yaml:3: typs: found an unknown field; allowed: priority, reason, expires, cloud, p"),
         (
             ("vcpu: 64", "vcpu: 64\n    vcpu: 65"),
             "bad.yaml:7: found key 'vcpu' is given twice; allowed: YAML, every key",
