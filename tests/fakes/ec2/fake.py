@@ -1,0 +1,104 @@
+"""The fake as a whole: an account, and how calls reach it — over loopback HTTP, or below the SDK without sockets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final
+
+from providers.contract import Clock
+from tests.fakes.ec2.account import Account
+from tests.fakes.ec2.answers import HttpResponse, render, render_error
+from tests.fakes.ec2.calls import fleets, instances, parameters, places, reservations, templates
+from tests.fakes.ec2.calls.operation import Operation
+from tests.fakes.ec2.errors import ApiError, unknown_to_the_fake
+from tests.fakes.ec2.faults import Faults, Silence
+from tests.fakes.ec2.geography import Geography, standard
+from tests.fakes.ec2.machines import PROMPT, Behaviour
+from tests.fakes.ec2.rates import Buckets
+from tests.fakes.ec2.requests import HttpRequest, Request, understand
+from tests.fakes.ec2.transport import Wire
+
+OPERATIONS: Final[Mapping[str, Mapping[str, Operation]]] = {
+    "ec2": {
+        **instances.OPERATIONS,
+        **fleets.OPERATIONS,
+        **templates.OPERATIONS,
+        **places.OPERATIONS,
+        **reservations.OPERATIONS,
+    },
+    "ssm": parameters.SSM,
+    "sts": parameters.STS,
+}
+
+
+class FakeEc2:
+    """An AWS account for tests. `account` is its state, `faults` what goes wrong, `calls` counts what was asked.
+
+    `denied` names actions that the caller has no permission for ("ec2:RunInstances"). `rates_apply`: whether the
+    buckets of rates.py do.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        geography: Geography | None = None,
+        behaviour: Behaviour = PROMPT,
+        rates_apply: bool = True,
+    ) -> None:
+        self.account = Account(clock, geography or standard(), behaviour)
+        self.faults = Faults()
+        self.calls: Counter[str] = Counter()
+        self.denied: set[str] = set()
+        self.rates_apply = rates_apply
+        self._buckets = Buckets(clock)
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of this account, without sockets and without retries."""
+        return self.wire.client(service)
+
+    @cached_property
+    def wire(self) -> Wire:
+        """Where clients that were made elsewhere are attached."""
+        return Wire(self)
+
+    def exchange(self, http: HttpRequest) -> HttpResponse | Silence:
+        """Answer a request, or do not."""
+        number = f"{self.calls.total() + 1:08x}-0000-4000-8000-000000000000"
+        try:
+            request = understand(http)
+        except ApiError as error:
+            return render_error(None, error, number)
+        self.calls[request.operation] += 1
+        fault = self.faults.next(request.operation)
+        ending: HttpResponse | Silence = Silence.CUT
+        if fault is None or fault.effect:
+            ending = self._answer(request, number)
+        if fault is None:
+            return ending
+        if isinstance(fault.ending, ApiError):
+            return render_error(request.model.service_model, fault.ending, number)
+        return fault.ending
+
+    def _answer(self, request: Request, number: str) -> HttpResponse:
+        try:
+            return render(request.model, self._run(request), number)
+        except ApiError as error:
+            return render_error(request.model.service_model, error, number)
+
+    def _run(self, request: Request) -> Mapping[str, Any]:
+        operation = OPERATIONS.get(request.service, {}).get(request.operation)
+        if operation is None:
+            raise unknown_to_the_fake(f"{request.service}:{request.operation}")
+        if request.region != self.account.geography.region:
+            raise ApiError("AuthFailure", f"this account has nothing in {request.region}", status=401)
+        if self.rates_apply and request.service == "ec2":
+            self._buckets.charge(request.operation, request.params)
+        action = f"{request.service}:{request.operation}"
+        if action in self.denied:
+            text = f"You are not authorized to perform this operation: {action}"
+            raise ApiError("UnauthorizedOperation", text, status=403)
+        self.account.catch_up()
+        return operation(self.account, request.params, name=request.operation)
