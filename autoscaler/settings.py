@@ -1,11 +1,41 @@
-"""Settings: one dataclass for each concern, every field with unit, default and the reason for it."""
+"""Settings: one dataclass for each concern, every field with unit, default and the reason for it.
+
+configuration.py reads them from a file, the environment and flags, and makes docs/settings.md and --help out of the
+texts below: a field added here is a setting of all three. Spans of time are timedeltas, written like 1h30m.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import Enum
 
 from autoscaler.planning.policy import Policy
+
+OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """The cluster, and what is assumed of it."""
+
+    name: str = ""
+    """Shown on the status page, in logs and in traces, for people with several clusters. Nothing depends on it."""
+
+    kubeconfig: str = ""
+    """Path. Empty: in a pod its service account, elsewhere as kubectl."""
+
+    context: str = ""
+    """Context of the kubeconfig. Empty: the current one."""
+
+    feature_gates: str = ""
+    """Gates that the API server does not tell, as given to it: DRAListTypeAttributes=true,GenericWorkload=true."""
+
+    providers: tuple[str, ...] = ("kwok",)
+    """Names of the providers that may be asked; a pool with a node template of another one reports it."""
+
+    catalog: tuple[str, ...] = ()
+    """Directories of catalog files that lie over the shipped ones, such as mounted ConfigMaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +43,7 @@ class LoopSettings:
     """When the loop looks again without being woken."""
 
     resync: timedelta = timedelta(minutes=1)
-    """While something is under way. Machines report nothing by themselves; a minute is short beside a boot."""
+    """The longest rest between two rounds. Machines report nothing by themselves; a minute is short beside a boot."""
 
     retry: timedelta = timedelta(seconds=5)
     """After a provider call whose outcome is unknown, or a launch that failed: the pods wait, so it is short."""
@@ -31,12 +61,111 @@ class BatchSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Everything an operator may turn."""
+class PeriodSettings:
+    """How often what nobody announces is looked at."""
 
+    prices: timedelta = timedelta(hours=6)
+    """Between two readings of the providers' prices. On-demand prices change a few times a year."""
+
+    catalog: timedelta = timedelta(minutes=5)
+    """Between two readings of the catalog's directories. A mounted ConfigMap follows its object within two minutes."""
+
+    orphans: timedelta = timedelta(minutes=5)
+    """The longest time between two searches for machines without an object: each one costs money until it is found."""
+
+    block_clock: timedelta = timedelta(seconds=30)
+    """Between two looks at the wall clock, which may be set while the loop rests; the end of a block does not wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSettings:
+    """The Lease that elects which replica acts. Names and defaults are those of Kubernetes' own components."""
+
+    elect: bool = True
+    """Whether to elect at all. Off only for a single process that nothing replaces, such as one on a laptop."""
+
+    name: str = "foreslice"
+    """Name of the Lease."""
+
+    namespace: str = "foreslice-system"
+    """Namespace of the Lease: where Foreslice is installed."""
+
+    duration: timedelta = timedelta(seconds=15)
+    """How long a replica must have seen no renewal before it takes over. Whole seconds."""
+
+    renew_deadline: timedelta = timedelta(seconds=10)
+    """How long after its last renewal the leader may act. Shorter than the duration by more than clocks drift."""
+
+    retry: timedelta = timedelta(seconds=2)
+    """Between two attempts to acquire or renew."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """Where the process answers, as host:port; an empty host is all addresses, port 0 any free one, `off` nothing."""
+
+    metrics_address: str = ":8080"
+    """/metrics for Prometheus."""
+
+    health_address: str = ":8081"
+    """/healthz and /readyz for the kubelet, apart from the metrics so that a NetworkPolicy can tell them apart."""
+
+    page_address: str = "127.0.0.1:8082"
+    """The status page and /explain. Only `kubectl port-forward` reaches it: tokens do not cross a network in clear."""
+
+    liveness: timedelta = timedelta(minutes=5)
+    """The longest that one round may take before /healthz fails and the kubelet restarts the process."""
+
+
+class LogFormat(Enum):
+    """How a line of the log looks."""
+
+    AUTO = "auto"  # console on a terminal, else JSON
+    JSON = "json"
+    CONSOLE = "console"
+
+
+class LogLevel(Enum):
+    """What is worth a line."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """The log, on standard error."""
+
+    level: LogLevel = LogLevel.INFO
+    """Info tells each decision once; debug also what libraries say."""
+
+    format: LogFormat = LogFormat.AUTO
+    """Auto writes for people on a terminal, and otherwise one JSON object a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class TracingSettings:
+    """OpenTelemetry traces of the loop's rounds."""
+
+    endpoint: str = OFF
+    """URL of an OTLP collector over HTTP, http://collector:4318/v1/traces. Needs the extra `foreslice[tracing]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything an operator may turn. Of the policy only the spending guards are read from outside."""
+
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)
     loop: LoopSettings = field(default_factory=LoopSettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
     policy: Policy = field(default_factory=Policy)
+    periods: PeriodSettings = field(default_factory=PeriodSettings)
+    lease: LeaseSettings = field(default_factory=LeaseSettings)
+    serve: ServeSettings = field(default_factory=ServeSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+    tracing: TracingSettings = field(default_factory=TracingSettings)
 
 
 DEFAULTS = Settings()

@@ -16,10 +16,10 @@ def expected() -> dict[Path, str]:
     from autoscaler.kube.custom import generate as custom_resources
     from autoscaler.lifecycle import diagram
     from instance_catalog import schema_files
-    from tests import command_reference
+    from tests import command_reference, settings_reference
 
     files: dict[Path, str] = {}
-    for source in (schema_files, custom_resources, diagram, command_reference):
+    for source in (schema_files, custom_resources, diagram, command_reference, settings_reference):
         files.update(source.generated_files())
     return files
 

@@ -37,6 +37,8 @@ PERSISTENT_VOLUME_CLAIMS = Resource("", "v1", "persistentvolumeclaims", "Persist
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", status=False)
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", status=False)
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", namespaced=True)
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", namespaced=True)
+QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota", namespaced=True)
 DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True)
 POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", namespaced=True)
 RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", namespaced=True)
@@ -47,6 +49,10 @@ DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass
 RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", status=False)
 # Upstream serves DeviceTaintRule as v1beta2 from Kubernetes 1.36 on, behind its own gate.
 DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1beta2", "devicetaintrules", "DeviceTaintRule")
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True, status=False)
+# Questions: they are answered at once and not kept.
+TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", status=False)
+ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", status=False)
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"
 )
@@ -67,6 +73,8 @@ ALL = (
     STORAGE_CLASSES,
     PRIORITY_CLASSES,
     DAEMON_SETS,
+    DEPLOYMENTS,
+    QUOTAS,
     DISRUPTION_BUDGETS,
     POD_GROUPS,
     RESOURCE_CLAIMS,
@@ -75,6 +83,7 @@ ALL = (
     RESOURCE_SLICES,
     DEVICE_TAINT_RULES,
     CUSTOM_RESOURCE_DEFINITIONS,
+    LEASES,
     CAPACITY_POOLS,
     CAPACITY_BLOCKS,
     PROVISIONED_NODES,

@@ -1,0 +1,85 @@
+"""The log: one event name a line with its facts as fields, JSON for machines and a console for people.
+
+What libraries say through the standard library's logging comes out in the same form. Whatever looks like a credential
+is replaced before a line is written: a log is read by more people than may hold a token.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Final, TextIO
+
+import structlog
+
+from autoscaler.settings import LogFormat, LogSettings
+
+REDACTED: Final = "[redacted]"
+_SECRET_NAMES: Final = re.compile(
+    r"(^|[_.-])(token|password|passwd|secret|authorization|credentials?|api[_-]?key|private[_-]?key|cookie)s?($|[_.-])",
+    re.IGNORECASE,
+)
+_SECRET_TEXTS: Final = re.compile(
+    r"(?i:\bauthorization:\s*\w+\s+)\S+|(?i:\bbearer\s+)[\w~+/.=-]{20,}"
+    r"|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"  # a JSON Web Token, such as a service account's
+    r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"  # an AWS access key
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)"
+    r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"  # user:password of a URL
+)
+
+
+def redacted(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A structlog processor: values of fields named like secrets, and texts that look like one, are replaced."""
+    return {name: _clean(name, value) for name, value in event.items()}
+
+
+def _clean(name: str, value: Any) -> Any:
+    if _SECRET_NAMES.search(name):
+        return REDACTED
+    if isinstance(value, str):
+        return _SECRET_TEXTS.sub(REDACTED, value)
+    if isinstance(value, Mapping):
+        return {str(key): _clean(str(key), inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean("", inner) for inner in value]
+    return value
+
+
+def log_to_stderr(settings: LogSettings, stream: TextIO | None = None) -> None:
+    """Send every log of the process there, in the form that the settings ask for. Called once, by the command."""
+    stream = stream or sys.stderr
+    as_json = settings.format is LogFormat.JSON or (settings.format is LogFormat.AUTO and not stream.isatty())
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+    rendering: list[Any] = (
+        [structlog.processors.format_exc_info, redacted, structlog.processors.JSONRenderer(default=str)]
+        if as_json
+        else [redacted, structlog.dev.ConsoleRenderer(colors=stream.isatty())]
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(settings.level.value.upper())
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
