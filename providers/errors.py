@@ -17,6 +17,7 @@ class BackoffScope(Enum):
     OFFERING = "offering"  # (type, zone, capacity type)
     RESERVATION = "reservation"  # this reservation
     TYPE_IN_ZONE = "type-in-zone"  # (type, zone) in every capacity type
+    ZONE = "zone"  # everything in this zone
     QUOTA = "quota"  # the capacity type of this account and region
     API = "api"  # every call to this provider
     TEMPLATE = "template"  # everything launched from this node template
@@ -32,6 +33,7 @@ class ProviderError(Exception):
     │   ├── ShortageError           the cloud has none left
     │   ├── ReservationExhaustedError  all machines of the reservation are taken
     │   ├── NotOfferedError         the type is not sold there
+    │   ├── AddressesExhaustedError the zone's subnets are full
     │   └── QuotaError              the account may not have more
     ├── RefusedError                the request is wrong and stays wrong until a person changes something
     │   ├── TemplateError           node template or launch parameters (configuration)
@@ -100,6 +102,15 @@ class NotOfferedError(CapacityError):
     first_backoff = timedelta(hours=6)
     longest_backoff = timedelta(hours=24)
     advice = "Correct the catalog with an InstanceTypeOverlay, or leave the zone out of the pool's requirements."
+
+
+class AddressesExhaustedError(CapacityError):
+    """The subnets of the zone have no free addresses."""
+
+    kind = "AddressesExhausted"
+    scope = BackoffScope.ZONE
+    first_backoff = timedelta(minutes=2)
+    advice = "Give the node template more or larger subnets in this zone."
 
 
 class QuotaError(CapacityError):
@@ -192,6 +203,7 @@ ERRORS: Final[tuple[type[ProviderError], ...]] = (
     ShortageError,
     ReservationExhaustedError,
     NotOfferedError,
+    AddressesExhaustedError,
     QuotaError,
     TemplateError,
     PermissionDeniedError,

@@ -77,6 +77,8 @@ def _backoff(pool: str, offering: OfferingRef, error: ProviderError, now: dateti
     match error.scope:
         case BackoffScope.TYPE_IN_ZONE:
             return Backoff(until, offering.instance_type, offering.zone, pool=pool, reason=reason)
+        case BackoffScope.ZONE:
+            return Backoff(until, zone=offering.zone, pool=pool, reason=reason)
         case BackoffScope.QUOTA:
             return Backoff(until, capacity_type=offering.capacity_type, pool=pool, reason=reason)
         case BackoffScope.API | BackoffScope.TEMPLATE | BackoffScope.PROVIDER:

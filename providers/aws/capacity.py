@@ -1,0 +1,213 @@
+"""Reserved capacity: on-demand reservations (open, targeted, interruptible, future-dated) and Capacity Blocks.
+
+The end of a reservation moves when it is extended, so nothing is kept beyond a few seconds. What EC2 counts as
+available lags minutes behind what was launched, so launches are subtracted here until EC2's own count has come down.
+Sources: EC2 API reference (CapacityReservation states), Capacity Blocks user guide (when machines are taken back), EKS
+user guide (managed node groups with Capacity Blocks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any, Final
+
+from instance_catalog.frozen_map import EMPTY, FrozenMap
+from instance_catalog.instance_type import CapacityType
+from providers.aws.describe import tags_of
+from providers.aws.errors import translated
+from providers.aws.remembered import Remembered
+from providers.aws.session import Aws
+from providers.contract import Clock, LaunchForm, Reservation, ReservationState
+
+# Several parts of one tick read the same answer; between ticks it is read again.
+_LIFETIME: Final = timedelta(seconds=5)
+# Before a reservation begins EC2 counts no instances; how many it will have is in this tag.
+_COMING: Final = "aws:ec2capacityreservation:incrementalRequestedQuantity"
+
+
+class Kind(Enum):
+    """What is reserved, as far as its end depends on it."""
+
+    ON_DEMAND = "on-demand"  # machines stay at its end and cost the on-demand price
+    BLOCK = "block"
+    ULTRASERVER = "ultraserver"
+
+
+# How long before the end machines go, by what is reserved and who started them. A managed node group scales itself
+# down 40 minutes before the end of a block; of an UltraServer EC2 takes the machines back earlier than that.
+RECLAIM_LEADS: Final[Mapping[tuple[Kind, LaunchForm], timedelta]] = {
+    (Kind.BLOCK, LaunchForm.DIRECT): timedelta(minutes=30),
+    (Kind.BLOCK, LaunchForm.GROUP): timedelta(minutes=30),
+    (Kind.BLOCK, LaunchForm.MANAGED_GROUP): timedelta(minutes=40),
+    (Kind.ULTRASERVER, LaunchForm.DIRECT): timedelta(minutes=60),
+    (Kind.ULTRASERVER, LaunchForm.GROUP): timedelta(minutes=60),
+    (Kind.ULTRASERVER, LaunchForm.MANAGED_GROUP): timedelta(minutes=60),
+}
+STATES: Final[Mapping[str, ReservationState]] = {
+    "payment-pending": ReservationState.PENDING,
+    "assessing": ReservationState.PENDING,
+    "delayed": ReservationState.PENDING,
+    "pending": ReservationState.PENDING,
+    "scheduled": ReservationState.SCHEDULED,
+    "active": ReservationState.ACTIVE,
+    "unavailable": ReservationState.ENDED,
+    "payment-failed": ReservationState.ENDED,
+    "failed": ReservationState.ENDED,
+    "cancelled": ReservationState.ENDED,
+    "cancelling": ReservationState.ENDED,
+    "unsupported": ReservationState.ENDED,
+    "expired": ReservationState.ENDED,
+}
+_NOTES: Final[Mapping[str, str]] = {
+    "payment-pending": "not paid yet; AWS releases it after 12 hours",
+    "payment-failed": "the payment failed; the capacity was released",
+    "assessing": "AWS has not decided yet whether it can deliver it",
+    "delayed": "AWS delivers it later than asked for",
+    "unsupported": "AWS cannot deliver it",
+    "unavailable": "its hardware is not available; open a case with AWS Support",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """All reservations, and the ids of those that need the interruptible market."""
+
+    reservations: tuple[Reservation, ...]
+    interruptible: frozenset[str]
+
+
+@dataclass(slots=True)
+class _Booking:
+    """At most `left` are available until `until` (monotonic seconds): what was launched is not counted by EC2 yet."""
+
+    left: int
+    until: float
+
+
+class Reservations:
+    """The reservations of an account. `window` is how long EC2's counts may lag."""
+
+    def __init__(self, aws: Aws, clock: Clock, *, window: timedelta, form: LaunchForm = LaunchForm.DIRECT) -> None:
+        self._aws = aws
+        self._clock = clock
+        self._window = window.total_seconds()
+        self._form = form
+        self._seen: Remembered[_Seen] = Remembered(clock, _LIFETIME)
+        self._kinds: dict[str, Kind] = {}  # by block id; what a block is never changes
+        self._bookings: dict[str, _Booking] = {}
+        self._counted: dict[str, set[str]] = {}
+
+    def all(self) -> tuple[Reservation, ...]:
+        """All of them, by id, with what is left of them after our own launches."""
+        return tuple(self._less_bookings(found) for found in self._seen.get("", self._read).reservations)
+
+    def interruptible(self, reservation: str) -> bool:
+        """Whether machines of it may be taken back at two minutes' notice, which needs a market of its own."""
+        return reservation in self._seen.get("", self._read).interruptible
+
+    def reclaim_at(self, reservation: str) -> datetime | None:
+        """When its machines are taken back; None when they stay, and for a reservation that is not known."""
+        if not reservation:
+            return None
+        known = self._seen.get("", self._read).reservations
+        return next((found.reclaim_at for found in known if found.id == reservation), None)
+
+    def launched(self, reservation: str, ids: Iterable[str]) -> None:
+        """Count machines that were just started. A repeated answer counts each machine once."""
+        counted = self._counted.setdefault(reservation, set())
+        fresh = set(ids) - counted
+        counted |= fresh
+        left = next((found.available for found in self.all() if found.id == reservation), 0)
+        self._book(reservation, max(left - len(fresh), 0))
+
+    def exhausted(self, reservation: str) -> None:
+        """EC2 has just refused a launch: none is left."""
+        self._book(reservation, 0)
+
+    def _book(self, reservation: str, left: int) -> None:
+        self._bookings[reservation] = _Booking(left, self._clock.monotonic() + self._window)
+
+    def _less_bookings(self, found: Reservation) -> Reservation:
+        booking = self._bookings.get(found.id)
+        if booking is None:
+            return found
+        if found.available <= booking.left or self._clock.monotonic() >= booking.until:
+            del self._bookings[found.id]  # EC2 has caught up
+            return found
+        return replace(found, available=booking.left)
+
+    def _read(self) -> _Seen:
+        with translated("DescribeCapacityReservations"):
+            pages = list(self._aws.ec2.get_paginator("describe_capacity_reservations").paginate())
+        raw = [found for page in pages for found in page["CapacityReservations"]]
+        self._learn_kinds({found["CapacityBlockId"] for found in raw if found.get("CapacityBlockId")})
+        impaired = self._impaired({block for block, kind in self._kinds.items() if kind is Kind.ULTRASERVER})
+        reservations = [self.reservation(found, impaired) for found in raw]
+        return _Seen(
+            tuple(sorted(reservations, key=lambda found: found.id)),
+            frozenset(found["CapacityReservationId"] for found in raw if found.get("Interruptible")),
+        )
+
+    def _learn_kinds(self, blocks: set[str]) -> None:
+        """Which blocks are UltraServers; asked once for each block."""
+        unknown = sorted(blocks - self._kinds.keys())
+        if not unknown:
+            return
+        with translated("DescribeCapacityBlocks"):
+            pages = list(self._aws.ec2.get_paginator("describe_capacity_blocks").paginate(CapacityBlockIds=unknown))
+        for page in pages:
+            for block in page["CapacityBlocks"]:
+                kind = Kind.ULTRASERVER if block.get("UltraserverType") else Kind.BLOCK
+                self._kinds[block["CapacityBlockId"]] = kind
+
+    def _impaired(self, blocks: set[str]) -> dict[str, str]:
+        """What is wrong with the interconnect of UltraServer blocks. AWS evicts nothing for it, so a person decides."""
+        if not blocks:
+            return {}
+        with translated("DescribeCapacityBlockStatus"):
+            pages = list(
+                self._aws.ec2.get_paginator("describe_capacity_block_status").paginate(CapacityBlockIds=sorted(blocks))
+            )
+        return {
+            status["CapacityBlockId"]: (
+                f"its interconnect is impaired, {status.get('TotalUnavailableCapacity', 0)} of "
+                f"{status.get('TotalCapacity', 0)} machines unavailable: end all its machines and open a support case"
+            )
+            for page in pages
+            for status in page["CapacityBlockStatuses"]
+            if status.get("InterconnectStatus") == "impaired"
+        }
+
+    def reservation(self, found: Mapping[str, Any], impaired: Mapping[str, str] = EMPTY) -> Reservation:
+        """One reservation as EC2 describes it; `impaired` says what is wrong with blocks, by id."""
+        state = STATES.get(found["State"], ReservationState.PENDING)
+        tags = tags_of(found)
+        block = found.get("ReservationType") == "capacity-block"
+        note = impaired.get(found.get("CapacityBlockId", ""), "") or _NOTES.get(found["State"], "")
+        launchable = state is ReservationState.ACTIVE and found.get("LaunchStatus") != "unlaunchable"
+        if state is ReservationState.ACTIVE and not launchable:
+            note = note or "EC2 says it cannot be launched into now"
+        return Reservation(
+            id=found["CapacityReservationId"],
+            capacity_type=(CapacityType.CAPACITY_BLOCK if block else CapacityType.RESERVED).value,
+            instance_type=found["InstanceType"],
+            zone=found["AvailabilityZone"],
+            state=state,
+            count=max(found.get("TotalInstanceCount", 0), int(tags.get(_COMING, "0"))),
+            available=found.get("AvailableInstanceCount", 0) if launchable else 0,
+            starts_at=found.get("StartDate") or found["CreateDate"],
+            ends_at=found.get("EndDate"),
+            reclaim_at=self._reclaim_at(found, block=block),
+            tags=FrozenMap(tags),
+            form=self._form,
+            note=note,
+        )
+
+    def _reclaim_at(self, found: Mapping[str, Any], *, block: bool) -> datetime | None:
+        ends_at: datetime | None = found.get("EndDate")
+        if not block or ends_at is None:
+            return None
+        return ends_at - RECLAIM_LEADS[self._kinds.get(found.get("CapacityBlockId", ""), Kind.BLOCK), self._form]

@@ -1,0 +1,95 @@
+"""EC2's instances in our words, and listing those of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from instance_catalog import labels
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.instance_type import CapacityType
+from providers.aws.errors import translated
+from providers.aws.session import Aws
+from providers.contract import Instance, InstanceState, OfferingKey
+
+STATES: Final = {
+    "pending": InstanceState.PENDING,
+    "running": InstanceState.RUNNING,
+    "shutting-down": InstanceState.TERMINATING,
+    "stopping": InstanceState.TERMINATING,
+    "stopped": InstanceState.TERMINATING,
+    "terminated": InstanceState.TERMINATED,
+}
+GROUP_TAG: Final = "aws:autoscaling:groupName"  # AWS puts it on the members of an auto-scaling group
+# EC2 takes 200 values in a filter and answers with at most 1000 instances a page.
+_FILTER_VALUES: Final = 200
+_PAGE: Final = 1000
+
+
+def listed(aws: Aws, tags: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+    """All instances with these tags, as EC2 describes them."""
+    yield from _described(aws, [{"Name": f"tag:{key}", "Values": [value]} for key, value in sorted(tags.items())])
+
+
+def named(aws: Aws, ids: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    """The instances with these ids, as far as EC2 shows them. A filter, because naming an unknown id is an error."""
+    for start in range(0, len(ids), _FILTER_VALUES):
+        chunk = list(ids[start : start + _FILTER_VALUES])
+        yield from _described(aws, [{"Name": "instance-id", "Values": chunk}])
+
+
+def instance_of(found: Mapping[str, Any], *, node: str = "", reclaim_at: datetime | None = None) -> Instance:
+    """An instance as EC2 describes it. Tags that AWS itself sets are left out."""
+    tags = tags_of(found)
+    zone = found["Placement"]["AvailabilityZone"]
+    reason = found.get("StateReason") or {}
+    return Instance(
+        id=found["InstanceId"],
+        provider_id=provider_id(zone, found["InstanceId"]),
+        offering=_offering(found, zone, tags),
+        state=STATES.get(found["State"]["Name"], InstanceState.RUNNING),
+        launched_at=found["LaunchTime"],
+        tags=FrozenMap({key: value for key, value in tags.items() if not key.startswith("aws:")}),
+        node=node,
+        reclaim_at=reclaim_at,
+        message=reason.get("Message", "") or found.get("StateTransitionReason", ""),
+    )
+
+
+def provider_id(zone: str, instance: str) -> str:
+    """What the AWS cloud controller writes into a Node's spec.providerID."""
+    return f"aws:///{zone}/{instance}"
+
+
+def tags_of(found: Mapping[str, Any]) -> dict[str, str]:
+    """The tags of anything EC2 describes."""
+    return {tag["Key"]: tag["Value"] for tag in found.get("Tags", ())}
+
+
+def _described(aws: Aws, filters: list[dict[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    # Paging is not size alone: a request with neither page size nor ids has the smallest rate bucket.
+    pages = aws.ec2.get_paginator("describe_instances").paginate(Filters=filters, PaginationConfig={"PageSize": _PAGE})
+    with translated("DescribeInstances"):
+        for page in pages:
+            for reservation in page["Reservations"]:
+                yield from reservation["Instances"]
+
+
+def _offering(found: Mapping[str, Any], zone: str, tags: Mapping[str, str]) -> OfferingKey:
+    """What was obtained. An on-demand machine that sits in an open reservation is still the one that was asked for."""
+    reservation = found.get("CapacityReservationId", "")
+    asked = tags.get(labels.CAPACITY_TYPE, "")
+    match found.get("InstanceLifecycle", ""):
+        case "spot":
+            capacity_type = CapacityType.SPOT
+        case "capacity-block":
+            capacity_type = CapacityType.CAPACITY_BLOCK
+        case "interruptible-capacity-reservation":
+            capacity_type = CapacityType.RESERVED
+        case _ if reservation and asked in ("", CapacityType.RESERVED.value):
+            capacity_type = CapacityType.RESERVED
+        case _:
+            capacity_type = CapacityType.ON_DEMAND
+    held = reservation if capacity_type.needs_reservation else ""
+    return OfferingKey(found["InstanceType"], zone, capacity_type.value, held)

@@ -1,0 +1,231 @@
+"""What AWS error codes mean: one table from code to an error of ours, whose class says how long to leave what alone.
+
+Sources: EC2 error codes page; Karpenter AWS 1.14 pkg/errors; boto3 1.44 exceptions. A code that is not here becomes
+UnclassifiedError, which is never repeated quickly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, Final
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,  # noqa: A004  # botocore's own, of which connection failures are
+    CredentialRetrievalError,
+    HTTPClientError,
+    NoCredentialsError,
+    NoRegionError,
+    ParamValidationError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    TokenRetrievalError,
+    UnauthorizedSSOTokenError,
+)
+from botocore.parsers import ResponseParserError
+
+from providers.errors import (
+    AddressesExhaustedError,
+    AmbiguousError,
+    GoneError,
+    NotOfferedError,
+    PermissionDeniedError,
+    ProviderError,
+    QuotaError,
+    ReservationExhaustedError,
+    ShortageError,
+    TemplateError,
+    ThrottledError,
+    TokenReusedError,
+    UnclassifiedError,
+)
+
+MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
+    # The pool is empty.
+    "InsufficientInstanceCapacity": ShortageError,
+    "InsufficientCapacity": ShortageError,
+    "InsufficientHostCapacity": ShortageError,
+    "InsufficientReservedInstanceCapacity": ShortageError,
+    "UnfulfillableCapacity": ShortageError,
+    "SpotMaxPriceTooLow": ShortageError,
+    # The reservation is full, not begun or over.
+    "ReservationCapacityExceeded": ReservationExhaustedError,
+    "InsufficientCapacityReservationCapacity": ReservationExhaustedError,
+    "CapacityReservationNotActive": ReservationExhaustedError,
+    "InvalidCapacityReservationState": ReservationExhaustedError,
+    "InvalidCapacityReservationId.NotFound": NotOfferedError,
+    # Not sold there.
+    "Unsupported": NotOfferedError,
+    "UnsupportedOperation": NotOfferedError,
+    "InvalidInstanceType": NotOfferedError,
+    "InvalidInstanceType.NotFound": NotOfferedError,
+    # Quotas.
+    "VcpuLimitExceeded": QuotaError,
+    "InstanceLimitExceeded": QuotaError,
+    "MaxSpotInstanceCountExceeded": QuotaError,
+    "MaxFleetCountExceeded": QuotaError,
+    "InsufficientFreeAddressesInSubnet": AddressesExhaustedError,
+    # The API is under pressure; nothing happened.
+    "RequestLimitExceeded": ThrottledError,
+    "Throttling": ThrottledError,
+    "ThrottlingException": ThrottledError,
+    "RequestThrottled": ThrottledError,
+    "TooManyRequestsException": ThrottledError,
+    "EC2ThrottledException": ThrottledError,
+    "InstanceRequestLimitExceeded": ThrottledError,
+    "ServiceUnavailable": ThrottledError,
+    "Unavailable": ThrottledError,
+    "ScalingActivityInProgress": ThrottledError,
+    "ScalingActivityInProgressFault": ThrottledError,
+    "ResourceContention": ThrottledError,
+    "ResourceContentionFault": ThrottledError,
+    # A fault of the server: it may have happened.
+    "InternalError": AmbiguousError,
+    "InternalFailure": AmbiguousError,
+    "InternalServerError": AmbiguousError,
+    "RequestTimeout": AmbiguousError,
+    # Tokens.
+    "IdempotentParameterMismatch": TokenReusedError,
+    "IdempotentInstanceTerminated": GoneError,
+    "IdempotentParameterMismatchError": TokenReusedError,
+    # What was named is not there, or not yet.
+    "InvalidInstanceID.NotFound": GoneError,
+    "InvalidInstanceID.Malformed": GoneError,
+    "InvalidLaunchTemplateName.NotFoundException": GoneError,
+    "InvalidLaunchTemplateId.NotFound": GoneError,
+    "InvalidLaunchTemplateId.VersionNotFound": GoneError,
+    # Configuration: exact codes; whole families are in _FAMILIES.
+    "ValidationError": TemplateError,
+    "MissingParameter": TemplateError,
+    "UnknownParameter": TemplateError,
+    "InvalidBlockDeviceMapping": TemplateError,
+    "InvalidNetworkInterface.InUse": TemplateError,
+    "ParameterNotFound": TemplateError,
+    "ResourceNotFoundException": TemplateError,
+    "NonExistentQueue": TemplateError,
+    "AWS.SimpleQueueService.NonExistentQueue": TemplateError,
+    # Permissions and accounts.
+    "UnauthorizedOperation": PermissionDeniedError,
+    "AccessDenied": PermissionDeniedError,
+    "AccessDeniedException": PermissionDeniedError,
+    "AuthFailure": PermissionDeniedError,
+    "InvalidClientTokenId": PermissionDeniedError,
+    "UnrecognizedClientException": PermissionDeniedError,
+    "ExpiredToken": PermissionDeniedError,
+    "ExpiredTokenException": PermissionDeniedError,
+    "RequestExpired": PermissionDeniedError,
+    "SignatureDoesNotMatch": PermissionDeniedError,
+    "MissingAuthenticationToken": PermissionDeniedError,
+    "OptInRequired": PermissionDeniedError,
+    "PendingVerification": PermissionDeniedError,
+    "Blocked": PermissionDeniedError,
+}
+# Families of codes that one prefix names.
+_FAMILIES: Final[tuple[tuple[str, type[ProviderError]], ...]] = (
+    ("AuthFailure.", PermissionDeniedError),
+    ("InvalidAMIID.", TemplateError),
+    ("InvalidSubnet", TemplateError),
+    ("InvalidGroup", TemplateError),
+    ("InvalidSecurityGroup", TemplateError),
+    ("InvalidKeyPair.", TemplateError),
+    ("InvalidSnapshot.", TemplateError),
+    ("InvalidPlacementGroup.", TemplateError),
+    ("InvalidUserData.", TemplateError),
+    ("InvalidIamInstanceProfile", TemplateError),
+    ("InvalidParameter", TemplateError),
+    ("InvalidBlockDevice", TemplateError),
+    ("InvalidLaunchTemplate", TemplateError),
+    ("InvalidTag", TemplateError),
+    ("InvalidZone.", TemplateError),
+    ("InvalidAvailabilityZone", TemplateError),
+)
+_NEXT_STEPS: Final[Mapping[str, str]] = {
+    "VcpuLimitExceeded": "Raise the vCPU quota of this instance family in Service Quotas, or admit another family.",
+    "MaxSpotInstanceCountExceeded": "Raise the spot quota of this family in Service Quotas, or admit on-demand.",
+    "InsufficientFreeAddressesInSubnet": "Select more or larger subnets in the AWSNodeTemplate.",
+    "PendingVerification": "AWS reviews new accounts; wait, or ask AWS Support.",
+    "OptInRequired": "Opt the account into this region or zone (EC2 console, Zones).",
+    "RequestExpired": "Correct the clock of this machine: AWS refuses requests that are five minutes off.",
+    "SignatureDoesNotMatch": "Correct the secret access key, or the clock of this machine.",
+    "NoRegionError": "Set AWS_REGION, or region in ~/.aws/config.",
+    "AuthFailure.ServiceLinkedRoleCreationNotPermitted": (
+        "Create the role once: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
+    ),
+    "IdempotentInstanceTerminated": "Nothing to do: the machines of this launch have ended, and others are planned.",
+}
+# The limit of a spread placement group (seven in a zone) arrives as a shortage; more machines will never fit.
+_SPREAD_LIMIT: Final = "spread placement group"
+_CREDENTIALS: Final = (
+    NoCredentialsError,
+    PartialCredentialsError,
+    CredentialRetrievalError,
+    TokenRetrievalError,
+    UnauthorizedSSOTokenError,
+    ProfileNotFound,
+    NoRegionError,
+)
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Raise what boto3 raises as ProviderErrors, the cause chained. `what` names the call in the message."""
+    try:
+        yield
+    except ClientError as error:
+        raise of_answer(what, error.response) from error
+    except _CREDENTIALS as error:
+        step = _NEXT_STEPS.get(
+            type(error).__name__, "Give this process AWS credentials; `foreslice aws check` tries them."
+        )
+        raise PermissionDeniedError(f"{what}: {error}", code=type(error).__name__, next_step=step) from error
+    except ParamValidationError as error:
+        raise TemplateError(f"{what}: {error}", code="ParamValidation") from error
+    except (HTTPClientError, ConnectionError, ResponseParserError) as error:
+        step = "Nothing to do if it passes. If it stays, check the network and the region's endpoint."
+        raise AmbiguousError(f"{what}: {error}", code=type(error).__name__, next_step=step) from error
+    except BotoCoreError as error:
+        raise UnclassifiedError(f"{what}: {error}", code=type(error).__name__) from error
+
+
+def of_answer(what: str, response: Mapping[str, Any]) -> ProviderError:
+    """The error of an HTTP answer other than 200."""
+    found = response.get("Error", {})
+    code, message = str(found.get("Code", "")), str(found.get("Message", ""))
+    metadata = response.get("ResponseMetadata", {})
+    status = int(metadata.get("HTTPStatusCode", 0))
+    kind = meaning(code, message)
+    if kind is UnclassifiedError and status >= 500:
+        kind = ThrottledError if status == 503 else AmbiguousError
+    return _error(kind, f"{what}: {message or code}", code, _retry_after(metadata.get("HTTPHeaders", {})))
+
+
+def of_code(what: str, code: str, message: str) -> ProviderError:
+    """The error of a code inside a 200 answer (CreateFleet, LaunchInstances, scaling activities)."""
+    return _error(meaning(code, message), f"{what}: {message or code}", code, None)
+
+
+def meaning(code: str, message: str = "") -> type[ProviderError]:
+    """The class of error that a code stands for."""
+    if _SPREAD_LIMIT in message:
+        return TemplateError
+    if code in MEANINGS:
+        return MEANINGS[code]
+    # EC2 says "InvalidParameterValue: Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM …".
+    if "Invalid IAM Instance Profile" in message:
+        return TemplateError
+    return next((kind for prefix, kind in _FAMILIES if code.startswith(prefix)), UnclassifiedError)
+
+
+def _error(kind: type[ProviderError], message: str, code: str, retry_after: timedelta | None) -> ProviderError:
+    step = _NEXT_STEPS.get(code, "")
+    if _SPREAD_LIMIT in message:
+        step = "A spread placement group holds seven machines in a zone: use another strategy or more zones."
+    return kind(f"{message} ({code})" if code else message, code=code, next_step=step, retry_after=retry_after)
+
+
+def _retry_after(headers: Mapping[str, str]) -> timedelta | None:
+    seconds = headers.get("retry-after", "")
+    return timedelta(seconds=int(seconds)) if seconds.isdigit() else None

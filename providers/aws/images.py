@@ -1,0 +1,46 @@
+"""Images: an AMI by id, or by an SSM parameter that is read once. What it named then stays until the template changes.
+
+Where the first reading is kept is launch_template.py; this module only asks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from providers.aws.errors import translated
+from providers.aws.session import Aws
+from providers.aws.template import Image
+from providers.errors import TemplateError
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFacts:
+    """What an AMI is."""
+
+    id: str
+    name: str
+    architecture: str  # amd64, arm64
+    root_device: str
+
+
+def resolve(aws: Aws, image: Image) -> str:
+    """The id of the AMI now. Raises TemplateError when the parameter does not exist or holds no AMI id."""
+    if image.id:
+        return image.id
+    with translated(f"GetParameter {image.parameter}"):
+        value = str(aws.ssm.get_parameter(Name=image.parameter)["Parameter"]["Value"])
+    if not value.startswith("ami-"):
+        step = "name a parameter that holds an AMI id, such as EKS's image_id parameters"
+        raise TemplateError(f"SSM parameter {image.parameter} holds {value!r}, no AMI id", next_step=step)
+    return value
+
+
+def facts(aws: Aws, ami: str) -> ImageFacts:
+    """What EC2 says of an AMI. Raises TemplateError when it does not exist, or is not shared with this account."""
+    with translated(f"DescribeImages {ami}"):
+        found = aws.ec2.describe_images(ImageIds=[ami])["Images"]
+    if not found:
+        step = "choose an AMI of this region, or have it shared with this account"
+        raise TemplateError(f"there is no image {ami}", code="InvalidAMIID.NotFound", next_step=step)
+    architecture = {"x86_64": "amd64"}.get(found[0]["Architecture"], found[0]["Architecture"])
+    return ImageFacts(ami, found[0].get("Name", ""), architecture, found[0].get("RootDeviceName", ""))

@@ -1,0 +1,298 @@
+"""From a LaunchRequest to one EC2 call, and from its answer to machines and failures.
+
+CreateFleet (instant) where the request may take any of several offerings or subnets: machines with neither a gang's
+minimum nor a block. RunInstances, in one subnet, for gangs (MinCount) and for capacity blocks. Either way it is one
+call with the request's token, whose parameters follow from the request and the template alone, so that a repetition is
+identical. Offerings that one call cannot express together are left to another request: their nodes come back missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, Final
+
+from instance_catalog import labels
+from instance_catalog.catalog import Catalog
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.instance_type import CapacityType
+from providers.aws.capacity import Reservations
+from providers.aws.cluster import Clusters
+from providers.aws.describe import instance_of, listed, provider_id, tags_of
+from providers.aws.errors import of_code, translated
+from providers.aws.launch_template import LaunchTemplates, Version, launch_tags, tag_list, template_data
+from providers.aws.network import Network, interfaces, subnet_of
+from providers.aws.session import Aws
+from providers.aws.template import NodeTemplate
+from providers.aws.user_data import user_data
+from providers.contract import Clock, Instance, InstanceState, LaunchAnswer, LaunchRequest, OfferingFailure, OfferingKey
+from providers.errors import (
+    AddressesExhaustedError,
+    CapacityError,
+    GoneError,
+    NotOfferedError,
+    ProviderError,
+    QuotaError,
+    RefusedError,
+    ReservationExhaustedError,
+    ShortageError,
+    TemplateError,
+    TokenReusedError,
+)
+
+_ENDED: Final = "IdempotentInstanceTerminated"
+_TELLING: Final = (QuotaError, ReservationExhaustedError, ShortageError, AddressesExhaustedError, NotOfferedError)
+_FLEET_MARKET: Final = {CapacityType.SPOT.value: "spot", CapacityType.ON_DEMAND.value: "on-demand"}
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """Carries out launches of one cluster."""
+
+    aws: Aws
+    clock: Clock
+    catalog: Catalog
+    network: Network
+    clusters: Clusters
+    launch_templates: LaunchTemplates
+    reservations: Reservations
+
+    def launch(self, request: LaunchRequest, template: NodeTemplate) -> LaunchAnswer:
+        """One call, made again only when its launch template turns out to have been deleted."""
+        try:
+            return self._launch(request, template)
+        except GoneError as error:
+            if "LaunchTemplate" not in error.code:
+                raise
+            self.launch_templates.forget(template)
+            return self._launch(request, template)
+        except TemplateError:
+            self.network.forget(template)  # a subnet or group may be gone that is still remembered
+            raise
+
+    def _launch(self, request: LaunchRequest, template: NodeTemplate) -> LaunchAnswer:
+        first = request.offerings[0]
+        alone = first.reservation or request.minimum > 1
+        offerings = (first,) if alone else tuple(takewhile(lambda o: _alike(o, first), request.offerings))
+        call = _Call(self, request, template, offerings)
+        by_fleet = request.minimum == 1 and first.capacity_type != CapacityType.CAPACITY_BLOCK.value
+        try:
+            answer = call.create_fleet() if by_fleet else call.run_instances()
+        except TokenReusedError as error:
+            answer = self._adopted(request, error)
+        if first.reservation:
+            self._note(first.reservation, answer)
+        return answer
+
+    def _adopted(self, request: LaunchRequest, error: TokenReusedError) -> LaunchAnswer:
+        """What an equal request launched before its template changed. Raises `error` when there is no such launch."""
+        found = list(listed(self.aws, {labels.LAUNCH_TOKEN: request.token}))
+        if not found or any(tags_of(one).get(labels.LAUNCH_PARAMETERS) != fingerprint(request) for one in found):
+            raise error
+        by_id = {one["InstanceId"]: one for one in found}
+        return answer_of(request, [instance_of(by_id[key]) for key in sorted(by_id)], ())
+
+    def _note(self, reservation: str, answer: LaunchAnswer) -> None:
+        if any(isinstance(failure.error, ReservationExhaustedError) for failure in answer.failures):
+            self.reservations.exhausted(reservation)
+        else:
+            self.reservations.launched(reservation, (instance.id for instance in answer.instances))
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One launch call. `offerings` are of one capacity type, in order of preference."""
+
+    launcher: Launcher
+    request: LaunchRequest
+    template: NodeTemplate
+    offerings: tuple[OfferingKey, ...]
+
+    def run_instances(self) -> LaunchAnswer:
+        """A gang, or machines of a block: in one subnet, at least `minimum` of them or none."""
+        offering, request = self.offerings[0], self.request
+        subnet = subnet_of(self.launcher.network.subnets_in(self.template, request.zone), request.token)
+        parameters: dict[str, Any] = {
+            "ClientToken": request.token,
+            "MinCount": request.minimum,
+            "MaxCount": len(request.nodes),
+            "InstanceType": offering.instance_type,
+            "LaunchTemplate": self._version(offering).specification,
+            "NetworkInterfaces": self._interfaces(offering, subnet.id),
+            "TagSpecifications": self._tags(("instance", "volume", "network-interface")),
+            **self._market(offering),
+        }
+        try:
+            with translated("RunInstances"):
+                found = self.launcher.aws.ec2.run_instances(**parameters)["Instances"]
+        except (CapacityError, GoneError) as error:
+            if isinstance(error, GoneError) and error.code != _ENDED:
+                raise
+            return LaunchAnswer(missing=request.nodes, failures=(OfferingFailure(offering, _of(offering, error)),))
+        obtained = replace(offering, zone=subnet.zone)
+        by_id = {one["InstanceId"]: one for one in found}
+        return answer_of(request, [self._instance(key, obtained, by_id[key]) for key in sorted(by_id)], ())
+
+    def create_fleet(self) -> LaunchAnswer:
+        """Machines from the first offerings and any subnet of the zone that has them."""
+        request = self.request
+        subnets = {s.id: s.zone for s in self.launcher.network.subnets_in(self.template, request.zone)}
+        configs = [
+            {
+                "LaunchTemplateSpecification": self._version(offering).specification,
+                "Overrides": [
+                    {"InstanceType": offering.instance_type, "SubnetId": subnet, "Priority": float(priority)}
+                    for subnet in subnets
+                ],
+            }
+            for priority, offering in enumerate(self.offerings)
+        ]
+        with translated("CreateFleet"):
+            found = self.launcher.aws.ec2.create_fleet(
+                Type="instant",
+                ClientToken=request.token,
+                LaunchTemplateConfigs=configs,
+                TagSpecifications=self._tags(("fleet", "instance", "volume", "network-interface")),
+                **self._capacity(),
+            )
+        by_type = {offering.instance_type: offering for offering in self.offerings}
+        obtained = {
+            key: replace(
+                by_type[group["InstanceType"]], zone=group.get("AvailabilityZone") or subnets[group["SubnetId"]]
+            )
+            for group in found.get("Instances", ())
+            for key in group["InstanceIds"]
+        }
+        machines = [self._instance(key, obtained[key]) for key in sorted(obtained)]
+        failures = _failures(found.get("Errors", ()), by_type)
+        if not machines and failures and all(isinstance(failure.error, RefusedError) for failure in failures):
+            raise failures[0].error
+        if len(machines) == len(request.nodes):
+            # What one subnet lacked and another had was not passed over.
+            types = {offering.instance_type for offering in obtained.values()}
+            failures = tuple(failure for failure in failures if failure.offering.instance_type not in types)
+        return answer_of(request, machines, failures)
+
+    def _capacity(self) -> dict[str, Any]:
+        """How many machines of which market. Priorities decide, where the market honours them."""
+        wanted, first = len(self.request.nodes), self.offerings[0]
+        market = _FLEET_MARKET.get(first.capacity_type, "reserved-capacity")
+        target = {"TotalTargetCapacity": wanted, "DefaultTargetCapacityType": market}
+        match market:
+            case "spot":
+                options: dict[str, Any] = {"SpotOptions": {"AllocationStrategy": "capacity-optimized-prioritized"}}
+            case "on-demand":
+                options = {"OnDemandOptions": {"AllocationStrategy": "prioritized"}}
+            case _:
+                kinds = ["on-demand-capacity-reservation", "interruptible-capacity-reservation"]
+                options = {
+                    "ReservedCapacityOptions": {
+                        "ReservationTypes": kinds,
+                        "AllocationStrategy": "prioritized",
+                        "CapacityReservationTarget": {"CapacityReservationIds": [first.reservation]},
+                    }
+                }
+        return {"TargetCapacitySpecification": target, **options}
+
+    def _market(self, offering: OfferingKey) -> dict[str, Any]:
+        """The market and the reservation of a RunInstances call."""
+        market = "spot" if offering.capacity_type == CapacityType.SPOT.value else ""
+        if offering.capacity_type == CapacityType.CAPACITY_BLOCK.value:
+            market = "capacity-block"
+        elif offering.reservation and self.launcher.reservations.interruptible(offering.reservation):
+            market = "interruptible-capacity-reservation"
+        parameters: dict[str, Any] = {"InstanceMarketOptions": {"MarketType": market}} if market else {}
+        if offering.reservation:
+            target = {"CapacityReservationId": offering.reservation}
+            parameters["CapacityReservationSpecification"] = {"CapacityReservationTarget": target}
+        return parameters
+
+    def _version(self, offering: OfferingKey) -> Version:
+        cluster = self.launcher.clusters.joined(self.template.cluster)
+        data = template_data(
+            self.template,
+            user_data=user_data(self.template, cluster, self.request),
+            interfaces=self._interfaces(offering),
+            open_reservations=self.template.use_open_reservations
+            or offering.capacity_type != CapacityType.ON_DEMAND.value,
+        )
+        return self.launcher.launch_templates.version(self.template, data)
+
+    def _interfaces(self, offering: OfferingKey, subnet: str = "") -> list[dict[str, Any]]:
+        known = self.launcher.catalog.types.get(offering.instance_type)
+        groups = self.launcher.network.security_groups(self.template)
+        return interfaces(known, self.template, groups, subnet=subnet)
+
+    def _tags(self, kinds: Iterable[str]) -> list[dict[str, Any]]:
+        tags = tag_list(self._own_tags())
+        return [{"ResourceType": kind, "Tags": tags} for kind in kinds]
+
+    def _own_tags(self) -> dict[str, str]:
+        """Ownership wins over what a template says."""
+        return {
+            **launch_tags(self.template, self.template.cluster.name),
+            **self.request.tags,
+            labels.CAPACITY_TYPE: self.offerings[0].capacity_type,
+            labels.LAUNCH_TOKEN: self.request.token,
+            labels.LAUNCH_PARAMETERS: fingerprint(self.request),
+        }
+
+    def _instance(self, key: str, offering: OfferingKey, found: Mapping[str, Any] | None = None) -> Instance:
+        """A machine that was just launched: what was asked for is what it is, whatever EC2 shows of it yet."""
+        return Instance(
+            id=key,
+            provider_id=provider_id(offering.zone, key),
+            offering=offering,
+            state=InstanceState.PENDING,
+            launched_at=found["LaunchTime"] if found else self.launcher.clock.now(),
+            tags=FrozenMap(self._own_tags()),
+            reclaim_at=self.launcher.reservations.reclaim_at(offering.reservation),
+        )
+
+
+def answer_of(request: LaunchRequest, machines: list[Instance], failures: tuple[OfferingFailure, ...]) -> LaunchAnswer:
+    """Machines, sorted by id, become the request's nodes in order; a repetition maps them alike."""
+    named = tuple(replace(machine, node=node) for machine, node in zip(machines, request.nodes, strict=False))
+    return LaunchAnswer(named, request.nodes[len(named) :], failures)
+
+
+def fingerprint(request: LaunchRequest) -> str:
+    """Equal for equal requests, whatever their template says by now."""
+    parameters = (
+        request.nodes,
+        [str(offering) for offering in request.offerings],
+        sorted(request.tags.items()),
+        request.minimum,
+        (request.template.kind, request.template.name),
+    )
+    return hashlib.sha256(json.dumps(parameters).encode()).hexdigest()[:40]
+
+
+def _alike(offering: OfferingKey, first: OfferingKey) -> bool:
+    return offering.capacity_type == first.capacity_type and not offering.reservation
+
+
+def _failures(errors: Iterable[Mapping[str, Any]], by_type: Mapping[str, OfferingKey]) -> tuple[OfferingFailure, ...]:
+    """One failure for each offering, though every subnet has one: that of the class that says most."""
+    found: dict[OfferingKey, list[ProviderError]] = {}
+    for error in errors:
+        overrides = (error.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}
+        offering = by_type.get(overrides.get("InstanceType", ""), next(iter(by_type.values())))
+        meant = of_code("CreateFleet", error.get("ErrorCode", ""), error.get("ErrorMessage", ""))
+        found.setdefault(offering, []).append(_of(offering, meant))
+    return tuple(OfferingFailure(offering, min(errors_of, key=_rank)) for offering, errors_of in found.items())
+
+
+def _rank(error: ProviderError) -> int:
+    """A shortage in one subnet says more about the offering than its absence in another."""
+    return next((rank for rank, kind in enumerate(_TELLING) if isinstance(error, kind)), len(_TELLING))
+
+
+def _of(offering: OfferingKey, error: ProviderError) -> ProviderError:
+    """A shortage in a reservation is the reservation's, not the market's."""
+    if offering.reservation and isinstance(error, ShortageError):
+        return ReservationExhaustedError(error.message, code=error.code, retry_after=error.retry_after)
+    return error

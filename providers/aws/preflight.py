@@ -1,0 +1,219 @@
+"""`foreslice aws check`: everything a launch needs, looked at without launching; what is missing and how to get it.
+
+Permissions are tried by dry runs: EC2 answers one that would have succeeded with the error DryRunOperation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from providers.aws.describe import listed
+from providers.aws.errors import translated
+from providers.aws.images import facts, resolve
+from providers.aws.launch import Launcher
+from providers.aws.launch_template import tag_list
+from providers.aws.template import Interfaces, NodeTemplate, Templates
+from providers.contract import TAG_CLUSTER, Finding, ReservationState, TemplateRef
+from providers.errors import PermissionDeniedError, ProviderError
+
+_DRY_RUN: Final = "DryRunOperation"
+# Below so many free addresses a subnet soon refuses launches.
+_FEW_ADDRESSES: Final = 16
+_SAMPLE_TYPE: Final = "m5.large"  # sold in every region; only permissions are tried with it
+# Names of the vCPU quotas that machines with accelerators count against (Service Quotas, service ec2).
+_QUOTA_FAMILIES: Final = (" P ", " G and VT ", " Trn ", " Inf ", " DL ")
+_QUOTA_PREFIXES: Final = ("Running On-Demand", "All ")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The checks of one cluster's launches."""
+
+    launcher: Launcher
+    templates: Templates
+    cluster: str
+
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings. Without credentials only that."""
+        identity = _found("account", self._identity)
+        if not identity[0].passed:
+            return identity
+        found = [*identity, *_found("AWSNodeTemplates", self._any_template)]
+        zones: set[str] = set()
+        for name in self._names():
+            found += _found(f"AWSNodeTemplate {name}", partial(self._template, name, zones))
+        return (*found, *_found("quotas", self._quotas), *_found("reservations", lambda: self._reservations(zones)))
+
+    def _identity(self) -> Iterator[Finding]:
+        with translated("GetCallerIdentity"):
+            identity = self.launcher.aws.sts.get_caller_identity()
+        yield Finding("account", True, f"{identity['Account']} as {identity['Arn']} in {self.launcher.aws.region}")
+
+    def _any_template(self) -> Iterator[Finding]:
+        names = self.templates.names()
+        if not names:
+            yield Finding("AWSNodeTemplates", False, "there is none", "create one: docs/aws.md shows a small one")
+
+    def _names(self) -> tuple[str, ...]:
+        try:
+            return self.templates.names()
+        except ProviderError:
+            return ()
+
+    def _template(self, name: str, zones: set[str]) -> Iterator[Finding]:
+        template = self.templates.template(TemplateRef("AWSNodeTemplate", name))
+        subject = f"AWSNodeTemplate {name}"
+        parts: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
+            ("cluster", lambda: self._cluster(template)),
+            ("subnets", lambda: self._subnets(template, zones)),
+            ("security groups", lambda: self._groups(template)),
+            ("image", lambda: self._image(template)),
+            ("instance profile", lambda: self._profile(template)),
+            ("permissions", lambda: self._permissions(template)),
+        )
+        for part, look in parts:
+            yield from _found(f"{subject}: {part}", look)
+
+    def _cluster(self, template: NodeTemplate) -> Iterator[Finding]:
+        joined = self.launcher.clusters.joined(template.cluster)
+        yield Finding(_of(template, "cluster"), True, f"{joined.name} at {joined.endpoint}")
+
+    def _subnets(self, template: NodeTemplate, zones: set[str]) -> Iterator[Finding]:
+        subnets = self.launcher.network.subnets(template)
+        zones.update(subnet.zone for subnet in subnets)
+        yield Finding(_of(template, "subnets"), True, ", ".join(f"{s.id} ({s.zone}, {s.free} free)" for s in subnets))
+        for subnet in subnets:
+            if subnet.free < _FEW_ADDRESSES:
+                step = "select more subnets of this zone, or enlarge it"
+                yield Finding(_of(template, subnet.id), False, f"{subnet.free} addresses left", step, required=False)
+
+    def _groups(self, template: NodeTemplate) -> Iterator[Finding]:
+        groups = self.launcher.network.security_groups(template)
+        yield Finding(_of(template, "security groups"), True, ", ".join(groups))
+        if template.interfaces is not Interfaces.EFA:
+            return
+        with translated("DescribeSecurityGroups"):
+            found = self.launcher.aws.ec2.describe_security_groups(GroupIds=list(groups))["SecurityGroups"]
+        if not any(_open_to_itself(group) for group in found):
+            step = "add rules for all traffic from and to the group itself to one of them"
+            message = "no group admits all traffic of its own members, which EFA needs"
+            yield Finding(_of(template, "EFA"), False, message, step, required=False)
+        else:
+            yield Finding(_of(template, "EFA"), True, "a group admits all traffic of its own members")
+
+    def _image(self, template: NodeTemplate) -> Iterator[Finding]:
+        aws = self.launcher.aws
+        image = facts(aws, resolve(aws, template.image))
+        yield Finding(_of(template, "image"), True, f"{image.id} {image.name} ({image.architecture})")
+        drift = self.launcher.launch_templates.drift(template)
+        if drift is not None:
+            step = "nothing must be done; to take the new one, change spec.ami (set its id, or follow: true)"
+            message = f"launches use {drift.used}, {drift.parameter} names {drift.current} by now"
+            yield Finding(_of(template, "image drift"), False, message, step, required=False)
+
+    def _profile(self, template: NodeTemplate) -> Iterator[Finding]:
+        name = template.instance_profile.rpartition("/")[2]
+        with translated(f"GetInstanceProfile {name}"):
+            roles = self.launcher.aws.iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"]["Roles"]
+        if roles:
+            yield Finding(_of(template, "instance profile"), True, f"{name} with role {roles[0]['RoleName']}")
+        else:
+            step = "add the node role: aws iam add-role-to-instance-profile"
+            yield Finding(_of(template, "instance profile"), False, f"{name} has no role", step)
+
+    def _permissions(self, template: NodeTemplate) -> Iterator[Finding]:
+        ec2, subnet = self.launcher.aws.ec2, self.launcher.network.subnets(template)[0]
+        tags = tag_list({TAG_CLUSTER: self.cluster})
+        image = resolve(self.launcher.aws, template.image)
+        machine = {"InstanceType": _SAMPLE_TYPE, "ImageId": image, "SubnetId": subnet.id}
+        about = {"LaunchTemplateName": f"foreslice-{self.cluster}-check", "LaunchTemplateData": {"ImageId": image}}
+        tries: dict[str, Callable[[], Any]] = {
+            "ec2:RunInstances": lambda: ec2.run_instances(
+                **machine,
+                MinCount=1,
+                MaxCount=1,
+                TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+                DryRun=True,
+            ),
+            "ec2:CreateLaunchTemplate": lambda: ec2.create_launch_template(
+                **about, TagSpecifications=[{"ResourceType": "launch-template", "Tags": tags}], DryRun=True
+            ),
+            "ec2:CreateFleet": lambda: ec2.create_fleet(
+                Type="instant",
+                LaunchTemplateConfigs=[
+                    {"LaunchTemplateSpecification": {"LaunchTemplateName": "foreslice-check", "Version": "1"}}
+                ],
+                TargetCapacitySpecification={"TotalTargetCapacity": 1, "DefaultTargetCapacityType": "on-demand"},
+                DryRun=True,
+            ),
+        }
+        own = next(iter(listed(self.launcher.aws, {TAG_CLUSTER: self.cluster})), None)
+        if own is not None:
+            tries["ec2:TerminateInstances"] = lambda: ec2.terminate_instances(
+                InstanceIds=[own["InstanceId"]], DryRun=True
+            )
+        for action, attempt in tries.items():
+            yield _dry_run(_of(template, action), action, attempt)
+
+    def _quotas(self) -> Iterator[Finding]:
+        with translated("ListServiceQuotas"):
+            pages = list(self.launcher.aws.quotas.get_paginator("list_service_quotas").paginate(ServiceCode="ec2"))
+        for quota in (quota for page in pages for quota in page["Quotas"]):
+            name = quota["QuotaName"]
+            if name.startswith(_QUOTA_PREFIXES) and any(family in f"{name} " for family in _QUOTA_FAMILIES):
+                step = "ask for more in Service Quotas; Capacity Blocks do not count against it"
+                yield Finding(f"quota {name}", quota["Value"] > 0, f"{quota['Value']:g} vCPUs", step, required=False)
+
+    def _reservations(self, zones: set[str]) -> Iterator[Finding]:
+        for found in self.launcher.reservations.all():
+            subject = f"reservation {found.id}"
+            what = f"{found.count} × {found.instance_type} in {found.zone}, {found.state.value}, {found.available} free"
+            if found.state is ReservationState.ENDED:
+                continue
+            if zones and found.zone not in zones:
+                step = f"create a subnet in {found.zone} that a template selects; until then nothing can use it"
+                yield Finding(subject, False, f"{what}; no template has a subnet there", step)
+            else:
+                step = "wait, or see the note" if found.note else ""
+                yield Finding(subject, not found.note, f"{what}; {found.note}" if found.note else what, step, False)
+
+
+def _found(subject: str, look: Callable[[], Iterable[Finding]]) -> tuple[Finding, ...]:
+    """Its findings; what goes wrong while looking is one as well."""
+    findings: list[Finding] = []
+    try:
+        findings.extend(look())
+    except ProviderError as error:
+        findings.append(Finding(subject, False, error.message, error.next_step))
+    return tuple(findings)
+
+
+def _dry_run(subject: str, action: str, attempt: Callable[[], Any]) -> Finding:
+    try:
+        with translated(action):
+            attempt()
+    except PermissionDeniedError as error:
+        return Finding(subject, False, error.message, f"allow {action}: deploy/aws/controller-policy.json has it")
+    except ProviderError as error:
+        if error.code != _DRY_RUN:
+            # Whatever EC2 found wrong with the sample came after it had looked at the permission.
+            return Finding(subject, True, f"allowed; EC2 would say {error.code}")
+    return Finding(subject, True, "allowed")
+
+
+def _open_to_itself(group: dict[str, Any]) -> bool:
+    def open_to_itself(rules: Iterable[dict[str, Any]]) -> bool:
+        return any(
+            rule.get("IpProtocol") == "-1"
+            and any(pair.get("GroupId") == group["GroupId"] for pair in rule.get("UserIdGroupPairs", ()))
+            for rule in rules
+        )
+
+    return open_to_itself(group.get("IpPermissions", ())) and open_to_itself(group.get("IpPermissionsEgress", ()))
+
+
+def _of(template: NodeTemplate, part: str) -> str:
+    return f"AWSNodeTemplate {template.name}: {part}"

@@ -1,0 +1,137 @@
+"""EC2 as a provider: machines that this cluster launches itself and owns one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Final
+
+from instance_catalog.catalog import Catalog
+from instance_catalog.instance_type import ANY_ZONE, CapacityType
+from providers.aws.capacity import Reservations
+from providers.aws.cluster import Clusters
+from providers.aws.describe import GROUP_TAG, instance_of, listed, tags_of
+from providers.aws.launch import Launcher
+from providers.aws.launch_template import LaunchTemplates
+from providers.aws.market import BlockMarket
+from providers.aws.network import Network
+from providers.aws.preflight import Check
+from providers.aws.prices import Override, Prices
+from providers.aws.session import Aws
+from providers.aws.template import Templates
+from providers.aws.terminate import terminate
+from providers.contract import (
+    Clock,
+    Finding,
+    InstancePage,
+    LaunchAnswer,
+    LaunchRequest,
+    OfferingKey,
+    OfferingStatus,
+    Reservation,
+    TerminateAnswer,
+    Traits,
+)
+from providers.market import CapacityOffer, CapacityQuery
+
+# Describing lags seconds, counts of a reservation several minutes after a termination.
+WINDOW: Final = timedelta(minutes=5)
+TRAITS: Final = Traits(exact=True, consistency_window=WINDOW)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What the AWS providers of one cluster share. `cluster` is the uid of the namespace kube-system."""
+
+    aws: Aws
+    clock: Clock
+    catalog: Catalog
+    cluster: str
+
+
+class AwsProvider:
+    """Rents EC2 machines. Also a CapacityMarket and a Preflight."""
+
+    def __init__(self, account: Account, templates: Templates, overrides: tuple[Override, ...] = ()) -> None:
+        self._aws = account.aws
+        self._cluster = account.cluster
+        self._catalog = account.catalog
+        self._templates = templates
+        self._reservations = Reservations(account.aws, account.clock, window=WINDOW)
+        self._prices = Prices(account.aws, account.clock, account.catalog, overrides)
+        self._network = Network(account.aws, account.clock)
+        self._launcher = Launcher(
+            aws=account.aws,
+            clock=account.clock,
+            catalog=account.catalog,
+            network=self._network,
+            clusters=Clusters(account.aws, account.clock),
+            launch_templates=LaunchTemplates(account.aws, account.cluster),
+            reservations=self._reservations,
+        )
+        self._market = BlockMarket(account.aws, self._reservations)
+
+    @property
+    def name(self) -> str:
+        """As it is written into ProvisionedNodes."""
+        return "aws"
+
+    @property
+    def traits(self) -> Traits:
+        """Machines are owned one by one; which node one is, only the answer to its launch says."""
+        return TRAITS
+
+    def launch(self, request: LaunchRequest) -> LaunchAnswer:
+        """One EC2 call (launch.py)."""
+        return self._launcher.launch(request, self._templates.template(request.template))
+
+    def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
+        """All machines with these tags but members of groups, on one page: a thousand of them are one call."""
+        found = sorted(
+            (one for one in listed(self._aws, tags) if GROUP_TAG not in tags_of(one)), key=lambda one: one["InstanceId"]
+        )
+        ends = {r.id: r.reclaim_at for r in self._reservations.all()} if any(map(_held, found)) else {}
+        return InstancePage(tuple(instance_of(one, reclaim_at=ends.get(_held(one))) for one in found))
+
+    def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
+        """End machines of this cluster."""
+        return terminate(self._aws, self._cluster, ids)
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """On-demand reservations and Capacity Blocks."""
+        return self._reservations.all()
+
+    def offerings(self) -> tuple[OfferingStatus, ...]:
+        """Prices: on-demand in any zone, spot by zone, and nothing more for what is reserved."""
+        sold = [
+            t for t in self._catalog.types.values() if t.cloud == "aws" and CapacityType.ON_DEMAND in t.capacity_types
+        ]
+        on_demand = [
+            OfferingStatus(OfferingKey(t.name, ANY_ZONE, CapacityType.ON_DEMAND.value), price)
+            for t in sold
+            if (price := self._prices.on_demand(t.machine_type)) is not None
+        ]
+        reserved = [OfferingStatus(r.offering, Decimal(0), r.available) for r in self._reservations.all()]
+        return (*on_demand, *self._prices.spot(), *reserved)
+
+    def find(self, query: CapacityQuery) -> tuple[CapacityOffer, ...]:
+        """Capacity Blocks on offer."""
+        return self._market.find(query)
+
+    def bought(self, mark: str) -> tuple[Reservation, ...]:
+        """What purchases with this mark have yielded."""
+        return self._market.bought(mark)
+
+    def buy(self, offer: CapacityOffer, *, mark: str, ceiling: Decimal) -> tuple[Reservation, ...]:
+        """Buy a Capacity Block."""
+        return self._market.buy(offer, mark=mark, ceiling=ceiling)
+
+    def check(self) -> tuple[Finding, ...]:
+        """Everything a launch needs."""
+        return Check(self._launcher, self._templates, self._cluster).findings()
+
+
+def _held(found: Mapping[str, object]) -> str:
+    return str(found.get("CapacityReservationId", ""))

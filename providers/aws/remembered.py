@@ -1,0 +1,34 @@
+"""Values that are read from AWS now and then, and kept for a while in between; never across restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Generic, TypeVar
+
+from providers.contract import Clock
+
+V = TypeVar("V")
+
+
+class Remembered(Generic[V]):
+    """Answers by key, each read again when it is older than `lifetime`. What could not be read is not remembered."""
+
+    def __init__(self, clock: Clock, lifetime: timedelta) -> None:
+        self._clock = clock
+        self._lifetime = lifetime.total_seconds()
+        self._values: dict[object, tuple[float, V]] = {}
+
+    def get(self, key: object, read: Callable[[], V]) -> V:
+        """The remembered value, or what `read` answers."""
+        now = self._clock.monotonic()
+        known = self._values.get(key)
+        if known is not None and now - known[0] < self._lifetime:
+            return known[1]
+        value = read()
+        self._values[key] = (now, value)
+        return value
+
+    def forget(self, key: object) -> None:
+        """Read it again next time."""
+        self._values.pop(key, None)

@@ -1,0 +1,122 @@
+"""Clients of AWS services: one attempt for each call, short time-outs, and nothing that calls.py does not list.
+
+boto3 would repeat a call that EC2 answered with InsufficientInstanceCapacity (HTTP 500), and would take its time; the
+caller's back-off is the only one. Nothing happens at import: credentials are looked for at the first call.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+import boto3
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError
+from botocore.model import OperationModel
+
+from providers.aws.calls import BY_NAME
+from providers.errors import PermissionDeniedError
+
+# EC2 may take tens of seconds to answer a launch of 100 machines; giving up earlier only makes its outcome unknown.
+_CONFIG: Final = Config(
+    retries={"total_max_attempts": 1, "mode": "standard"},
+    connect_timeout=5,
+    read_timeout=60,
+    user_agent_extra="foreslice",
+)
+# The price list API exists in few regions; this one serves the prices of all.
+PRICING_REGION: Final = "us-east-1"
+
+
+class UnlistedCallError(AssertionError):
+    """A call that no policy knows of; list it in providers/aws/calls.py and in the policies."""
+
+
+class Aws:
+    """One account and region. `endpoint` replaces AWS itself, for tests; `profile` is one of ~/.aws/config."""
+
+    def __init__(self, region: str = "", *, profile: str = "", endpoint: str = "", **credentials: str) -> None:
+        self._region = region
+        self._profile = profile
+        self._endpoint = endpoint
+        self._credentials = credentials
+
+    @property
+    def region(self) -> str:
+        """The region that calls go to. Raises PermissionDeniedError when none is configured."""
+        found = self._region or self._session.region_name
+        if not found:
+            step = "set AWS_REGION, or region in ~/.aws/config"
+            raise PermissionDeniedError("no AWS region is configured", code="NoRegion", next_step=step)
+        return str(found)
+
+    @cached_property
+    def ec2(self) -> Any:
+        """Machines, networks, reservations."""
+        return self._client("ec2")
+
+    @cached_property
+    def autoscaling(self) -> Any:
+        """Groups."""
+        return self._client("autoscaling")
+
+    @cached_property
+    def eks(self) -> Any:
+        """Clusters and their managed node groups."""
+        return self._client("eks")
+
+    @cached_property
+    def ssm(self) -> Any:
+        """Parameters that name images."""
+        return self._client("ssm")
+
+    @cached_property
+    def sqs(self) -> Any:
+        """Notices."""
+        return self._client("sqs")
+
+    @cached_property
+    def sts(self) -> Any:
+        """Who we are."""
+        return self._client("sts")
+
+    @cached_property
+    def iam(self) -> Any:
+        """Instance profiles."""
+        return self._client("iam")
+
+    @cached_property
+    def quotas(self) -> Any:
+        """Quotas."""
+        return self._client("service-quotas")
+
+    @cached_property
+    def pricing(self) -> Any:
+        """The price list."""
+        return self._client("pricing", PRICING_REGION)
+
+    @cached_property
+    def _session(self) -> Any:
+        try:
+            core = botocore.session.Session(profile=self._profile or None)
+            core.register("provide-client-params", _listed)
+            return boto3.Session(botocore_session=core, region_name=self._region or None, **self._credentials)
+        except BotoCoreError as error:
+            step = "correct --profile, or ~/.aws/config"
+            raise PermissionDeniedError(str(error), code=type(error).__name__, next_step=step) from error
+
+    def _client(self, service: str, region: str = "") -> Any:
+        try:
+            return self._session.client(
+                service, region_name=region or self.region, endpoint_url=self._endpoint or None, config=_CONFIG
+            )
+        except (BotoCoreError, ValueError) as error:
+            step = "check the region and the credentials: aws sts get-caller-identity"
+            raise PermissionDeniedError(str(error), code=type(error).__name__, next_step=step) from error
+
+
+def _listed(model: OperationModel, **_: object) -> None:
+    name = (model.service_model.service_name, model.name)
+    if name not in BY_NAME:
+        raise UnlistedCallError(f"{name[0]}:{name[1]} is missing in providers/aws/calls.py and in deploy/aws")
