@@ -14,8 +14,10 @@ from instance_catalog import schema
 from instance_catalog.catalog import did_you_mean
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import (
+    UNKNOWN_CPU,
     Accelerator,
     CapacityType,
+    CpuTopology,
     Fabric,
     InstanceType,
     NetworkCard,
@@ -135,6 +137,7 @@ def instance_type_of(
         placements=_placements(entry.pci, _devices(use.count)) if use and entry.pci else (),
         fabric=_fabric(entry.fabric),
         topology=entry.topology,
+        cpu=_cpu(entry.cpu),
         network_cards=tuple(card for group in entry.network_cards for card in _cards(group)),
         network=entry.network,
         local_nvme_gb=entry.local_nvme_gb,
@@ -182,6 +185,10 @@ def _fabric(entry: schema.FabricEntry | None) -> Fabric:
     if entry is None:
         return Fabric()
     return Fabric(entry.link, entry.shape, entry.gigabytes_per_second, tuple(entry.domain_nodes))
+
+
+def _cpu(entry: schema.CpuEntry | None) -> CpuTopology:
+    return CpuTopology(entry.sockets, entry.numa_nodes, entry.threads_per_core) if entry else UNKNOWN_CPU
 
 
 def _cards(entry: schema.NetworkCardEntry) -> Iterator[NetworkCard]:

@@ -12,7 +12,8 @@ from typing import Any, Final, TypeAlias
 from instance_catalog.drift import Aspect, Unified
 from instance_catalog.driver_data import CardFacts, driver_facts
 from instance_catalog.instance_type import InstanceType, NetworkCard, RootGroup
-from instance_catalog.prediction.nvidia_gpu import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, runs_on
+from instance_catalog.prediction.nvidia_gpu import runs_on
+from instance_catalog.prediction.pci import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
 from instance_catalog.resource_slice import AttributeValue, Device, ListValue, Version
 
 _Content: TypeAlias = dict[str, Any]

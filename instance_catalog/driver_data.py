@@ -55,13 +55,15 @@ class PrepareRules:
 class OptionFacts:
     """An option of a driver: what its values look like (`pattern`), and the default (None: the option is off).
 
-    A `switch` is given without a value. `hint` says for people what may stand there.
+    A `switch` is given without a value, `hint` says for people what may stand there, and only with the gate on the
+    driver reads the option.
     """
 
     pattern: str = ""
     default: str | None = None
     hint: str = ""
     switch: bool = False
+    gate: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from instance_catalog.driver_data import DriverFacts, PrepareRules, Release, assumptions, driver_facts
 from instance_catalog.frozen_map import FrozenMap
 
 GRAMMAR = "NAME[@RELEASE][:OPTION]…, several separated by commas, e.g. nvidia:dynamic-mig,compute-domain,dranet@v1.4.0"
+_ON: Final = "true"  # the value of a switch
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
 
 
@@ -58,7 +59,11 @@ class ImageFacts:
 
 @dataclass(frozen=True, slots=True)
 class DriverProfile:
-    """One driver on a node. `gates` holds every gate the release knows; `topology` is a TPU slice's, e.g. 2x4."""
+    """One driver on a node.
+
+    `gates` holds every gate the release knows; `topology` is a TPU slice's, e.g. 2x4. `options` are what the driver is
+    told beside them, as far as it is not the default ("true" for a switch).
+    """
 
     name: str
     driver: str
@@ -67,11 +72,16 @@ class DriverProfile:
     mig: MigMode = NoMig()
     image: ImageFacts = ImageFacts()
     topology: str | None = None
+    options: FrozenMap[str, str] = field(default_factory=FrozenMap)
 
     @property
     def facts(self) -> DriverFacts:
         """What is known about the driver."""
         return driver_facts()[self.name]
+
+    def option(self, name: str) -> str | None:
+        """What the driver is told, or its default."""
+        return self.options.get(name, self.facts.options[name].default)
 
     @property
     def features(self) -> frozenset[str]:
@@ -96,7 +106,9 @@ class DriverProfile:
                 mig = f", MIG {layout}"
             case NoMig():
                 mig = ""
-        return f"{self.name} {self.release}{mig}{f', topology {self.topology}' if self.topology else ''}"
+        told = [f"topology {self.topology}"] if self.topology else []
+        told += [name if value == _ON else f"{name} {value}" for name, value in self.options.items()]
+        return ", ".join([f"{self.name} {self.release}{mig}", *told])
 
     @property
     def text(self) -> str:
@@ -106,6 +118,7 @@ class DriverProfile:
         options += [f"{name}={value}" for name, value in _image_options(self.image)]
         if self.topology:
             options.append(f"topology={self.topology}")
+        options += [name if value == _ON else f"{name}={value}" for name, value in self.options.items()]
         for gate, on in self.gates.items():
             if on != facts.gates[gate].default and not (gate == "DynamicMIG" and isinstance(self.mig, DynamicMig)):
                 options.append(f"{gate}={str(on).lower()}")
@@ -207,8 +220,22 @@ def _with_option(profile: DriverProfile, option: str) -> DriverProfile:
             return replace(profile, image=replace(profile.image, cuda=_version(key, value)))
         case "topology":
             return replace(profile, topology=value)
+        case _ if key in profile.facts.options:
+            return _told(profile, key, value)
         case _:
             return _with_gate(profile, key, value)
+
+
+def _told(profile: DriverProfile, option: str, value: str) -> DriverProfile:
+    facts = profile.facts.options[option]
+    if facts.switch:
+        return replace(profile, options=profile.options.with_items({option: _ON}))
+    if not re.fullmatch(facts.pattern, value):
+        raise DriverProfileError(f"option {option} of {profile.name} takes {facts.hint}, not {value!r}")
+    given = {**profile.options, option: value}
+    return replace(
+        profile, options=FrozenMap({k: v for k, v in given.items() if v != profile.facts.options[k].default})
+    )
 
 
 def _with_gate(profile: DriverProfile, gate: str, value: str) -> DriverProfile:
@@ -238,6 +265,13 @@ def _check(profile: DriverProfile) -> None:
     for first, second in profile.facts.exclusive_gates:
         if profile.gates.get(first) and profile.gates.get(second):
             raise DriverProfileError(f"gates {first} and {second} of {profile.name} cannot be on together; drop one")
+    for option in profile.options:
+        gate = profile.facts.options[option].gate
+        if gate is not None and not profile.gates.get(gate):
+            raise DriverProfileError(
+                f"option {option} of {profile.name} does nothing without its gate; add {gate}=true, with a release "
+                "that has it, or drop the option"
+            )
     for gate in sorted(profile.facts.unpredicted_gates):
         if profile.gates.get(gate):
             raise DriverProfileError(f"slices with gate {gate} of {profile.name} are not predicted yet; leave it off")
@@ -250,7 +284,8 @@ def _allowed_options(profile: DriverProfile) -> dict[str, bool]:
         own = {"dynamic-mig": False, "mig-mode-on": False, "mig": True, "driver": True, "cuda": True}
     if profile.name == "tpu":
         own = {"topology": True}
-    return {**own, **dict.fromkeys(profile.gates, True)}
+    told = {name: not facts.switch for name, facts in profile.facts.options.items()}
+    return {**own, **told, **dict.fromkeys(profile.gates, True)}
 
 
 def _mig_options(mig: MigMode) -> Iterable[str]:

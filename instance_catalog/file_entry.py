@@ -60,6 +60,13 @@ def type_entry(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry:
             "pci": _pci(t.placements),
             "fabric": _fabric(t),
             "topology": t.topology,
+            "cpu": _present(
+                {
+                    "sockets": t.cpu.sockets,
+                    "numaNodes": t.cpu.numa_nodes,
+                    "threadsPerCore": t.cpu.threads_per_core,
+                }
+            ),
             "networkCards": [_cards(list(group)) for _, group in groupby(t.network_cards, key=_card_kind)],
             "network": t.network or None,
             "localNvmeGB": t.local_nvme_gb,

@@ -141,6 +141,18 @@ class Fabric:
 
 
 @dataclass(frozen=True, slots=True)
+class CpuTopology:
+    """How the CPUs are laid out. None: not known."""
+
+    sockets: int | None = None
+    numa_nodes: int | None = None
+    threads_per_core: int | None = None
+
+
+UNKNOWN_CPU: Final = CpuTopology()
+
+
+@dataclass(frozen=True, slots=True)
 class Price:
     """US dollars per hour for one machine, in one region, on one day."""
 
@@ -212,6 +224,7 @@ class InstanceType:
     # The cloud's machine type and value of the node's instance-type label, where accelerators are attached to a machine
     # (name n1-standard-8+1xnvidia-tesla-t4, machine n1-standard-8); else the name.
     machine: str = ""
+    cpu: CpuTopology = UNKNOWN_CPU
     origin: str = field(default="", compare=False, repr=False)
 
     @property

@@ -185,6 +185,14 @@ class FabricEntry(_Entry):
     domain_nodes: list[Annotated[Whole, Field(gt=1)]] = Field([], description="sizes of a multi-node NVLink domain")
 
 
+class CpuEntry(_Entry):
+    """How the CPUs are laid out, for the driver dra.cpu. Absent: not known."""
+
+    sockets: Whole | None = Field(None, gt=0)
+    numa_nodes: Whole | None = Field(None, gt=0)
+    threads_per_core: Whole | None = Field(None, gt=0, le=2)
+
+
 class PriceEntry(_Entry):
     """A list price in one region on one day."""
 
@@ -206,6 +214,7 @@ class InstanceTypeEntry(_Entry):
     pci: PciEntry | None = Field(None, description="of the accelerators")
     fabric: FabricEntry | None = None
     topology: str | None = Field(None, pattern=r"^\d+(x\d+)+$", description="of TPU chips: 2x4")
+    cpu: CpuEntry | None = None
     network_cards: list[NetworkCardEntry] = []
     network: str = ""
     local_nvme_gb: Whole | None = Field(None, ge=0, alias="localNvmeGB")

@@ -11,8 +11,10 @@ from functools import cache
 from typing import Final
 
 from instance_catalog.driver_data import NeuronFacts, driver_facts
+from instance_catalog.driver_profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import InstanceType
+from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.prediction.contents import SliceContents
 from instance_catalog.prediction.tokens import of_unit, on_node
 from instance_catalog.resource_slice import AttributeValue, Device
@@ -28,7 +30,7 @@ def runs_on(instance_type: InstanceType) -> bool:
     return accelerator is not None and accelerator.vendor == AWS
 
 
-def why_unpredictable(instance_type: InstanceType) -> str | None:
+def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
     """Why the slices cannot be predicted, or None if they can."""
     accelerator = instance_type.accelerator
     if accelerator is None or not runs_on(instance_type):
@@ -40,7 +42,9 @@ def why_unpredictable(instance_type: InstanceType) -> str | None:
     return None
 
 
-def contents(instance_type: InstanceType) -> tuple[SliceContents, ...]:
+def contents(
+    instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile
+) -> tuple[SliceContents, ...]:
     """One slice. Capacities are not documented, so there are none."""
     return (SliceContents(tuple(_device(instance_type, index) for index in range(instance_type.device_count))),)
 

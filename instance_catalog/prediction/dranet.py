@@ -14,9 +14,10 @@ from instance_catalog.driver_data import CardFacts
 from instance_catalog.driver_profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import InstanceType, NetworkCard
+from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.prediction import aws_neuron
 from instance_catalog.prediction.contents import SliceContents
-from instance_catalog.prediction.nvidia_gpu import PCIE_ROOT, pcie_root
+from instance_catalog.prediction.pci import PCIE_ROOT, bus_id, in_name, numa_node, pcie_root
 from instance_catalog.prediction.tokens import catalog_gap, of_unit, on_node
 from instance_catalog.resource_slice import AttributeValue, Device
 
@@ -28,7 +29,14 @@ def runs_on(instance_type: InstanceType) -> bool:
     return any(not card.primary for card in instance_type.network_cards)
 
 
-def contents(instance_type: InstanceType, profile: DriverProfile) -> tuple[SliceContents, ...]:
+def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
+    """Nothing stands in the way."""
+    return None
+
+
+def contents(
+    instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile
+) -> tuple[SliceContents, ...]:
     """One slice, devices by name."""
     cards = _with_neuron_addresses(instance_type)
     devices = [_device(instance_type, profile, card, index) for index, card in enumerate(cards)]
@@ -52,7 +60,7 @@ def _with_neuron_addresses(instance_type: InstanceType) -> list[NetworkCard]:
 def _device(instance_type: InstanceType, profile: DriverProfile, card: NetworkCard, index: int) -> Device:
     address = card.placement.bus_id
     # A device is named by its PCI address. No selector can read names, so one that is not known may be made up.
-    name = f"pci-{address.replace(':', '-').replace('.', '-')}" if address else f"{card.kind}-{index:02d}"
+    name = f"pci-{in_name(address)}" if address else f"{card.kind}-{index:02d}"
     facts = profile.facts.cards[card.kind]
     values = _pci_attributes(instance_type, card, facts, name)
     values |= _interface_attributes(facts, name) if facts.netdev else {}
@@ -70,15 +78,11 @@ def _pci_attributes(
 ) -> dict[str, AttributeValue]:
     placement = card.placement
     return {
-        "dra.net/pciAddress": placement.bus_id or on_node("string", name, "pciBusID"),
+        "dra.net/pciAddress": bus_id(placement.bus_id, name),
         "dra.net/pciVendor": facts.vendor,
         "dra.net/pciDevice": facts.device or catalog_gap("string", card.kind, "pciDevice"),
         "dra.net/pciSubsystem": card.subsystem or facts.subsystem or catalog_gap("string", card.kind, "pciSubsystem"),
-        "dra.net/numaNode": (
-            placement.numa_node
-            if placement.numa_node is not None
-            else catalog_gap("int", instance_type.name, name, "numaNode")
-        ),
+        "dra.net/numaNode": numa_node(instance_type, placement.numa_node, name),
         "dra.net/rdma": card.rdma,
         PCIE_ROOT: pcie_root(instance_type, placement.pcie_root, name),
     }

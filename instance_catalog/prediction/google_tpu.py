@@ -12,6 +12,7 @@ from typing import Final
 from instance_catalog.driver_profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import InstanceType
+from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.prediction.contents import SliceContents
 from instance_catalog.prediction.tokens import on_node
 from instance_catalog.resource_slice import AttributeValue, Device
@@ -27,14 +28,16 @@ def runs_on(instance_type: InstanceType) -> bool:
     return instance_type.accelerator is not None and instance_type.accelerator.vendor == GOOGLE
 
 
-def why_unpredictable(instance_type: InstanceType) -> str | None:
+def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
     """Why the slices cannot be predicted, or None if they can."""
     if runs_on(instance_type) and _accelerator(instance_type) is None:
         return f"the catalog has no {'node_label'} (cloud.google.com/gke-tpu-accelerator) for {instance_type.name}"
     return None
 
 
-def contents(instance_type: InstanceType, profile: DriverProfile) -> tuple[SliceContents, ...]:
+def contents(
+    instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile
+) -> tuple[SliceContents, ...]:
     """One slice with every chip, by index; the driver's own order is random. No capacities."""
     accelerator = _accelerator(instance_type)
     if accelerator is None:

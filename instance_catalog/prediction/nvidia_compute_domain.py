@@ -8,11 +8,25 @@ from __future__ import annotations
 
 from instance_catalog.driver_profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.instance_type import InstanceType
+from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.prediction.contents import SliceContents
 from instance_catalog.resource_slice import AttributeValue, Device
 
 
-def contents(profile: DriverProfile) -> tuple[SliceContents, ...]:
+def runs_on(instance_type: InstanceType) -> bool:
+    """The plugin runs on every node with NVIDIA GPUs."""
+    return instance_type.accelerator is not None and instance_type.accelerator.vendor == "NVIDIA"
+
+
+def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
+    """Nothing stands in the way."""
+    return None
+
+
+def contents(
+    instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile
+) -> tuple[SliceContents, ...]:
     """One slice. Of the hardware's 2048 channels only channel 0 is published; the driver's order is random."""
     kinds = ["channel"] if profile.gates.get("HostManagedIMEXDaemon") else ["channel", "daemon"]
     return (SliceContents(tuple(_device(kind) for kind in kinds)),)

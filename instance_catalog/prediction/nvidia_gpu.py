@@ -11,24 +11,26 @@ data/drivers/gpu.nvidia.com.yaml:
     dynamic-mig-without-mig-hardware   … and GPUs without usable MIG are published whole under it
     all-attributes-on-dynamic-mig      … and partitions carry pcieRoot and addressingMode
     numa-node                          resource.kubernetes.io/numaNode
+    iommufd                            attribute iommuFDEnabled of VFIO devices
 
 Where the driver's device order is random, GPUs come by ascending minor. Must not know nodes or pools.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 from instance_catalog.driver_data import MigTable, mig_tables
 from instance_catalog.driver_profile import DriverProfile, DynamicMig, NoMig, StaticMig
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.instance_type import Accelerator, InstanceType, PcieRoot, RootGroup
+from instance_catalog.instance_type import Accelerator, InstanceType
 from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.prediction import nvidia_mig
-from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.prediction import nvidia_mig, nvidia_sharing, nvidia_vfio
+from instance_catalog.prediction.contents import MOST_COUNTER_SETS, SliceContents
 from instance_catalog.prediction.nvidia_mig import Placed
+from instance_catalog.prediction.pci import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, bus_id, numa_node, pcie_root
 from instance_catalog.prediction.tokens import catalog_gap, on_node
 from instance_catalog.quantity import Quantity
 from instance_catalog.resource_slice import (
@@ -44,12 +46,9 @@ from instance_catalog.semver import SemanticVersion
 
 NVIDIA: Final = "NVIDIA"
 AMPERE: Final = "Ampere"
-PCI_BUS_ID: Final = "resource.kubernetes.io/pciBusID"
-PCIE_ROOT: Final = "resource.kubernetes.io/pcieRoot"
-NUMA_NODE: Final = "resource.kubernetes.io/numaNode"
 # From this API server version on, counter sets and devices go into different slices (driver.go, v0.4.1).
 _SPLIT_SINCE: Final = (1, 35)
-_COUNTER_SETS_PER_SLICE: Final = 8
+_PARTITION_SIZES: Final = (1, 2, 4, 8)  # of Fabric Manager
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +72,23 @@ class _Node:
         if self.table is None or not isinstance(mig, DynamicMig):
             return False
         return mig.mode_enabled or self.accelerator.architecture != AMPERE
+
+    def fabric(self, minor: int) -> FrozenMap[str, AttributeValue]:
+        """Gate FabricManagerPartitioning: the GPU's place in NVSwitch partitions, as Fabric Manager numbers them.
+
+        Which GPUs are paired has no source; all of them share the partition of eight.
+        """
+        if not self.profile.gates.get("FabricManagerPartitioning") or self.type.fabric.shape != "switch":
+            return FrozenMap()
+        values: dict[str, AttributeValue] = {"gpuModuleID": on_node("int", f"gpu-{minor}", "gpuModuleID")}
+        for size in _PARTITION_SIZES:
+            whole = size == _PARTITION_SIZES[-1]
+            values[f"partition{size}"] = (
+                on_node("int", "fabric", "partition8")
+                if whole
+                else catalog_gap("int", self.type.name, f"gpu-{minor}", f"partition{size}")
+            )
+        return FrozenMap(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +128,8 @@ def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> st
     image = profile.image.nvidia_driver
     if image and instance_type.min_driver and _branch(image) < _branch(instance_type.min_driver):
         return f"{instance_type.name} needs NVIDIA driver {instance_type.min_driver} or newer, the image has {image}"
+    if profile.gates.get("ConsumableShares") and profile.option("consumable-shares") is None:
+        return "gate ConsumableShares needs its mode; add consumable-shares=unlimited, memory or a number"
     if isinstance(profile.mig, NoMig):
         return None
     if node.table is None and node.accelerator.mig and not node.accelerator.virtual:
@@ -130,8 +148,28 @@ def contents(
     node = _node(instance_type, profile)
     if node is None:
         return ()
-    gpus = tuple(_Gpu(minor, _gpu_attributes(node, minor)) for minor in range(instance_type.device_count))
-    match profile.mig:
+    pieces = _with_own_devices(node, kubernetes)
+    if not profile.gates.get("PassthroughSupport"):
+        return pieces
+    vfio = nvidia_vfio.devices(instance_type, profile, tuple(map(node.fabric, range(instance_type.device_count))))
+    return (*pieces[:-1], replace(pieces[-1], devices=pieces[-1].devices + vfio))
+
+
+def _with_own_devices(node: _Node, kubernetes: KubernetesProfile) -> tuple[SliceContents, ...]:
+    """GPUs and MIG devices, shared among claims if the driver is told so."""
+    mode = node.profile.option("consumable-shares") if node.profile.gates.get("ConsumableShares") else None
+    pieces = _exclusive(node, kubernetes)
+    if mode is None:
+        return pieces
+    return tuple(
+        replace(piece, devices=tuple(nvidia_sharing.shared(device, mode) for device in piece.devices))
+        for piece in pieces
+    )
+
+
+def _exclusive(node: _Node, kubernetes: KubernetesProfile) -> tuple[SliceContents, ...]:
+    gpus = tuple(_Gpu(minor, _gpu_attributes(node, minor)) for minor in range(node.type.device_count))
+    match node.profile.mig:
         case NoMig():
             return (SliceContents(tuple(_whole_gpu(node, gpu) for gpu in gpus)),)
         case StaticMig(layout):
@@ -219,9 +257,9 @@ def _gpu_attributes(node: _Node, minor: int) -> FrozenMap[str, AttributeValue]:
         "driverVersion": _image_version(image.nvidia_driver, "driverVersion"),
         "cudaDriverVersion": _image_version(image.cuda, "cudaDriverVersion"),
         PCIE_ROOT: pcie_root(node.type, placement.pcie_root, name),
+        "pcieBusID" if node.has("own-pci-bus-id") else PCI_BUS_ID: bus_id(placement.bus_id, name),
+        **node.fabric(minor),
     }
-    bus_id = placement.bus_id or on_node("string", name, "pciBusID")
-    values["pcieBusID" if node.has("own-pci-bus-id") else PCI_BUS_ID] = bus_id
     if node.has("minor-and-index"):
         values.update(minor=minor, index=minor)
     dynamic = isinstance(node.profile.mig, DynamicMig)
@@ -247,22 +285,11 @@ def _model_attributes(accelerator: Accelerator) -> dict[str, AttributeValue]:
     }
 
 
-def pcie_root(instance_type: InstanceType, root: PcieRoot | None, device: str) -> AttributeValue:
-    """A verified root is a value, a group of equal roots a token of the node, an unknown one a gap in the catalog."""
-    match root:
-        case str():
-            return root
-        case RootGroup(group):
-            return on_node("string", str(group), "pcieRoot")
-        case None:
-            return catalog_gap("string", instance_type.name, device, "pcieRoot")
-
-
 def _numa_node(node: _Node, minor: int) -> AttributeValue:
     numa = node.type.placement(minor).numa_node
-    if numa is None:
-        return catalog_gap("int", node.type.name, f"gpu-{minor}", "numaNode")
-    return ListValue("int", (numa,)) if node.profile.gates.get("DRAListTypeAttributes") else numa
+    if numa is not None and node.profile.gates.get("DRAListTypeAttributes"):
+        return ListValue("int", (numa,))
+    return numa_node(node.type, numa, f"gpu-{minor}")
 
 
 def _image_version(text: str | None, name: str) -> AttributeValue:
@@ -304,8 +331,8 @@ def _why_not_dynamic(node: _Node) -> str | None:
         return f"nvidia {node.profile.release} cannot publish GPUs without usable MIG under dynamic MIG; take v0.4.0"
     if node.table is None or not all(p.figures for p in node.table.profiles):
         return f"the figures of the MIG profiles of {node.accelerator.model} have no source yet"
-    if node.type.device_count > _COUNTER_SETS_PER_SLICE:
-        return f"dynamic MIG publishes at most {_COUNTER_SETS_PER_SLICE} GPUs; {node.type.name} has more"
+    if node.type.device_count > MOST_COUNTER_SETS:
+        return f"dynamic MIG publishes at most {MOST_COUNTER_SETS} GPUs; {node.type.name} has more"
     return None
 
 

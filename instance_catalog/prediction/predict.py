@@ -7,15 +7,27 @@ follow the publishing library (k8s.io/dynamic-resource-allocation resourceslice 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
 from instance_catalog import labels
 from instance_catalog.driver_profile import DriverProfile, DriverSet, StaticMig
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import InstanceType
 from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.prediction import aws_neuron, dranet, google_tpu, nvidia_compute_domain, nvidia_gpu
+from instance_catalog.prediction import (
+    amd_gpu,
+    aws_neuron,
+    dra_cpu,
+    dranet,
+    example_gpu,
+    google_tpu,
+    intel_gaudi,
+    intel_gpu,
+    nvidia_compute_domain,
+    nvidia_gpu,
+)
 from instance_catalog.prediction.concrete import for_node
 from instance_catalog.prediction.contents import SliceContents
 from instance_catalog.resource_slice import NodeReach, Pool, ResourceSlice
@@ -48,7 +60,7 @@ def predict(
 
 def unpredictable(instance_type: InstanceType, driver_set: DriverSet) -> str | None:
     """Why the slices of this combination cannot be predicted, or None if they can."""
-    reasons = (_why_unpredictable(instance_type, profile) for profile in driver_set.profiles)
+    reasons = (_prediction(p).why_unpredictable(instance_type, p) for p in driver_set.profiles)
     return next((reason for reason in reasons if reason), None)
 
 
@@ -64,17 +76,7 @@ def node_labels(instance_type: InstanceType, driver_set: DriverSet) -> FrozenMap
 
 def runs_on(instance_type: InstanceType, profile: DriverProfile) -> bool:
     """Whether the driver has devices to publish on the type."""
-    match profile.name:
-        case "nvidia" | "compute-domain":
-            return nvidia_gpu.runs_on(instance_type)
-        case "dranet":
-            return dranet.runs_on(instance_type)
-        case "tpu":
-            return google_tpu.runs_on(instance_type)
-        case "neuron":
-            return aws_neuron.runs_on(instance_type)
-        case other:
-            raise UnpredictableError(f"driver profile {other!r} has no prediction")
+    return _prediction(profile).runs_on(instance_type)
 
 
 @lru_cache(maxsize=4096)
@@ -89,36 +91,44 @@ def _predicted(
         piece
         for profile in driver_set.profiles
         if runs_on(instance_type, profile)
-        for piece in _numbered(_contents(instance_type, profile, kubernetes), profile)
+        for piece in _numbered(_prediction(profile).contents(instance_type, profile, kubernetes), profile)
     )
 
 
-def _contents(
-    instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile
-) -> tuple[SliceContents, ...]:
-    match profile.name:
-        case "nvidia":
-            return nvidia_gpu.contents(instance_type, profile, kubernetes)
-        case "compute-domain":
-            return nvidia_compute_domain.contents(profile)
-        case "dranet":
-            return dranet.contents(instance_type, profile)
-        case "neuron":
-            return aws_neuron.contents(instance_type)
-        case _:
-            return google_tpu.contents(instance_type, profile)
+class _Prediction(Protocol):
+    """What the module of a driver offers; its functions depend on their arguments alone."""
+
+    def runs_on(self, instance_type: InstanceType, /) -> bool:
+        """Whether the driver has devices on the type."""
+
+    def why_unpredictable(self, instance_type: InstanceType, profile: DriverProfile, /) -> str | None:
+        """Why the slices cannot be predicted, or None if they can."""
+
+    def contents(
+        self, instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile, /
+    ) -> tuple[SliceContents, ...]:
+        """The contents of the driver's slices in order."""
 
 
-def _why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
-    match profile.name:
-        case "nvidia":
-            return nvidia_gpu.why_unpredictable(instance_type, profile)
-        case "tpu":
-            return google_tpu.why_unpredictable(instance_type)
-        case "neuron":
-            return aws_neuron.why_unpredictable(instance_type)
-        case _:
-            return None
+_PREDICTIONS: Final[Mapping[str, _Prediction]] = {
+    "nvidia": nvidia_gpu,
+    "compute-domain": nvidia_compute_domain,
+    "dranet": dranet,
+    "tpu": google_tpu,
+    "neuron": aws_neuron,
+    "amd": amd_gpu,
+    "intel-gpu": intel_gpu,
+    "gaudi": intel_gaudi,
+    "dra-cpu": dra_cpu,
+    "example": example_gpu,
+}
+
+
+def _prediction(profile: DriverProfile) -> _Prediction:
+    found = _PREDICTIONS.get(profile.name)
+    if found is None:
+        raise UnpredictableError(f"driver profile {profile.name!r} has no prediction")
+    return found
 
 
 def _numbered(contents: tuple[SliceContents, ...], profile: DriverProfile) -> tuple[ResourceSlice, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Final
 
 from instance_catalog.driver_profile import (
     DriverSet,
@@ -22,13 +23,16 @@ from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.prediction import nvidia_gpu, nvidia_mig
 from instance_catalog.prediction.predict import runs_on, unpredictable
 
+_WITH_OWN_HARDWARE: Final = ("compute-domain", "tpu", "neuron", "amd", "intel-gpu", "gaudi", "dranet")
+
 
 @lru_cache(maxsize=4096)
 def implicit_driver_sets(instance_type: InstanceType, kubernetes: KubernetesProfile) -> tuple[DriverSet, ...]:
     """The driver sets to try for a type, plainest first; empty if no known driver has devices on it.
 
     NVIDIA types come plain, with every predictable static MIG layout and, where Kubernetes has partitionable devices,
-    with dynamic MIG; always with compute-domain. The others join where they have devices.
+    with dynamic MIG; always with compute-domain. The others join where they have devices, but not drivers that run on
+    any machine, which are an operator's choice.
     """
     return tuple(s for s in _all_driver_sets(instance_type, kubernetes) if unpredictable(instance_type, s) is None)
 
@@ -40,9 +44,7 @@ def left_out(instance_type: InstanceType, kubernetes: KubernetesProfile) -> tupl
 
 
 def _all_driver_sets(instance_type: InstanceType, kubernetes: KubernetesProfile) -> Iterator[DriverSet]:
-    common = tuple(
-        p for p in map(assumed_profile, ("compute-domain", "tpu", "neuron", "dranet")) if runs_on(instance_type, p)
-    )
+    common = tuple(p for p in map(assumed_profile, _WITH_OWN_HARDWARE) if runs_on(instance_type, p))
     if not nvidia_gpu.runs_on(instance_type):
         if common:
             yield DriverSet(common)

@@ -20,7 +20,9 @@ FEATURES = {
     "nvidia": {
         "minor-and-index", "own-pci-bus-id", "profile-in-mig-name", "addressing-mode", "dynamic-mig",
         "dynamic-mig-without-mig-hardware", "all-attributes-on-dynamic-mig", "numa-node", "index-first-slice-names",
+        "iommufd",
     },
+    "example": {"compute-capacity", "partitions", "sharing", "index-first-slice-names"},
 }  # fmt: skip
 
 

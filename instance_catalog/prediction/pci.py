@@ -1,0 +1,38 @@
+"""Where a device sits on the PCI bus, as attributes of resource.kubernetes.io (deviceattribute in Kubernetes 1.36).
+
+What the catalog knows is a value; what only the node knows, or the catalog lacks, is a token. Must not know drivers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from instance_catalog.instance_type import InstanceType, PcieRoot
+from instance_catalog.prediction.tokens import catalog_gap, on_node
+from instance_catalog.resource_slice import AttributeValue
+
+PCI_BUS_ID: Final = "resource.kubernetes.io/pciBusID"
+PCIE_ROOT: Final = "resource.kubernetes.io/pcieRoot"
+NUMA_NODE: Final = "resource.kubernetes.io/numaNode"
+
+
+def bus_id(address: str | None, device: str) -> AttributeValue:
+    """A recorded address, else a token of the node."""
+    return address or on_node("string", device, "pciBusID")
+
+
+def pcie_root(instance_type: InstanceType, root: PcieRoot | None, device: str) -> AttributeValue:
+    """A verified root is a value, a group of equal roots a token of the node, an unknown one a gap in the catalog."""
+    if root is None:
+        return catalog_gap("string", instance_type.name, device, "pcieRoot")
+    return root if isinstance(root, str) else on_node("string", str(root.group), "pcieRoot")
+
+
+def numa_node(instance_type: InstanceType, node: int | None, device: str) -> AttributeValue:
+    """A recorded NUMA node, else a gap in the catalog."""
+    return node if node is not None else catalog_gap("int", instance_type.name, device, "numaNode")
+
+
+def in_name(address: str) -> str:
+    """An address as it stands in device names: 0000:53:00.0 → 0000-53-00-0."""
+    return address.replace(":", "-").replace(".", "-")
