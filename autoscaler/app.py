@@ -167,7 +167,7 @@ def _require_crds(api: KubernetesApi) -> None:
 
 def _lines(tick: Tick) -> Iterator[tuple[int, str]]:
     """What a tick decided and could not do, as lines of the log with their levels."""
-    acting = {pool.name for pool in tick.snapshot.pools if pool.mode is Mode.ACT}
+    acting = {pool.name for pool in tick.snapshot.pools if pool.acts}
     for launch in tick.plan.launches:
         what = "launch" if launch.pool in acting else "would launch"
         pods = ", ".join(launch.pods) or "its baseline"

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from autoscaler.checks.check import findings, held_back
 from autoscaler.cluster.account import Account
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.backoffs import Backoffs
@@ -24,7 +25,6 @@ from autoscaler.lifecycle.provisioned_node import MachineState, times_out_at
 from autoscaler.lifecycle.quarantine import Misprediction, mispredicted, quarantined
 from autoscaler.lifecycle.reflect import SeenReservation, World, reflect
 from autoscaler.lifecycle.spending import moved_on, price_of
-from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
@@ -91,19 +91,22 @@ class Loop:
             # Written first, so that nothing is launched again on an assumption that has just proved wrong.
             save_quarantines(self._api, snapshot.quarantines, learned.quarantines)
             snapshot, plan = learned, plan_for(learned, self._catalog, self._settings.policy, now)
+        found = findings(snapshot, plan, self._catalog, policy=self._settings.policy, now=now)
+        snapshot = held_back(snapshot, found)
         self._charge(snapshot, plan, now)
         self._journal.record(plan, snapshot, now)
         troubles = self._executor.carry_out(self._journal.pending(), Seen(snapshot, machines), now)
         after = replace(snapshot, provisioned=self._journal.nodes)
         self._publisher.publish(plan, after, now)
         self._publisher.judge(after, self._store.problems(), now)
+        self._publisher.check(found, now)
         for event in (*map(_event, troubles), *map(misprediction_event, mispredictions)):
             self._publisher.tell(event, now)
         return Tick(now, after, plan, troubles, next_wake(after, self._settings.loop, now), mispredictions)
 
     def _charge(self, snapshot: Snapshot, plan: Plan, now: datetime) -> None:
         """Bring the account up to date before launching: a crash in between counts too much, never too little."""
-        acting = {pool.name for pool in snapshot.pools if pool.mode is Mode.ACT}
+        acting = {pool.name for pool in snapshot.pools if pool.acts}
         account = moved_on(
             self._account.current,
             now,

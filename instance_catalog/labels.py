@@ -49,6 +49,8 @@ OFFERING: Final = "foreslice.dev/offering"  # annotation of KWOK nodes: type, zo
 # --- NVIDIA ------------------------------------------------------------------------------------------------------
 # One of the labels the NVIDIA DRA kubelet plugin's chart requires; without it a node publishes no slices.
 NVIDIA_GPU_PRESENT: Final = "nvidia.com/gpu.present"
+NVIDIA_DEPLOY_PREFIX: Final = "nvidia.com/gpu.deploy."  # set to "true" by the GPU Operator unless the node has it
+GKE_NODE_POOL: Final = "cloud.google.com/gke-nodepool"  # on every node of GKE
 NVIDIA_PCI_PRESENT: Final = "feature.node.kubernetes.io/pci-10de.present"  # the same, from Node Feature Discovery
 NVIDIA_MIG_CONFIG: Final = "nvidia.com/mig.config"  # static MIG layout (nvidia-mig-parted), set at launch
 NVIDIA_GPU_CLIQUE: Final = "nvidia.com/gpu.clique"  # <ClusterUUID>.<CliqueID>: one NVLink domain across nodes

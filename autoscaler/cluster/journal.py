@@ -96,8 +96,9 @@ class Journal:
 
     def record(self, plan: Plan, snapshot: Snapshot, now: datetime) -> None:
         """Write down what the plan decides for pools that act: a batch before its nodes, and nodes that are to go."""
+        buying = {pool.name for pool in snapshot.pools if pool.acts}
         acting = {pool.name for pool in snapshot.pools if pool.mode is Mode.ACT}
-        launches = [launch for launch in plan.launches if launch.pool in acting]
+        launches = [launch for launch in plan.launches if launch.pool in buying]
         for batch in batches_of(launches, snapshot):
             self._write_nodes(self._create_batch(batch), now)
         self._decisions = plan.nodes

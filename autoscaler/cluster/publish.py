@@ -13,14 +13,16 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from autoscaler.checks.finding import Finding
 from autoscaler.cluster.api import AlreadyExistsError, ConflictError, InvalidError, KubernetesApi, NotFoundError
 from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, EVENTS, PODS, Resource
 from autoscaler.kube.problem import Problem, Severity
 from autoscaler.lifecycle.capacity_block import phase_of
-from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
+from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.report.checks_text import verdict_of
 from autoscaler.report.events import Event, events_of
 
 _COMPONENT = "foreslice"
@@ -42,7 +44,7 @@ class Publisher:
         self._api = api
         self._told: set[str] = set()
         self._statuses: dict[tuple[Resource, str], dict[str, Any]] = {}
-        self._ready: dict[tuple[Resource, str], tuple[str, str, str]] = {}
+        self._conditions: dict[tuple[Resource, str, str], tuple[str, str, str]] = {}
 
     def publish(self, plan: Plan, snapshot: Snapshot, now: datetime) -> None:
         """Events, nominations and statuses of one tick."""
@@ -69,30 +71,37 @@ class Publisher:
         for (resource, name), lines in wrong.items():
             self._condition(resource, name, ("False", "Invalid", "\n".join(lines)[:_LONGEST_MESSAGE]), now)
 
-    def _condition(self, resource: Resource, name: str, verdict: tuple[str, str, str], now: datetime) -> None:
-        """Set the condition Ready to (status, reason, message), unless it says so already."""
-        if self._ready.get((resource, name)) == verdict:
+    def check(self, found: Iterable[Finding], now: datetime) -> None:
+        """The conditions of the checks before buying."""
+        for finding in found:
+            self._condition(CAPACITY_POOLS, finding.pool, verdict_of(finding), now, kind=finding.condition.value)
+
+    def _condition(
+        self, resource: Resource, name: str, verdict: tuple[str, str, str], now: datetime, *, kind: str = "Ready"
+    ) -> None:
+        """Set the condition of type `kind` to (status, reason, message), unless it says so already."""
+        if self._conditions.get((resource, name, kind)) == verdict:
             return
         with suppress(NotFoundError, ConflictError):  # in both cases the next tick sees it anew
             found = self._api.get(resource, name)
             conditions = found.get("status", {}).get("conditions", [])
-            before: dict[str, Any] = next((entry for entry in conditions if entry["type"] == "Ready"), {})
+            before: dict[str, Any] = next((entry for entry in conditions if entry["type"] == kind), {})
             if (before.get("status"), before.get("reason"), before.get("message")) != verdict:
                 status, reason, message = verdict
                 same = before.get("status") == status
-                ready = {
-                    "type": "Ready",
+                condition = {
+                    "type": kind,
                     "status": status,
                     "reason": reason,
                     "message": message,
                     "observedGeneration": found["metadata"].get("generation", 1),
                     "lastTransitionTime": before["lastTransitionTime"] if same else now.strftime(_TIME),
                 }
-                others = [entry for entry in conditions if entry["type"] != "Ready"]
+                others = [entry for entry in conditions if entry["type"] != kind]
                 version = found["metadata"]["resourceVersion"]
-                patch = {"metadata": {"resourceVersion": version}, "status": {"conditions": [*others, ready]}}
+                patch = {"metadata": {"resourceVersion": version}, "status": {"conditions": [*others, condition]}}
                 self._api.patch(resource, name, patch, subresource="status")
-            self._ready[resource, name] = verdict
+            self._conditions[resource, name, kind] = verdict
 
     def tell(self, event: Event, now: datetime) -> None:
         """Write an event, unless it has been written before."""
@@ -156,7 +165,7 @@ def _accepted(node: ProvisionedNode) -> bool:
 def _pool_status(pool: CapacityPool, plan: Plan, snapshot: Snapshot) -> dict[str, Any]:
     nodes = [node for node in snapshot.provisioned if node.pool == pool.name and node.phase not in _OVER]
     price = sum((Decimal(node.offering.usd_per_hour or 0) for node in nodes), Decimal(0))
-    proposed = [launch for launch in plan.launches if launch.pool == pool.name and pool.mode is Mode.OBSERVE]
+    proposed = [launch for launch in plan.launches if launch.pool == pool.name and not pool.acts]
     return {"nodes": len(nodes), "usdPerHour": str(price), "proposedLaunches": _proposals(proposed)}
 
 

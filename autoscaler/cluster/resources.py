@@ -37,6 +37,7 @@ PERSISTENT_VOLUME_CLAIMS = Resource("", "v1", "persistentvolumeclaims", "Persist
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", status=False)
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", status=False)
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", namespaced=True)
+# Not in ALL: they are looked at for other autoscalers, never made.
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", namespaced=True)
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota", namespaced=True)
 DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True)
@@ -73,7 +74,6 @@ ALL = (
     STORAGE_CLASSES,
     PRIORITY_CLASSES,
     DAEMON_SETS,
-    DEPLOYMENTS,
     QUOTAS,
     DISRUPTION_BUDGETS,
     POD_GROUPS,

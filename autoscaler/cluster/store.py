@@ -15,6 +15,7 @@ from autoscaler.cluster.resources import (
     CAPACITY_BLOCKS,
     CAPACITY_POOLS,
     DAEMON_SETS,
+    DEPLOYMENTS,
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
     LAUNCH_BATCHES,
@@ -26,6 +27,7 @@ from autoscaler.cluster.resources import (
     PODS,
     PRIORITY_CLASSES,
     PROVISIONED_NODES,
+    QUOTAS,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     SPENDINGS,
@@ -43,6 +45,7 @@ from autoscaler.kube.device_class import parse_device_class, parse_device_taint_
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.gang import parse_pod_group
 from autoscaler.kube.metadata import parse_metadata
+from autoscaler.kube.neighbours import parse_autoscaler, parse_quota
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import PriorityClass, parse_priority_class
@@ -89,6 +92,8 @@ class Store:
         self._taint_rules = Mirror(api, DEVICE_TAINT_RULES, parse_device_taint_rule)
         self._gangs = Mirror(api, POD_GROUPS, parse_pod_group)
         self._daemon_sets = Mirror(api, DAEMON_SETS, parse_daemon_set)
+        self._autoscalers = Mirror(api, DEPLOYMENTS, parse_autoscaler)
+        self._quotas = Mirror(api, QUOTAS, parse_quota)
         self._namespaces = Mirror(api, NAMESPACES, _parse_namespace)
         self._volumes = Mirror(api, PERSISTENT_VOLUMES, parse_persistent_volume)
         self._volume_claims = Mirror(api, PERSISTENT_VOLUME_CLAIMS, parse_persistent_volume_claim)
@@ -119,6 +124,8 @@ class Store:
             taint_rules=self._taint_rules.values,
             gangs=_by_key(self._gangs.values),
             daemon_sets=self._daemon_sets.values,
+            autoscalers=self._autoscalers.values,
+            quotas=self._quotas.values,
             namespaces=FrozenMap(self._namespaces.values),
             volumes=FrozenMap({volume.name: volume for volume in self._volumes.values}),
             volume_claims=_by_key(self._volume_claims.values),
@@ -158,6 +165,8 @@ class Store:
             self._taint_rules,
             self._gangs,
             self._daemon_sets,
+            self._autoscalers,
+            self._quotas,
             self._namespaces,
             self._volumes,
             self._volume_claims,

@@ -107,6 +107,7 @@ class CapacityPool:
     deletion_policy: str = "Drain"  # or Retain: what happens to the nodes when the pool is deleted
     scope: Scope = Scope()
     implicit: bool = False
+    held_back: bool = False  # a check before buying failed: it only proposes until that is put right
     uid: str = ""
     deleting: bool = False  # somebody deleted it, and our finalizer holds it until its nodes are gone
     guarded: bool = False  # that finalizer is there
@@ -115,7 +116,7 @@ class CapacityPool:
     @property
     def acts(self) -> bool:
         """Whether it may launch."""
-        return self.mode is Mode.ACT and not self.deleting
+        return self.mode is Mode.ACT and not self.deleting and not self.held_back
 
 
 @dataclass(frozen=True, slots=True)

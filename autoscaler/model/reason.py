@@ -99,6 +99,14 @@ class Code(Enum):
     BREAKS_OTHER_POD = "BreaksOtherPod"  # its devices would make another pending pod's selector fail
     SPENDING_GUARD = "SpendingGuard"
     PLAN_BUDGET = "PlanBudget"  # the search ran out of its step budget
+    # checks before buying
+    OTHER_AUTOSCALER = "OtherAutoscaler"  # kind, pods: it would launch for the same pods
+    NO_DRIVER = "NoDriver"  # profile: no DaemonSet runs it
+    DRIVER_NEEDS_LABEL = "DriverNeedsLabel"  # driver, labels
+    DRIVER_REFUSES_TAINT = "DriverRefusesTaint"  # driver, taint
+    DRIVER_REFUSES_STARTUP_TAINT = "DriverRefusesStartupTaint"  # driver, taint
+    NO_QUOTA = "NoQuota"  # driver, daemon_set, priority_class
+    DEVICE_PLUGIN_RUNS = "DevicePluginRuns"  # driver
     # good outcomes
     FITS = "Fits"
     CHEAPEST = "Cheapest"

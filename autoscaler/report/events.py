@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from autoscaler.lifecycle.quarantine import Misprediction
 from autoscaler.lifecycle.reflect import occupies
-from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import Disposal, LeftOut, NodeDecision, Placement, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
@@ -34,7 +33,7 @@ def events_of(plan: Plan, snapshot: Snapshot) -> Iterator[Event]:
     """The events of a plan: for pods that get a node, pods that get none, and nodes that change."""
     uids = {pod.key: pod.uid for pod in snapshot.pods}
     launches = {launch.name: launch for launch in plan.launches}
-    acting = {pool.name for pool in snapshot.pools if pool.mode is Mode.ACT}
+    acting = {pool.name for pool in snapshot.pools if pool.acts}
     for placement in plan.placements:
         if placement.target is Target.NEW and placement.node in launches:
             launch = launches[placement.node]

@@ -111,6 +111,33 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.BREAKS_OTHER_POD: ("its devices would make the selector of pod {pod} fail",),
     Code.SPENDING_GUARD: ("the spending guard {guard} of {limit} is reached",),
     Code.PLAN_BUDGET: ("the search ended at its step budget; the plan is sound but may not be the cheapest",),
+    Code.OTHER_AUTOSCALER: (
+        "{kind} would launch for {pods}, too: turn that off there, or narrow spec.scope of the pool",
+    ),
+    Code.NO_DRIVER: (
+        "no DaemonSet runs it (driver profile {profile}): install the driver, or list what runs in "
+        "spec.drivers.profiles of the pool",
+    ),
+    Code.DRIVER_NEEDS_LABEL: (
+        "will not run {driver} on the node, for it selects by {labels}: set such labels in spec.labels of the pool, or "
+        "change the DaemonSet",
+    ),
+    Code.DRIVER_REFUSES_TAINT: (
+        "does not tolerate {taint}, so {driver} will not run on the node: let it tolerate the taint, or drop that from "
+        "spec.taints of the pool",
+    ),
+    Code.DRIVER_REFUSES_STARTUP_TAINT: (
+        "does not tolerate startup taint {taint}, so the node would never become ready: let it tolerate the taint, or "
+        "drop that from spec.startupTaints of the pool",
+    ),
+    Code.NO_QUOTA: (
+        "GKE refuses the pods of DaemonSet {daemon_set} ({driver}): create a ResourceQuota there whose scopeSelector "
+        "names PriorityClass {priority_class}",
+    ),
+    Code.DEVICE_PLUGIN_RUNS: (
+        "would hand out the devices of {driver} on the same node: keep this device plugin off it by a label in "
+        "spec.labels of the pool, or uninstall it",
+    ),
     Code.FITS: ("fits",),
     Code.CHEAPEST: ("cheapest that fits",),
     Code.PREFERRED: ("an earlier alternative of firstAvailable",),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import DaemonSet
 from autoscaler.scheduling.node_filters import selects_node
 from autoscaler.scheduling.node_state import NodeState
@@ -37,11 +38,18 @@ def daemon_pods(node: Node, daemon_sets: Iterable[DaemonSet]) -> tuple[Pod, ...]
 
 def runs_on(daemon_set: DaemonSet, node: Node) -> bool:
     """Whether the DaemonSet controller would create a pod for the node."""
-    if selects_node(daemon_set.pod, NodeState(node)):
-        return False
+    return not why_not_on(daemon_set, node)
+
+
+def why_not_on(daemon_set: DaemonSet, node: Node) -> tuple[Reason, ...]:
+    """Why the DaemonSet controller would create no pod for the node; () if it would."""
+    refused = selects_node(daemon_set.pod, NodeState(node))
+    if refused:
+        return refused
     tolerations = (*daemon_set.pod.tolerations, *_ALWAYS_TOLERATED)
-    return all(
-        any(t.tolerates(taint) for t in tolerations)
+    subject = f"DaemonSet {daemon_set.key}"
+    return tuple(
+        Reason.of(Code.TAINT_NOT_TOLERATED, subject, key=taint.key, value=taint.value, effect=taint.effect)
         for taint in node.taints
-        if taint.effect in ("NoSchedule", "NoExecute")
+        if taint.effect in ("NoSchedule", "NoExecute") and not any(t.tolerates(taint) for t in tolerations)
     )

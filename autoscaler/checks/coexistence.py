@@ -1,0 +1,43 @@
+"""Whether another autoscaler would launch for the pods that a pool serves: then both would, and one node is idle.
+
+Facts: Karpenter core skips pods with claims unless told otherwise; Cluster Autoscaler 1.35 and later simulates claims,
+but knows the devices of a group only from a node of it that it has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autoscaler.model.capacity import CapacityPool, PodScope
+from autoscaler.model.neighbours import Autoscaler, AutoscalerKind
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from instance_catalog import labels
+
+
+def competitors(pool: CapacityPool, snapshot: Snapshot) -> Iterator[Reason]:
+    """One reason for each autoscaler that would serve the same pods."""
+    for other in snapshot.autoscalers:
+        if not _same_schedulers(pool, other):
+            continue
+        if pool.scope.pods is not PodScope.DEVICE_CLAIMS:
+            yield Reason.of(Code.OTHER_AUTOSCALER, other.key, kind=other.kind.value, pods="pods without claims")
+        elif other.claims and _knows_devices(other, snapshot):
+            yield Reason.of(Code.OTHER_AUTOSCALER, other.key, kind=other.kind.value, pods="pods with claims")
+
+
+def _same_schedulers(pool: CapacityPool, other: Autoscaler) -> bool:
+    return not other.schedulers or bool(set(pool.scope.schedulers) & set(other.schedulers))
+
+
+def _knows_devices(other: Autoscaler, snapshot: Snapshot) -> bool:
+    """Karpenter brings the devices of its types with it; Cluster Autoscaler learns them from nodes of its groups."""
+    if other.kind is AutoscalerKind.KARPENTER:
+        return True
+    ours = {node.node_name for node in snapshot.provisioned}
+    foreign = {
+        node.name
+        for node in snapshot.nodes
+        if node.name not in ours and labels.POOL not in node.labels and labels.KARPENTER_NODE_POOL not in node.labels
+    }
+    return any(piece.devices and piece.reach.node_name in foreign for piece in snapshot.slices)

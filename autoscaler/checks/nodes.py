@@ -1,0 +1,63 @@
+"""The nodes that a pool would get: what the checks of drivers and device plugins are asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.node import Node
+from autoscaler.model.plan import Plan
+from autoscaler.model.snapshot import NO_DRIVERS, DaemonSet, Snapshot
+from autoscaler.planning.candidates import Candidate
+from autoscaler.planning.drivers import readable
+from autoscaler.planning.hypothetical import future_node
+from instance_catalog.driver_profile import DriverSet
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.labels import NVIDIA_DEPLOY_PREFIX
+from instance_catalog.prediction.predict import PLACEHOLDER_NODE
+
+
+@dataclass(frozen=True, slots=True)
+class NodeToBe:
+    """A node that the pool would launch, with the drivers it is predicted with."""
+
+    instance_type: str
+    node: Node
+    drivers: DriverSet
+
+
+def planned_nodes(pool: CapacityPool, plan: Plan) -> tuple[NodeToBe, ...]:
+    """What the plan launches for the pool."""
+    return tuple(
+        NodeToBe(launch.offering.instance_type, launch.node, readable(launch.drivers) or NO_DRIVERS)
+        for launch in plan.launches
+        if launch.pool == pool.name
+    )
+
+
+def possible_nodes(pool: CapacityPool, candidates: Iterable[Candidate]) -> Iterator[NodeToBe]:
+    """One node for each set of drivers and device kind that the pool may launch, in the pool's order."""
+    seen: set[object] = set()
+    for candidate in candidates:
+        accelerator = candidate.instance_type.accelerator
+        kind = (candidate.drivers, accelerator.vendor if accelerator else "", candidate.block is None)
+        if candidate.pool == pool and kind not in seen:
+            seen.add(kind)
+            node = future_node(candidate, PLACEHOLDER_NODE, allocatable=FrozenMap({}))
+            yield NodeToBe(candidate.instance_type.name, node, candidate.drivers)
+
+
+def as_labelled(node: Node, daemon_set: DaemonSet) -> Node:
+    """The node after the GPU Operator has labelled it for its DaemonSets, as far as the pool does not forbid it."""
+    added = {
+        key: value
+        for key, value in daemon_set.pod.node_selector.items()
+        if key.startswith(NVIDIA_DEPLOY_PREFIX) and key not in node.labels
+    }
+    return replace(node, labels=FrozenMap({**node.labels, **added})) if added else node
+
+
+def daemon_sets_of(profile: str, snapshot: Snapshot) -> tuple[DaemonSet, ...]:
+    """The DaemonSets that run a driver profile such as "nvidia"."""
+    return tuple(found for found in snapshot.daemon_sets if found.drivers.profile(profile))
