@@ -68,6 +68,15 @@ def directory_layers(directory: Path, *, settled: bool = False) -> tuple[Layer, 
     return tuple(_complete(layer) for layer in layers) if settled else tuple(layers)
 
 
+def edited_layers(path: Path, text: str, *, directory: Path, below: Sequence[Path] = ()) -> list[Layer]:
+    """The layers as they would be with `text` in the file `path` of `directory`, over the directories `below`."""
+    given = [layer for other in below if other != directory for layer in directory_layers(other)]
+    there = directory_layers(directory) if any(directory.rglob("*")) else ()
+    kept = [layer for layer in there if layer.name not in (str(path), str(directory))]
+    mine = sorted([*kept, text_layer(str(path), str(directory), text)], key=lambda layer: layer.name)
+    return [*shipped_layers(), *given, *mine]
+
+
 def _layers(directories: Sequence[Path], corrections: Sequence[Corrections]) -> list[Layer]:
     given = (layer for directory in directories for layer in directory_layers(directory))
     return [*shipped_layers(), *given, *map(content_layer, corrections)]

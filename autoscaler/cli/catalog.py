@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from autoscaler.cli.catalog_add import add
 from autoscaler.cli.catalog_diff import diff, export
+from autoscaler.cli.catalog_edit import edit, set_values
 from autoscaler.cli.catalog_import import import_probe
 from autoscaler.cli.catalog_verify import verify
 from autoscaler.cli.output import output_option, print_data, print_table
@@ -36,7 +38,7 @@ def catalog() -> None:
     """
 
 
-for _command in (verify, import_probe, diff, export):
+for _command in (add, set_values, edit, verify, import_probe, diff, export):
     catalog.add_command(_command)
 
 

@@ -88,7 +88,10 @@ def _place(place: Place) -> dict[str, Any]:
 
 
 def _source(instance_type: InstanceType, origin: ValueOrigin, written: Mapping[tuple[str, str], str]) -> str:
-    """The provenance of the value's group; where a later layer gave the value without one, the reason of that layer."""
+    """The provenance of the value's group, or the reason of the overlay that gave the value without any.
+
+    None where another later layer gave it without saying where from.
+    """
     first = origin.field.partition(".")[0]
     facts = instance_type.provenance
     if origin.entry == "accelerators" and instance_type.accelerator is not None:
@@ -96,9 +99,11 @@ def _source(instance_type: InstanceType, origin: ValueOrigin, written: Mapping[t
     group = _GROUPS[origin.entry].get(first, _REST[origin.entry])
     if group not in facts:
         group = _REST[origin.entry]
+    if origin.won.reason and written.get((origin.entry, group)) != origin.won.file:
+        return origin.won.reason
     stale = written.get((origin.entry, group)) in {place.file for place in origin.overridden}
     found = provenance_of(facts, group)
-    return _text(found) if found is not None and not stale else origin.won.reason or _NO_SOURCE
+    return _text(found) if found is not None and not stale else _NO_SOURCE
 
 
 def _provenance_files(origins: Sequence[ValueOrigin]) -> dict[tuple[str, str], str]:

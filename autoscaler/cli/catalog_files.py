@@ -1,0 +1,80 @@
+"""Catalog files that a command writes: checked with everything they join, then replaced in one step, or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def defects(path: Path, text: str, directories: Sequence[Path]) -> str:
+    """What would be wrong with the catalog if `path` held `text`; "" if nothing. Expired overlays are checked too."""
+    from instance_catalog.loader import edited_layers
+    from instance_catalog.merging import catalog_of
+    from instance_catalog.problem import CatalogError
+
+    try:
+        catalog_of(edited_layers(path, text, directory=path.parent, below=directories))
+    except CatalogError as error:
+        return "\n".join(f"  {problem}" for problem in error.problems)
+    return ""
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write the file so that a reader sees the old text or the new one, never a part. Raises BadInputError."""
+    from autoscaler.errors import BadInputError
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+        # Hidden, so that whoever reads the directory meanwhile leaves it out.
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, mode)
+            os.replace(temporary, path)
+        except OSError:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise BadInputError(f"{path}: {error.strerror}", next_step="choose a directory you can write to") from error
+
+
+def edited(path: Path, text: str, directories: Sequence[Path], *, template: str = "") -> str | None:
+    """`text` as a person leaves it in the editor, once nothing is wrong with it; None: left unchanged.
+
+    What is still wrong can be edited again. Else the work is kept in a temporary file, and BadInputError says where.
+    `template`: the text counts as unchanged where it equals this instead.
+    """
+    import click
+
+    from autoscaler.errors import BadInputError
+
+    descriptor, name = tempfile.mkstemp(prefix=f"{path.stem}-", suffix=".yaml")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    draft = Path(name)
+    while True:
+        click.edit(filename=name)
+        found = draft.read_text(encoding="utf-8")
+        if found == (template or text):
+            draft.unlink()
+            return None
+        wrong = defects(path, found, directories)
+        if not wrong:
+            draft.unlink()
+            return found
+        click.echo(f"not saved, because of\n{wrong}", err=True)
+        if not (_is_terminal() and click.confirm("edit again?", default=True, err=True)):
+            raise BadInputError(
+                f"{path} is as it was; your changes are in {draft}",
+                next_step=f"correct them, and copy the file to {path}",
+            )
+
+
+def _is_terminal() -> bool:
+    return os.isatty(0) and os.isatty(2)
