@@ -17,7 +17,7 @@ from providers.contract import Clock
 from tests.fakes.ec2.geography import Geography
 from tests.fakes.ec2.holdings import Extension, Holding
 from tests.fakes.ec2.machines import Behaviour, Machine
-from tests.fakes.ec2.market import BlockMarket
+from tests.fakes.ec2.market import BlockMarket, BlockOffering, Segment
 from tests.fakes.ec2.notices import Notices
 from tests.fakes.ec2.stock import Stock
 from tests.fakes.ec2.templates import LaunchTemplate
@@ -82,6 +82,14 @@ class Account:
         """A Capacity Block that has been paid, as if it had been bought before the test."""
         paid = {"paid_at": self.now, "block": self.new_id("cb")} | details
         return self.reserve(instance_type, zone, count, starts_in=starts_in, lasts=lasts, **paid)
+
+    def sell_block(
+        self, instance_type: str, zone: str, count: int, *, starts_in: timedelta, lasts: timedelta, fee: str
+    ) -> BlockOffering:
+        """Put a Capacity Block on sale; `fee` in dollars for all of it."""
+        starts_at = self.now + starts_in
+        segment = Segment(instance_type, zone, count, starts_at, starts_at + lasts)
+        return self.market.sell(self.number("block offering"), [segment], fee)
 
     def extend(self, holding: Holding, by: timedelta) -> Extension:
         """Extend a block, paid at once."""

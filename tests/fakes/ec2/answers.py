@@ -48,7 +48,15 @@ def render_error(service: ServiceModel | None, error: ApiError, request_id: str)
         inside = f"<Error><Type>{kind}</Type><Code>{code}</Code><Message>{message}</Message></Error>"
         text = f"<ErrorResponse>{inside}<RequestId>{request_id}</RequestId></ErrorResponse>"
         return _xml(error.status, text, request_id)
-    return _json(service, error.status, {"__type": error.code, "message": error.message}, request_id, error.code)
+    answer = _json(service, error.status, {"__type": error.code, "message": error.message}, request_id, error.code)
+    if error.code not in _LEGACY_CODES:
+        return answer
+    headers = {**answer.headers, "x-amzn-query-error": f"{_LEGACY_CODES[error.code]};Sender"}
+    return HttpResponse(answer.status, headers, answer.body)
+
+
+# Codes that SQS had before it spoke JSON, and that SDKs still show.
+_LEGACY_CODES: Mapping[str, str] = {"QueueDoesNotExist": "AWS.SimpleQueueService.NonExistentQueue"}
 
 
 def _xml(status: int, text: str, request_id: str) -> HttpResponse:

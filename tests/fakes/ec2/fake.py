@@ -10,11 +10,23 @@ from typing import Any, Final
 from providers.contract import Clock
 from tests.fakes.ec2.account import Account
 from tests.fakes.ec2.answers import HttpResponse, render, render_error
-from tests.fakes.ec2.calls import fleets, instances, parameters, places, reservations, templates
+from tests.fakes.ec2.calls import (
+    blocks,
+    catalog,
+    fleets,
+    instances,
+    parameters,
+    places,
+    queues,
+    reservations,
+    templates,
+)
+from tests.fakes.ec2.calls.groups import Scaling
 from tests.fakes.ec2.calls.operation import Operation
 from tests.fakes.ec2.errors import ApiError, unknown_to_the_fake
 from tests.fakes.ec2.faults import Faults, Silence
 from tests.fakes.ec2.geography import Geography, standard
+from tests.fakes.ec2.groups import Groups
 from tests.fakes.ec2.machines import PROMPT, Behaviour
 from tests.fakes.ec2.rates import Buckets
 from tests.fakes.ec2.requests import HttpRequest, Request, understand
@@ -27,14 +39,23 @@ OPERATIONS: Final[Mapping[str, Mapping[str, Operation]]] = {
         **templates.OPERATIONS,
         **places.OPERATIONS,
         **reservations.OPERATIONS,
+        **blocks.OPERATIONS,
+        **catalog.EC2,
     },
+    "iam": catalog.IAM,
+    "pricing": catalog.PRICING,
+    "service-quotas": catalog.QUOTAS,
+    "sqs": queues.OPERATIONS,
     "ssm": parameters.SSM,
     "sts": parameters.STS,
 }
+# Services whose one endpoint serves all regions.
+_GLOBAL: Final = frozenset({"iam", "sts", "pricing"})
 
 
 class FakeEc2:
-    """An AWS account for tests. `account` is its state, `faults` what goes wrong, `calls` counts what was asked.
+    """An AWS account for tests. `account` is its state, `groups` its Auto Scaling groups, `faults` what goes wrong,
+    `calls` counts what was asked.
 
     `denied` names actions that the caller has no permission for ("ec2:RunInstances"). `rates_apply`: whether the
     buckets of rates.py do.
@@ -49,11 +70,14 @@ class FakeEc2:
         rates_apply: bool = True,
     ) -> None:
         self.account = Account(clock, geography or standard(), behaviour)
+        self.groups = Groups(self.account)
         self.faults = Faults()
         self.calls: Counter[str] = Counter()
         self.denied: set[str] = set()
         self.rates_apply = rates_apply
         self._buckets = Buckets(clock)
+        scaling = Scaling(self.groups)
+        self._operations = {**OPERATIONS, "autoscaling": scaling.autoscaling, "eks": scaling.eks}
 
     def client(self, service: str) -> Any:
         """A boto3 client of this account, without sockets and without retries."""
@@ -89,10 +113,10 @@ class FakeEc2:
             return render_error(request.model.service_model, error, number)
 
     def _run(self, request: Request) -> Mapping[str, Any]:
-        operation = OPERATIONS.get(request.service, {}).get(request.operation)
+        operation = self._operations.get(request.service, {}).get(request.operation)
         if operation is None:
             raise unknown_to_the_fake(f"{request.service}:{request.operation}")
-        if request.region != self.account.geography.region:
+        if request.region != self.account.geography.region and request.service not in _GLOBAL:
             raise ApiError("AuthFailure", f"this account has nothing in {request.region}", status=401)
         if self.rates_apply and request.service == "ec2":
             self._buckets.charge(request.operation, request.params)
@@ -101,4 +125,5 @@ class FakeEc2:
             text = f"You are not authorized to perform this operation: {action}"
             raise ApiError("UnauthorizedOperation", text, status=403)
         self.account.catch_up()
+        self.groups.catch_up()
         return operation(self.account, request.params, name=request.operation)

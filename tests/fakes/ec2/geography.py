@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Final
 
 from instance_catalog.catalog import Catalog
+from instance_catalog.instance_type import InstanceType
 from instance_catalog.loader import load_catalog
 
 REGION: Final = "us-east-1"
@@ -69,14 +70,23 @@ class Geography:
     placement_groups: dict[str, dict[str, str]] = field(default_factory=dict)
     snapshots: set[str] = field(default_factory=set)
 
+    @cached_property
+    def types(self) -> dict[str, InstanceType]:
+        """What EC2 sells."""
+        return {name: found for name, found in self.catalog.types.items() if found.cloud == "aws"}
+
     def architecture(self, instance_type: str) -> str | None:
         """x86_64 or arm64; None for a type that nobody sells."""
-        found = self.catalog.types.get(instance_type)
+        found = self.types.get(instance_type)
         return None if found is None else {"amd64": "x86_64", "arm64": "arm64"}[found.architecture]
+
+    def network_cards(self, instance_type: str) -> int:
+        """How many network cards a type has: one for each EFA, the first of them carrying the primary interface too."""
+        return max(len(self.types[instance_type].cards("efa")), 1)
 
     def vcpus(self, instance_type: str) -> int:
         """For quotas, which AWS counts in vCPUs."""
-        return self.catalog.types[instance_type].vcpu
+        return self.types[instance_type].vcpu
 
 
 @cache

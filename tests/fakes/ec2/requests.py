@@ -25,6 +25,8 @@ from tests.fakes.ec2.errors import ApiError, unknown_to_the_fake
 Params = dict[str, Any]
 # The credential scope of a signature names region and service: Credential=<key>/<day>/<region>/<service>/aws4_request.
 _SCOPE = re.compile(r"Credential=[^/]+/\d+/(?P<region>[^/]+)/(?P<service>[^/]+)/aws4_request")
+# Services that sign with another name than the SDK calls them by.
+_SIGNED_AS = {"servicequotas": "service-quotas"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def understand(http: HttpRequest) -> Request:
     scope = _SCOPE.search(http.headers.get("authorization", ""))
     if scope is None:
         raise ApiError("MissingAuthenticationToken", "Request is missing Authentication Token", status=403)
-    service = service_model(scope["service"])
+    service = service_model(_SIGNED_AS.get(scope["service"], scope["service"]))
     protocol = str(service.metadata["protocol"])
     if protocol in ("ec2", "query"):
         model, params = _form(http, service, protocol)

@@ -54,7 +54,7 @@ class Stock:
 
     def offered(self, instance_type: str, zone: str) -> bool:
         """Whether a type is sold in a zone."""
-        return instance_type in self._geography.catalog.types and (instance_type, zone) not in self._withdrawn
+        return instance_type in self._geography.types and (instance_type, zone) not in self._withdrawn
 
     def check(self, order: Order) -> None:
         """Raise what is wrong with a type and a zone, whatever there is in stock."""

@@ -179,7 +179,7 @@ def _shown(specification: Mapping[str, Any], override: Mapping[str, Any]) -> dic
 
 
 def _price(account: Account, instance_type: str) -> float:
-    found = account.geography.catalog.types[instance_type].prices
+    found = account.geography.types[instance_type].prices
     return min((float(price.usd_per_hour) for price in found.values()), default=float("inf"))
 
 

@@ -54,6 +54,9 @@ def run_instances(account: Account, params: Params) -> Answer:
         return start(account, order, places, min(room, maximum), token=params.get("ClientToken", "")), True
 
     machines: list[Machine] = remembered(account, "RunInstances", order.zone, params, launch)
+    if not any(machine.alive(account.now) for machine in machines):
+        text = "The client token was used for a launch whose instances have been terminated."
+        raise ApiError("IdempotentInstanceTerminated", text)
     owner = account.geography.account
     shown = [instance(account, machine) for machine in machines]
     return {"ReservationId": machines[0].launch_id, "OwnerId": owner, "Groups": [], "Instances": shown}

@@ -141,7 +141,7 @@ def _check_cards(account: Account, order: Order) -> None:
     if not interfaces:
         return
     seats = [(i.get("NetworkCardIndex", 0), i.get("DeviceIndex", 0)) for i in interfaces]
-    cards = max(len(account.geography.catalog.types[order.instance_type].network_cards), 1)
+    cards = account.geography.network_cards(order.instance_type)
     if len(set(seats)) != len(seats) or (0, 0) not in seats:
         raise ApiError(
             "InvalidParameterValue", "Each network interface requires its own device index and network card."
@@ -150,7 +150,7 @@ def _check_cards(account: Account, order: Order) -> None:
         text = f"Network card index {max(seats)[0]} exceeds the limit for {order.instance_type}, which has {cards}."
         raise ApiError("InvalidParameterValue", text)
     efa = any(str(i.get("InterfaceType", "")).startswith("efa") for i in interfaces)
-    if efa and not any(c.kind == "efa" for c in account.geography.catalog.types[order.instance_type].network_cards):
+    if efa and not account.geography.types[order.instance_type].cards("efa"):
         text = f"EFA interfaces are not supported on {order.instance_type}"
         raise ApiError("InvalidParameterCombination", text)
     if len(interfaces) > 1 and any(i.get("AssociatePublicIpAddress") for i in interfaces):

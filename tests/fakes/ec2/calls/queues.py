@@ -1,0 +1,66 @@
+"""SQS: receive and delete. A wait for messages ends at once, because nobody else could put one there meanwhile."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from tests.fakes.ec2.account import Account
+from tests.fakes.ec2.calls.operation import Answer, Operation
+from tests.fakes.ec2.errors import ApiError
+from tests.fakes.ec2.notices import VISIBILITY, Message, Queue
+from tests.fakes.ec2.requests import Params
+
+
+def receive_message(account: Account, params: Params) -> Answer:
+    """Up to ten messages, which nobody sees again until their visibility time-out has passed."""
+    wanted = params.get("MaxNumberOfMessages", 1)
+    if not 1 <= wanted <= 10:
+        raise ApiError("InvalidParameterValue", "MaxNumberOfMessages must be 1 to 10")
+    hidden = timedelta(seconds=params["VisibilityTimeout"]) if "VisibilityTimeout" in params else VISIBILITY
+    ready = [m for m in _queue(account, params).messages if m.hidden_until <= account.now][:wanted]
+    for message in ready:
+        message.hidden_until = account.now + hidden
+        message.receipts += 1
+    return {"Messages": [_message(message) for message in ready]} if ready else {}
+
+
+def delete_message(account: Account, params: Params) -> Answer:
+    """Only the newest receipt deletes a message; an old one does nothing, as with SQS."""
+    queue = _queue(account, params)
+    queue.messages = [m for m in queue.messages if _receipt(m) != params["ReceiptHandle"]]
+    return {}
+
+
+def _queue(account: Account, params: Params) -> Queue:
+    if params["QueueUrl"] not in account.notices.queues:
+        raise ApiError("QueueDoesNotExist", "The specified queue does not exist.")
+    return account.notices.queues[params["QueueUrl"]]
+
+
+def _receipt(message: Message) -> str:
+    return f"{message.id}/{message.receipts}"
+
+
+def _message(message: Message) -> dict[str, Any]:
+    digest = hashlib.md5(message.body.encode(), usedforsecurity=False).hexdigest()
+    sent = str(int(message.sent_at.timestamp() * 1000))
+    return {
+        "MessageId": message.id,
+        "ReceiptHandle": _receipt(message),
+        "MD5OfBody": digest,
+        "Body": message.body,
+        "Attributes": {"SentTimestamp": sent, "ApproximateReceiveCount": str(message.receipts)},
+    }
+
+
+OPERATIONS: Final[Mapping[str, Operation]] = {
+    "ReceiveMessage": Operation(
+        receive_message,
+        "QueueUrl MaxNumberOfMessages VisibilityTimeout WaitTimeSeconds AttributeNames MessageSystemAttributeNames"
+        " MessageAttributeNames",
+    ),
+    "DeleteMessage": Operation(delete_message, "QueueUrl ReceiptHandle"),
+}
