@@ -5,9 +5,11 @@ It names no provider, reads no clock but the one it is given, and keeps nothing 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from autoscaler.checks.check import findings, held_back
 from autoscaler.cluster.account import Account
@@ -53,6 +55,10 @@ class Tick:
     mispredictions: tuple[Misprediction, ...] = ()
 
 
+Stage: TypeAlias = Callable[[str], AbstractContextManager[object]]
+"""Entered with the name of a part of the tick and left after it: for whoever measures."""
+
+
 class Loop:
     """The autoscaler. One instance acts at a time (the elected leader)."""
 
@@ -65,8 +71,10 @@ class Loop:
         profile: KubernetesProfile,
         clock: Clock,
         settings: Settings = DEFAULTS,
+        stage: Stage = nullcontext,
     ) -> None:
         self._api = api
+        self._stage = stage
         self._providers = providers
         self._catalog = catalog
         self._clock = clock
@@ -81,28 +89,38 @@ class Loop:
     def tick(self) -> Tick:
         """Observe, reflect, decide, record, carry out, publish."""
         now = self._clock.now()
-        world, machines = self._observe(now)
-        snapshot = reflect(world, now)
-        self._journal.note(snapshot.provisioned)
+        with self._stage("observe"):
+            world, machines = self._observe(now)
+            snapshot = reflect(world, now)
+            self._journal.note(snapshot.provisioned)
+        with self._stage("plan"):
+            snapshot, plan, mispredictions = self._decide(snapshot, now)
+            found = findings(snapshot, plan, self._catalog, policy=self._settings.policy, now=now)
+            snapshot = held_back(snapshot, found)
+        with self._stage("record"):
+            self._charge(snapshot, plan, now)
+            self._journal.record(plan, snapshot, now)
+        with self._stage("carry_out"):
+            troubles = self._executor.carry_out(self._journal.pending(), Seen(snapshot, machines), now)
+        after = replace(snapshot, provisioned=self._journal.nodes)
+        with self._stage("publish"):
+            self._publisher.publish(plan, after, now)
+            self._publisher.judge(after, self._store.problems(), now)
+            self._publisher.check(found, now)
+            for event in (*map(_event, troubles), *map(misprediction_event, mispredictions)):
+                self._publisher.tell(event, now)
+        return Tick(now, after, plan, troubles, next_wake(after, self._settings.loop, now), mispredictions)
+
+    def _decide(self, snapshot: Snapshot, now: datetime) -> tuple[Snapshot, Plan, tuple[Misprediction, ...]]:
+        """The plan, made with what this tick taught about mispredictions."""
         plan = plan_for(snapshot, self._catalog, self._settings.policy, now)
         mispredictions = mispredicted(snapshot, plan, now)
         learned = replace(snapshot, quarantines=quarantined(snapshot, mispredictions, now))
-        if learned != snapshot:
-            # Written first, so that nothing is launched again on an assumption that has just proved wrong.
-            save_quarantines(self._api, snapshot.quarantines, learned.quarantines)
-            snapshot, plan = learned, plan_for(learned, self._catalog, self._settings.policy, now)
-        found = findings(snapshot, plan, self._catalog, policy=self._settings.policy, now=now)
-        snapshot = held_back(snapshot, found)
-        self._charge(snapshot, plan, now)
-        self._journal.record(plan, snapshot, now)
-        troubles = self._executor.carry_out(self._journal.pending(), Seen(snapshot, machines), now)
-        after = replace(snapshot, provisioned=self._journal.nodes)
-        self._publisher.publish(plan, after, now)
-        self._publisher.judge(after, self._store.problems(), now)
-        self._publisher.check(found, now)
-        for event in (*map(_event, troubles), *map(misprediction_event, mispredictions)):
-            self._publisher.tell(event, now)
-        return Tick(now, after, plan, troubles, next_wake(after, self._settings.loop, now), mispredictions)
+        if learned == snapshot:
+            return snapshot, plan, mispredictions
+        # Written first, so that nothing is launched again on an assumption that has just proved wrong.
+        save_quarantines(self._api, snapshot.quarantines, learned.quarantines)
+        return learned, plan_for(learned, self._catalog, self._settings.policy, now), mispredictions
 
     def _charge(self, snapshot: Snapshot, plan: Plan, now: datetime) -> None:
         """Bring the account up to date before launching: a crash in between counts too much, never too little."""
