@@ -7,6 +7,7 @@ not wait; `ring` is called whenever something has. Errors and repetitions are cl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -15,10 +16,13 @@ from autoscaler.cluster.client_transport import MERGE_PATCH, Transport
 from autoscaler.cluster.client_watch import Stream
 from autoscaler.cluster.resources import PODS, Resource
 from autoscaler.errors import ConfigurationError
+from instance_catalog.feature_gates import FeatureGateError, parse_feature_gates
 from instance_catalog.kubernetes_profile import KubernetesProfile, UnknownVersionError, profile_for
 from providers.contract import Clock
 
 _DRA: Final = "resource.k8s.io"
+# Best first; the converters of autoscaler/kube read all of them. DeviceTaintRules began in v1alpha3.
+_DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1", "v1alpha3")
 
 
 def _silent() -> None:
@@ -33,6 +37,7 @@ class KubernetesClient:
         self._clock = clock
         self._ring = ring
         self._streams: dict[Resource, Stream] = {}
+        self._versions: dict[tuple[str, str], str] = {}
 
     @property
     def server(self) -> str:
@@ -40,7 +45,7 @@ class KubernetesClient:
         return self._transport.server
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
-        return self._object("GET", _path(resource, namespace, name))
+        return self._object("GET", _path(self._as_served(resource), namespace, name))
 
     def list(
         self,
@@ -54,6 +59,7 @@ class KubernetesClient:
         selector = ",".join(f"{key}={value}" for key, value in labels.items())
         query = {"limit": str(limit), "continue": page, "labelSelector": selector}
         query = {name: value for name, value in query.items() if value}
+        resource = self._as_served(resource)
         answer = self._object("GET", _path(resource, namespace), query=query)
         # Inside a list, objects do not repeat what they are.
         typed = {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -66,7 +72,7 @@ class KubernetesClient:
         if stream is None or stream.delivered != resource_version:
             if stream is not None:
                 stream.close()
-            path = _path(resource, "")
+            path = _path(self._as_served(resource), "")
             stream = Stream(self._transport, path, resource_version, clock=self._clock, ring=self._ring)
             self._streams[resource] = stream
         return stream.take(timeout_seconds)
@@ -119,27 +125,44 @@ class KubernetesClient:
         }
         self._object("POST", _path(PODS, namespace, name, "eviction"), body=eviction)
 
-    def profile(self) -> KubernetesProfile:
-        """What the server's version means for DRA; its feature gates are assumed to have their defaults.
+    def profile(self, feature_gates: str = "") -> KubernetesProfile:
+        """What the server's version means for DRA, and from now on the versions of resource.k8s.io that it serves.
 
-        Raises ConfigurationError for a cluster without resource.k8s.io/v1.
+        Its feature gates are assumed: the defaults of the version, but for those that `feature_gates` names in the form
+        of the flag. Raises ConfigurationError for a cluster without DRA and for gates that cannot be read.
         """
         version = str(self._object("GET", "/version")["gitVersion"])
+        served = self._discover(version)
+        try:
+            return replace(profile_for(version).with_gates(**parse_feature_gates(feature_gates)), served=served)
+        except UnknownVersionError as error:
+            raise ConfigurationError(str(error), next_step="upgrade to Kubernetes 1.34 or later") from error
+        except FeatureGateError as error:
+            raise ConfigurationError(str(error), next_step="correct the setting cluster.featureGates") from error
+
+    def _discover(self, version: str) -> tuple[str, ...]:
+        """The served versions of resource.k8s.io, best first; each of its resources is read in the best that has it."""
         try:
             group = self._object("GET", f"/apis/{_DRA}")
         except NotFoundError:
             group = {}
-        served = [entry["version"] for entry in group.get("versions", ())]
-        if "v1" not in served:
-            found = ", ".join(served) or "nothing"
+        found = {entry["version"] for entry in group.get("versions", ())}
+        served = tuple(known for known in _DRA_VERSIONS if known in found)
+        if not served:
             raise ConfigurationError(
-                f"{self.server} runs Kubernetes {version} and serves {found} of {_DRA}, but not v1",
+                f"{self.server} runs Kubernetes {version} and serves {', '.join(found) or 'nothing'} of {_DRA}, but "
+                f"none of {', '.join(_DRA_VERSIONS)}",
                 next_step="upgrade to Kubernetes 1.34 or later, where Dynamic Resource Allocation is on by default",
             )
-        try:
-            return profile_for(version)
-        except UnknownVersionError as error:
-            raise ConfigurationError(str(error), next_step="upgrade to Kubernetes 1.34 or later") from error
+        for candidate in reversed(served):
+            for entry in self._object("GET", f"/apis/{_DRA}/{candidate}").get("resources", ()):
+                self._versions[_DRA, entry["name"]] = candidate
+        return served
+
+    def _as_served(self, resource: Resource) -> Resource:
+        """The resource in the version in which it is read. Writes keep to the version that manifests are written in."""
+        version = self._versions.get((resource.group, resource.plural))
+        return resource if version in (None, resource.version) else replace(resource, version=version)
 
     def _object(
         self,

@@ -11,24 +11,8 @@ from datetime import datetime
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
 from autoscaler.kube.problem import Problems, did_you_mean
+from instance_catalog.feature_gates import GATES
 from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile, UnknownVersionError, profile_for
-
-# Feature gates of Kubernetes and the switches of a profile that they are.
-GATES = {
-    "DRAAdminAccess": "admin_access",
-    "DRAPrioritizedList": "prioritized_list",
-    "DRAPartitionableDevices": "partitionable_devices",
-    "DRAConsumableCapacity": "consumable_capacity",
-    "DRADeviceTaints": "device_taints",
-    "DRADeviceTaintRules": "device_taint_rules",
-    "DRADeviceBindingConditions": "binding_conditions",
-    "DRAExtendedResource": "extended_resource",
-    "DRAListTypeAttributes": "list_type_attributes",
-    "DRAFractionalCapacityRange": "fractional_capacity_range",
-    "DRAWorkloadResourceClaims": "workload_resource_claims",
-    "GenericWorkload": "generic_workload",
-    "GangScheduling": "gang_scheduling",
-}
 
 
 @dataclass(frozen=True, slots=True)

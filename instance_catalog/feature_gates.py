@@ -1,0 +1,58 @@
+"""Feature gates of Kubernetes as people write them, and the switches of a KubernetesProfile that they are.
+
+An API server does not tell its gates, so they are assumed: the defaults of its version, and what the operator says.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Final
+
+from instance_catalog.kubernetes_profile import KubernetesProfile
+
+# Names as in Kubernetes → fields of Gates.
+GATES: Final = {
+    "DRAAdminAccess": "admin_access",
+    "DRAPrioritizedList": "prioritized_list",
+    "DRAPartitionableDevices": "partitionable_devices",
+    "DRAConsumableCapacity": "consumable_capacity",
+    "DRADeviceTaints": "device_taints",
+    "DRADeviceTaintRules": "device_taint_rules",
+    "DRADeviceBindingConditions": "binding_conditions",
+    "DRAExtendedResource": "extended_resource",
+    "DRAListTypeAttributes": "list_type_attributes",
+    "DRAFractionalCapacityRange": "fractional_capacity_range",
+    "DRAWorkloadResourceClaims": "workload_resource_claims",
+    "GenericWorkload": "generic_workload",
+    "GangScheduling": "gang_scheduling",
+    "NodeDeclaredFeatures": "node_declared_features",
+}
+_COLLECTIVE: Final = ("AllAlpha", "AllBeta")
+
+
+class FeatureGateError(ValueError):
+    """Text that cannot be read as feature gates; the message says what to write."""
+
+
+def parse_feature_gates(text: str) -> dict[str, bool]:
+    """Switches from the form of the --feature-gates flag: DRAListTypeAttributes=true,GenericWorkload=false.
+
+    Gates that change nothing here are skipped, so that an API server's own flag can be given. Raises FeatureGateError.
+    """
+    found: dict[str, bool] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        if value.lower() not in ("true", "false"):
+            raise FeatureGateError(f"feature gate {part!r}: write {name}=true or {name}=false")
+        if name in _COLLECTIVE:
+            raise FeatureGateError(f"{name} stands for many gates; name those that are set: {', '.join(GATES)}")
+        if name in GATES:
+            found[GATES[name]] = value.lower() == "true"
+        elif near := difflib.get_close_matches(name, GATES, n=1, cutoff=0.85):
+            raise FeatureGateError(f"there is no feature gate {name!r}; did you mean {near[0]!r}?")
+    return found
+
+
+def feature_gates_text(profile: KubernetesProfile) -> str:
+    """The gates that a profile decides with, as the --feature-gates flag has them."""
+    return ",".join(f"{name}={str(getattr(profile.gates, field)).lower()}" for name, field in GATES.items())
