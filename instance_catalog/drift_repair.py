@@ -73,7 +73,7 @@ def _changed(unified: Unified) -> dict[str, set[str]]:
     """By driver: attributes and capacities to take over; "" where a device is missing or extra."""
     found: dict[str, set[str]] = {_GPU_DRIVER: set(), _NETWORK_DRIVER: set()}
     for difference in (*unified.differences, *unified.answers):
-        whole_device = difference.aspect is Aspect.DEVICE and not difference.field
+        whole_device = difference.aspect in (Aspect.DEVICE, Aspect.DRIVER) and not difference.field
         if whole_device or difference.published is not None:
             found.setdefault(difference.driver, set()).add(difference.field)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,41 +125,11 @@ def _of_node(slices: tuple[ResourceSlice, ...], node: str | None) -> tuple[Resou
 
 def _unified(compared: _Comparison, corrections: Sequence[Corrections]) -> tuple[InstanceType, DriverSet, Unified]:
     from autoscaler.cli.choices import chosen_catalog, chosen_drivers, chosen_type
-    from instance_catalog.drift import unify
-    from instance_catalog.prediction.predict import predict
+    from instance_catalog.drift_match import nearest
 
     machine = chosen_type(compared.type_name, chosen_catalog(compared.directories, corrections))
-    sets: tuple[DriverSet, ...] = (
-        (chosen_drivers(machine, compared.drivers, compared.kubernetes),)
-        if compared.drivers
-        else _likely_sets(machine, compared)
-    )
-    tried = [
-        (driver_set, unify(predict(machine, driver_set, kubernetes=compared.kubernetes), compared.published))
-        for driver_set in sets
-    ]
-    return machine, *min(tried, key=lambda item: _distance(item[1]))
-
-
-def _distance(unified: Unified) -> tuple[int, int]:
-    """Devices that only one side has weigh more than any number of attributes."""
-    from instance_catalog.drift import Aspect
-
-    whole = sum(d.aspect in (Aspect.DEVICE, Aspect.DRIVER) and not d.field for d in unified.differences)
-    return whole, len(unified.differences)
-
-
-def _likely_sets(machine: InstanceType, compared: _Comparison) -> tuple[DriverSet, ...]:
-    """The implicit driver sets, as far as their drivers publish; versions of the image are the node's own."""
-    from instance_catalog.driver_profile import DriverSet, ImageFacts
-    from instance_catalog.prediction.variants import implicit_driver_sets
-
-    running = {piece.driver for piece in compared.published}
-    found = {
-        DriverSet(tuple(replace(p, image=ImageFacts()) for p in driver_set.profiles if p.driver in running)): None
-        for driver_set in implicit_driver_sets(machine, compared.kubernetes)
-    }
-    return tuple(found) or (DriverSet(()),)
+    asked = (chosen_drivers(machine, compared.drivers, compared.kubernetes),) if compared.drivers else ()
+    return machine, *nearest(machine, compared.published, compared.kubernetes, asked)
 
 
 def _overlay(machine: InstanceType, unified: Unified, today: str) -> dict[str, Any] | None:
