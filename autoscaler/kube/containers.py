@@ -53,9 +53,15 @@ def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[
     return container, (*resources.unread(), *fields.unread())
 
 
+def resource_list(fields: Fields, name: str) -> FrozenMap[str, Quantity]:
+    """A ResourceList as the API server keeps it: rounded up to thousandths (core/v1 defaults.go, v1.36.3)."""
+    found = fields.quantities(name)
+    return FrozenMap({key: q if q.scale >= -3 else Quantity(q.milli(), -3, q.format) for key, q in found.items()})
+
+
 def effective_requests(resources: Fields) -> FrozenMap[str, Quantity]:
     """Requests, completed by limits without a request (the API server's default)."""
-    limits, requests = resources.quantities("limits"), resources.quantities("requests")
+    limits, requests = resource_list(resources, "limits"), resource_list(resources, "requests")
     for name, wanted in requests.items():
         if name in limits and limits[name] < wanted:
             message = f"request {wanted} of {name} is above its limit {limits[name]}"
@@ -70,7 +76,7 @@ def pod_level_requests(resources: Fields | None, containers: Iterable[Container]
     """
     if resources is None:
         return None
-    limits, requests = resources.quantities("limits"), resources.quantities("requests")
+    limits, requests = resource_list(resources, "limits"), resource_list(resources, "requests")
     if not limits and not requests:
         return None
     asked = {name for container in containers for name in container.requests}

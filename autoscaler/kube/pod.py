@@ -11,7 +11,7 @@ from typing import NamedTuple
 from uuid import UUID, uuid5
 
 from autoscaler.kube.affinity import parse_affinity, parse_topology_spread
-from autoscaler.kube.containers import parse_container, pod_level_requests
+from autoscaler.kube.containers import parse_container, pod_level_requests, resource_list
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata, parse_metadata
 from autoscaler.kube.priority import PriorityClass, resolve_priority
@@ -116,7 +116,7 @@ def _parse(
         annotations=metadata.annotations,
         containers=containers,
         init_containers=init_containers,
-        overhead=spec.quantities("overhead"),
+        overhead=resource_list(spec, "overhead"),
         pod_requests=pod_level_requests(spec.optional_child("resources"), (*containers, *init_containers)),
         claims=_claims(spec, status),
         node_name=spec.optional_text("nodeName") or None,

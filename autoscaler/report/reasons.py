@@ -110,6 +110,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.BLOCK_FULL: ("capacity block {block} is full",),
     Code.BREAKS_OTHER_POD: ("its devices would make the selector of pod {pod} fail",),
     Code.SPENDING_GUARD: ("the spending guard {guard} of {limit} is reached",),
+    Code.REPLAY_STUCK: ("finds no place if kube-scheduler picks the least helpful of equally good nodes",),
     Code.PLAN_BUDGET: ("the search ended at its step budget; the plan is sound but may not be the cheapest",),
     Code.OTHER_AUTOSCALER: (
         "{kind} would launch for {pods}, too: turn that off there, or narrow spec.scope of the pool",

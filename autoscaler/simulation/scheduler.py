@@ -1,7 +1,7 @@
 """kube-scheduler of the simulated cluster: it binds pods and allocates claims with the very rules planning asks.
 
 It sees only published objects: real nodes, published slices. What a plan said is at most a nomination, tried first.
-It scores simply (first choices first, then the fullest node), preempts nobody, and takes gangs all or nothing.
+It scores as kube-scheduler does, preempts nobody, and takes gangs all or nothing.
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
-from autoscaler.scheduling.fit import fit
+from autoscaler.scheduling.schedule import Choice, first, schedule
 from autoscaler.scheduling.world import World
 from instance_catalog.labels import EXTENDED_RESOURCE_CLAIM
-
-Binding = tuple[Pod, str, Fits]
 
 
 class Scheduler:
     """Schedules what can be scheduled when asked to."""
 
-    def __init__(self, api: KubernetesApi, store: Store) -> None:
+    def __init__(self, api: KubernetesApi, store: Store, choose: Choice = first) -> None:
         self._api = api
         self._store = store
+        self._choose = choose
 
     def step(self) -> bool:
         """One pass over all pods that wait; whether any was bound."""
@@ -39,12 +38,12 @@ class Scheduler:
         world = World.of(snapshot)
         bound = False
         for group, needed in _queue(snapshot):
-            bindings, after = _place(group, world)
-            if not bindings or len(bindings) < needed:
+            found = schedule(group, world, self._choose)
+            if not found.bound or len(found.bound) < needed:
                 continue
-            for pod, node, verdict in bindings:
-                self._bind(pod, node, verdict, world)
-            world, bound = after, True
+            for entry in found.bound:
+                self._bind(entry.pod, entry.node, entry.verdict, world)
+            world, bound = found.world, True
         return bound
 
     def _bind(self, pod: Pod, node: str, verdict: Fits, world: World) -> None:
@@ -109,31 +108,3 @@ def _bound_members(snapshot: Snapshot) -> Mapping[str, int]:
         if pod.gang is not None and pod.node_name is not None:
             counts[pod.gang.key] = counts.get(pod.gang.key, 0) + 1
     return counts
-
-
-def _place(pods: Sequence[Pod], world: World) -> tuple[list[Binding], World]:
-    """Place the pods one after the other, each where it scores best; those that fit nowhere are left out."""
-    bindings: list[Binding] = []
-    for pod in pods:
-        found = _best(pod, world)
-        if found is not None:
-            node, verdict = found
-            bindings.append((pod, node, verdict))
-            world = world.placed((pod,), node, verdict)
-    return bindings, world
-
-
-def _best(pod: Pod, world: World) -> tuple[str, Fits] | None:
-    if pod.nominated_node is not None and pod.nominated_node in world.nodes:
-        verdict = fit((pod,), pod.nominated_node, world)
-        if isinstance(verdict, Fits):
-            return pod.nominated_node, verdict
-    fitting = [
-        (verdict.preference, -len(world.nodes[name].pods), name, verdict)
-        for name in world.nodes
-        if isinstance(verdict := fit((pod,), name, world), Fits)
-    ]
-    if not fitting:
-        return None
-    _, _, node, verdict = min(fitting, key=lambda entry: entry[:3])
-    return node, verdict

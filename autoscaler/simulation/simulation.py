@@ -17,6 +17,7 @@ from autoscaler.cluster.store import Store
 from autoscaler.errors import InternalError
 from autoscaler.execution.launch import Providers
 from autoscaler.loop import Loop, Tick
+from autoscaler.scheduling.schedule import Choice, first
 from autoscaler.settings import DEFAULTS, Settings
 from autoscaler.simulation.api_server import ApiServer
 from autoscaler.simulation.controllers import Controllers
@@ -38,7 +39,10 @@ _ROUNDS: Final = 100
 
 
 class Simulation:
-    """A cluster, a cloud and the autoscaler. `api` may be wrapped by tests that interrupt the loop's writes."""
+    """A cluster, a cloud and the autoscaler. `api` may be wrapped by tests that interrupt the loop's writes.
+
+    `choose` breaks the scheduler's ties between equally good nodes.
+    """
 
     def __init__(
         self,
@@ -48,6 +52,7 @@ class Simulation:
         profile: KubernetesProfile = REFERENCE,
         behaviour: Behaviour = ORDINARY,
         settings: Settings = DEFAULTS,
+        choose: Choice = first,
     ) -> None:
         self.clock = VirtualClock(start)
         self.api = ApiServer(self.clock)
@@ -59,7 +64,7 @@ class Simulation:
         self._wake_at: datetime | None = None
         store = Store(self.api, profile)
         self._controllers = Controllers(self.api)
-        self._scheduler = Scheduler(self.api, store)
+        self._scheduler = Scheduler(self.api, store, choose)
         self._kubelets = Kubelets(self.api, store, self.cloud, catalog, self.clock)
         self._uid = self._install()
         self.loop = self.new_loop()

@@ -131,7 +131,7 @@ def difference(found: Json, expected: Json) -> str | None:
             wrong = sorted(set(found["refused"].get(node, ())) ^ set(names))
             return f"{','.join(wrong)} differ on {node}: {found['refused'].get(node)} instead of {names}"
     # Cases that were recorded before there were scores have none.
-    wanted = expected.get("scores", found["scores"])
+    wanted = expected["scores"] if "scores" in expected else found["scores"]
     for plugin in sorted(found["scores"].keys() | wanted):
         if found["scores"].get(plugin) != wanted.get(plugin):
             return f"{plugin}/score {found['scores'].get(plugin)} instead of {wanted.get(plugin)}"

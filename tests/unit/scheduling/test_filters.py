@@ -10,57 +10,23 @@ from autoscaler.model.labels import LabelSelector
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, HostPort, Pod, PodAffinityTerm, TopologySpread
 from autoscaler.model.reason import Code
-from autoscaler.model.snapshot import DaemonSet, Snapshot
-from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from autoscaler.model.verdict import DoesNotFit, Fits, Unknown
+from autoscaler.model.snapshot import DaemonSet
+from autoscaler.model.verdict import DoesNotFit, Fits
 from autoscaler.scheduling.daemons import daemon_pods
 from autoscaler.scheduling.filters import FILTERS
 from autoscaler.scheduling.fit import fit, fit_one
-from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes_profile import profile_for
+from instance_catalog.labels import ZONE
 from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.quantity import Quantity
 from instance_catalog.taint import Taint, Toleration
-
-ZONE = "topology.kubernetes.io/zone"
-HOST = "kubernetes.io/hostname"
-
-
-def node(name: str = "n1", *, zone: str = "a", cpu: str = "4", **labels: str) -> Node:
-    return Node(
-        name,
-        labels=FrozenMap({HOST: name, ZONE: zone, **labels}),
-        allocatable=FrozenMap({"cpu": Quantity.parse(cpu), "pods": Quantity.parse("10")}),
-    )
-
-
-def selector(**labels: str) -> LabelSelector:
-    return LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in labels.items()))
-
-
-def pod(name: str = "p", *, cpu: str = "1", **fields: object) -> Pod:
-    requests = FrozenMap({"cpu": Quantity.parse(cpu)})
-    return replace(Pod("ns", name, containers=(Container("c", requests),)), **fields)  # type: ignore[arg-type]
-
-
-def bound(where: str, name: str, **fields: object) -> Pod:
-    return pod(name, node_name=where, phase="Running", **fields)
-
-
-def world(*, nodes: tuple[Node, ...] = (node(),), **fields: object) -> World:
-    return World.of(replace(Snapshot(nodes=nodes), **fields))  # type: ignore[arg-type]
-
-
-def codes(subject: Pod, where: str, seen: World) -> list[Code]:
-    verdict = fit_one(subject, where, seen)
-    return [] if isinstance(verdict, Fits) else [reason.code for reason in verdict.reasons]
+from tests.unit.scheduling.scene import APP, bound, codes, node, pod, selector, world
 
 
 def spread(**fields: object) -> TopologySpread:
     return replace(TopologySpread(1, ZONE, "DoNotSchedule", selector(app="x")), **fields)  # type: ignore[arg-type]
 
 
-APP = FrozenMap({"app": "x"})
 TAINTED = replace(node(), taints=(Taint("dedicated", "gpu", "NoSchedule"),))
 PREFER = replace(node(), taints=(Taint("dedicated", "gpu", "PreferNoSchedule"),))
 CORDONED = replace(node(), unschedulable=True)
@@ -210,53 +176,30 @@ def test_namespace_selector_widens_the_scope() -> None:
     assert codes(wanted, "n1", world(pods=(other,))) == []
 
 
-IN_ZONE_B = NodeSelector((NodeSelectorTerm((Requirement(ZONE, "In", ("b",)),)),))
-LATER = StorageClass("later", "WaitForFirstConsumer", provisioner="ebs.csi.aws.com")
-
-
 @pytest.mark.parametrize(
-    ("storage", "expected"),
+    ("declared", "version", "expected"),
     [
-        pytest.param({}, [Code.VOLUME_UNBOUND], id="no claim of that name"),
-        pytest.param({"claim": PersistentVolumeClaim("ns", "d", "later")}, [], id="made where the pod lands"),
-        pytest.param(
-            {"claim": PersistentVolumeClaim("ns", "d", "later"), "class": replace(LATER, topologies=IN_ZONE_B)},
-            [Code.VOLUME_ZONE_CONFLICT],
-            id="class allows another zone only",
-        ),
-        pytest.param(
-            {"claim": PersistentVolumeClaim("ns", "d", "later"), "class": replace(LATER, binding_mode="Immediate")},
-            [Code.VOLUME_UNBOUND],
-            id="immediate and not bound",
-        ),
-        pytest.param(
-            {"claim": PersistentVolumeClaim("ns", "d", volume="v"), "volume": PersistentVolume("v", IN_ZONE_B)},
-            [Code.VOLUME_ZONE_CONFLICT],
-            id="bound elsewhere by affinity",
-        ),
-        pytest.param(
-            {"claim": PersistentVolumeClaim("ns", "d", volume="v"), "volume": PersistentVolume("v", topology=FrozenMap({ZONE: ("b",)}))},
-            [Code.VOLUME_ZONE_CONFLICT],
-            id="bound elsewhere by label",
-        ),
+        pytest.param(("Feature",), "1.36.3", [], id="declared"),
+        pytest.param((), "1.36.3", [Code.NODE_FEATURE_MISSING], id="not declared"),
+        pytest.param(None, "1.36.3", [Code.UNSUPPORTED], id="a node that does not exist yet"),
+        pytest.param((), "1.35.0", [], id="before there were declarations"),
     ],
 )
-def test_volumes(storage: dict[str, object], expected: list[Code]) -> None:
-    claim, volume = storage.get("claim"), storage.get("volume")
-    seen = world(
-        storage_classes=FrozenMap({"later": storage.get("class", LATER)}),
-        volume_claims=FrozenMap({"ns/d": claim} if claim else {}),
-        volumes=FrozenMap({"v": volume} if volume else {}),
-    )
-    assert codes(pod(volumes=("d",)), "n1", seen) == expected
+def test_declared_features(declared: tuple[str, ...] | None, version: str, expected: list[Code]) -> None:
+    seen = world(nodes=(replace(node(), declared_features=declared),), profile=profile_for(version))
+    assert codes(pod(node_features=("Feature",)), "n1", seen) == expected
 
 
-def test_many_volumes_are_unknown() -> None:
-    names = [f"d{i}" for i in range(13)]
-    claims = FrozenMap({f"ns/{name}": PersistentVolumeClaim("ns", name, "later") for name in names})
-    seen = world(storage_classes=FrozenMap({"later": LATER}), volume_claims=claims)
-    assert isinstance(fit_one(pod(volumes=tuple(names)), "n1", seen), Unknown)
-    assert isinstance(fit_one(pod(volumes=tuple(names[:12])), "n1", seen), Fits)
+def test_a_namespace_selector_of_absence_selects_every_namespace() -> None:
+    term = PodAffinityTerm(selector(app="x"), ZONE, (), LabelSelector((Requirement("team", "NotIn", ("red",)),)))
+    other = replace(bound("n1", "a", labels=APP), namespace="elsewhere")
+    labelled = FrozenMap({"elsewhere": FrozenMap({"team": "red"})})
+    # Upstream asks the selector of the pod being scheduled about no labels; those of other pods about the real ones.
+    seen = world(pods=(other,), namespaces=labelled)
+    assert codes(pod(pod_anti_affinity=(term,)), "n1", seen) == [Code.POD_ANTI_AFFINITY]
+    holder = bound("n1", "a", labels=APP, pod_anti_affinity=(term,))
+    red = world(pods=(holder,), namespaces=FrozenMap({"ns": FrozenMap({"team": "red"})}))
+    assert codes(pod(labels=APP), "n1", red) == []
 
 
 def test_daemon_sets_run_where_they_select_and_tolerate() -> None:

@@ -1,0 +1,106 @@
+"""Scheduling cycles: pods one after the other, each to one of the nodes with the highest score.
+
+Which one, if several have it, is a parameter: kube-scheduler draws (pkg/scheduler/schedule_one.go, v1.36.3), a replay
+wants to know whether it matters. It preempts nobody and looks at all nodes of clusters of any size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, TypeAlias
+
+from autoscaler.model.pod import Pod
+from autoscaler.model.verdict import Fatal, Fits
+from autoscaler.scheduling.fit import fit_one
+from autoscaler.scheduling.scores import likely_nodes
+from autoscaler.scheduling.world import World
+
+# The node to take, out of the equally good ones with their verdicts, for a pod; other pods wait behind it.
+Choice: TypeAlias = Callable[[Pod, Mapping[str, Fits], Sequence[Pod], World], str]
+_FORESIGHT: Final = 32  # waiting pods that the adversary thinks of
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A pod with the node it got, and what its claims get there."""
+
+    pod: Pod
+    node: str
+    verdict: Fits
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """What became of pods: bound ones in their order, those that fit nowhere at their turn, and the world after it."""
+
+    bound: tuple[Bound, ...]
+    left: tuple[Pod, ...]
+    world: World
+
+
+def schedule(pods: Sequence[Pod], world: World, choose: Choice) -> Scheduled:
+    """Place the pods in the order given; each sees the ones before it."""
+    bound: list[Bound] = []
+    left: list[Pod] = []
+    for position, pod in enumerate(pods):
+        options = equally_good(pod, world)
+        if not options:
+            left.append(pod)
+            continue
+        name = choose(pod, options, pods[position + 1 :], world) if len(options) > 1 else next(iter(options))
+        bound.append(Bound(pod, name, options[name]))
+        world = world.placed((pod,), name, options[name])
+    return Scheduled(tuple(bound), tuple(left), world)
+
+
+def equally_good(pod: Pod, world: World) -> Mapping[str, Fits]:
+    """The nodes that kube-scheduler may take for the pod, with their verdicts; one that it was nominated to goes first.
+
+    None at all if a node aborts the attempt.
+    """
+    nominated = pod.nominated_node
+    if nominated is not None and nominated in world.nodes:
+        verdict = fit_one(pod, nominated, world)
+        if isinstance(verdict, Fits):
+            return {nominated: verdict}
+    verdicts = {name: fit_one(pod, name, world) for name in world.nodes}
+    if any(isinstance(verdict, Fatal) for verdict in verdicts.values()):
+        return {}
+    fitting = {name: verdict for name, verdict in verdicts.items() if isinstance(verdict, Fits)}
+    return {name: fitting[name] for name in likely_nodes(pod, fitting, world)}
+
+
+def first(_: Pod, options: Mapping[str, Fits], __: Sequence[Pod], ___: World) -> str:
+    """The first by name."""
+    return min(options)
+
+
+def seeded(seed: int) -> Choice:
+    """A choice that looks random, the same for the same seed and pod."""
+
+    def choose(pod: Pod, options: Mapping[str, Fits], _: Sequence[Pod], __: World) -> str:
+        digest = hashlib.sha256(f"{seed} {pod.key}".encode()).digest()
+        return sorted(options)[int.from_bytes(digest[:8]) % len(options)]
+
+    return choose
+
+
+def adversarial(pod: Pod, options: Mapping[str, Fits], waiting: Sequence[Pod], world: World) -> str:
+    """The node after which the fewest of the next waiting pods fit anywhere; among those the one with the fewest pods.
+
+    It looks one step ahead: a plan that survives it is sturdy, not proven.
+    """
+
+    def harm(name: str) -> tuple[int, int, str]:
+        after = world.placed((pod,), name, options[name])
+        placeable = sum(1 for other in islice(waiting, _FORESIGHT) if _fits_somewhere(other, after))
+        return placeable, len(world.nodes[name].pods), name
+
+    return min(options, key=harm)
+
+
+def _fits_somewhere(pod: Pod, world: World) -> bool:
+    return any(isinstance(fit_one(pod, name, world), Fits) for name in world.nodes)

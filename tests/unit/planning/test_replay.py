@@ -1,0 +1,80 @@
+"""Plans under a scheduler that chooses among equal nodes as badly as it may."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.model.node import Node
+from autoscaler.model.plan import Placement, Plan, Target
+from autoscaler.model.reason import Code
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.replay import replay
+from autoscaler.scheduling.schedule import Choice, adversarial, first, seeded
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.quantity import Quantity
+from tests.unit.planning.scene import CATALOG, gpus, pairs, plan, pod, snapshot
+
+CHOICES = [
+    pytest.param(first, id="first"),
+    pytest.param(adversarial, id="adversarial"),
+    pytest.param(seeded(1), id="seeded"),
+]
+
+
+@pytest.mark.parametrize("choose", CHOICES)
+@pytest.mark.parametrize("count", [1, 4, 5])
+def test_pods_that_any_of_the_nodes_takes_always_find_a_place(count: int, choose: Choice) -> None:
+    state = snapshot(*pairs(count, gpus()))
+    decided = plan(state)
+    found = replay(decided, state, CATALOG, choose)
+    assert found.holds
+    assert len(found.placed) == count
+    assert set(found.placed.values()) <= {node.name for node in decided.launches}
+
+
+def roomy(name: str, **labels: str) -> Node:
+    allocatable = FrozenMap({"cpu": Quantity.parse("4"), "pods": Quantity.parse("10")})
+    return Node(name, labels=FrozenMap(labels), allocatable=allocatable)
+
+
+def on_present_nodes(*nodes: str) -> tuple[Snapshot, Plan]:
+    """A pod for any node and one for the fast node only, which the plan keeps apart."""
+    greedy, picky = pod("greedy", cpu="4"), pod("picky", cpu="4", node_selector=FrozenMap({"fast": "yes"}))
+    slow, fast = roomy("slow"), roomy("fast", fast="yes")
+    state = snapshot([greedy, picky], nodes=tuple(n for n in (fast, slow) if n.name in nodes))
+    placements = (
+        Placement("default/greedy", Target.EXISTING, "slow"),
+        Placement("default/picky", Target.EXISTING, "fast"),
+    )
+    return state, Plan(placements=placements)
+
+
+def test_a_plan_that_depends_on_luck_is_found_out() -> None:
+    state, decided = on_present_nodes("fast", "slow")
+    found = replay(decided, state, CATALOG, adversarial)
+    assert not found.holds
+    assert found.placed == {"default/greedy": "fast"}
+    assert found.stuck == ("default/picky",)
+    assert [(reason.code, reason.subject) for reason in found.reasons] == [(Code.REPLAY_STUCK, "pod default/picky")]
+
+
+def test_priority_decides_whose_turn_it_is() -> None:
+    state, decided = on_present_nodes("fast", "slow")
+    greedy, picky = state.pods
+    sorted_out = replace(state, pods=(greedy, replace(picky, priority=1)))
+    assert replay(decided, sorted_out, CATALOG, adversarial).holds
+
+
+def test_a_nomination_keeps_a_pod_to_the_plan() -> None:
+    state, decided = on_present_nodes("fast", "slow")
+    greedy, picky = state.pods
+    nominated = replace(state, pods=(replace(greedy, nominated_node="slow"), picky))
+    assert replay(decided, nominated, CATALOG, adversarial).holds
+
+
+def test_only_pods_of_the_plan_are_scheduled() -> None:
+    state, decided = on_present_nodes("slow")
+    found = replay(replace(decided, placements=decided.placements[:1]), state, CATALOG, first)
+    assert found.placed == {"default/greedy": "slow"}
