@@ -135,7 +135,7 @@ class DriverFacts:
 
 @dataclass(frozen=True, slots=True)
 class MigProfile:
-    """A GPU instance profile of one GPU model. `figures` maps capacity names to values; None: nobody has said them.
+    """A GPU instance profile of one GPU model. `figures` maps capacity names to values.
 
     `guess`: the figures are plausible but nobody has read them on hardware. `gi_id` is
     nvmlGpuInstanceProfileInfo.id; `starts` and `size` count memory slices.
@@ -146,16 +146,21 @@ class MigProfile:
     gi_id: int
     size: int
     starts: tuple[int, ...]
-    figures: FrozenMap[str, Quantity] | None
+    figures: FrozenMap[str, Quantity]
     guess: bool = False
+    takes: FrozenMap[str, int] = field(default_factory=FrozenMap)  # of the table's shared engines
 
 
 @dataclass(frozen=True, slots=True)
 class MigTable:
-    """How one GPU model can be partitioned. `balanced` counts profile kinds in nvidia-mig-parted's all-balanced."""
+    """How one GPU model can be partitioned. `balanced` counts profile kinds in nvidia-mig-parted's all-balanced.
+
+    `shared` are engines of the GPU that cannot be divided further, and how many of each there are.
+    """
 
     model: str
     memory_slices: int
+    shared: FrozenMap[str, int]
     profiles: tuple[MigProfile, ...]
     balanced: FrozenMap[str, int]
     source: str
@@ -300,6 +305,7 @@ def _mig_table(content: Mapping[str, Any], geometry: Mapping[str, Any]) -> MigTa
     return MigTable(
         model=content["model"],
         memory_slices=geometry["memory_slices"],
+        shared=FrozenMap(geometry["shared"]),
         profiles=tuple(
             _mig_profile(kind, row, geometry["profiles"][kind]) for kind, row in content["profiles"].items()
         ),
@@ -309,19 +315,17 @@ def _mig_table(content: Mapping[str, Any], geometry: Mapping[str, Any]) -> MigTa
 
 
 def _mig_profile(kind: str, row: Mapping[str, Any], place: Mapping[str, Any]) -> MigProfile:
-    figures = None
-    if "memory" in row:
-        # No GPU with MIG has encoders; the driver publishes the zero all the same.
-        values = {"encoders": "0", **{key: str(value) for key, value in row.items()}}
-        figures = FrozenMap({name: _binary(values[key]) for name, key in _MIG_FIGURES.items()})
+    # Data-centre GPUs have no encoders; the driver publishes the zero all the same.
+    values = {"encoders": "0", **{key: str(value) for key, value in row.items()}}
     return MigProfile(
         kind=kind,
         name=row["name"],
         gi_id=place["id"],
         size=place["size"],
         starts=tuple(place["starts"]),
-        figures=figures,
+        figures=FrozenMap({name: _binary(values[key]) for name, key in _MIG_FIGURES.items()}),
         guess=row.get("guess", False),
+        takes=FrozenMap(place.get("takes", {})),
     )
 
 

@@ -319,8 +319,6 @@ def _why_no_layout(node: _Node, layout: str) -> str | None:
     known = nvidia_mig.layouts(node.table)
     if layout not in known:
         return f"{node.accelerator.model} has no MIG layout {layout!r}; it has {', '.join(known)}"
-    if not all(p.figures for p in nvidia_mig.profiles_in(node.table, layout)):
-        return f"the figures of the MIG profiles in {layout} of {node.accelerator.model} have no source yet"
     return None
 
 
@@ -329,8 +327,6 @@ def _why_not_dynamic(node: _Node) -> str | None:
         if node.has("dynamic-mig-without-mig-hardware"):
             return None
         return f"nvidia {node.profile.release} cannot publish GPUs without usable MIG under dynamic MIG; take v0.4.0"
-    if node.table is None or not all(p.figures for p in node.table.profiles):
-        return f"the figures of the MIG profiles of {node.accelerator.model} have no source yet"
     if node.type.device_count > MOST_COUNTER_SETS:
         return f"dynamic MIG publishes at most {MOST_COUNTER_SETS} GPUs; {node.type.name} has more"
     return None
@@ -339,13 +335,14 @@ def _why_not_dynamic(node: _Node) -> str | None:
 @cache
 def _capacities(placed: Placed) -> FrozenMap[str, Capacity]:
     """Guessed figures keep counters consistent, and so which instances fit together; claims on them are unknown."""
-    figures, guess = placed.profile.figures or FrozenMap(), placed.profile.guess
-    return FrozenMap({name: Capacity(value, guess=guess) for name, value in figures.items()})
+    profile = placed.profile
+    return FrozenMap({name: Capacity(value, guess=profile.guess) for name, value in profile.figures.items()})
 
 
 @cache
 def _largest_capacities(table: MigTable) -> FrozenMap[str, Capacity]:
-    guess = any(profile.guess for profile in table.profiles)
+    # The instance that is the whole GPU has the most of everything.
+    guess = any(profile.guess for profile in table.profiles if profile.size == table.memory_slices)
     largest = nvidia_mig.capacities_of_gpu(table)
     return FrozenMap({name: Capacity(value, guess=guess) for name, value in largest.items()})
 

@@ -44,7 +44,7 @@ def every_placement(table: MigTable) -> tuple[Placed, ...]:
 def counters_of_gpu(table: MigTable) -> FrozenMap[str, Quantity]:
     """The counter set of one GPU: the maximum of each figure over the profiles, and one per memory slice.
 
-    kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1 partitions.go. Only for tables whose profiles all have figures.
+    kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1 partitions.go.
     """
     totals = {counter_name(name): value for name, value in capacities_of_gpu(table).items()}
     return FrozenMap({**totals, **{memory_slice(i): _ONE for i in range(table.memory_slices)}})
@@ -53,15 +53,14 @@ def counters_of_gpu(table: MigTable) -> FrozenMap[str, Quantity]:
 @cache
 def capacities_of_gpu(table: MigTable) -> FrozenMap[str, Quantity]:
     """What a whole GPU publishes under dynamic MIG: the maximum of each figure over all profiles."""
-    figures = [profile.figures for profile in table.profiles if profile.figures is not None]
+    figures = [profile.figures for profile in table.profiles]
     return FrozenMap({name: max(f[name] for f in figures) for name in figures[0]})
 
 
 @cache
 def counters_of(placed: Placed) -> FrozenMap[str, Quantity]:
     """What one GPU instance draws from its GPU's counter set."""
-    figures = placed.profile.figures or FrozenMap()
-    drawn = {counter_name(name): value for name, value in figures.items()}
+    drawn = {counter_name(name): value for name, value in placed.profile.figures.items()}
     return FrozenMap({**drawn, **{memory_slice(i): _ONE for i in placed.slices}})
 
 
@@ -74,14 +73,21 @@ def fits_counters(table: MigTable, chosen: Iterable[Placed]) -> bool:
     return all(value >= _NONE for value in left.values())
 
 
-def possible_together(chosen: Iterable[Placed]) -> bool:
+def possible_together(table: MigTable, chosen: Iterable[Placed]) -> bool:
     """Whether the instances can exist together, as NVIDIA's driver decides it.
 
-    Memory slices do not overlap, and the one set of media engines goes to one +me instance.
+    Memory slices do not overlap, and engines that cannot be divided further go round (the one set of media engines of
+    an A100 goes to one +me instance). The figures of the profiles have no part in it.
     """
-    taken = [index for placed in chosen for index in placed.slices]
-    engines = [placed for placed in chosen if placed.profile.kind.endswith("+me")]
-    return len(taken) == len(set(taken)) and len(engines) <= 1
+    occupied: set[int] = set()
+    left = dict(table.shared)
+    for placed in chosen:
+        if not occupied.isdisjoint(placed.slices):
+            return False
+        occupied.update(placed.slices)
+        for engine, count in placed.profile.takes.items():
+            left[engine] -= count
+    return all(count >= 0 for count in left.values())
 
 
 def place(table: MigTable, counts: Mapping[str, int]) -> tuple[Placed, ...] | None:
@@ -92,10 +98,10 @@ def place(table: MigTable, counts: Mapping[str, int]) -> tuple[Placed, ...] | No
     """
     by_kind = {profile.kind: profile for profile in table.profiles}
     wanted = [by_kind[kind] for kind, count in counts.items() for _ in range(count)]
-    return next(_ways(sorted(wanted, key=lambda p: (-p.size, p.gi_id)), ()), None)
+    return next(_ways(table, sorted(wanted, key=lambda p: (-p.size, p.gi_id)), ()), None)
 
 
-def _ways(wanted: list[MigProfile], chosen: tuple[Placed, ...]) -> Iterator[tuple[Placed, ...]]:
+def _ways(table: MigTable, wanted: list[MigProfile], chosen: tuple[Placed, ...]) -> Iterator[tuple[Placed, ...]]:
     if not wanted:
         yield tuple(sorted(chosen, key=lambda p: (p.start, p.profile.gi_id)))
         return
@@ -106,8 +112,8 @@ def _ways(wanted: list[MigProfile], chosen: tuple[Placed, ...]) -> Iterator[tupl
         if last is not None and last.profile == profile and start <= last.start:
             continue
         more = (*chosen, Placed(profile, start))
-        if possible_together(more):
-            yield from _ways(wanted[1:], more)
+        if possible_together(table, more):
+            yield from _ways(table, wanted[1:], more)
 
 
 @cache
@@ -132,12 +138,6 @@ def _most(table: MigTable, profile: MigProfile) -> int:
 def placements_in(table: MigTable, layout: str) -> tuple[Placed, ...]:
     """The instances of a layout of `layouts` on one GPU."""
     return place(table, layouts(table)[layout]) or ()
-
-
-def profiles_in(table: MigTable, layout: str) -> tuple[MigProfile, ...]:
-    """The profiles that a layout of `layouts` uses."""
-    counts = layouts(table)[layout]
-    return tuple(profile for profile in table.profiles if profile.kind in counts)
 
 
 def device_name(minor: int, placed: Placed, *, with_profile: bool) -> str:

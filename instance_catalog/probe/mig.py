@@ -37,7 +37,7 @@ def _compared(expected: MigProfile, found: MigProfileRecord) -> Iterator[tuple[s
     }
     probed = {name: Quantity.of(value) for name, value in values.items()}
     probed["memory"] = Quantity.parse(f"{found.memory_mib}Mi")
-    for name, stated in (expected.figures or {}).items():
+    for name, stated in expected.figures.items():
         if name in probed and probed[name] != stated:
             yield name, str(stated), str(probed[name])
     places = tuple((start, expected.size) for start in expected.starts)

@@ -98,7 +98,7 @@ def test_own_catalog_files_are_read(tmp_path: Path) -> None:
 
 
 def test_types_without_a_known_driver_publish_nothing() -> None:
-    assert "Nothing is published" in run("g4ad.xlarge").stdout
+    assert "Nothing is published" in run("dl2q.24xlarge").stdout
 
 
 def test_an_unknown_release_is_noted() -> None:
@@ -116,7 +116,7 @@ def test_an_unknown_release_is_noted() -> None:
             ["p5.48xlarge", "--drivers", "nvidia:mig=all-1g.5gb"],
             "H100 has no MIG layout 'all-1g.5gb'; it has all-1g.10gb, ",
         ),
-        (["p5en.48xlarge", "--drivers", "nvidia:dynamic-mig"], "H200 have no source yet\n  choose one of:\n  nvidia,"),
+        (["g6.xlarge", "--drivers", "dra-cpu"], "which needs none\n  choose one of:\n  nvidia,"),
         (["p5.48xlarge", "--catalog", "/not/there"], "/not/there"),
     ],
     ids=["type", "drivers", "version", "layout", "unpredictable", "catalog"],

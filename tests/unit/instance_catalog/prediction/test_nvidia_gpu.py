@@ -237,9 +237,6 @@ def test_gpus_without_mig_hardware_get_one_slice_each(accelerator: object) -> No
 @pytest.mark.parametrize(
     ("machine", "drivers", "reason"),
     [
-        (machines.machine("h200", machines.H200, 8), "nvidia:dynamic-mig", "have no source yet"),
-        (machines.machine("h200", machines.H200, 8), "nvidia:mig=all-balanced", "have no source yet"),
-        (machines.machine("gb200", machines.GB200, 4), "nvidia:mig=all-1g.23gb", "have no source yet"),
         (machines.machine("l4", machines.L4, 1), "nvidia:mig=all-balanced", "cannot be partitioned"),
         (machines.h100x8(), "nvidia:mig=all-1g.5gb", "it has all-1g.10gb, "),
         (machines.machine("h100x16", machines.H100, 16), "nvidia:dynamic-mig", "at most 8 GPUs"),
@@ -251,9 +248,6 @@ def test_gpus_without_mig_hardware_get_one_slice_each(accelerator: object) -> No
         ),
     ],
     ids=[
-        "figures",
-        "figures of a layout",
-        "no figures",
         "no MIG",
         "unknown layout",
         "too many GPUs",
@@ -268,9 +262,10 @@ def test_what_cannot_be_predicted_says_why(machine: InstanceType, drivers: str, 
         predict(machine, driver_set, kubernetes=V1_36)
 
 
-def test_layouts_whose_profiles_have_figures_are_predicted_even_if_others_have_none() -> None:
+def test_known_figures_are_no_guesses_even_if_those_of_other_profiles_are() -> None:
     devices = gpus_of(machines.machine("h200", machines.H200, 1), "nvidia:mig=all-2g.35gb")
     assert [capacity(d)["memory"] for d in devices] == ["33280Mi"] * 3
+    assert not any(d.capacity["memory"].guess for d in devices)
 
 
 @pytest.mark.parametrize("mig", ["mig=all-1g.10gb", "dynamic-mig:mig-mode-on"])

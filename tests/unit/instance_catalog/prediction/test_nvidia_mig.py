@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import product
 
@@ -19,23 +20,36 @@ from instance_catalog.prediction.nvidia_mig import (
     possible_together,
 )
 
-COMPLETE = [name for name, table in mig_tables().items() if all(p.figures is not None for p in table.profiles)]
+EIGHT_SLICES = [name for name, table in mig_tables().items() if table.memory_slices == 8]
+# NVIDIA MIG user guide, profiles of A100 and H100: every way to fill the GPU, in compute slices from the left.
+FULL_GPUS = """
+    7 | 4 3 | 4 2 1 | 4 1 1 1 | 3 3 | 3 2 1 | 3 1 1 1 | 2 2 3 | 2 1 1 3 | 1 1 2 3 | 1 1 1 1 3 | 2 2 2 1 | 2 1 1 2 1
+    | 1 1 2 2 1 | 2 2 1 1 1 | 2 1 1 1 1 1 | 1 1 2 1 1 1 | 1 1 1 1 2 1 | 1 1 1 1 1 1 1
+"""
 
 
-def sets_admitted(table: MigTable, admits: object) -> set[frozenset[Placed]]:
+def sets_admitted(
+    table: MigTable, admits: Callable[[tuple[Placed, ...]], bool], of: Sequence[Placed] = ()
+) -> set[frozenset[Placed]]:
     """All sets of placements that `admits` lets pass, found by extending admitted sets (both rules are monotone)."""
-    everything = every_placement(table)
+    everything = of or every_placement(table)
     found: set[frozenset[Placed]] = set()
 
     def extend(chosen: tuple[Placed, ...], following: int) -> None:
         found.add(frozenset(chosen))
         for index in range(following, len(everything)):
             more = (*chosen, everything[index])
-            if admits(more):  # type: ignore[operator]
+            if admits(more):
                 extend(more, index + 1)
 
     extend((), 0)
     return found
+
+
+@cache
+def admitted_by_placement(model: str) -> set[frozenset[Placed]]:
+    table = mig_tables()[model]
+    return sets_admitted(table, lambda chosen: possible_together(table, chosen))
 
 
 @cache
@@ -45,9 +59,24 @@ def admitted_by_counters(model: str) -> set[frozenset[Placed]]:
 
 
 def test_counters_admit_what_placements_admit_on_an_a100() -> None:
-    by_placement = sets_admitted(mig_tables()["a100-40gb"], possible_together)
+    by_placement = admitted_by_placement("a100-40gb")
     assert admitted_by_counters("a100-40gb") == by_placement
     assert max(len(chosen) for chosen in by_placement) == 7
+
+
+def test_counters_admit_what_placements_admit_where_media_engines_are_shared() -> None:
+    assert admitted_by_counters("rtx-pro-6000") == admitted_by_placement("rtx-pro-6000")
+
+
+@pytest.mark.parametrize("name", EIGHT_SLICES)
+def test_gpus_are_filled_in_the_ways_that_nvidia_publishes(name: str) -> None:
+    table = mig_tables()[name]
+    plain = [placed for placed in every_placement(table) if "+" not in placed.profile.kind]
+    plain = [placed for placed in plain if placed.profile.kind != "1g-double"]
+    sets = sets_admitted(table, lambda chosen: possible_together(table, chosen), plain)
+    full = [chosen for chosen in sets if not any(chosen | {one} in sets for one in plain if one not in chosen)]
+    found = [" ".join(p.profile.kind[0] for p in sorted(chosen, key=lambda p: p.start)) for chosen in full]
+    assert sorted(found) == sorted(" ".join(way.split()) for way in FULL_GPUS.split("|"))
 
 
 def test_profile_counts_can_be_placed_exactly_if_counters_admit_some_placement_of_them() -> None:
@@ -63,13 +92,13 @@ def test_profile_counts_can_be_placed_exactly_if_counters_admit_some_placement_o
     assert possible == admitted
 
 
-@pytest.mark.parametrize("name", COMPLETE)
+@pytest.mark.parametrize("name", mig_tables())
 def test_pairs_of_instances_agree_between_counters_and_placements(name: str) -> None:
     table = mig_tables()[name]
     everything = every_placement(table)
     for index, first in enumerate(everything):
         for second in everything[index + 1 :]:
-            assert fits_counters(table, (first, second)) == possible_together((first, second)), (first, second)
+            assert fits_counters(table, (first, second)) == possible_together(table, (first, second)), (first, second)
 
 
 @pytest.mark.parametrize(
@@ -94,11 +123,12 @@ def test_pairs_of_instances_agree_between_counters_and_placements(name: str) -> 
     ids=str,
 )
 def test_profile_counts_are_possible_as_on_nvidia_hardware(counts: dict[str, int], possible: bool) -> None:
-    placed = place(mig_tables()["h100-80gb"], counts)
+    table = mig_tables()["h100-80gb"]
+    placed = place(table, counts)
     assert (placed is not None) is possible
     if placed is not None:
         assert Counter(p.profile.kind for p in placed) == counts
-        assert possible_together(placed)
+        assert possible_together(table, placed)
 
 
 def test_layouts_are_those_of_mig_parted() -> None:
@@ -113,6 +143,27 @@ def test_layouts_are_those_of_mig_parted() -> None:
         "all-balanced": {"1g": 2, "2g": 1, "3g": 1},
     }
     assert dict(layouts(mig_tables()["a30"])["all-2g.12gb"]) == {"2g": 2}
+    assert dict(layouts(mig_tables()["a100-40gb"])["all-1g.10gb"]) == {"1g-double": 4}
+    assert {name: sum(counts.values()) for name, counts in layouts(mig_tables()["rtx-pro-6000"]).items()} == {
+        "all-1g.24gb": 4,
+        "all-1g.24gb.me": 1,
+        "all-1g.24gb.gfx": 4,
+        "all-1g.24gb.me.all": 1,
+        "all-1g.24gb-me": 4,
+        "all-2g.48gb": 2,
+        "all-2g.48gb.gfx": 2,
+        "all-2g.48gb.me.all": 1,
+        "all-2g.48gb-me": 2,
+        "all-4g.96gb": 1,
+        "all-4g.96gb.gfx": 1,
+        "all-balanced": 3,
+    }
+
+
+@pytest.mark.parametrize("name", mig_tables())
+def test_every_profile_says_what_it_takes(name: str) -> None:
+    for profile in mig_tables()[name].profiles:
+        assert set(profile.takes) <= set(mig_tables()[name].shared)
 
 
 @pytest.mark.parametrize("table", mig_tables().values(), ids=mig_tables())
@@ -134,12 +185,28 @@ def test_devices_are_named_after_gpu_profile_and_start(profile: str, expected: s
 # (NVIDIA/go-nvlib pkg/nvlib/device/mig_profile.go).
 @pytest.mark.parametrize(
     ("name", "total"),
-    [("a100-40gb", 40960), ("a100-80gb", 81920), ("h100-80gb", 81559), ("b200", 183359)],
+    [
+        ("a100-40gb", 40960),
+        ("a100-80gb", 81920),
+        ("h100-80gb", 81559),
+        ("h100-80gb-pcie", 81559),
+        ("b200", 183359),
+        ("h200", 143771),
+        ("gb200", 189471),
+        ("b300", 275040),
+        ("gb300", 284208),
+        ("h100-nvl", 95830),
+        ("h20", 97871),
+        ("h100-96gb", 97871),
+        ("gh200-96gb", 97871),
+        ("gh200-144gb", 146944),
+        ("rtx-pro-6000", 97887),
+        ("a30", 24576),
+    ],
 )
 def test_profile_names_follow_from_memory(name: str, total: int) -> None:
     gibibytes = -(-total // 1024)
     for profile in mig_tables()[name].profiles:
-        assert profile.figures is not None
         mebibytes = int(profile.figures["memory"].value) // 2**20
         eighths = -(-mebibytes * 8 // total)
         assert profile.name.partition(".")[2].partition("gb")[0] == str(int(eighths * gibibytes / 8 + 0.5))
