@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from providers.contract import OfferingKey, Provider
+from providers.contract import OfferingKey, Provider, TemplateRef
 
 
 class BrokenGuaranteeError(AssertionError):
@@ -17,12 +17,14 @@ class BrokenGuaranteeError(AssertionError):
 class Harness(Protocol):
     """A provider whose surroundings the checks can arrange.
 
-    `plenty` and `other` are two offerings of one zone that can be had without limit until limited. Features a provider
+    `plenty` and `other` are two offerings of one zone that can be had without limit until limited; `template` is one
+    that launches them. Features a provider
     cannot show raise `NotApplicable` from the method that would arrange them.
     """
 
     plenty: OfferingKey
     other: OfferingKey
+    template: TemplateRef
 
     @property
     def provider(self) -> Provider:

@@ -63,6 +63,8 @@ PROVISIONED_NODES = Resource("foreslice.dev", "v1alpha1", "provisionednodes", "P
 LAUNCH_BATCHES = Resource("foreslice.dev", "v1alpha1", "launchbatches", "LaunchBatch")
 SPENDINGS = Resource("foreslice.dev", "v1alpha1", "spendings", "Spending")
 KWOK_NODE_TEMPLATES = Resource("foreslice.dev", "v1alpha1", "kwoknodetemplates", "KwokNodeTemplate")
+AWS_NODE_TEMPLATES = Resource("foreslice.dev", "v1alpha1", "awsnodetemplates", "AWSNodeTemplate")
+AWS_GROUP_NODE_TEMPLATES = Resource("foreslice.dev", "v1alpha1", "awsgroupnodetemplates", "AWSGroupNodeTemplate")
 
 ALL = (
     PODS,
@@ -90,5 +92,7 @@ ALL = (
     LAUNCH_BATCHES,
     SPENDINGS,
     KWOK_NODE_TEMPLATES,
+    AWS_NODE_TEMPLATES,
+    AWS_GROUP_NODE_TEMPLATES,
 )
 BY_KIND = {resource.kind: resource for resource in ALL}

@@ -202,6 +202,7 @@ def read_overlay(gathered: Gathered, document: Document, problems: Problems) -> 
 
 def read_node_template(gathered: Gathered, document: Document, problems: Problems) -> None:
     """A node template: its provider gets it. Those of providers in the cloud are checked by the provider."""
+    from autoscaler.kube.custom.aws_node_template import parse_aws_group_node_template, parse_aws_node_template
     from autoscaler.kube.custom.node_template import parse_kwok_node_template, parse_simulated_node_template
 
     match header(document.value)[1]:
@@ -209,4 +210,8 @@ def read_node_template(gathered: Gathered, document: Document, problems: Problem
             parse_simulated_node_template(document.value, problems)
         case "KwokNodeTemplate":
             parse_kwok_node_template(document.value, problems)
+        case "AWSNodeTemplate":
+            parse_aws_node_template(document.value, problems)
+        case "AWSGroupNodeTemplate":
+            parse_aws_group_node_template(document.value, problems)
     gathered.node_templates.append(document)

@@ -120,8 +120,11 @@ class Reservations:
         counted = self._counted.setdefault(reservation, set())
         fresh = set(ids) - counted
         counted |= fresh
-        left = next((found.available for found in self.all() if found.id == reservation), 0)
-        self._book(reservation, max(left - len(fresh), 0))
+        # Nothing is read here: what fails after a launch must not look like a launch that failed.
+        seen = self._seen.last("")
+        known = next((found for found in seen.reservations if found.id == reservation), None) if seen else None
+        if known is not None and fresh:
+            self._book(reservation, max(self._less_bookings(known).available - len(fresh), 0))
 
     def exhausted(self, reservation: str) -> None:
         """EC2 has just refused a launch: none is left."""

@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import takewhile
 from typing import Any, Final
 
@@ -115,6 +116,7 @@ class _Call:
         """A gang, or machines of a block: in one subnet, at least `minimum` of them or none."""
         offering, request = self.offerings[0], self.request
         subnet = subnet_of(self.launcher.network.subnets_in(self.template, request.zone), request.token)
+        reclaim_at = self.launcher.reservations.reclaim_at(offering.reservation)
         parameters: dict[str, Any] = {
             "ClientToken": request.token,
             "MinCount": request.minimum,
@@ -133,8 +135,9 @@ class _Call:
                 raise
             return LaunchAnswer(missing=request.nodes, failures=(OfferingFailure(offering, _of(offering, error)),))
         obtained = replace(offering, zone=subnet.zone)
-        by_id = {one["InstanceId"]: one for one in found}
-        return answer_of(request, [self._instance(key, obtained, by_id[key]) for key in sorted(by_id)], ())
+        launched_at = {one["InstanceId"]: one["LaunchTime"] for one in found}
+        machines = [self._instance(key, obtained, launched_at[key], reclaim_at) for key in sorted(launched_at)]
+        return answer_of(request, machines, ())
 
     def create_fleet(self) -> LaunchAnswer:
         """Machines from the first offerings and any subnet of the zone that has them."""
@@ -166,7 +169,8 @@ class _Call:
             for group in found.get("Instances", ())
             for key in group["InstanceIds"]
         }
-        machines = [self._instance(key, obtained[key]) for key in sorted(obtained)]
+        now = self.launcher.clock.now()  # a fleet's answer has no times
+        machines = [self._instance(key, obtained[key], now) for key in sorted(obtained)]
         failures = _failures(found.get("Errors", ()), by_type)
         if not machines and failures and all(isinstance(failure.error, RefusedError) for failure in failures):
             raise failures[0].error
@@ -240,16 +244,18 @@ class _Call:
             labels.LAUNCH_PARAMETERS: fingerprint(self.request),
         }
 
-    def _instance(self, key: str, offering: OfferingKey, found: Mapping[str, Any] | None = None) -> Instance:
+    def _instance(
+        self, key: str, offering: OfferingKey, launched_at: datetime, reclaim_at: datetime | None = None
+    ) -> Instance:
         """A machine that was just launched: what was asked for is what it is, whatever EC2 shows of it yet."""
         return Instance(
             id=key,
             provider_id=provider_id(offering.zone, key),
             offering=offering,
             state=InstanceState.PENDING,
-            launched_at=found["LaunchTime"] if found else self.launcher.clock.now(),
+            launched_at=launched_at,
             tags=FrozenMap(self._own_tags()),
-            reclaim_at=self.launcher.reservations.reclaim_at(offering.reservation),
+            reclaim_at=reclaim_at,
         )
 
 

@@ -29,6 +29,11 @@ class Remembered(Generic[V]):
         self._values[key] = (now, value)
         return value
 
+    def last(self, key: object) -> V | None:
+        """What was read last, however old, without reading."""
+        known = self._values.get(key)
+        return known[1] if known else None
+
     def forget(self, key: object) -> None:
         """Read it again next time."""
         self._values.pop(key, None)

@@ -54,47 +54,47 @@ class Aws:
     @cached_property
     def ec2(self) -> Any:
         """Machines, networks, reservations."""
-        return self._client("ec2")
+        return self.client("ec2")
 
     @cached_property
     def autoscaling(self) -> Any:
         """Groups."""
-        return self._client("autoscaling")
+        return self.client("autoscaling")
 
     @cached_property
     def eks(self) -> Any:
         """Clusters and their managed node groups."""
-        return self._client("eks")
+        return self.client("eks")
 
     @cached_property
     def ssm(self) -> Any:
         """Parameters that name images."""
-        return self._client("ssm")
+        return self.client("ssm")
 
     @cached_property
     def sqs(self) -> Any:
         """Notices."""
-        return self._client("sqs")
+        return self.client("sqs")
 
     @cached_property
     def sts(self) -> Any:
         """Who we are."""
-        return self._client("sts")
+        return self.client("sts")
 
     @cached_property
     def iam(self) -> Any:
         """Instance profiles."""
-        return self._client("iam")
+        return self.client("iam")
 
     @cached_property
     def quotas(self) -> Any:
         """Quotas."""
-        return self._client("service-quotas")
+        return self.client("service-quotas")
 
     @cached_property
     def pricing(self) -> Any:
         """The price list."""
-        return self._client("pricing", PRICING_REGION)
+        return self.client("pricing", PRICING_REGION)
 
     @cached_property
     def _session(self) -> Any:
@@ -106,7 +106,8 @@ class Aws:
             step = "correct --profile, or ~/.aws/config"
             raise PermissionDeniedError(str(error), code=type(error).__name__, next_step=step) from error
 
-    def _client(self, service: str, region: str = "") -> Any:
+    def client(self, service: str, region: str = "") -> Any:
+        """A new client of a service. Raises PermissionDeniedError when there is no usable configuration."""
         try:
             return self._session.client(
                 service, region_name=region or self.region, endpoint_url=self._endpoint or None, config=_CONFIG

@@ -89,6 +89,30 @@ class NodeTemplate:
     use_open_reservations: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class GroupTemplate:
+    """Groups that exist already: auto-scaling groups by name, and managed node groups of an EKS cluster.
+
+    `by_instances`: LaunchInstances, which takes a token; otherwise by desired capacity.
+    """
+
+    name: str
+    groups: tuple[str, ...] = ()
+    cluster: str = ""
+    node_groups: tuple[str, ...] = ()
+    by_instances: bool = True
+
+
+class GroupTemplates(Protocol):
+    """Reads the cluster's group templates."""
+
+    def template(self, reference: TemplateRef) -> GroupTemplate:
+        """The template of a pool. Raises TemplateError, with the next step, for one that cannot be used."""
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all templates of this kind."""
+
+
 class Templates(Protocol):
     """Reads the cluster's templates."""
 

@@ -15,11 +15,12 @@ from autoscaler.cluster.resources import NODES, RESOURCE_SLICES
 from autoscaler.simulation.api_server import ApiServer
 from providers.conformance import CHECKS
 from providers.conformance_harness import Check, Harness, NotApplicable
-from providers.contract import LaunchRequest, OfferingKey, Provider
+from providers.contract import LaunchRequest, OfferingKey, Provider, TemplateRef
 from providers.errors import AmbiguousError, NotOfferedError
 from providers.kwok.provider import KwokProvider, MachineManifests
 
 PLENTY = OfferingKey("p5.48xlarge", "us-east-1a", "on-demand")
+NO_TEMPLATE = TemplateRef()
 OTHER = OfferingKey("p4d.24xlarge", "us-east-1a", "on-demand")
 READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 # A cluster lends nothing for a time, and it has as many Nodes as one asks for.
@@ -58,6 +59,7 @@ class KwokHarness:
 
     plenty: OfferingKey = PLENTY
     other: OfferingKey = OTHER
+    template: TemplateRef = NO_TEMPLATE
     clock: VirtualClock = field(default_factory=VirtualClock)
     sold: set[str] = field(default_factory=lambda: {PLENTY.instance_type, OTHER.instance_type})
 

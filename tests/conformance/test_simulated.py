@@ -11,12 +11,21 @@ import pytest
 from autoscaler.clock import VirtualClock
 from providers.conformance import CHECKS
 from providers.conformance_harness import BrokenGuaranteeError, Check, Harness
-from providers.contract import InstancePage, LaunchAnswer, LaunchRequest, OfferingKey, Provider, TerminateAnswer
+from providers.contract import (
+    InstancePage,
+    LaunchAnswer,
+    LaunchRequest,
+    OfferingKey,
+    Provider,
+    TemplateRef,
+    TerminateAnswer,
+)
 from providers.simulated.cloud import Call, Fault, SimulatedCloud
 from providers.simulated.machines import PROMPT, Behaviour
 from providers.simulated.provider import SimulatedProvider
 
 PLENTY = OfferingKey("sim-gpu-8", "zone-a", "on-demand")
+NO_TEMPLATE = TemplateRef()
 OTHER = OfferingKey("sim-gpu-4", "zone-a", "on-demand")
 SLOW = Behaviour(latency=timedelta(seconds=2), visibility=timedelta(seconds=90), page_size=7)
 
@@ -29,6 +38,7 @@ class SimulatedHarness:
     kind: type[SimulatedProvider] = SimulatedProvider
     plenty: OfferingKey = PLENTY
     other: OfferingKey = OTHER
+    template: TemplateRef = NO_TEMPLATE
     clock: VirtualClock = field(default_factory=VirtualClock)
 
     def __post_init__(self) -> None:

@@ -121,6 +121,35 @@ FULL: Final[dict[str, Json]] = {
         "taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}],
         "publish": "1s",
     },
+    "AWSNodeTemplate": {
+        "cluster": {
+            "name": "test",
+            "endpoint": "https://e",
+            "certificateAuthority": "Q0E=",
+            "serviceCidr": "10.0.0.0/16",
+        },
+        "subnets": [{"tags": {"kubernetes.io/cluster/test": "owned"}}, {"id": "subnet-1"}],
+        "securityGroups": [{"id": "sg-1"}],
+        "ami": {"ssmParameter": "/aws/service/ami", "follow": True},
+        "instanceProfile": "nodes",
+        "userData": {"kind": "Bottlerocket", "text": "[settings.host-containers.admin]\nenabled = true"},
+        "labels": {"team": "research"},
+        "tags": {"cost": "x"},
+        "blockDevices": [
+            {"sizeGiB": 200, "iops": 3000, "throughput": 125, "snapshotId": "snap-1", "kmsKeyId": "alias/x"},
+        ],
+        "networkInterfaces": "Single",
+        "placementGroup": "g",
+        "metadataHopLimit": 2,
+        "detailedMonitoring": True,
+        "openReservations": "Avoid",
+    },
+    "AWSGroupNodeTemplate": {
+        "autoScalingGroups": ["a"],
+        "clusterName": "c",
+        "nodeGroups": ["n"],
+        "launch": "DesiredCapacity",
+    },
 }
 LEAST: Final[dict[str, Json]] = {
     "CapacityPool": {"limits": {"nodes": 1}},
@@ -142,4 +171,12 @@ LEAST: Final[dict[str, Json]] = {
     "InstanceTypeOverlay": {"cloud": "aws", "instanceType": "t", "source": "s"},
     "SimulatedNodeTemplate": {},
     "KwokNodeTemplate": {},
+    "AWSNodeTemplate": {
+        "cluster": {"name": "test"},
+        "subnets": [{"id": "subnet-1"}],
+        "securityGroups": [{"id": "sg-1"}],
+        "ami": {"id": "ami-1"},
+        "instanceProfile": "nodes",
+    },
+    "AWSGroupNodeTemplate": {"autoScalingGroups": ["a"]},
 }

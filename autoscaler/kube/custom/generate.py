@@ -7,6 +7,7 @@ from typing import Final
 
 import yaml
 
+from autoscaler.kube.custom.aws_node_template import AWSGroupNodeTemplateSpec, AWSNodeTemplateSpec
 from autoscaler.kube.custom.capacity_block import CapacityBlockSpec, CapacityBlockStatus
 from autoscaler.kube.custom.capacity_pool import CapacityPoolSpec, CapacityPoolStatus
 from autoscaler.kube.custom.crd import AGE, READY, Column, Kind, crd
@@ -136,6 +137,24 @@ KINDS: Final = (
         NodeTemplateStatus,
         (READY, AGE),
         "How nodes that KWOK acts for are created.",
+    ),
+    Kind(
+        "AWSNodeTemplate",
+        "awsnodetemplates",
+        ("awstemplate",),
+        AWSNodeTemplateSpec,
+        NodeTemplateStatus,
+        (READY, AGE),
+        "What EC2 machines of a pool look like: network, image, profile, user data, volumes, tags.",
+    ),
+    Kind(
+        "AWSGroupNodeTemplate",
+        "awsgroupnodetemplates",
+        ("awsgroup",),
+        AWSGroupNodeTemplateSpec,
+        NodeTemplateStatus,
+        (READY, AGE),
+        "Auto-scaling groups and managed node groups whose size Foreslice sets.",
     ),
 )
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autoscaler.errors import BadInputError
+from autoscaler.kube.custom.aws_node_template import parse_aws_group_node_template, parse_aws_node_template
 from autoscaler.kube.custom.capacity_block import parse_capacity_block
 from autoscaler.kube.custom.capacity_pool import parse_capacity_pool, parse_pool_status
 from autoscaler.kube.custom.instance_type_overlay import parse_instance_type_overlay
@@ -54,6 +55,18 @@ OBJECTS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "SimulatedNodeTemplate": (parse_simulated_node_template, {"boot": "1s"}),
     "KwokNodeTemplate": (parse_kwok_node_template, {"annotations": {"a": "b"}}),
+    "AWSNodeTemplate": (
+        parse_aws_node_template,
+        {
+            "cluster": {"name": "test"},
+            "subnets": [{"tags": {"a": "b"}}],
+            "securityGroups": [{"id": "sg-1"}],
+            "ami": {"ssmParameter": "/aws/service/ami"},
+            "instanceProfile": "nodes",
+            "blockDevices": [{"sizeGiB": 100}],
+        },
+    ),
+    "AWSGroupNodeTemplate": (parse_aws_group_node_template, {"autoScalingGroups": ["a"]}),
 }
 OURS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "ProvisionedNode": (

@@ -16,6 +16,13 @@ import yaml
 from celpy.adapter import json_to_cel
 from pydantic import BaseModel
 
+from autoscaler.kube.custom.aws_node_template import (
+    AWSGroupNodeTemplateSpec,
+    AwsImage,
+    AWSNodeTemplateSpec,
+    AwsSelector,
+    AwsVolume,
+)
 from autoscaler.kube.custom.capacity_block import (
     BlockPhaseName,
     CapacityBlockSpec,
@@ -169,6 +176,13 @@ POOL: dict[str, Any] = {
     "requirements": [{"key": "a", "operator": "In", "values": ["b"]}],
     "labels": {"team": "x"},
 }
+AWS_TEMPLATE: dict[str, Any] = {
+    "cluster": {"name": "test"},
+    "subnets": [{"tags": {"kubernetes.io/cluster/test": "owned"}}],
+    "securityGroups": [{"id": "sg-1"}],
+    "ami": {"ssmParameter": "/aws/service/ami"},
+    "instanceProfile": "nodes",
+}
 BLOCK: dict[str, Any] = {
     "pool": "p",
     "reservation": "cr-1",
@@ -282,6 +296,25 @@ RULES: list[tuple[type[ApiModel], list[dict[str, Any]]]] = [
                 "offerings": [{"instanceType": "t", "zone": "z", "capacityType": "spot"}],
             }
             for nodes in (["a"], ["a", "b"])
+        ],
+    ),
+    (AwsSelector, [{"id": "subnet-1"}, {"tags": {"a": "b"}}, {}, {"id": "subnet-1", "tags": {"a": "b"}}]),
+    (AwsImage, [{"id": "ami-1"}, {"ssmParameter": "/p"}, {}, {"id": "ami-1", "ssmParameter": "/p"}]),
+    (AwsVolume, [{"sizeGiB": 100}, {"snapshotId": "snap-1"}, {}]),
+    (
+        AWSNodeTemplateSpec,
+        [
+            {**AWS_TEMPLATE, "userData": data}
+            for data in ({}, {"kind": "Custom"}, {"kind": "Custom", "text": "#!/bin/sh"}, {"text": "#!/bin/sh"})
+        ],
+    ),
+    (
+        AWSGroupNodeTemplateSpec,
+        [
+            {},
+            {"autoScalingGroups": ["a"]},
+            {"nodeGroups": ["a"]},
+            {"nodeGroups": ["a"], "clusterName": "c"},
         ],
     ),
 ]

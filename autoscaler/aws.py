@@ -1,0 +1,130 @@
+"""AWS composed: the providers of a cluster, and its AWSNodeTemplates as the providers take them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES, Resource
+from autoscaler.kube.custom.aws_node_template import (
+    AWSNodeTemplateSpec,
+    AwsSelector,
+    AwsVolume,
+    parse_aws_group_node_template,
+    parse_aws_node_template,
+)
+from autoscaler.kube.problem import Problems
+from instance_catalog.frozen_map import FrozenMap
+from providers.aws.template import (
+    Cluster,
+    GroupTemplate,
+    Image,
+    Interfaces,
+    NodeTemplate,
+    Selector,
+    UserData,
+    Volume,
+)
+from providers.contract import KubernetesObjects, TemplateRef
+from providers.errors import TemplateError
+
+
+class AwsTemplates:
+    """Reads templates when they are asked for, so that a launch sees them as they are."""
+
+    def __init__(self, objects: KubernetesObjects) -> None:
+        self._objects = objects
+
+    def template(self, reference: TemplateRef) -> NodeTemplate:
+        """The template of a pool. Raises TemplateError when there is none, or when it cannot be used."""
+        raw, problems = _read(self._objects, AWS_NODE_TEMPLATES, reference), Problems()
+        spec = parse_aws_node_template(raw, problems)
+        if spec is None:
+            raise _unusable(AWS_NODE_TEMPLATES, reference, problems)
+        return node_template(reference.name, spec)
+
+    def names(self) -> tuple[str, ...]:
+        """All there are."""
+        return _names(self._objects, AWS_NODE_TEMPLATES)
+
+
+class AwsGroupTemplates:
+    """The same for AWSGroupNodeTemplates."""
+
+    def __init__(self, objects: KubernetesObjects) -> None:
+        self._objects = objects
+
+    def template(self, reference: TemplateRef) -> GroupTemplate:
+        """The template of a pool. Raises TemplateError when there is none, or when it cannot be used."""
+        raw, problems = _read(self._objects, AWS_GROUP_NODE_TEMPLATES, reference), Problems()
+        spec = parse_aws_group_node_template(raw, problems)
+        if spec is None:
+            raise _unusable(AWS_GROUP_NODE_TEMPLATES, reference, problems)
+        return GroupTemplate(
+            name=reference.name,
+            groups=spec.auto_scaling_groups,
+            cluster=spec.cluster_name,
+            node_groups=spec.node_groups,
+            by_instances=spec.launch == "Instances",
+        )
+
+    def names(self) -> tuple[str, ...]:
+        """All there are."""
+        return _names(self._objects, AWS_GROUP_NODE_TEMPLATES)
+
+
+def node_template(name: str, spec: AWSNodeTemplateSpec) -> NodeTemplate:
+    """The spec in the provider's words."""
+    own = spec.cluster
+    return NodeTemplate(
+        name=name,
+        cluster=Cluster(own.name, own.endpoint, own.certificate_authority, own.service_cidr),
+        subnets=tuple(map(_selector, spec.subnets)),
+        security_groups=tuple(map(_selector, spec.security_groups)),
+        image=Image(spec.ami.id, spec.ami.ssm_parameter, spec.ami.follow),
+        instance_profile=spec.instance_profile,
+        user_data=UserData(spec.user_data.kind),
+        user_data_text=spec.user_data.text,
+        labels=FrozenMap(spec.labels),
+        tags=FrozenMap(spec.tags),
+        volumes=tuple(map(_volume, spec.block_devices)),
+        interfaces=Interfaces(spec.network_interfaces),
+        placement_group=spec.placement_group,
+        hop_limit=spec.metadata_hop_limit,
+        monitoring=spec.detailed_monitoring,
+        use_open_reservations=spec.open_reservations == "Use",
+    )
+
+
+def _selector(spec: AwsSelector) -> Selector:
+    return Selector(spec.id, FrozenMap(spec.tags))
+
+
+def _volume(spec: AwsVolume) -> Volume:
+    return Volume(
+        device=spec.device_name,
+        gibibytes=spec.size_gi_b,
+        kind=spec.type,
+        iops=spec.iops,
+        throughput=spec.throughput,
+        snapshot=spec.snapshot_id,
+        encrypted=spec.encrypted,
+        key=spec.kms_key_id,
+    )
+
+
+def _read(objects: KubernetesObjects, resource: Resource, reference: TemplateRef) -> Mapping[str, Any]:
+    found = objects.get((resource.api_version, resource.plural), reference.name) if reference.name else None
+    if found is None:
+        step = f"create the {resource.kind}, and name it in spec.nodeTemplateRef of the pool"
+        raise TemplateError(f"there is no {resource.kind} {reference.name!r}", next_step=step)
+    return found
+
+
+def _unusable(resource: Resource, reference: TemplateRef, problems: Problems) -> TemplateError:
+    return TemplateError(f"{resource.kind} {reference.name}: {'; '.join(str(problem) for problem in problems)}")
+
+
+def _names(objects: KubernetesObjects, resource: Resource) -> tuple[str, ...]:
+    found = objects.list((resource.api_version, resource.plural), labels={})
+    return tuple(item["metadata"]["name"] for item in found)

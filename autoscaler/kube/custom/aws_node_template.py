@@ -1,0 +1,165 @@
+"""AWSNodeTemplate and AWSGroupNodeTemplate: what machines of a pool look like on AWS, and groups that exist already."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from autoscaler.kube.custom.objects import read_spec
+from autoscaler.kube.custom.schema import NO_ENTRIES, ApiModel, Items, Labels, LongText, Rule, Text
+from autoscaler.kube.problem import Problems
+
+Tags = Annotated[dict[str, Annotated[str, StringConstraints(max_length=256)]], Field(max_length=30)]
+
+
+class AwsSelector(ApiModel):
+    """One by id, or all that carry the tags."""
+
+    id: LongText = ""
+    tags: Tags = NO_ENTRIES
+    """Key and value; "*" admits any value."""
+
+    RULES = (
+        Rule(
+            "(self.id != '') != (size(self.tags) > 0)",
+            "select by id or by tags: exactly one of them",
+            lambda self: bool(self.id) != bool(self.tags),
+        ),
+    )
+
+
+class AwsCluster(ApiModel):
+    """How machines find the cluster."""
+
+    name: Text
+    """Of the EKS cluster, or of the tag kubernetes.io/cluster/<name>."""
+    endpoint: LongText = ""
+    """The API server's URL. These three fields are asked of EKS when they are absent."""
+    certificate_authority: Annotated[str, StringConstraints(max_length=16384)] = ""
+    """Base64, as in a kubeconfig."""
+    service_cidr: LongText = ""
+
+
+class AwsImage(ApiModel):
+    """Which AMI machines start from."""
+
+    id: Annotated[str, StringConstraints(max_length=64, pattern="^(ami-[0-9a-f]+)?$")] = ""
+    ssm_parameter: LongText = ""
+    """A parameter that holds an AMI id, such as those EKS and Bottlerocket publish."""
+    follow: bool = False
+    """Take the parameter's new value at each launch. Otherwise its first value stays until spec.ami changes."""
+
+    RULES = (
+        Rule(
+            "(self.id != '') != (self.ssmParameter != '')",
+            "name the image by id or by ssmParameter: exactly one of them",
+            lambda self: bool(self.id) != bool(self.ssm_parameter),
+        ),
+    )
+
+
+class AwsUserData(ApiModel):
+    """How a fresh machine becomes a node."""
+
+    kind: Literal["AL2023", "Bottlerocket", "Custom"] = "AL2023"
+    """AL2023: a NodeConfig for nodeadm. Bottlerocket: TOML settings. Custom: the text as it is, which must join the
+    cluster by itself and register with the pool's labels and taints."""
+    text: Annotated[str, StringConstraints(max_length=16384)] = ""
+    """AL2023: a script or a NodeConfig that comes first. Bottlerocket: settings that ours are merged over."""
+
+
+class AwsVolume(ApiModel):
+    """An EBS volume; it goes with the machine."""
+
+    device_name: Text = "/dev/xvda"
+    size_gi_b: Annotated[int, Field(ge=1, le=65536)] | None = None
+    type: Literal["gp3", "gp2", "io1", "io2", "st1", "sc1", "standard"] = "gp3"
+    iops: Annotated[int, Field(ge=100, le=256000)] | None = None
+    throughput: Annotated[int, Field(ge=125, le=2000)] | None = None
+    """MiB a second, gp3 only."""
+    snapshot_id: Annotated[str, StringConstraints(max_length=64, pattern="^(snap-[0-9a-f]+)?$")] = ""
+    """A snapshot with preloaded container images starts pods minutes earlier."""
+    encrypted: bool = True
+    kms_key_id: LongText = ""
+
+    RULES = (
+        Rule(
+            "self.snapshotId != '' || has(self.sizeGiB)",
+            "give sizeGiB, snapshotId or both",
+            lambda self: bool(self.snapshot_id) or self.size_gi_b is not None,
+        ),
+    )
+
+
+class AWSNodeTemplateSpec(ApiModel):
+    """What machines look like beside what the offering and the pool say."""
+
+    cluster: AwsCluster
+    subnets: Annotated[Items[AwsSelector], Field(min_length=1, max_length=20)]
+    """Machines start in those of the offering's zone."""
+    security_groups: Annotated[Items[AwsSelector], Field(min_length=1, max_length=20)]
+    ami: AwsImage
+    instance_profile: LongText
+    """Name or ARN; its role needs an access entry of the cluster."""
+    user_data: AwsUserData = AwsUserData()
+    labels: Labels = NO_ENTRIES
+    """Labels of nodes on top of the pool's, such as those that DaemonSets of drivers select."""
+    tags: Tags = NO_ENTRIES
+    """Tags of machines, volumes and interfaces on top of ours."""
+    block_devices: Annotated[Items[AwsVolume], Field(max_length=20)] = ()
+    network_interfaces: Literal["EFA", "Single"] = "EFA"
+    """EFA: one on every network card of types that have EFA. Single: one interface without it."""
+    placement_group: LongText = ""
+    """The name of one that exists."""
+    metadata_hop_limit: Annotated[int, Field(ge=1, le=64)] = 1
+    """Of IMDSv2; 2 lets pods reach the instance metadata."""
+    detailed_monitoring: bool = False
+    open_reservations: Literal["Use", "Avoid"] = "Use"
+    """Whether on-demand launches may consume open capacity reservations, as EC2 does by itself."""
+
+    RULES = (
+        Rule(
+            "self.userData.kind != 'Custom' || self.userData.text != ''",
+            "Custom user data needs a text",
+            lambda self: self.user_data.kind != "Custom" or bool(self.user_data.text),
+            field="userData",
+        ),
+    )
+
+
+class AWSGroupNodeTemplateSpec(ApiModel):
+    """Groups that exist already; Foreslice sets their sizes and ends their machines one by one."""
+
+    auto_scaling_groups: Annotated[Items[Text], Field(max_length=50)] = ()
+    """Names. Their scaling policies must be off, and AZRebalance suspended."""
+    cluster_name: LongText = ""
+    node_groups: Annotated[Items[Text], Field(max_length=50)] = ()
+    """Managed node groups of the cluster `clusterName`."""
+    launch: Literal["Instances", "DesiredCapacity"] = "Instances"
+    """Instances: LaunchInstances, which takes a token and answers with errors. DesiredCapacity: where that is not
+    possible; errors are then seen in the group's activities."""
+
+    RULES = (
+        Rule(
+            "size(self.autoScalingGroups) + size(self.nodeGroups) > 0",
+            "name at least one group in autoScalingGroups or nodeGroups",
+            lambda self: bool(self.auto_scaling_groups or self.node_groups),
+        ),
+        Rule(
+            "size(self.nodeGroups) == 0 || self.clusterName != ''",
+            "nodeGroups need clusterName",
+            lambda self: not self.node_groups or bool(self.cluster_name),
+            field="clusterName",
+        ),
+    )
+
+
+def parse_aws_node_template(raw: object, problems: Problems | None = None) -> AWSNodeTemplateSpec | None:
+    """The spec of an AWSNodeTemplate; None when it cannot be used."""
+    return read_spec(AWSNodeTemplateSpec, raw, problems)[1]
+
+
+def parse_aws_group_node_template(raw: object, problems: Problems | None = None) -> AWSGroupNodeTemplateSpec | None:
+    """The spec of an AWSGroupNodeTemplate; None when it cannot be used."""
+    return read_spec(AWSGroupNodeTemplateSpec, raw, problems)[1]

@@ -1,0 +1,75 @@
+"""The AWS adapter keeps the guarantees of the contract on the fake EC2, prompt or as slow as AWS says it may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import pytest
+
+from providers.conformance import CHECKS
+from providers.conformance_harness import Check, Harness
+from providers.contract import OfferingKey, Provider, TemplateRef
+from tests.aws import P4, P5, TEMPLATE_REF, Rig
+from tests.fakes.ec2 import CUT_BEFORE, PROMPT, SLUGGISH, THROTTLED, TIMEOUT_AFTER, Behaviour
+
+LAUNCHES = ("CreateFleet", "RunInstances")
+
+
+@dataclass
+class AwsHarness:
+    """A fake account with the adapter."""
+
+    behaviour: Behaviour = PROMPT
+    plenty: OfferingKey = P5
+    other: OfferingKey = P4
+    template: TemplateRef = TEMPLATE_REF
+    rig: Rig = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rig = Rig(self.behaviour)
+
+    @property
+    def provider(self) -> Provider:
+        return self.rig.provider
+
+    def restart(self) -> None:
+        self.rig.restart()
+
+    def advance(self, by: timedelta) -> None:
+        self.rig.clock.advance(by)
+
+    def settle(self) -> None:
+        self.rig.settle()
+
+    def limit(self, offering: OfferingKey, machines: int) -> None:
+        self.rig.fake.account.stock.limit(offering.instance_type, offering.zone, machines)
+
+    def withdraw(self, offering: OfferingKey) -> None:
+        self.rig.fake.account.stock.withdraw(offering.instance_type, offering.zone)
+
+    def reserve(self, *, count: int, starts_in: timedelta, lasts: timedelta) -> OfferingKey:
+        block = self.rig.fake.account.block(P5.instance_type, P5.zone, count, starts_in=starts_in, lasts=lasts)
+        return replace(P5, capacity_type="capacity-block", reservation=block.id)
+
+    def take(self, reservation: str, machines: int) -> None:
+        self.rig.fake.account.holdings[reservation].taken = machines
+
+    def lose_answer(self) -> None:
+        for operation in LAUNCHES:
+            self.rig.fake.faults.inject(operation, TIMEOUT_AFTER)
+
+    def lose_request(self) -> None:
+        for operation in LAUNCHES:
+            self.rig.fake.faults.inject(operation, CUT_BEFORE)
+
+    def throttle(self) -> None:
+        for operation in LAUNCHES:
+            self.rig.fake.faults.inject(operation, THROTTLED)
+
+
+@pytest.mark.parametrize("behaviour", [pytest.param(PROMPT, id="prompt"), pytest.param(SLUGGISH, id="sluggish")])
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_the_aws_provider_keeps(check: Check, behaviour: Behaviour) -> None:
+    harness: Harness = AwsHarness(behaviour)
+    check.run(harness)
