@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from autoscaler.cli.output import output_option
 if TYPE_CHECKING:
     from autoscaler.manifests.load import Loaded
     from autoscaler.model.plan import Plan
+    from instance_catalog.catalog import Catalog
     from instance_catalog.kubernetes_profile import KubernetesProfile
 
 SOMETHING_LEFT_OUT = 3
@@ -31,6 +33,13 @@ SOMETHING_LEFT_OUT = 3
 )
 @click.option("--at", "moment", metavar="TIME", help="Plan for this moment (RFC 3339).  [default: now]")
 @click.option("--strict", is_flag=True, help="Treat unknown fields as errors.")
+@click.option(
+    "--replay",
+    "ties",
+    metavar="TIES",
+    help="Schedule the pods onto the plan's nodes by kube-scheduler's scores, and warn of those that find no place. "
+    "Ties between nodes go to the `first` one, to an `adversarial` choice, or to one drawn with a number as seed.",
+)
 @output_option("wide")
 def plan(
     paths: tuple[str, ...],
@@ -41,6 +50,7 @@ def plan(
     catalog_dirs: tuple[str, ...],
     moment: str | None,
     strict: bool,
+    ties: str | None,
     output: str,
 ) -> None:
     """Say which nodes the pending pods of your manifests or cluster need, why, and at what price. Nothing is launched.
@@ -57,6 +67,7 @@ def plan(
       kubectl get pods,resourceclaims,resourceclaimtemplates -A -o json | foreslice plan -f -
       foreslice plan -f job.yaml -o json | jq .summary
       foreslice plan --live --context staging
+      foreslice plan -f deploy/ --replay adversarial
 
     Exit code 0: every pod in scope is placed; 3: some are not; 1: the input cannot be used.
     """
@@ -68,7 +79,7 @@ def plan(
         loaded = read_cluster(kubeconfig, context, _profile(kubernetes_version))
     else:
         loaded = _load(paths, kubernetes_version, strict)
-    decided = _decide(loaded, catalog_dirs, moment)
+    decided = _decide(loaded, catalog_dirs, moment, ties)
     _print(decided, loaded, output)
     if decided.left_out:
         sys.exit(SOMETHING_LEFT_OUT)
@@ -94,7 +105,7 @@ def _profile(version: str | None) -> KubernetesProfile | None:
     return None if version is None else chosen_kubernetes(version)
 
 
-def _decide(loaded: Loaded, catalog_dirs: tuple[str, ...], moment: str | None) -> Plan:
+def _decide(loaded: Loaded, catalog_dirs: tuple[str, ...], moment: str | None, ties: str | None) -> Plan:
     from autoscaler.clock import SystemClock
     from autoscaler.manifests.corrections import corrections_of
     from autoscaler.planning.planner import plan_for
@@ -103,7 +114,29 @@ def _decide(loaded: Loaded, catalog_dirs: tuple[str, ...], moment: str | None) -
     now = _moment(moment) if moment else loaded.context.now or SystemClock().now()
     directories = [Path(directory) for directory in catalog_dirs]
     catalog = chosen_catalog(directories, corrections_of(loaded.overlays, now))
-    return plan_for(loaded.snapshot, catalog, Policy(), now)
+    decided = plan_for(loaded.snapshot, catalog, Policy(), now)
+    return decided if ties is None else _replayed(decided, loaded, catalog, ties)
+
+
+def _replayed(decided: Plan, loaded: Loaded, catalog: Catalog, ties: str) -> Plan:
+    """The plan with a warning for every pod that finds no place in the replay."""
+    from autoscaler.planning.replay import replay
+    from autoscaler.scheduling.schedule import adversarial, first, seeded
+
+    choose = {"first": first, "adversarial": adversarial}.get(ties) or seeded(_seed(ties))
+    found = replay(decided, loaded.snapshot, catalog, choose)
+    if found.holds:
+        click.echo("replay: every pod of the plan finds a place", err=True)
+    return replace(decided, warnings=(*decided.warnings, *found.reasons))
+
+
+def _seed(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is neither first nor adversarial nor a number", param_hint="--replay"
+        ) from None
 
 
 def _moment(text: str) -> datetime:
