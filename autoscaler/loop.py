@@ -5,7 +5,7 @@ It names no provider, reads no clock but the one it is given, and keeps nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -38,7 +38,9 @@ from autoscaler.settings import DEFAULTS, LoopSettings, Settings
 from instance_catalog.catalog import Catalog
 from instance_catalog.driver_profile import parse_driver_set
 from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.layers import Layer
 from instance_catalog.prediction.predict import predict
+from instance_catalog.standing import Standing, standing
 from providers.contract import TAG_CLUSTER, Clock, Instance, Reservation, ReservationState, describe_all
 from providers.errors import ProviderError
 
@@ -72,11 +74,16 @@ class Loop:
         clock: Clock,
         settings: Settings = DEFAULTS,
         stage: Stage = nullcontext,
+        layers: Callable[[], Sequence[Layer]] | None = None,
     ) -> None:
+        """`layers`: what the catalog is made of now; the cluster's InstanceTypeOverlays then lie over it in each tick.
+        Without it the catalog stays as it is."""
         self._api = api
         self._stage = stage
         self._providers = providers
         self._catalog = catalog
+        self._layers = layers
+        self._standing: Standing | None = None
         self._clock = clock
         self._settings = settings
         self._store = Store(api, profile)
@@ -107,9 +114,14 @@ class Loop:
             self._publisher.publish(plan, after, now)
             self._publisher.judge(after, self._store.problems(), now)
             self._publisher.check(found, now)
+            if self._standing is not None:
+                self._publisher.overlays(self._standing, now)
             for event in (*map(_event, troubles), *map(misprediction_event, mispredictions)):
                 self._publisher.tell(event, now)
-        return Tick(now, after, plan, troubles, next_wake(after, self._settings.loop, now), mispredictions)
+        wake_at = next_wake(after, self._settings.loop, now)
+        if self._standing is not None and self._standing.wake_at is not None:
+            wake_at = min(self._standing.wake_at, wake_at or self._standing.wake_at)
+        return Tick(now, after, plan, troubles, wake_at, mispredictions)
 
     def _decide(self, snapshot: Snapshot, now: datetime) -> tuple[Snapshot, Plan, tuple[Misprediction, ...]]:
         """The plan, made with what this tick taught about mispredictions."""
@@ -138,6 +150,10 @@ class Loop:
     def _observe(self, now: datetime) -> tuple[World, Mapping[str, Mapping[str, Instance]]]:
         """Read the cluster and the providers. Nothing is concluded from a provider that did not answer."""
         self._store.refresh()
+        if self._layers is not None:
+            layers = (*self._layers(), *self._store.overlays())
+            self._standing = standing(layers, now=now, before=self._standing)
+            self._catalog = self._standing.catalog
         snapshot = self._store.snapshot()
         self._journal.resume(self._store.batches(), snapshot.provisioned, now, seen_up_to=self._store.seen_up_to())
         snapshot = replace(snapshot, provisioned=self._journal.nodes)

@@ -5,11 +5,11 @@ It knows verbs and resources, not objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final, TypeAlias
 
-from autoscaler.cluster.api import KubernetesApi, Object, Page, Subresource, WatchEvent
+from autoscaler.cluster.api import NO_LABELS, KubernetesApi, Object, Page, Subresource, WatchEvent
 from autoscaler.cluster.lease import LeadershipLostError
 from autoscaler.cluster.resources import PODS, Resource
 
@@ -42,9 +42,17 @@ class AttendedApi:
         with self._attend("get", resource):
             return self._api.get(resource, name, namespace=namespace)
 
-    def list(self, resource: Resource, *, namespace: str = "", limit: int = 500, page: str = "") -> Page:
+    def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        labels: Mapping[str, str] = NO_LABELS,
+        limit: int = 500,
+        page: str = "",
+    ) -> Page:
         with self._attend("list", resource):
-            return self._api.list(resource, namespace=namespace, limit=limit, page=page)
+            return self._api.list(resource, namespace=namespace, labels=labels, limit=limit, page=page)
 
     def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
         with self._attend("watch", resource):

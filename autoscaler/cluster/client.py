@@ -14,7 +14,7 @@ from urllib.parse import quote
 from autoscaler.cluster.api import NO_LABELS, InvalidError, NotFoundError, Object, Page, Subresource, WatchEvent, key_of
 from autoscaler.cluster.client_transport import MERGE_PATCH, Transport
 from autoscaler.cluster.client_watch import Stream
-from autoscaler.cluster.resources import PODS, Resource
+from autoscaler.cluster.resources import NODES, PODS, Resource
 from autoscaler.errors import ConfigurationError
 from instance_catalog.feature_gates import FeatureGateError, parse_feature_gates
 from instance_catalog.kubernetes_profile import KubernetesProfile, UnknownVersionError, profile_for
@@ -73,7 +73,9 @@ class KubernetesClient:
             if stream is not None:
                 stream.close()
             path = _path(self._as_served(resource), "")
-            stream = Stream(self._transport, path, resource_version, clock=self._clock, ring=self._ring)
+            stream = Stream(
+                self._transport, path, resource_version, clock=self._clock, ring=self._ring, beats=resource == NODES
+            )
             self._streams[resource] = stream
         return stream.take(timeout_seconds)
 

@@ -6,6 +6,7 @@ resource that is not served or may not be watched is told by the next `take`; th
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections import deque
@@ -23,10 +24,20 @@ _PAUSE: Final = 0.1
 
 
 class Stream:
-    """The changes of the objects under `path` after `version`. `ring` is called when something has arrived."""
+    """The changes of the objects under `path` after `version`. `ring` is called when something has arrived.
+
+    `beats`: the objects are written all the time only to say that nothing has happened; that does not ring.
+    """
 
     def __init__(
-        self, transport: Transport, path: str, version: str, *, clock: Clock, ring: Callable[[], None]
+        self,
+        transport: Transport,
+        path: str,
+        version: str,
+        *,
+        clock: Clock,
+        ring: Callable[[], None],
+        beats: bool = False,
     ) -> None:
         self.delivered = version
         """The version of the last event that was taken: where the consumer stands."""
@@ -38,6 +49,7 @@ class Stream:
         self._events: deque[WatchEvent] = deque()
         self._failure: ApiError | None = None
         self._closed = False
+        self._last: dict[str, bytes] | None = {} if beats else None  # digest of each object, by uid
         self._arrived = threading.Condition()
         self._thread = threading.Thread(target=self._read, name=f"watch {path}", daemon=True)
         self._thread.start()
@@ -108,11 +120,30 @@ class Stream:
             self._events.append(WatchEvent(kind, version, found))
             self._received = version
             self._arrived.notify_all()
-        if kind != "BOOKMARK":
+        if kind != "BOOKMARK" and self._is_news(kind, found):
             self._ring()
+
+    def _is_news(self, kind: str, found: dict[str, Any]) -> bool:
+        if self._last is None:
+            return True
+        uid = found["metadata"].get("uid", "")
+        before, now = self._last.pop(uid, None), without_heartbeat(found)
+        if kind != "DELETED":
+            self._last[uid] = now
+        return kind == "DELETED" or before != now
 
     def _fail(self, error: ApiError) -> None:
         with self._arrived:
             self._failure = error
             self._arrived.notify_all()
         self._ring()
+
+
+def without_heartbeat(found: dict[str, Any]) -> bytes:
+    """A digest of everything in an object but when, and by whom, it was last said."""
+    metadata = {k: v for k, v in found["metadata"].items() if k not in ("managedFields", "resourceVersion")}
+    status = dict(found.get("status") or {})
+    conditions = status.get("conditions") or ()
+    status["conditions"] = [{k: v for k, v in entry.items() if k != "lastHeartbeatTime"} for entry in conditions]
+    said = json.dumps({**found, "metadata": metadata, "status": status}, sort_keys=True)
+    return hashlib.blake2b(said.encode(), digest_size=16).digest()

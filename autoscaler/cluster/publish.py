@@ -15,15 +15,24 @@ from typing import Any
 
 from autoscaler.checks.finding import Finding
 from autoscaler.cluster.api import AlreadyExistsError, ConflictError, InvalidError, KubernetesApi, NotFoundError
-from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, EVENTS, PODS, Resource
+from autoscaler.cluster.resources import (
+    CAPACITY_BLOCKS,
+    CAPACITY_POOLS,
+    EVENTS,
+    INSTANCE_TYPE_OVERLAYS,
+    PODS,
+    Resource,
+)
+from autoscaler.kube.custom.instance_type_overlay import OVERLAY_LAYER
 from autoscaler.kube.problem import Problem, Severity
 from autoscaler.lifecycle.capacity_block import phase_of
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.report.checks_text import verdict_of
+from autoscaler.report.checks_text import refusal_text, verdict_of
 from autoscaler.report.events import Event, events_of
+from instance_catalog.standing import Standing
 
 _COMPONENT = "foreslice"
 # The namespace of events about cluster-scoped objects, as client-go's recorder has it.
@@ -75,6 +84,17 @@ class Publisher:
         """The conditions of the checks before buying."""
         for finding in found:
             self._condition(CAPACITY_POOLS, finding.pool, verdict_of(finding), now, kind=finding.condition.value)
+
+    def overlays(self, found: Standing, now: datetime) -> None:
+        """Condition Ready of the InstanceTypeOverlays: whether they are in force, and if not, what is wrong."""
+        refused = {entry.layer: entry for entry in found.refused}
+        for layer in found.given:
+            name = layer.name.removeprefix(OVERLAY_LAYER)
+            if name == layer.name:
+                continue
+            wrong = refused.get(layer.name)
+            verdict = ("True", "Applied", "") if wrong is None else ("False", "Refused", refusal_text(wrong))
+            self._condition(INSTANCE_TYPE_OVERLAYS, name, verdict, now)
 
     def _condition(
         self, resource: Resource, name: str, verdict: tuple[str, str, str], now: datetime, *, kind: str = "Ready"

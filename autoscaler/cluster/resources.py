@@ -59,6 +59,7 @@ CUSTOM_RESOURCE_DEFINITIONS = Resource(
 )
 CAPACITY_POOLS = Resource("foreslice.dev", "v1alpha1", "capacitypools", "CapacityPool")
 CAPACITY_BLOCKS = Resource("foreslice.dev", "v1alpha1", "capacityblocks", "CapacityBlock")
+INSTANCE_TYPE_OVERLAYS = Resource("foreslice.dev", "v1alpha1", "instancetypeoverlays", "InstanceTypeOverlay")
 PROVISIONED_NODES = Resource("foreslice.dev", "v1alpha1", "provisionednodes", "ProvisionedNode")
 LAUNCH_BATCHES = Resource("foreslice.dev", "v1alpha1", "launchbatches", "LaunchBatch")
 SPENDINGS = Resource("foreslice.dev", "v1alpha1", "spendings", "Spending")
@@ -88,6 +89,7 @@ ALL = (
     LEASES,
     CAPACITY_POOLS,
     CAPACITY_BLOCKS,
+    INSTANCE_TYPE_OVERLAYS,
     PROVISIONED_NODES,
     LAUNCH_BATCHES,
     SPENDINGS,

@@ -18,6 +18,7 @@ from autoscaler.cluster.resources import (
     DEPLOYMENTS,
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
+    INSTANCE_TYPE_OVERLAYS,
     LAUNCH_BATCHES,
     NAMESPACES,
     NODES,
@@ -36,6 +37,7 @@ from autoscaler.cluster.resources import (
 from autoscaler.errors import BadInputError
 from autoscaler.kube.custom.capacity_block import parse_capacity_block
 from autoscaler.kube.custom.capacity_pool import parse_capacity_pool, parse_pool_status
+from autoscaler.kube.custom.instance_type_overlay import overlay_layer
 from autoscaler.kube.custom.launch_batch import parse_launch_batch
 from autoscaler.kube.custom.pool_memory import backoffs_of, quarantines_of
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
@@ -59,6 +61,7 @@ from autoscaler.model.provisioned_node import LaunchBatch
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.layers import Layer
 
 T = TypeVar("T")
 
@@ -100,6 +103,7 @@ class Store:
         self._storage_classes = Mirror(api, STORAGE_CLASSES, parse_storage_class)
         self._pools = Mirror(api, CAPACITY_POOLS, _parse_pool)
         self._blocks = Mirror(api, CAPACITY_BLOCKS, parse_capacity_block)
+        self._overlays: Mirror[Layer] = Mirror(api, INSTANCE_TYPE_OVERLAYS, lambda raw, _: overlay_layer(raw))
         self._provisioned = Mirror(api, PROVISIONED_NODES, _own(parse_provisioned_node))
         self._batches = Mirror(api, LAUNCH_BATCHES, _own(parse_launch_batch))
         self._spendings = Mirror(api, SPENDINGS, parse_spending)
@@ -142,6 +146,10 @@ class Store:
         """All LaunchBatches."""
         return self._batches.values
 
+    def overlays(self) -> tuple[Layer, ...]:
+        """The InstanceTypeOverlays as layers of the catalog, also those that cannot be used; by name."""
+        return self._overlays.values
+
     def seen_up_to(self) -> int:
         """The resourceVersion up to which ProvisionedNodes and LaunchBatches were seen."""
         return min(self._provisioned.version, self._batches.version)
@@ -173,6 +181,7 @@ class Store:
             self._storage_classes,
             self._pools,
             self._blocks,
+            self._overlays,
             self._provisioned,
             self._batches,
             self._spendings,

@@ -1,4 +1,4 @@
-"""What the checks before buying found, as conditions of a pool and in sentences."""
+"""What the checks before buying found, and what is wrong with overlays, as conditions and in sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Final
 
 from autoscaler.checks.finding import Condition, Finding
 from autoscaler.report.reasons import texts_of
+from instance_catalog.standing import Refused
 
+_LONGEST: Final = 1024  # characters of a condition's message, as of events
 _GOOD: Final = {
     Condition.COEXISTENCE: ("Alone", "no other autoscaler would launch for the same pods"),
     Condition.DRIVERS_WILL_RUN: ("DriversFound", "the drivers will publish the devices of its nodes"),
@@ -19,4 +21,10 @@ def verdict_of(finding: Finding) -> tuple[str, str, str]:
     status = str(finding.status)
     if finding.good:
         return (status, *_GOOD[finding.condition])
-    return (status, finding.reasons[0].code.value, f"the pool only proposes: {texts_of(finding.reasons)}"[:1024])
+    return (status, finding.reasons[0].code.value, f"the pool only proposes: {texts_of(finding.reasons)}"[:_LONGEST])
+
+
+def refusal_text(refused: Refused) -> str:
+    """Why an InstanceTypeOverlay does not count, and what does instead."""
+    instead = "its last good version counts" if refused.kept else "nothing of it counts"
+    return f"{instead}; {'; '.join(str(problem) for problem in refused.problems)}"[:_LONGEST]

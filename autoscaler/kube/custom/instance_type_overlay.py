@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, JsonValue, WithJsonSchema
 
@@ -11,6 +11,8 @@ from autoscaler.kube.custom.objects import read_spec
 from autoscaler.kube.custom.schema import NO_ENTRIES, ApiModel, Conditions, Name, Rule, Text, TimeText
 from autoscaler.kube.problem import Problems
 from instance_catalog.layers import Corrections, Layer, content_layer, unreadable
+
+OVERLAY_LAYER: Final = "InstanceTypeOverlay "  # what the names of their layers begin with
 
 
 class InstanceTypeOverlaySpec(ApiModel):
@@ -61,7 +63,7 @@ class InstanceTypeOverlayStatus(ApiModel):
 def overlay_layer(raw: Mapping[str, Any]) -> Layer:
     """The layer that an InstanceTypeOverlay of a cluster is. Never raises: what is wrong is in the layer's problems."""
     meta = raw.get("metadata")
-    name = f"InstanceTypeOverlay {meta.get('name', '') if isinstance(meta, Mapping) else ''}"
+    name = f"{OVERLAY_LAYER}{meta.get('name', '') if isinstance(meta, Mapping) else ''}"
     problems = Problems()
     spec = parse_instance_type_overlay(raw, problems)
     if spec is None:

@@ -56,9 +56,9 @@ class Impatient(SystemClock):
         """Over at once."""
 
 
-def stream_of(connections: Connections, rings: threading.Semaphore) -> Stream:
+def stream_of(connections: Connections, rings: threading.Semaphore, *, beats: bool = False) -> Stream:
     transport = cast(Transport, connections)
-    return Stream(transport, "/api/v1/pods", "1", clock=Impatient(), ring=rings.release)
+    return Stream(transport, "/api/v1/pods", "1", clock=Impatient(), ring=rings.release, beats=beats)
 
 
 def taken(stream: Stream, count: int) -> list[tuple[str, str]]:
@@ -110,4 +110,26 @@ def test_bookmarks_wake_nobody() -> None:
     stream.close()
     connections.exhausted.set()
     assert rings.acquire(timeout=PATIENCE)
+    assert not rings.acquire(blocking=False)
+
+
+def report(version: int, heartbeat: str, ready: str) -> bytes:
+    """What a kubelet says of its node every few minutes."""
+    condition = {"type": "Ready", "status": ready, "lastHeartbeatTime": heartbeat}
+    metadata = {"uid": "u", "resourceVersion": str(version), "managedFields": [{"time": heartbeat}]}
+    return json.dumps(
+        {"type": "MODIFIED", "object": {"metadata": metadata, "status": {"conditions": [condition]}}}
+    ).encode()
+
+
+def test_heartbeats_wake_nobody_and_are_delivered() -> None:
+    rings = threading.Semaphore(0)
+    reports = [report(5, "08:00", "True"), report(6, "08:05", "True"), report(7, "08:10", "False")]
+    connections = Connections(reports)
+    stream = stream_of(connections, rings, beats=True)
+    assert [version for _, version in taken(stream, 3)] == ["5", "6", "7"]
+    stream.close()
+    connections.exhausted.set()
+    # The first report, which may be news, and the one that says something else.
+    assert all(rings.acquire(timeout=PATIENCE) for _ in range(2))
     assert not rings.acquire(blocking=False)

@@ -1,0 +1,80 @@
+"""InstanceTypeOverlays of the cluster lie over the catalog, and a defective one keeps its last good version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autoscaler.clock import VirtualClock
+from autoscaler.cluster.resources import INSTANCE_TYPE_OVERLAYS
+from autoscaler.execution.launch import Providers
+from autoscaler.loop import Loop
+from autoscaler.simulation.api_server import ApiServer
+from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.loader import load_catalog, shipped_layers
+
+
+class Cluster:
+    """A loop on a cluster, with what it tells of the overlays."""
+
+    def __init__(self) -> None:
+        self.api = ApiServer(VirtualClock())
+        self.loop = Loop(
+            api=self.api,
+            providers=Providers({}, cluster="u"),
+            catalog=load_catalog(),
+            profile=REFERENCE,
+            clock=VirtualClock(),
+            layers=shipped_layers,
+        )
+
+    def put(self, name: str, entry: dict[str, Any], instance_type: str = "p5.48xlarge") -> None:
+        spec = {"cloud": "aws", "instanceType": instance_type, "source": "our contract", "entry": entry}
+        self.api.create(INSTANCE_TYPE_OVERLAYS, {"metadata": {"name": name}, "spec": spec})
+
+    def change(self, name: str, entry: dict[str, Any]) -> None:
+        found = self.api.get(INSTANCE_TYPE_OVERLAYS, name)
+        self.api.update(INSTANCE_TYPE_OVERLAYS, {**found, "spec": {**found["spec"], "entry": entry}})
+
+    def ready(self, name: str) -> tuple[str, str, str]:
+        (condition,) = self.api.get(INSTANCE_TYPE_OVERLAYS, name)["status"]["conditions"]
+        return condition["status"], condition["reason"], condition["message"]
+
+    def digest(self) -> str:
+        return self.loop.tick().plan.catalog_digest
+
+
+def test_an_overlay_changes_the_catalog_and_is_told_so() -> None:
+    cluster = Cluster()
+    before = cluster.digest()
+    cluster.put("ours", {"vcpu": 190})
+    after = cluster.digest()
+    assert after != before
+    assert cluster.ready("ours") == ("True", "Applied", "")
+    writes = cluster.api.writes
+    assert cluster.digest() == after
+    assert cluster.api.writes == writes
+    cluster.api.delete(INSTANCE_TYPE_OVERLAYS, "ours")
+    assert cluster.digest() == before
+
+
+def test_a_defect_is_told_and_the_last_good_version_stays() -> None:
+    cluster = Cluster()
+    cluster.put("ours", {"vcpu": 190})
+    good = cluster.digest()
+    cluster.change("ours", {"vcpu": "many"})
+    assert cluster.digest() == good
+    status, reason, message = cluster.ready("ours")
+    assert (status, reason) == ("False", "Refused")
+    assert message.startswith("its last good version counts; ")
+    assert "vcpu" in message
+
+
+def test_a_defect_from_the_beginning_leaves_the_others_in_force() -> None:
+    cluster = Cluster()
+    before = cluster.digest()
+    cluster.put("bad", {"vcpus": 1}, instance_type="g6.xlarge")
+    assert cluster.digest() == before
+    assert cluster.ready("bad")[2].startswith("nothing of it counts; ")
+    cluster.put("ours", {"vcpu": 190})
+    assert cluster.digest() != before
+    assert cluster.ready("ours")[0] == "True"
