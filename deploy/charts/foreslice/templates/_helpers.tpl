@@ -1,0 +1,42 @@
+{{- define "foreslice.name" -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "foreslice.selectorLabels" -}}
+app.kubernetes.io/name: foreslice
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "foreslice.labels" -}}
+{{ include "foreslice.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end -}}
+
+{{- define "foreslice.serviceAccount" -}}
+{{- default (include "foreslice.name" .) .Values.serviceAccount.name -}}
+{{- end -}}
+
+{{- define "foreslice.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ default $.Chart.AppVersion .tag }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The settings file: what the chart knows better than a person, under what the values say. */ -}}
+{{- define "foreslice.settings" -}}
+{{- $catalog := list -}}
+{{- range .Values.catalogConfigMaps -}}
+{{- $catalog = append $catalog (printf "/etc/foreslice/catalog/%s" .) -}}
+{{- end -}}
+{{- $own := dict "lease" (dict "name" (include "foreslice.name" .) "namespace" .Release.Namespace) -}}
+{{- if $catalog -}}
+{{- $_ := set $own "cluster" (dict "catalog" $catalog) -}}
+{{- end -}}
+{{- toYaml (mergeOverwrite $own (deepCopy .Values.settings)) -}}
+{{- end -}}
