@@ -34,6 +34,7 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace")
 EVENTS = Resource("", "v1", "events", "Event", namespaced=True, status=False)
 PERSISTENT_VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume")
 PERSISTENT_VOLUME_CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", namespaced=True)
+CSI_NODES = Resource("storage.k8s.io", "v1", "csinodes", "CSINode", status=False)
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", status=False)
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", status=False)
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", namespaced=True)
@@ -53,6 +54,9 @@ DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1beta2", "devicetaintrules", 
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True, status=False)
 # Questions: they are answered at once and not kept.
 TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", status=False)
+OWN_ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", status=False
+)
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", status=False)
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"
@@ -75,6 +79,7 @@ ALL = (
     PERSISTENT_VOLUMES,
     PERSISTENT_VOLUME_CLAIMS,
     STORAGE_CLASSES,
+    CSI_NODES,
     PRIORITY_CLASSES,
     DAEMON_SETS,
     QUOTAS,

@@ -14,6 +14,7 @@ from autoscaler.cluster.mirror import Mirror
 from autoscaler.cluster.resources import (
     CAPACITY_BLOCKS,
     CAPACITY_POOLS,
+    CSI_NODES,
     DAEMON_SETS,
     DEPLOYMENTS,
     DEVICE_CLASSES,
@@ -54,8 +55,14 @@ from autoscaler.kube.priority import PriorityClass, parse_priority_class
 from autoscaler.kube.problem import Problem, Problems
 from autoscaler.kube.resource_claim import parse_resource_claim
 from autoscaler.kube.resource_slice import parse_resource_slice
-from autoscaler.kube.storage import parse_persistent_volume, parse_persistent_volume_claim, parse_storage_class
+from autoscaler.kube.storage import (
+    parse_persistent_volume,
+    parse_persistent_volume_claim,
+    parse_storage_class,
+    parse_volume_limits,
+)
 from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.node import with_volume_limits
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import LaunchBatch
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
@@ -101,6 +108,7 @@ class Store:
         self._volumes = Mirror(api, PERSISTENT_VOLUMES, parse_persistent_volume)
         self._volume_claims = Mirror(api, PERSISTENT_VOLUME_CLAIMS, parse_persistent_volume_claim)
         self._storage_classes = Mirror(api, STORAGE_CLASSES, parse_storage_class)
+        self._volume_limits = Mirror(api, CSI_NODES, parse_volume_limits)
         self._pools = Mirror(api, CAPACITY_POOLS, _parse_pool)
         self._blocks = Mirror(api, CAPACITY_BLOCKS, parse_capacity_block)
         self._overlays: Mirror[Layer] = Mirror(api, INSTANCE_TYPE_OVERLAYS, lambda raw, _: overlay_layer(raw))
@@ -121,7 +129,7 @@ class Store:
         return Snapshot(
             profile=self.profile,
             pods=self._pods.values,
-            nodes=self._nodes.values,
+            nodes=with_volume_limits(self._nodes.values, dict(self._volume_limits.values)),
             claims=_by_key(self._claims.values),
             classes=self._classes.values,
             slices=self._slices.values,
@@ -179,6 +187,7 @@ class Store:
             self._volumes,
             self._volume_claims,
             self._storage_classes,
+            self._volume_limits,
             self._pools,
             self._blocks,
             self._overlays,

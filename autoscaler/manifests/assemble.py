@@ -9,6 +9,7 @@ from typing import TypeVar
 from autoscaler.kube.generated_claims import generate_claims
 from autoscaler.manifests.gathered import Gathered
 from autoscaler.model.device_class import DeviceClass, Selector
+from autoscaler.model.node import with_volume_limits
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.driver_data import builtin_device_classes
 from instance_catalog.frozen_map import FrozenMap
@@ -52,7 +53,7 @@ def assemble(gathered: Gathered, profile: KubernetesProfile) -> Snapshot:
     return Snapshot(
         profile=profile,
         pods=tuple(_ordered(gathered.pods).values()),
-        nodes=tuple(_ordered(gathered.nodes).values()),
+        nodes=with_volume_limits(_ordered(gathered.nodes).values(), gathered.volume_limits),
         claims=_ordered(gathered.claims),
         classes=tuple(_ordered(gathered.classes).values()),
         slices=tuple(gathered.slices),
@@ -60,6 +61,7 @@ def assemble(gathered: Gathered, profile: KubernetesProfile) -> Snapshot:
         gangs=_ordered(gathered.gangs),
         daemon_sets=tuple(sorted(gathered.daemon_sets, key=lambda found: (found.namespace, found.name))),
         namespaces=_ordered(namespaces),
+        selections=tuple(gathered.selections),
         volumes=_ordered(gathered.volumes),
         volume_claims=_ordered(gathered.volume_claims),
         storage_classes=_ordered(gathered.storage_classes),

@@ -19,6 +19,7 @@ from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.resource_claim import ResourceClaim, ResourceClaimTemplate
+from autoscaler.model.selection import Selection
 from autoscaler.model.snapshot import DaemonSet
 from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from instance_catalog.frozen_map import FrozenMap
@@ -44,6 +45,8 @@ class Gathered:
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)
     volume_claims: dict[str, PersistentVolumeClaim] = field(default_factory=dict)
     storage_classes: dict[str, StorageClass] = field(default_factory=dict)
+    volume_limits: dict[str, FrozenMap[str, int]] = field(default_factory=dict)
+    selections: list[Selection] = field(default_factory=list)
     pools: dict[str, CapacityPool] = field(default_factory=dict)
     blocks: dict[str, CapacityBlock] = field(default_factory=dict)
     provisioned: list[ProvisionedNode] = field(default_factory=list)

@@ -34,6 +34,7 @@ KINDS = (
     Kind("", "PersistentVolume", ("v1",), readers.read_persistent_volume, namespaced=False),
     Kind("", "PersistentVolumeClaim", ("v1",), readers.read_persistent_volume_claim),
     Kind("storage.k8s.io", "StorageClass", ("v1",), readers.read_storage_class, namespaced=False),
+    Kind("storage.k8s.io", "CSINode", ("v1",), readers.read_csi_node, namespaced=False),
     Kind("resource.k8s.io", "DeviceClass", _RESOURCE, readers.read_device_class, namespaced=False),
     Kind("resource.k8s.io", "ResourceClaim", _RESOURCE, readers.read_resource_claim),
     Kind("resource.k8s.io", "ResourceClaimTemplate", _RESOURCE, readers.read_resource_claim_template),
@@ -52,6 +53,7 @@ KINDS = (
     Kind("scheduling.volcano.sh", "PodGroup", ("v1beta1",), readers.read_pod_group),
     Kind("scheduling.run.ai", "PodGroup", ("v2alpha2",), readers.read_pod_group),
     Kind("", "Pod", ("v1",), readers.read_pod),
+    Kind("", "Service", ("v1",), readers.read_service),
     Kind("", "ReplicationController", ("v1",), readers.workload(expand_replicas), expands=True),
     Kind("apps", "Deployment", ("v1",), readers.workload(expand_replicas), expands=True),
     Kind("apps", "ReplicaSet", ("v1",), readers.workload(expand_replicas), expands=True),
@@ -80,7 +82,6 @@ _NO_PLACEMENT = "it has no influence on where pods fit"
 _NO_QUOTA = "quota is not considered: the plan takes every pending pod as admitted"
 # (group, kind) to the reason; kind "" stands for every other kind of the group.
 IGNORED = {
-    ("", "Service"): _NO_PLACEMENT,
     ("", "Endpoints"): _NO_PLACEMENT,
     ("", "ConfigMap"): _NO_PLACEMENT,
     ("", "Secret"): _NO_PLACEMENT,
@@ -108,7 +109,7 @@ IGNORED = {
     ("cert-manager.io", ""): _NO_PLACEMENT,
     ("kustomize.config.k8s.io", ""): "it is an instruction to kustomize: give the output of `kubectl kustomize`",
     ("node.k8s.io", "RuntimeClass"): "its node selector, tolerations and overhead are not added to pods",
-    ("storage.k8s.io", ""): "attach limits and capacity of volumes are not considered",
+    ("storage.k8s.io", ""): "attachments and capacity of volumes are not considered",
     ("kueue.x-k8s.io", ""): _NO_QUOTA,
     ("scheduling.volcano.sh", ""): _NO_QUOTA,
     ("scheduling.run.ai", ""): _NO_QUOTA,

@@ -18,17 +18,22 @@ from autoscaler.kube.priority import PriorityClass, parse_priority_class
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.resource_claim import parse_resource_claim, parse_resource_claim_template
 from autoscaler.kube.resource_slice import parse_resource_slice
+from autoscaler.kube.selection import parse_selection
 from autoscaler.kube.stamping import Expansion
 from autoscaler.kube.storage import (
     ephemeral_volume_claims,
     parse_persistent_volume,
     parse_persistent_volume_claim,
     parse_storage_class,
+    parse_volume_limits,
 )
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.gathered import Gathered, Reader
 from autoscaler.manifests.plan_context import parse_plan_context
 from autoscaler.model.origin import Origin
+
+# kube-scheduler spreads the pods of these by default; a Deployment stands for the ReplicaSet that it makes.
+_SPREAD = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 
 
 class Expand(Protocol):
@@ -49,8 +54,28 @@ def workload(expand: Expand) -> Reader:
 
     def read(gathered: Gathered, document: Document, problems: Problems) -> None:
         gathered.add(expand(document.value, problems, origin=document.origin, priorities=gathered.priorities))
+        _, kind = header(document.value)
+        if kind in _SPREAD:
+            _select(gathered, document, kind)
 
     return read
+
+
+def read_service(gathered: Gathered, document: Document, _: Problems) -> None:
+    """Service: its pods spread."""
+    _select(gathered, document, "Service")
+
+
+def _select(gathered: Gathered, document: Document, kind: str) -> None:
+    found = parse_selection(document.value, kind, origin=document.origin)
+    if found is not None:
+        gathered.selections.append(found)
+
+
+def read_csi_node(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """CSINode: how many volumes its node attaches."""
+    name, limits = parse_volume_limits(document.value, problems)
+    gathered.volume_limits[name] = limits
 
 
 def read_plan_context(gathered: Gathered, document: Document, problems: Problems) -> None:

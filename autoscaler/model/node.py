@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
@@ -32,3 +33,8 @@ class Node:
     volume_limits: FrozenMap[str, int] | None = None
     declared_features: tuple[str, ...] | None = ()
     origin: Origin = field(default=CLUSTER, compare=False)
+
+
+def with_volume_limits(nodes: Iterable[Node], limits: Mapping[str, FrozenMap[str, int]]) -> tuple[Node, ...]:
+    """The nodes, each with the limits that its CSI drivers gave; unknown where they did not say."""
+    return tuple(replace(node, volume_limits=limits[node.name]) if node.name in limits else node for node in nodes)

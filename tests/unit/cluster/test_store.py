@@ -7,6 +7,7 @@ import pytest
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.resources import (
     CAPACITY_POOLS,
+    CSI_NODES,
     LAUNCH_BATCHES,
     NAMESPACES,
     NODES,
@@ -111,3 +112,12 @@ def test_everything_else_finds_its_place_in_the_snapshot(api: ApiServer, store: 
     assert [node.name for node in snapshot.nodes] == ["n"]
     assert [piece.name for piece in snapshot.slices] == ["s"]
     assert snapshot.profile is REFERENCE
+
+
+def test_nodes_have_the_volume_limits_that_their_csi_drivers_gave(api: ApiServer, store: Store) -> None:
+    for name in ("a", "b"):
+        api.create(NODES, {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "1"}}})
+    driver = {"name": "ebs.csi.aws.com", "nodeID": "i-1", "allocatable": {"count": 25}}
+    api.create(CSI_NODES, {"metadata": {"name": "b"}, "spec": {"drivers": [driver]}})
+    store.refresh()
+    assert [node.volume_limits for node in store.snapshot().nodes] == [None, {"ebs.csi.aws.com": 25}]

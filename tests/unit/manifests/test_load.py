@@ -229,3 +229,48 @@ def test_an_overlay_that_says_too_little_is_not_handed_on() -> None:
     found = loaded("apiVersion: foreslice.dev/v1alpha1\nkind: InstanceTypeOverlay\nmetadata: {name: x}\nspec: {}")
     assert not found.ok
     assert found.overlays == ()
+
+
+VOLUME_LIMITS = """
+apiVersion: v1
+kind: Node
+metadata: {name: n}
+status: {allocatable: {cpu: "1"}}
+---
+apiVersion: storage.k8s.io/v1
+kind: CSINode
+metadata: {name: n}
+spec: {drivers: [{name: ebs.csi.aws.com, nodeID: i-1, allocatable: {count: 25}}]}
+"""
+SPREAD = """
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "1"}}}]}
+"""
+
+
+def test_csi_nodes_say_how_many_volumes_their_node_attaches() -> None:
+    (node,) = loaded(VOLUME_LIMITS).snapshot.nodes
+    assert node.volume_limits == {"ebs.csi.aws.com": 25}
+
+
+def test_services_and_controllers_are_kept_as_what_they_select() -> None:
+    found = loaded(SPREAD)
+    assert messages(found) == []
+    assert [(entry.kind, entry.name) for entry in found.snapshot.selections] == [
+        ("Service", "web"),
+        ("Deployment", "web"),
+    ]
+    (pod,) = found.snapshot.pods
+    assert pod.owner == "Deployment/web"
+    assert all(entry.selector.matches(pod.labels) for entry in found.snapshot.selections)

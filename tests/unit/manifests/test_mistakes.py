@@ -195,8 +195,8 @@ def test_all_mistakes_are_found_at_once() -> None:
 
 WARNINGS = {
     "an ignored kind": (
-        "apiVersion: v1\nkind: Service\nmetadata: {name: s}",
-        "-:1: Service s: ignored: it has no influence on where pods fit",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: s}",
+        "-:1: ConfigMap s: ignored: it has no influence on where pods fit",
     ),
     "an ignored group": (
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: s}",
