@@ -36,6 +36,7 @@ from providers.errors import (
 )
 
 CLUSTER: Final = "11111111-2222-3333-4444-555555555555"
+_PATIENCE: Final = 10  # minutes that a group may take to start machines, or to say that it cannot
 LIVE: Final = frozenset({InstanceState.PENDING, InstanceState.RUNNING})
 
 
@@ -65,6 +66,18 @@ def _ids(answer: LaunchAnswer) -> tuple[str, ...]:
     return tuple(instance.id for instance in answer.instances)
 
 
+def _launch(harness: Harness, request: LaunchRequest) -> LaunchAnswer:
+    """The answer. A counted provider may say for a while that it does not know yet; then the request is repeated."""
+    for _ in range(_PATIENCE):
+        try:
+            return harness.provider.launch(request)
+        except AmbiguousError:
+            if not harness.provider.traits.counted:
+                raise
+            harness.advance(timedelta(minutes=1))
+    return harness.provider.launch(request)
+
+
 def _only_failure(answer: LaunchAnswer, offering: OfferingKey) -> ProviderError:
     _expect(len(answer.failures) == 1, f"expected one failure, found {len(answer.failures)}")
     _expect(answer.failures[0].offering == offering, f"the failure names {answer.failures[0].offering}, not {offering}")
@@ -74,7 +87,7 @@ def _only_failure(answer: LaunchAnswer, offering: OfferingKey) -> ProviderError:
 def launch_answers_in_order(harness: Harness) -> None:
     """The instances of an answer are in the order of the request's nodes, are owned, and name what was obtained."""
     request = _request(harness, nodes=3)
-    answer = harness.provider.launch(request)
+    answer = _launch(harness, request)
     _expect(tuple(i.node for i in answer.instances) == request.nodes, "instances and nodes differ in order")
     _expect(answer.missing == (), f"nothing should be missing, found {answer.missing}")
     _expect(len(set(_ids(answer))) == 3, "instance ids repeat")
@@ -87,11 +100,11 @@ def launch_answers_in_order(harness: Harness) -> None:
 def launch_is_idempotent(harness: Harness) -> None:
     """Repeating a request, also after a restart and when everything has settled, launches nothing more."""
     request = _request(harness, nodes=2)
-    first = harness.provider.launch(request)
-    again = harness.provider.launch(request)
+    first = _launch(harness, request)
+    again = _launch(harness, request)
     harness.restart()
     harness.settle()
-    later = harness.provider.launch(request)
+    later = _launch(harness, request)
     _expect(_ids(first) == _ids(again) == _ids(later), "a repetition answered with other instances")
     _expect([i.node for i in later.instances] == list(request.nodes), "a repetition mapped nodes differently")
     _expect(len(_live(harness, "b1")) == 2, f"expected 2 machines, found {len(_live(harness, 'b1'))}")
@@ -99,17 +112,17 @@ def launch_is_idempotent(harness: Harness) -> None:
 
 def other_token_is_another_launch(harness: Harness) -> None:
     """Equal parameters with another token are another launch."""
-    first = harness.provider.launch(_request(harness, batch="b1"))
-    second = harness.provider.launch(_request(harness, batch="b2"))
+    first = _launch(harness, _request(harness, batch="b1"))
+    second = _launch(harness, _request(harness, batch="b2"))
     _expect(not set(_ids(first)) & set(_ids(second)), "two tokens share an instance")
 
 
 def reused_token_is_refused(harness: Harness) -> None:
     """A token that produced machines cannot be used with other parameters, and such a try has no effect."""
     request = _request(harness)
-    harness.provider.launch(request)
+    _launch(harness, request)
     try:
-        harness.provider.launch(replace(request, nodes=("b1-0", "b1-1")))
+        _launch(harness, replace(request, nodes=("b1-0", "b1-1")))
     except TokenReusedError:
         harness.settle()
         _expect(len(_live(harness, "b1")) == 1, "the refused request changed the number of machines")
@@ -121,15 +134,15 @@ def fruitless_token_is_not_used_up(harness: Harness) -> None:
     """A token that produced nothing may be repeated, and launches once there is capacity."""
     request = _request(harness)
     harness.limit(harness.plenty, 0)
-    _expect(harness.provider.launch(request).instances == (), "machines came from an empty cloud")
+    _expect(_launch(harness, request).instances == (), "machines came from an empty cloud")
     harness.limit(harness.plenty, 1)
-    _expect(len(harness.provider.launch(request).instances) == 1, "the repetition launched nothing")
+    _expect(len(_launch(harness, request).instances) == 1, "the repetition launched nothing")
 
 
 def partial_answer(harness: Harness) -> None:
     """When only some machines can be had, they are answered together with what is missing, and stay."""
     harness.limit(harness.plenty, 2)
-    answer = harness.provider.launch(_request(harness, nodes=3))
+    answer = _launch(harness, _request(harness, nodes=3))
     _expect(len(answer.instances) == 2, f"expected 2 instances, found {len(answer.instances)}")
     _expect(len(answer.missing) == 1, f"expected one missing node, found {answer.missing}")
     harness.settle()
@@ -139,7 +152,7 @@ def partial_answer(harness: Harness) -> None:
 def minimum_or_nothing(harness: Harness) -> None:
     """Fewer than `minimum` machines are never left behind."""
     harness.limit(harness.plenty, 2)
-    answer = harness.provider.launch(replace(_request(harness, nodes=3), minimum=3))
+    answer = _launch(harness, replace(_request(harness, nodes=3), minimum=3))
     _expect(answer.instances == () and len(answer.missing) == 3, "a launch below its minimum was answered")
     harness.settle()
     _expect(_live(harness, "b1") == {}, "machines of a launch below its minimum are left")
@@ -148,7 +161,7 @@ def minimum_or_nothing(harness: Harness) -> None:
 def shortage_then_next_offering(harness: Harness) -> None:
     """A shortage of the first offering is told, and the next one of the same zone serves the request."""
     harness.limit(harness.plenty, 0)
-    answer = harness.provider.launch(_request(harness, offerings=(harness.plenty, harness.other)))
+    answer = _launch(harness, _request(harness, offerings=(harness.plenty, harness.other)))
     _expect([i.offering for i in answer.instances] == [harness.other], "the next offering was not obtained")
     error = _only_failure(answer, harness.plenty)
     _expect(isinstance(error, ShortageError), f"expected a shortage, found {error.kind}")
@@ -157,7 +170,7 @@ def shortage_then_next_offering(harness: Harness) -> None:
 def not_offered_is_told_apart(harness: Harness) -> None:
     """What is not sold at all is not a shortage: it is not asked for again soon."""
     harness.withdraw(harness.plenty)
-    error = _only_failure(harness.provider.launch(_request(harness)), harness.plenty)
+    error = _only_failure(_launch(harness, _request(harness)), harness.plenty)
     _expect(isinstance(error, NotOfferedError), f"expected NotOffered, found {error.kind}")
 
 
@@ -190,7 +203,7 @@ def throttled_call_has_no_effect(harness: Harness) -> None:
 
 def visible_within_the_window(harness: Harness) -> None:
     """An instance is described once the consistency window has passed, with its tags and its node if it is exact."""
-    answer = harness.provider.launch(_request(harness))
+    answer = _launch(harness, _request(harness))
     harness.advance(harness.provider.traits.consistency_window)
     found = _live(harness, "b1")
     _expect(tuple(found) == _ids(answer), f"expected {_ids(answer)} after the window, found {tuple(found)}")
@@ -201,7 +214,7 @@ def visible_within_the_window(harness: Harness) -> None:
 
 def machines_come_to_run(harness: Harness) -> None:
     """A launched machine becomes RUNNING by itself."""
-    harness.provider.launch(_request(harness))
+    _launch(harness, _request(harness))
     harness.settle()
     states = {instance.state for instance in _live(harness, "b1").values()}
     _expect(states == {InstanceState.RUNNING}, f"expected running machines, found {states}")
@@ -211,7 +224,7 @@ def listed_by_tags_in_pages(harness: Harness) -> None:
     """Every instance with the tags is on exactly one page, ordered by id; instances with other tags are on none."""
     count = harness.provider.traits.max_nodes
     for batch in ("b1", "b2", "b3"):
-        harness.provider.launch(_request(harness, batch=batch, nodes=count))
+        _launch(harness, _request(harness, batch=batch, nodes=count))
     harness.settle()
     listed = [instance.id for instance in describe_all(harness.provider, {TAG_CLUSTER: CLUSTER})]
     _expect(listed == sorted(set(listed)), "pages repeat or disorder instances")
@@ -223,7 +236,7 @@ def listed_by_tags_in_pages(harness: Harness) -> None:
 
 def terminate_twice(harness: Harness) -> None:
     """Terminating again is no error: the id is on its way out, or gone in the end."""
-    (machine,) = _ids(harness.provider.launch(_request(harness)))
+    (machine,) = _ids(_launch(harness, _request(harness)))
     harness.settle()
     first = harness.provider.terminate((machine,))
     _expect(first.terminating == (machine,), f"expected it to terminate, found {first}")
@@ -236,7 +249,7 @@ def terminate_twice(harness: Harness) -> None:
 
 def terminate_unknown(harness: Harness) -> None:
     """Terminating what never existed is no error, and does not keep others from being terminated."""
-    (machine,) = _ids(harness.provider.launch(_request(harness)))
+    (machine,) = _ids(_launch(harness, _request(harness)))
     harness.settle()
     answer = harness.provider.terminate(("i-00000000000000000", machine))
     _expect(answer.gone == ("i-00000000000000000",), f"expected the unknown id under gone, found {answer}")
@@ -246,11 +259,11 @@ def terminate_unknown(harness: Harness) -> None:
 def terminated_machines_free_their_place(harness: Harness) -> None:
     """Capacity comes back once a machine has terminated."""
     harness.limit(harness.plenty, 1)
-    (machine,) = _ids(harness.provider.launch(_request(harness, batch="b1")))
+    (machine,) = _ids(_launch(harness, _request(harness, batch="b1")))
     harness.settle()
     harness.provider.terminate((machine,))
     harness.settle()
-    answer = harness.provider.launch(_request(harness, batch="b2"))
+    answer = _launch(harness, _request(harness, batch="b2"))
     _expect(len(answer.instances) == 1, "the place of a terminated machine was not free")
 
 
@@ -261,7 +274,7 @@ def block_before_its_start(harness: Harness) -> None:
     _expect(reservation.offering == offering, f"the block asks for {reservation.offering}")
     _expect(reservation.state is ReservationState.SCHEDULED, f"expected SCHEDULED, found {reservation.state}")
     _expect(reservation.available == 0, f"{reservation.available} machines available before the start")
-    error = _only_failure(harness.provider.launch(_request(harness, offerings=(offering,))), offering)
+    error = _only_failure(_launch(harness, _request(harness, offerings=(offering,))), offering)
     _expect(isinstance(error, ReservationExhaustedError), f"expected ReservationExhausted, found {error.kind}")
 
 
@@ -269,7 +282,7 @@ def block_while_it_lasts(harness: Harness) -> None:
     """An active block gives its machines and no more, counts them, and each knows when it is taken back."""
     offering = harness.reserve(count=2, starts_in=timedelta(hours=1), lasts=timedelta(days=1))
     harness.advance(timedelta(hours=1))
-    answer = harness.provider.launch(_request(harness, nodes=3, offerings=(offering,)))
+    answer = _launch(harness, _request(harness, nodes=3, offerings=(offering,)))
     _expect(len(answer.instances) == 2 and len(answer.missing) == 1, "a block of two gave another number")
     harness.settle()
     (reservation,) = harness.provider.reservations()
@@ -284,7 +297,7 @@ def block_exhausted_by_somebody_else(harness: Harness) -> None:
     """Machines of a block that somebody else took are not available, and the error names the reservation's scope."""
     offering = harness.reserve(count=1, starts_in=timedelta(0), lasts=timedelta(days=1))
     harness.take(offering.reservation, 1)
-    error = _only_failure(harness.provider.launch(_request(harness, offerings=(offering,))), offering)
+    error = _only_failure(_launch(harness, _request(harness, offerings=(offering,))), offering)
     _expect(isinstance(error, ReservationExhaustedError), f"expected ReservationExhausted, found {error.kind}")
     _expect(harness.provider.reservations()[0].available == 0, "a taken machine counts as available")
 
@@ -292,14 +305,14 @@ def block_exhausted_by_somebody_else(harness: Harness) -> None:
 def block_is_taken_back(harness: Harness) -> None:
     """From `reclaim_at` on the provider ends the block's machines and starts none; after the end it is ENDED."""
     offering = harness.reserve(count=1, starts_in=timedelta(0), lasts=timedelta(days=1))
-    harness.provider.launch(_request(harness, offerings=(offering,)))
+    _launch(harness, _request(harness, offerings=(offering,)))
     (reservation,) = harness.provider.reservations()
     if reservation.reclaim_at is None or reservation.ends_at is None:
         raise BrokenGuaranteeError("a block must say when it ends")
     _expect(reservation.reclaim_at <= reservation.ends_at, "machines are taken back after the end")
     harness.advance(reservation.reclaim_at - reservation.starts_at)
     _expect(_live(harness, "b1") == {}, "machines live on after they were taken back")
-    late = harness.provider.launch(_request(harness, batch="b2", offerings=(offering,)))
+    late = _launch(harness, _request(harness, batch="b2", offerings=(offering,)))
     _expect(late.instances == (), "a machine started after the block was taken back")
     harness.advance(reservation.ends_at - reservation.reclaim_at)
     ended = [found.state for found in harness.provider.reservations()]

@@ -77,6 +77,23 @@ def _override(index: int, entry: Mapping[str, Any]) -> Override:
     return Override(entry["instanceType"], capacity_type, usd_per_hour=amount)
 
 
+def list_price(aws: Aws, instance_type: str) -> Decimal | None:
+    """On-demand, in the region of `aws`; None when the type is not on the price list there. Raises ProviderErrors."""
+    terms = {
+        "instanceType": instance_type,
+        "regionCode": aws.region,
+        "operatingSystem": "Linux",
+        "tenancy": "Shared",
+        "preInstalledSw": "NA",
+        "capacitystatus": "Used",
+    }
+    filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in terms.items()]
+    with translated(f"GetProducts {instance_type}"):
+        pages = list(aws.pricing.get_paginator("get_products").paginate(ServiceCode="AmazonEC2", Filters=filters))
+    found = [price for page in pages for text in page["PriceList"] for price in _hourly(json.loads(text))]
+    return min(found, default=None)
+
+
 class Prices:
     """Prices of a region for the catalog's types."""
 
@@ -90,29 +107,12 @@ class Prices:
 
     def on_demand(self, instance_type: str) -> Decimal | None:
         """The list price in this region; None when the type is not on the list."""
-        listed = self._list.get(instance_type, lambda: self._read_list(instance_type))
+        listed = self._list.get(instance_type, lambda: list_price(self._aws, instance_type))
         return self._overridden(instance_type, CapacityType.ON_DEMAND.value, listed)
 
     def spot(self) -> tuple[OfferingStatus, ...]:
         """The newest spot price of every type of the catalog in every zone where it is sold."""
         return self._spot.get("", lambda: tuple(self._read_spot()))
-
-    def _read_list(self, instance_type: str) -> Decimal | None:
-        terms = {
-            "instanceType": instance_type,
-            "regionCode": self._aws.region,
-            "operatingSystem": "Linux",
-            "tenancy": "Shared",
-            "preInstalledSw": "NA",
-            "capacitystatus": "Used",
-        }
-        filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in terms.items()]
-        with translated(f"GetProducts {instance_type}"):
-            pages = list(
-                self._aws.pricing.get_paginator("get_products").paginate(ServiceCode="AmazonEC2", Filters=filters)
-            )
-        found = [price for page in pages for text in page["PriceList"] for price in _hourly(json.loads(text))]
-        return min(found, default=None)
 
     def _read_spot(self) -> Iterator[OfferingStatus]:
         types = sorted(
