@@ -15,11 +15,12 @@ def expected() -> dict[Path, str]:
     """Every generated file with the text it must have."""
     from autoscaler.kube.custom import generate as custom_resources
     from autoscaler.lifecycle import diagram
+    from autoscaler.report import dashboard
     from instance_catalog import schema_files
     from tests import command_reference, settings_reference
 
     files: dict[Path, str] = {}
-    for source in (schema_files, custom_resources, diagram, command_reference, settings_reference):
+    for source in (schema_files, custom_resources, dashboard, diagram, command_reference, settings_reference):
         files.update(source.generated_files())
     return files
 
