@@ -253,6 +253,7 @@ def _problem_with_counters(pool: NodePool, sets: set[str]) -> str:
 
 
 def _flatten(pools: Sequence[NodePool], profile: KubernetesProfile) -> NodePools:
+    shares = profile.gates.consumable_capacity
     devices: list[PooledDevice] = []
     for pool in pools:
         if pool.invalid and profile.allocator.duplicate_device_fatal:
@@ -260,21 +261,9 @@ def _flatten(pools: Sequence[NodePool], profile: KubernetesProfile) -> NodePools
         if pool.invalid:
             continue
         for piece in pool.pieces:
-            devices.extend(
-                _pooled(index, device, piece, pool, profile) for index, device in enumerate(piece.devices, len(devices))
-            )
+            for device in piece.devices:
+                draws = draws_of(device.consumes_counters) if device.consumes_counters else ()
+                taints = blocking_taints(device, profile) if device.taints else ()
+                shareable = device.allow_multiple_allocations and shares
+                devices.append(PooledDevice(len(devices), device, piece, pool, draws, taints, shareable))
     return NodePools(tuple(pools), tuple(devices))
-
-
-def _pooled(
-    index: int, device: Device, piece: ResourceSlice, pool: NodePool, profile: KubernetesProfile
-) -> PooledDevice:
-    return PooledDevice(
-        index,
-        device,
-        piece,
-        pool,
-        draws=draws_of(device.consumes_counters) if device.consumes_counters else (),
-        taints=blocking_taints(device, profile) if device.taints else (),
-        shareable=device.allow_multiple_allocations and profile.gates.consumable_capacity,
-    )

@@ -10,7 +10,7 @@ claims and devices can exhaust the interpreter's stack.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
@@ -98,17 +98,16 @@ class Search:
         self.states: list[list[State]] = [[START] * len(plan.constraints) for plan in plans]
         self.tables: dict[object, CounterTable] = {}
         self.requested = {plan: plan.capacity for claim in plans for plan in claim.plans()}
-        aliasing = scene.profile.allocator.big_request_aliasing
-        self.aliased = {plan for plan, c in self.requested.items() if aliasing and any(q.big for q in c.values())}
+        self.aliased: set[RequestPlan] = set()
+        if scene.profile.allocator.big_request_aliasing:
+            self.aliased = {plan for plan, c in self.requested.items() if c and any(q.big for q in c.values())}
         self.symmetry = Symmetry(self) if budget.prune and not self._remembers_history() else None
 
     def _remembers_history(self) -> bool:
         """Whether known defects let rejected attempts change later answers, so that nothing may be skipped."""
         allocator = self.scene.profile.allocator
-        with_counters = [pool for pool in self.scene.pools.pools if pool.counters]
-        shared_table = not allocator.counters_keyed_by_driver and len({pool.name for pool in with_counters}) < len(
-            with_counters
-        )
+        names = [pool.name for pool in self.scene.pools.pools if pool.counters]
+        shared_table = not allocator.counters_keyed_by_driver and len(set(names)) < len(names)
         # Beside another constraint, even a rejected device makes such a distinctAttribute forget.
         forgetful = any(
             len(plan.constraints) > 1 and any(isinstance(rule, DistinctPerRequest) for rule in plan.constraints)
@@ -197,12 +196,14 @@ class Search:
         capacity_counts = self.scene.profile.gates.consumable_capacity
         answers, lenient, admin, bit = plan.matches.answers, self.lenient, plan.admin, 1 << i
         vain: dict[Hashable, Vain] = {}
-        for index in range(start, len(self.devices)):
+        likeness: Callable[[int], Hashable] | None = None
+        every = range(start, len(self.devices)) if symmetry is None else symmetry.worth_trying(plan, start)
+        for index in every:
             if self.taken[index] & bit if admin else (self.busy[index] or self.taken[index]):
                 continue
             pooled = self.devices[index]
-            if vain and symmetry is not None:
-                failed = vain.get(symmetry.likeness(index))
+            if likeness is not None:
+                failed = vain.get(likeness(index))
                 if failed is not None:
                     failed.skipped += 1
                     continue
@@ -226,7 +227,8 @@ class Search:
             if result is Result.TOO_MANY:
                 return result
             if symmetry is not None and clean and symmetry.learn():
-                vain[symmetry.likeness(index)] = Vain(self._effort() - before)
+                likeness = likeness or symmetry.likenesses()
+                vain[likeness(index)] = Vain(self._effort() - before)
         if self.scene.pools.barrier is not None:
             pool = self.scene.pools.barrier
             raise FatalError.of(Code.INVALID_POOL, f"pool {pool}", problem=pool.invalid)

@@ -129,8 +129,10 @@ def _unknown_reason(pooled: PooledDevice, expression: str, found: Match) -> Reas
     if not found.attributes:
         return Reason.of(Code.UNSUPPORTED, f"device {pooled.id}", expression=expression, message=found.message)
     from_catalog = False
-    for name in found.attributes:
-        value = device.attributes.get(name, device.attributes.get(name.removeprefix(f"{pooled.driver}/")))
-        from_catalog = from_catalog or (isinstance(value, RuntimeOnly) and value.is_catalog_gap)
+    for qualified in found.attributes:
+        for name in (qualified, qualified.removeprefix(f"{pooled.driver}/")):
+            value, amount = device.attributes.get(name), device.capacity.get(name)
+            gap = isinstance(value, RuntimeOnly) and value.is_catalog_gap
+            from_catalog = from_catalog or gap or (amount is not None and amount.guess)
     code = Code.CATALOG_UNKNOWN if from_catalog else Code.RUNTIME_ATTRIBUTE
     return Reason.of(code, f"device {pooled.id}", expression=expression, attributes=found.attributes)

@@ -5,19 +5,22 @@ and errors to errors. So where one failed in a place, its likes fail in the same
 fails again whenever the same kinds of devices are in use. Neither changes which solution is found first, nor which
 errors are reached: a search that fails has looked at every device that was open to it.
 
+Whole parts of a node (see `interchange`) change places only in searches without errors and without constraints that
+remember an order. A solution moved to the other part may then be one that the search would have met earlier, since
+devices of one request are taken in ascending order; but then it was met, and was none.
+
 Nothing is computed before the first failure: most searches succeed at once.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import comb
 
 from autoscaler.dra.bounds import provably_vain
-from autoscaler.dra.constraints import attribute_of
-from autoscaler.dra.pools import PooledDevice
+from autoscaler.dra.interchange import Kinds, find_kinds, order_matters, verdict
 from autoscaler.dra.position import Position
 from autoscaler.dra.requests import MAX_DEVICES_PER_CLAIM, RequestPlan
 from autoscaler.dra.selectors import Answer
@@ -43,9 +46,11 @@ class Symmetry:
 
     position: Position
     skipped_steps: int = 0
-    _kinds: list[int] | None = None  # per device; devices of one kind are alike
+    _kinds: Kinds | None = None
     _usable: bool = True
     _vain: dict[Hashable, int] = field(default_factory=dict)
+    _uses: dict[Hashable, int] = field(default_factory=dict)  # numbers sort and compare faster than uses
+    _chosen: dict[RequestPlan, list[int]] = field(default_factory=dict)  # devices that its selectors choose
 
     def learn(self) -> bool:
         """Find out, at the first failure, which devices are alike. Whether anything may be skipped in this search.
@@ -62,15 +67,41 @@ class Symmetry:
             if not raises and provably_vain(self.position):
                 raise ProvenVainError
             self._usable = not ordered and not (overflow and raises)
+            if not raises:
+                self._chosen = {plan: chosen(self.position, plan) for plan in plans}
             if self._usable:
-                self._kinds = self._find_kinds(plans)
+                renaming = not raises and not overflow and not order_matters(self.position)
+                self._kinds = find_kinds(self.position, plans, renaming=renaming)
         return self._usable
 
-    def likeness(self, index: int) -> Hashable:
-        """Equal for devices that are alike and in the same use by this search."""
-        assert self._kinds is not None
-        position = self.position
-        return (self._kinds[index], position.taken[index], position.consumed.get(index))
+    def worth_trying(self, plan: RequestPlan, start: int) -> Sequence[int]:
+        """The devices from `start` on, without those that selectors are known to refuse."""
+        known = self._chosen.get(plan)
+        if known is None:
+            return range(start, len(self.position.busy))
+        return known[bisect_left(known, start) :]
+
+    def likenesses(self) -> Callable[[int], Hashable]:
+        """A function of devices, equal for those that are alike in the present state of the search."""
+        kinds, position, used = self._kinds, self.position, self._used(0)
+        assert kinds is not None
+
+        def likeness(index: int) -> Hashable:
+            part = kinds.parts[index]
+            around = used.get(part) if part else None
+            return kinds.kinds[index], kinds.shapes[part], around, position.taken[index], position.consumed.get(index)
+
+        return likeness
+
+    def _used(self, start: int) -> dict[int, tuple[int, ...]]:
+        """Per part that this search holds devices of: their kinds and uses, and which of them are from `start` on."""
+        kinds, position, numbers = self._kinds, self.position, self._uses
+        assert kinds is not None
+        used: dict[int, list[int]] = {}
+        for index in {pooled.index for held in position.held() for pooled in held}:
+            use = kinds.kinds[index], position.taken[index], position.consumed.get(index), index >= start
+            used.setdefault(kinds.parts[index], []).append(numbers.setdefault(use, len(numbers)))
+        return {part: tuple(sorted(uses)) for part, uses in used.items()}
 
     def key(self, claim: int, plan: RequestPlan, k: int, start: int, *, steps: int) -> Hashable | None:
         """Equal for places of the search where the same can still be found.
@@ -80,23 +111,10 @@ class Symmetry:
         kinds = self._kinds
         if kinds is None or steps < _PATIENCE:
             return None
-        position = self.position
-        held, taken, consumed = position.held(), position.taken, position.consumed
-        indexes = {pooled.index for claim_held in held for pooled in claim_held}
-        used = Counter([(kinds[i], taken[i], consumed.get(i), i >= start) for i in indexes])
-        counters = tuple(
-            (name, tuple(sorted(entry for entry in table.consumed.items() if entry[1])))
-            for name, table in position.tables.items()
-        )
-        return (
-            plan,
-            k,
-            start,
-            len(held[claim]),
-            frozenset(used.items()),
-            tuple(position.states[claim]),
-            frozenset(counters),
-        )
+        # What counters still hold follows from the devices in use.
+        used = sorted((kinds.shapes[part], uses) for part, uses in self._used(start).items())
+        held = len(self.position.held()[claim])
+        return plan, k, start, held, tuple(used), tuple(self.position.states[claim])
 
     def known_vain(self, key: Hashable) -> bool:
         """Whether this place has failed before."""
@@ -120,53 +138,19 @@ class Symmetry:
             for left in range(failure.skipped):
                 self.skipped_steps += max(1, failure.effort * _combinations(left, wanted) // whole)
 
-    def _find_kinds(self, plans: Sequence[RequestPlan]) -> list[int]:
-        numbers: dict[Hashable, int] = {}
-        describe = _Description.of(self.position, plans)
-        return [numbers.setdefault(describe(pooled), len(numbers)) for pooled in self.position.scene.pools.devices]
-
-
-@dataclass(frozen=True, slots=True)
-class _Description:
-    """Everything that the search looks at in a device."""
-
-    position: Position
-    plans: Sequence[RequestPlan]
-    attributes: tuple[str, ...]
-    capacity_matters: bool
-
-    @staticmethod
-    def of(position: Position, plans: Sequence[RequestPlan]) -> _Description:
-        rules = {rule.attribute: None for claim in position.plans for rule in claim.constraints}
-        return _Description(position, plans, tuple(rules), position.scene.profile.gates.consumable_capacity)
-
-    def __call__(self, pooled: PooledDevice) -> Hashable:
-        position, device = self.position, pooled.device
-        use = position.scene.allocated.use_of(pooled.driver, pooled.pool.name)
-        values = (attribute_of(device, pooled.driver, attribute) for attribute in self.attributes)
-        return (
-            tuple(verdict(plan, pooled, lenient=position.lenient) for plan in self.plans),
-            position.busy[pooled.index],
-            pooled.taints,
-            (pooled.driver, pooled.pool.name, pooled.draws) if pooled.draws else None,
-            bool(device.consumes_counters),
-            pooled.shareable,
-            device.capacity if self.capacity_matters else None,
-            use.consumed.get(pooled.name),
-            use.shared(pooled.name),
-            tuple((type(value), value) for value in values),
-        )
-
 
 def _combinations(left: int, wanted: int) -> int:
     """Ways to go on: too few devices make upstream try all subsets before it knows."""
     return comb(left, wanted) if left >= wanted else 1 << left
 
 
-def verdict(plan: RequestPlan, pooled: PooledDevice, *, lenient: bool) -> Answer:
-    """What the selectors of a request say about a device, an error included."""
-    answer = plan.matches.of(pooled)
-    return answer.lenient if lenient else answer.strict
+def chosen(position: Position, plan: RequestPlan) -> list[int]:
+    """The devices that the selectors of a request choose."""
+    return [
+        pooled.index
+        for pooled in position.scene.pools.devices
+        if verdict(plan, pooled, lenient=position.lenient) is Answer.YES
+    ]
 
 
 def may_raise(position: Position, plans: Sequence[RequestPlan]) -> bool:

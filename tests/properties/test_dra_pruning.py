@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeAlias
+
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -20,12 +23,15 @@ from instance_catalog.kubernetes_profile import KubernetesProfile, profile_for
 from instance_catalog.quantity import Quantity
 from instance_catalog.resource_slice import Capacity, CounterConsumption, Device, RuntimeOnly
 from instance_catalog.taint import Taint
-from tests.unit.dra.build import DRIVER, NODE, claim, cluster, counter_slice, piece, request
+from tests.unit.dra.build import DRIVER, NODE, claim, cluster, counter_slice, drawing, piece, request
 
 # No attribute "x" means that the selector "x=…" raises an error when it gets there.
 VALUES = st.sampled_from([1, 1, 2, 2, None, RuntimeOnly("string", "g")])
 SELECTORS = st.sampled_from([(), (), (), ("x=1",), ("x=2",)])
 PROFILES = st.sampled_from([profile_for("1.36.3"), profile_for("1.37.2"), profile_for("1.36.4")])
+Situation: TypeAlias = tuple[list[ResourceClaim], list[Device], AllocatedState, KubernetesProfile]
+SLICES = ("first", "second", "third")
+GPUS = ("big-0", "big-1", "big-2")
 PLAIN = SearchBudget(steps=3_000, upstream_steps=10**12, prune=False)
 PRUNED = SearchBudget(steps=3_000, upstream_steps=10**12)
 
@@ -45,6 +51,35 @@ def gpus(draw: st.DrawFn, name: str) -> Device:
         taints=draw(st.sampled_from([(), (), (), (Taint("k"),)])),
         allow_multiple_allocations=shareable,
     )
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> list[Device]:
+    """The partitions of a few GPUs that are mostly alike; each GPU is a counter set, parts of it are counters."""
+    slices = st.sets(st.sampled_from(SLICES), min_size=1, max_size=3)
+    template = draw(st.lists(st.tuples(slices, st.sampled_from([1, 2])), min_size=2, max_size=5))
+    content = [
+        replace(
+            drawing(f"{gpu}-{index}", gpu, **dict.fromkeys(sorted(parts), "1")),
+            attributes=FrozenMap({"x": kind, "group": 0}),
+        )
+        for gpu in GPUS[: draw(st.integers(1, 3))]
+        for index, (parts, kind) in enumerate(template)
+    ]
+    return draw(st.permutations(content)) if draw(st.booleans()) else content
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> Situation:
+    """Claims that all but exhaust partitioned GPUs, so that the first choices are often wrong."""
+    content = draw(partitions())
+    selectors = st.sampled_from([("x=1",), ("x=2",), ()])
+    asked = [
+        claim(*(request(f"r{index}", draw(st.integers(1, 3)), *draw(selectors)) for index in range(2)), name=name)
+        for name in ("a", "b")[: draw(st.integers(1, 2))]
+    ]
+    busy = draw(st.sets(st.sampled_from([device.name for device in content]), max_size=2))
+    return asked, content, AllocatedState({(DRIVER, "pool"): PoolUse(frozenset(busy))}), draw(PROFILES)
 
 
 @st.composite
@@ -77,25 +112,26 @@ def claims(draw: st.DrawFn, name: str) -> ResourceClaim:
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[list[ResourceClaim], list[Device], AllocatedState, KubernetesProfile]:
+def situations(draw: st.DrawFn) -> Situation:
     content = [draw(gpus(f"gpu-{index}")) for index in range(draw(st.integers(1, 7)))]
+    content += draw(partitions()) if draw(st.sampled_from([False, False, True])) else []
     asked = [draw(claims(name)) for name in ("a", "b", "c")[: draw(st.integers(1, 3))]]
     busy = draw(st.sets(st.sampled_from([device.name for device in content]), max_size=2))
     return asked, content, AllocatedState({(DRIVER, "pool"): PoolUse(frozenset(busy))}), draw(PROFILES)
 
 
-def outcome(
-    situation: tuple[list[ResourceClaim], list[Device], AllocatedState, KubernetesProfile], budget: SearchBudget
-) -> AllocationOutcome:
+def outcome(situation: Situation, budget: SearchBudget) -> AllocationOutcome:
     asked, content, allocated, profile = situation
-    where = cluster(counter_slice(("set", {"memory": "3"})), piece(content, count=2), profile=profile)
+    amounts = [(gpu, dict.fromkeys(SLICES, "2" if gpu == GPUS[-1] else "1")) for gpu in GPUS]
+    sets = counter_slice(("set", {"memory": "3"}), *amounts)
+    where = cluster(sets, piece(content, count=2), profile=profile)
     return allocate(asked, node=NODE, devices=where, allocated=allocated, budget=budget)
 
 
 @settings(max_examples=400, deadline=None, derandomize=True)
-@given(situations())
+@given(st.one_of(situations(), crowds()))
 def test_pruning_changes_nothing_but_the_effort(
-    situation: tuple[list[ResourceClaim], list[Device], AllocatedState, KubernetesProfile],
+    situation: Situation,
 ) -> None:
     plain, pruned = outcome(situation, PLAIN), outcome(situation, PRUNED)
     # The plain search may be the one that gives up: that is what pruning is for.

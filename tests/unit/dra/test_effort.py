@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.dra.allocator import (
@@ -16,7 +18,8 @@ from autoscaler.model.resource_claim import (
     DistinctAttribute,
     ResourceClaim,
 )
-from instance_catalog.resource_slice import ResourceSlice
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.resource_slice import Device, ResourceSlice
 from tests.unit.dra.build import (
     DRIVER,
     ask,
@@ -99,6 +102,34 @@ def test_counters_that_all_requests_together_overdraw_are_not_searched() -> None
     assert isinstance(outcome, NotAllocated)
     assert codes(outcome) == {Code.NO_COMBINATION}
     assert outcome.steps < 50
+
+
+def partitions(gpu: int) -> list[Device]:
+    """Of one GPU: seven parts of one memory slice (x=1) and two of four slices (x=2)."""
+    places = [(1, range(place, place + 1)) for place in range(7)] + [(2, range(4)), (2, range(4, 8))]
+    return [
+        replace(
+            drawing(f"gpu-{gpu}-{number}", f"gpu-{gpu}", **{f"slice-{part}": "1" for part in parts}),
+            attributes=FrozenMap({"x": size}),
+        )
+        for number, (size, parts) in enumerate(places)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "claims", "outcome"),
+    [
+        (8, [claim(request("r", 32, "x=1"), name="a"), claim(request("r", 8, "x=2"), name="b")], Code.SEARCH_TIMEOUT),
+        (2, [claim(request("r", 9, "x=1"), name="a"), claim(request("r", 2, "x=2"), name="b")], Code.NO_COMBINATION),
+    ],
+    ids=["a solution that upstream gets to too late", "no solution"],
+)
+def test_gpus_with_counter_sets_of_their_own_are_alike(gpus: int, claims: list[ResourceClaim], outcome: Code) -> None:
+    sets = [(f"gpu-{gpu}", {f"slice-{part}": "1" for part in range(8)}) for gpu in range(gpus)]
+    content = [device for gpu in range(gpus) for device in partitions(gpu)]
+    found = ask(claims, cluster(counter_slice(*sets), piece(content, count=2)))
+    assert isinstance(found, NotAllocated)
+    assert codes(found) == {outcome}
 
 
 def test_a_search_that_runs_out_of_its_own_budget_says_so() -> None:
