@@ -1,158 +1,239 @@
-"""The composition root of the controller: the real client, the providers, the loop, and what makes it tick.
+"""The composition root of the controller: the real client, the providers, the loop, and everything that runs beside it.
 
-A tick begins when something in the cluster has changed and then been quiet for a moment, or when something falls due.
-What goes wrong with the API or a provider is logged and tried again; anything else ends the process, and the next one
-goes on from what the API holds.
+Threads: the controller's own (the caller of `Process.run`), the election, APScheduler, one for each HTTP address, one
+for each watch. Only the first one decides and writes; the others ring its bell or read what it has shown.
 """
 
 from __future__ import annotations
 
-import logging
-import queue
-from collections.abc import Iterator
-from datetime import timedelta
-from typing import Final, Protocol
+import platform
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Final
+from uuid import uuid4
 
-from autoscaler.cluster.api import ApiError, KubernetesApi, NotFoundError
+import structlog
+
+from autoscaler.agenda import Duty, periods_of, schedule
+from autoscaler.cluster.api import KubernetesApi, NotFoundError
+from autoscaler.cluster.attended import AttendedApi, only_while
 from autoscaler.cluster.client import KubernetesClient
 from autoscaler.cluster.client_transport import connect
+from autoscaler.cluster.lease import Election, campaign
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import CAPACITY_POOLS, KWOK_NODE_TEMPLATES, NAMESPACES
-from autoscaler.errors import ConfigurationError
+from autoscaler.controller import Bell, Controller
+from autoscaler.errors import BadInputError, ConfigurationError
 from autoscaler.execution.launch import Providers
+from autoscaler.kube.problem import did_you_mean
 from autoscaler.kwok_machines import KwokMachines
-from autoscaler.loop import Loop, Tick
-from autoscaler.model.capacity import Mode
-from autoscaler.report.events import offering_text
-from autoscaler.settings import Settings
+from autoscaler.loop import Loop, Stage
+from autoscaler.serve.access import Door
+from autoscaler.serve.health import Heartbeat
+from autoscaler.serve.listener import Listener
+from autoscaler.serve.recorder import Recorder
+from autoscaler.serve.site import Board, health_app, metrics_app, page_app
+from autoscaler.serve.tracing import Tracing, tracing_of
+from autoscaler.settings import OFF, LeaseSettings, Settings
+from autoscaler.telling import Telling
 from instance_catalog.catalog import Catalog
 from instance_catalog.kubernetes_profile import KubernetesProfile
-from providers.contract import Clock
-from providers.errors import ProviderError
+from providers.contract import Clock, Provider
 from providers.kwok.provider import KwokProvider
 
-_LOG: Final = logging.getLogger("foreslice")
-_FIRST_RETRY: Final = timedelta(seconds=1)
+_LOG: Final = structlog.get_logger("foreslice")
+CatalogReader = Callable[[], Catalog]
+"""Reads the shipped catalog with the directories of the settings over it. Raises BadInputError."""
 
 
-class Bell:
-    """Tells one waiting thread that something has happened.
+class Process:
+    """The controller with its servers, its scheduler and its candidacy. `run` returns when it was told to stop."""
 
-    A queue, because its `put` may interrupt its own `get`: a signal handler rings in the middle of a wait. The lock of
-    threading.Event would be held then, now and then.
-    """
-
-    def __init__(self) -> None:
-        self._rings: queue.SimpleQueue[None] = queue.SimpleQueue()
-
-    def ring(self) -> None:
-        """Something has happened. May be called from any thread and from signal handlers."""
-        if self._rings.empty():
-            self._rings.put(None)
-
-    def wait(self, seconds: float) -> bool:
-        """Until it rings, at most so long; whether it rang. Afterwards it is silent again."""
-        try:
-            self._rings.get(timeout=max(seconds, 0.0))
-        except queue.Empty:
-            return False
-        while not self._rings.empty():  # two threads may have rung at once
-            self._rings.get()
-        return True
-
-
-class Ticking(Protocol):
-    """What the controller keeps going: autoscaler.loop.Loop."""
-
-    def tick(self) -> Tick:
-        """One round."""
-
-
-class Controller:
-    """Ticks until it is stopped."""
-
-    def __init__(self, loop: Ticking, bell: Bell, clock: Clock, settings: Settings) -> None:
-        self._loop = loop
-        self._bell = bell
-        self._clock = clock
+    def __init__(
+        self,
+        controller: Controller,
+        settings: Settings,
+        *,
+        listeners: tuple[Listener, ...],
+        election: Election,
+        bell: Bell,
+        heartbeat: Heartbeat,
+        tracing: Tracing,
+    ) -> None:
+        self.listeners = listeners
+        self._controller = controller
         self._settings = settings
-        self._stopping = False
-        self._failures = 0
-        self._told: frozenset[str] = frozenset()
+        self._election = election
+        self._bell = bell
+        self._heartbeat = heartbeat
+        self._tracing = tracing
 
     def stop(self) -> None:
-        """End after the tick that is under way; every step of it is written down anyway."""
-        self._stopping = True
-        self._bell.ring()
+        """End after the round that is under way. May be called from signal handlers."""
+        self._heartbeat.unready()
+        self._controller.stop()
 
     def run(self) -> None:
-        """Tick until stopped."""
-        while not self._stopping:
-            # A tick takes over all changes so far, so only those that come during it call for another.
-            self._bell.wait(0)
-            if not self._stopping:
-                self._rest(self._tick())
-
-    def _tick(self) -> timedelta:
-        """One tick; how long to rest when nothing happens."""
-        try:
-            tick = self._loop.tick()
-        except (ApiError, ConfigurationError, ProviderError) as error:
-            self._failures += 1
-            _LOG.warning("this round was cut short and is repeated: %s", error)
-            return min(_FIRST_RETRY * (1 << min(self._failures - 1, 10)), self._settings.loop.resync)
-        self._failures = 0
-        self._tell(tick)
-        due = self._settings.loop.resync
-        return due if tick.wake_at is None else min(due, tick.wake_at - self._clock.now())
-
-    def _tell(self, tick: Tick) -> None:
-        """Log what the tick before did not say already."""
-        lines = tuple(_lines(tick))
-        for level, line in lines:
-            if line not in self._told:
-                _LOG.log(level, "%s", line)
-        self._told = frozenset(line for _, line in lines)
-
-    def _rest(self, longest: timedelta) -> None:
-        """Until something changes, and then until it has been quiet for a while; or until something falls due."""
-        if not self._bell.wait(longest.total_seconds()):
-            return
-        batch = self._settings.batch
-        until = self._clock.monotonic() + batch.longest.total_seconds()
-        while not self._stopping and (left := until - self._clock.monotonic()) > 0:
-            if not self._bell.wait(min(batch.idle.total_seconds(), left)):
-                return
+        """Until stopped; the Lease is given up first, so that another replica need not wait. LeadershipLostError."""
+        with ExitStack() as stack:
+            stack.callback(self._tracing.close)
+            for listener in self.listeners:
+                listener.start()
+                stack.callback(listener.stop)
+            scheduler = schedule(periods_of(self._settings), self._controller.mark)
+            scheduler.start()
+            stack.callback(scheduler.shutdown)
+            if self._settings.lease.elect:
+                stack.enter_context(_candidacy(self._election, self._settings.lease, self._bell))
+            self._controller.run()
+        _LOG.info("ended")
 
 
-def controller(*, kubeconfig: str, context: str, catalog: Catalog, clock: Clock, settings: Settings) -> Controller:
+@contextmanager
+def _candidacy(election: Election, settings: LeaseSettings, bell: Bell) -> Iterator[None]:
+    """Attempt in a thread of its own: a long round must not keep the Lease from being renewed."""
+    ended = threading.Event()
+    thread = threading.Thread(
+        target=campaign,
+        args=(election, settings),
+        kwargs={"ended": ended, "changed": bell.ring},
+        name="election",
+        daemon=True,
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(timeout=settings.renew_deadline.total_seconds())
+        election.release()
+
+
+def controller(settings: Settings, clock: Clock, read_catalog: CatalogReader) -> Process:
     """The controller of a cluster. Raises ConfigurationError when the cluster is not prepared, ApiError when unread."""
-    bell = Bell()
-    client = KubernetesClient(connect(clock, kubeconfig=kubeconfig, context=context), clock, ring=bell.ring)
-    profile = client.profile()
+    bell, heartbeat, board = Bell(), Heartbeat(clock), Board()
+    cluster = settings.cluster
+    client = KubernetesClient(
+        connect(clock, kubeconfig=cluster.kubeconfig, context=cluster.context), clock, ring=bell.ring
+    )
+    profile = client.profile(cluster.feature_gates)
     _LOG.info(
-        "%s, deciding as Kubernetes %s; feature gates are assumed to be its defaults", client.server, profile.name
+        "connected", server=client.server, kubernetes=profile.name, feature_gates="assumed: defaults and settings"
     )
     if profile.note:
-        _LOG.warning("%s", profile.note)
+        _LOG.warning("kubernetes_version", note=profile.note)
     _require_crds(client)
-    loop = Loop(
-        api=client,
-        providers=_providers(client, catalog, profile),
-        catalog=catalog,
-        profile=profile,
-        clock=clock,
-        settings=settings,
+
+    installed = version("foreslice")
+    election = Election(client, clock, settings.lease, identity=f"{platform.node()}_{uuid4()}")
+    leads = election.leads if settings.lease.elect else _always
+    recorder = Recorder(clock, version=installed, leads=leads)
+    tracing = tracing_of(settings.tracing, cluster=cluster.name, version=installed)
+    counted = AttendedApi(client, recorder.counting)
+    api = AttendedApi(counted, only_while(leads))
+    uid = str(counted.get(NAMESPACES, "kube-system")["metadata"]["uid"])
+
+    def loop_with(catalog: Catalog) -> Loop:
+        """The loop and its providers, with empty memory: as a restart would make them."""
+        return Loop(
+            api=api,
+            providers=Providers(_providers(api, catalog, profile, names=cluster.providers), cluster=uid),
+            catalog=catalog,
+            profile=profile,
+            clock=clock,
+            settings=settings,
+            stage=_both(tracing.span, recorder.timing_stage),
+        )
+
+    shelf = _Shelf(read_catalog(), read_catalog, recorder)
+    ticking = Controller(
+        loop_with(shelf.catalog),
+        bell,
+        clock,
+        settings,
+        telling=Telling(heartbeat, recorder, board, settings.serve.liveness, span=tracing.span),
+        leads=leads,
+        renew=lambda duty: loop_with(shelf.catalog) if duty is Duty.CATALOG and shelf.changed() else None,
     )
-    return Controller(loop, bell, clock, settings)
+    page = page_app(board, Door(counted), cluster=cluster.name, holder=lambda: election.holder)
+    addresses = (
+        (settings.serve.health_address, health_app(heartbeat)),
+        (settings.serve.metrics_address, metrics_app(recorder.registry)),
+        (settings.serve.page_address, page),
+    )
+    listeners = tuple(Listener(app, address) for address, app in addresses if address != OFF)
+    return Process(
+        ticking,
+        settings,
+        listeners=listeners,
+        election=election,
+        bell=bell,
+        heartbeat=heartbeat,
+        tracing=tracing,
+    )
 
 
-def _providers(api: KubernetesApi, catalog: Catalog, profile: KubernetesProfile) -> Providers:
-    """The providers by the kind of their node templates; the uid of kube-system is what tells clusters apart."""
+@dataclass(slots=True)
+class _Shelf:
+    """The catalog that is decided with; files that cannot be read leave it as it is, and its age tells."""
+
+    catalog: Catalog
+    read: CatalogReader
+    recorder: Recorder
+
+    def changed(self) -> bool:
+        """Read it again; whether it says something else now."""
+        try:
+            found = self.read()
+        except BadInputError as error:
+            _LOG.warning("catalog_not_read", error=str(error))
+            return False
+        self.recorder.catalog_read()
+        before, self.catalog = self.catalog, found
+        if before.digest != found.digest:
+            _LOG.info("catalog_changed", digest=found.digest, types=len(found.types))
+        return before.digest != found.digest
+
+
+def _kwok(api: KubernetesApi, catalog: Catalog, profile: KubernetesProfile) -> Mapping[str, Provider]:
     objects = ProviderObjects(api)
-    kwok = KwokProvider(objects, KwokMachines(objects, catalog, profile))
-    cluster = api.get(NAMESPACES, "kube-system")["metadata"]["uid"]
-    return Providers({KWOK_NODE_TEMPLATES.kind: kwok}, cluster=str(cluster))
+    return {KWOK_NODE_TEMPLATES.kind: KwokProvider(objects, KwokMachines(objects, catalog, profile))}
+
+
+_BUILT_IN: Final = {"kwok": _kwok}
+
+
+def _providers(
+    api: KubernetesApi, catalog: Catalog, profile: KubernetesProfile, *, names: tuple[str, ...]
+) -> Mapping[str, Provider]:
+    """The providers of these names, by the kinds of their node templates. Raises ConfigurationError."""
+    found: dict[str, Provider] = {}
+    for name in names:
+        if name not in _BUILT_IN:
+            near = did_you_mean(name, _BUILT_IN)
+            step = f"did you mean {near!r}?" if near else f"the providers are: {', '.join(sorted(_BUILT_IN))}"
+            raise ConfigurationError(f"cluster.providers names {name!r}, which does not exist", next_step=step)
+        found |= _BUILT_IN[name](api, catalog, profile)
+    return found
+
+
+def _always() -> bool:
+    """Without election the only replica leads."""
+    return True
+
+
+def _both(first: Stage, second: Stage) -> Stage:
+    """One stage that is both."""
+
+    @contextmanager
+    def stage(name: str) -> Iterator[None]:
+        with first(name), second(name):
+            yield
+
+    return stage
 
 
 def _require_crds(api: KubernetesApi) -> None:
@@ -163,14 +244,3 @@ def _require_crds(api: KubernetesApi) -> None:
             "the cluster does not know CapacityPools",
             next_step="install the custom resources first: kubectl apply --server-side -f deploy/crds",
         ) from error
-
-
-def _lines(tick: Tick) -> Iterator[tuple[int, str]]:
-    """What a tick decided and could not do, as lines of the log with their levels."""
-    acting = {pool.name for pool in tick.snapshot.pools if pool.acts}
-    for launch in tick.plan.launches:
-        what = "launch" if launch.pool in acting else "would launch"
-        pods = ", ".join(launch.pods) or "its baseline"
-        yield logging.INFO, f"{what} {offering_text(launch.offering)} for pool {launch.pool}: {pods}"
-    for trouble in tick.troubles:
-        yield logging.WARNING, f"{trouble.kind} {trouble.name}: {trouble.error}"

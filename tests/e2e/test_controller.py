@@ -47,6 +47,8 @@ KINDS: Final = {
         "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"
     ),
     "ServiceAccount": Resource("", "v1", "serviceaccounts", "ServiceAccount", namespaced=True),
+    "Role": Resource(RBAC, "v1", "roles", "Role", namespaced=True),
+    "RoleBinding": Resource(RBAC, "v1", "rolebindings", "RoleBinding", namespaced=True),
     "ClusterRole": Resource(RBAC, "v1", "clusterroles", "ClusterRole"),
     "ClusterRoleBinding": Resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding"),
 }
@@ -131,7 +133,12 @@ class Controller:
     def __init__(self, kubeconfig: Path, log: Path) -> None:
         self._log = log
         command = [sys.executable, "-m", "autoscaler.cli", "run", "--kubeconfig", str(kubeconfig)]
-        settings = {"FORESLICE_BATCH_IDLE": "0s", "FORESLICE_RESYNC": "2s"}
+        settings = {
+            "FORESLICE_BATCH_IDLE": "0s",
+            "FORESLICE_LOOP_RESYNC": "2s",
+            "FORESLICE_LEASE_ELECT": "false",
+            **{f"FORESLICE_SERVE_{what}_ADDRESS": "127.0.0.1:0" for what in ("HEALTH", "METRICS", "PAGE")},
+        }
         with log.open("wb") as output:
             self._process = subprocess.Popen(
                 command, cwd=ROOT, env={**os.environ, **settings}, stdout=output, stderr=output
@@ -216,9 +223,9 @@ def test_observing_proposes_and_touches_nothing(running: ControlPlane, api: Kube
         log = observing.log
     (proposal,) = api.get(CAPACITY_POOLS, "gpu")["status"]["proposedLaunches"]
     assert (proposal["count"], proposal["pods"], proposal["zone"]) == (1, 1, "us-east-1a")
-    assert "would launch" in log
+    assert '"event": "would_launch"' in log
     # It may do nothing else, so anything else it tried would be in the log.
-    assert "WARNING" not in log
+    assert '"level": "warning"' not in log
     assert names(api, NODES, RESOURCE_SLICES, PROVISIONED_NODES, LAUNCH_BATCHES) == []
     told = [found for found in api.list(EVENTS).items if found.get("source", {}).get("component") == "foreslice"]
     assert {(found["involvedObject"]["name"], found["reason"]) for found in told} == {("work", "ProposedScaleUp")}

@@ -1,4 +1,4 @@
-"""Settings of `foreslice run`: a file, over it the environment, over both the flags."""
+"""`foreslice run`: every setting is a flag, and the controller gets what was given."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ from click.testing import CliRunner
 
 from autoscaler.cli import run as command
 from autoscaler.errors import BadInputError
-from autoscaler.settings import Settings
+from autoscaler.setting_names import all_settings
+from autoscaler.settings import LogSettings, Settings
 
 
 class Recorded:
     """Stands for the controller: keeps what it was made with, and ends at once."""
 
     def __init__(self) -> None:
-        self.given: dict[str, Any] = {}
+        self.made: list[tuple[Any, ...]] = []
+        self.ran = 0
 
-    def __call__(self, **given: Any) -> Recorded:
-        self.given = given
+    def __call__(self, *given: Any) -> Recorded:
+        self.made.append(given)
         return self
 
     def run(self) -> None:
-        """Nothing to do."""
+        self.ran += 1
 
     def stop(self) -> None:
         """Nothing to stop."""
 
     @property
     def settings(self) -> Settings:
-        found = self.given["settings"]
+        found = self.made[-1][0]
         assert isinstance(found, Settings)
         return found
 
@@ -40,59 +42,62 @@ class Recorded:
 @pytest.fixture
 def controller(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     recorded = Recorded()
+    logged: list[LogSettings] = []
     monkeypatch.setattr(command, "controller", recorded)
+    monkeypatch.setattr(command, "log_to_stderr", logged.append)
     monkeypatch.setattr(command.signal, "signal", lambda *_: None)
     return recorded
 
 
-@pytest.mark.parametrize(
-    ("environment", "flags", "idle"),
-    [
-        pytest.param({}, [], 3, id="file"),
-        pytest.param({"FORESLICE_BATCH_IDLE": "4s"}, [], 4, id="environment over file"),
-        pytest.param({"FORESLICE_BATCH_IDLE": "4s"}, ["--batch-idle", "5s"], 5, id="flag over both"),
-    ],
-)
-def test_who_overrides_whom(
-    controller: Recorded, tmp_path: Path, environment: dict[str, str], flags: list[str], idle: int
-) -> None:
+def test_file_environment_and_flags_meet(controller: Recorded, tmp_path: Path) -> None:
     config = tmp_path / "settings.yaml"
-    config.write_text("batch-idle: 3s\nresync: 1m30s\ncontext: staging\n")
-    result = CliRunner().invoke(command.run, ["--config", str(config), *flags], env=environment)
+    config.write_text("batch: {idle: 3s}\nloop: {resync: 1m30s}\ncluster: {name: prod}\n")
+    result = CliRunner().invoke(
+        command.run,
+        ["--config", str(config), "--batch-idle", "5s"],
+        env={"FORESLICE_BATCH_IDLE": "4s", "FORESLICE_LOOP_RETRY": "7s"},
+    )
     assert result.exit_code == 0, result.output
-    assert controller.settings.batch.idle == timedelta(seconds=idle)
-    assert controller.settings.batch.longest == timedelta(seconds=10)
+    assert controller.ran == 1
+    assert controller.settings.batch.idle == timedelta(seconds=5)
     assert controller.settings.loop.resync == timedelta(seconds=90)
-    assert controller.given["context"] == "staging"
+    assert controller.settings.loop.retry == timedelta(seconds=7)
+    assert controller.settings.cluster.name == "prod"
 
 
 def test_the_file_can_come_from_the_environment(controller: Recorded, tmp_path: Path) -> None:
     config = tmp_path / "settings.yaml"
-    config.write_text("batch-max: 20s\n")
+    config.write_text("batch: {longest: 20s}\n")
     assert CliRunner().invoke(command.run, [], env={"FORESLICE_CONFIG": str(config)}).exit_code == 0
     assert controller.settings.batch.longest == timedelta(seconds=20)
 
 
-@pytest.mark.parametrize(
-    ("text", "message", "step"),
-    [
-        pytest.param("batch-idel: 3s", "there is no setting 'batch-idel'", "did you mean 'batch-idle'?", id="misspelt"),
-        pytest.param("{{", "cannot be read", "give a YAML file", id="not YAML"),
-        pytest.param("- a", "there is no setting", "the settings are: batch-idle, ", id="not a mapping"),
-    ],
-)
-def test_a_file_that_cannot_be_used(controller: Recorded, tmp_path: Path, text: str, message: str, step: str) -> None:
-    config = tmp_path / "settings.yaml"
-    config.write_text(text)
-    result = CliRunner().invoke(command.run, ["--config", str(config)])
+@pytest.mark.parametrize("flag", ["--context", "--cluster-context"])
+def test_the_cluster_is_chosen_as_in_other_commands(controller: Recorded, flag: str) -> None:
+    assert CliRunner().invoke(command.run, [flag, "staging"]).exit_code == 0
+    assert controller.settings.cluster.context == "staging"
+
+
+def test_the_catalog_is_read_with_the_directories_over_it(controller: Recorded, tmp_path: Path) -> None:
+    (tmp_path / "broken.yaml").write_text("{{")
+    assert CliRunner().invoke(command.run, []).exit_code == 0
+    assert CliRunner().invoke(command.run, ["--cluster-catalog", str(tmp_path)]).exit_code == 0
+    assert "p5.48xlarge" in controller.made[0][2]().types
+    read_catalog = controller.made[1][2]
+    with pytest.raises(BadInputError, match=r"broken\.yaml"):
+        read_catalog()
+
+
+def test_a_value_that_cannot_be_used_is_told_with_its_flag(controller: Recorded) -> None:
+    result = CliRunner().invoke(command.run, ["--loop-resync", "soon"])
     assert isinstance(result.exception, BadInputError)
-    assert message in result.exception.message
-    assert step in result.exception.next_step
-    assert controller.given == {}
+    assert result.exception.message.startswith("--loop-resync: 'soon' is not a duration")
+    assert controller.made == []
 
 
-def test_a_value_that_cannot_be_used(controller: Recorded) -> None:
-    result = CliRunner().invoke(command.run, ["--resync", "soon"])
-    assert result.exit_code == 2
-    assert "write it like 30m" in result.output
-    assert controller.given == {}
+def test_help_lists_every_setting_with_its_default() -> None:
+    text = " ".join(CliRunner().invoke(command.run, ["--help"], terminal_width=200).output.split())
+    for setting in all_settings():
+        assert setting.flag in text
+        assert setting.variable in text
+        assert setting.default_text in text

@@ -1,0 +1,284 @@
+"""The status page and the explanation of one pod as values; serve/ renders them as HTML.
+
+It holds plain text only, nothing of which is trusted: names and messages come from whoever may create objects. With a
+namespace, pods of others are counted and not named.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from autoscaler.lifecycle.spending import price_of, spent_today
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.plan import LeftOut, Placement, Plan, PlannedNode, Target
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.report.cluster_tables import age_text, block_entries, blocks_table
+from autoscaler.report.events import offering_text
+from autoscaler.report.plan_document import dollars
+from autoscaler.report.plan_tables import Table
+from autoscaler.report.reasons import text_of, texts_of
+
+_SHOWN_PODS = 5
+_SHOWN_REASONS = 12
+_NOT_STARTED = "not planned yet: the next round decides about it"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPod:
+    """A pending pod in one line."""
+
+    namespace: str
+    name: str
+    state: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatusPage:
+    """Everything on the page, in reading order. `as_of` is the moment of the round that it shows."""
+
+    as_of: datetime
+    namespace: str
+    summary: tuple[str, ...]
+    waiting: tuple[WaitingPod, ...]
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why one pod waits, or where it goes."""
+
+    as_of: datetime
+    pod: str
+    state: str
+    why: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    tables: tuple[Table, ...]
+
+
+def status_page(snapshot: Snapshot, plan: Plan, now: datetime, *, namespace: str = "") -> StatusPage:
+    """The page as of a round; of one namespace's pods, or of all."""
+    waiting = tuple(_waiting(pod, plan, snapshot) for pod in _pending(snapshot, plan, namespace))
+    return StatusPage(
+        as_of=now,
+        namespace=namespace,
+        summary=tuple(_summary(snapshot, plan, now, waiting)),
+        waiting=waiting,
+        tables=(
+            _launches(snapshot, plan, namespace),
+            _pools(snapshot, plan),
+            _nodes(snapshot, now, namespace),
+            _blocks(snapshot, now),
+        ),
+    )
+
+
+def explanation(snapshot: Snapshot, plan: Plan, now: datetime, *, pod: str) -> Explanation | None:
+    """What is known of a pod (namespace/name); None when there is no such pod."""
+    found = next((each for each in snapshot.pods if each.key == pod), None)
+    if found is None:
+        return None
+    state, why = _state(found, plan, snapshot)
+    return Explanation(
+        as_of=now,
+        pod=pod,
+        state=state,
+        why=why,
+        facts=tuple(_facts(found, snapshot, now)),
+        tables=tuple(table for table in _considered(pod, plan) if table.rows),
+    )
+
+
+# -- pods
+
+
+def _pending(snapshot: Snapshot, plan: Plan, namespace: str) -> Iterator[Pod]:
+    told = {entry.pod for entries in (plan.placements, plan.left_out, plan.outside) for entry in entries}
+    for pod in snapshot.pods:
+        if pod.key in told and pod.node_name is None and namespace in ("", pod.namespace):
+            yield pod
+
+
+def _waiting(pod: Pod, plan: Plan, snapshot: Snapshot) -> WaitingPod:
+    state, why = _state(pod, plan, snapshot)
+    return WaitingPod(pod.namespace, pod.name, state, "; ".join(why))
+
+
+def _state(pod: Pod, plan: Plan, snapshot: Snapshot) -> tuple[str, tuple[str, ...]]:
+    """In a few words where the pod stands, and the sentences that say why."""
+    if pod.node_name is not None:
+        return f"is on node {pod.node_name}", ()
+    placement = next((each for each in plan.placements if each.pod == pod.key), None)
+    if placement is not None:
+        return _destination(placement, plan, snapshot), tuple(map(text_of, placement.reasons))
+    left = next((each for each in (*plan.left_out, *plan.outside) if each.pod == pod.key), None)
+    if left is None:
+        return _NOT_STARTED, ()
+    state = {"fatal": "cannot be scheduled", "unknown": "cannot be decided", "out-of-scope": "is not served"}
+    return state.get(left.verdict, "gets no node"), tuple(_why_not(left))
+
+
+def _destination(placement: Placement, plan: Plan, snapshot: Snapshot) -> str:
+    if placement.target is Target.EXISTING:
+        return f"fits node {placement.node}"
+    if placement.target is Target.COMING:
+        return f"waits for node {placement.node}, which is coming up"
+    launch = next((each for each in plan.launches if each.name == placement.node), None)
+    if launch is None:
+        return f"gets new node {placement.node}"
+    verb = "is launched" if launch.pool in _acting(snapshot) else f"would be launched if pool {launch.pool} acted"
+    return f"a node {verb}: {offering_text(launch.offering)}"
+
+
+def _why_not(left: LeftOut) -> Iterator[str]:
+    yield from map(text_of, left.reasons)
+    for miss in left.near_misses[:1]:
+        yield f"nearest miss: {text_of(miss.reason)} ({miss.types} instance types, such as {miss.example})"
+
+
+def _facts(pod: Pod, snapshot: Snapshot, now: datetime) -> Iterator[tuple[str, str]]:
+    yield "phase", "being deleted" if pod.deleting else pod.phase
+    if pod.unscheduled:
+        yield "kube-scheduler says", f"{pod.unscheduled}: {pod.unscheduled_why}".removesuffix(": ")
+    if pod.scheduling_gates:
+        yield "scheduling gates", ", ".join(pod.scheduling_gates)
+    if pod.owner:
+        yield "belongs to", pod.owner
+    if pod.gang is not None:
+        yield "gang", pod.gang.key
+    for node in snapshot.provisioned:
+        if pod.key in node.pods:
+            since = "" if node.phase_since is None else f" for {age_text(now - node.phase_since)}"
+            yield "node asked for", f"{node.name}, {offering_text(node.offering)}, {node.phase.value}{since}"
+
+
+def _considered(pod: str, plan: Plan) -> Iterator[Table]:
+    demand = next((each for each in plan.demands if pod in each.pods), None)
+    if demand is None:
+        return
+    fitting = tuple(
+        (
+            offering_text(each.offering),
+            each.pool,
+            each.outcome,
+            _price(each.offering.usd_per_hour),
+            texts_of(each.reasons),
+        )
+        for each in demand.considered
+        if each.outcome in ("chosen", "fits")
+    )
+    yield Table("Offerings that fit", ("offering", "pool", "outcome", "$/h", "why"), fitting)
+    rejected = [each for each in demand.considered if each.outcome not in ("chosen", "fits")]
+    why = Counter(texts_of(each.reasons) or each.outcome for each in rejected)
+    examples = {texts_of(each.reasons) or each.outcome: each.offering.instance_type for each in reversed(rejected)}
+    rows = tuple((reason, str(count), examples[reason]) for reason, count in why.most_common(_SHOWN_REASONS))
+    yield Table("Offerings that do not fit", ("why", "offerings", "such as"), rows)
+
+
+# -- what there is
+
+
+def _summary(snapshot: Snapshot, plan: Plan, now: datetime, waiting: Iterable[WaitingPod]) -> Iterator[str]:
+    alive = [node for node in snapshot.provisioned if node.phase not in (Phase.GONE, Phase.FAILED)]
+    yield f"{len(alive)} nodes of ours for {dollars(price_of(alive))} $/h"
+    yield f"{dollars(spent_today(snapshot.spending, now).quantize(Decimal('0.01')))} $ spent since midnight UTC"
+    yield f"{len(list(waiting))} pending pods"
+    if snapshot.spending and snapshot.spending.binding:
+        yield f"spending guards that keep nodes from being launched: {', '.join(snapshot.spending.binding)}"
+    yield from map(text_of, plan.warnings)
+
+
+def _launches(snapshot: Snapshot, plan: Plan, namespace: str) -> Table:
+    acting = _acting(snapshot)
+    rows = tuple(
+        (
+            "launched" if launch.pool in acting else "proposed",
+            launch.pool,
+            offering_text(launch.offering),
+            dollars(launch.usd_per_hour) or "unpriced",
+            _pods(launch.pods, namespace) or "baseline",
+            _why(launch),
+        )
+        for launch in plan.launches
+    )
+    return Table("Nodes to launch", ("", "pool", "offering", "$/h", "for", "why"), rows)
+
+
+def _why(launch: PlannedNode) -> str:
+    return texts_of(launch.reasons)
+
+
+def _pools(snapshot: Snapshot, plan: Plan) -> Table:
+    rows = tuple(_pool(pool, snapshot, plan) for pool in snapshot.pools)
+    return Table("Pools", ("name", "mode", "nodes", "limits", "$/h", "$/h proposed", "held back"), rows)
+
+
+def _pool(pool: CapacityPool, snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
+    nodes = [node for node in snapshot.provisioned if node.pool == pool.name and node.phase is not Phase.GONE]
+    proposed = (launch.usd_per_hour or Decimal(0) for launch in plan.launches if launch.pool == pool.name)
+    bounds = (
+        ("accelerators", pool.limits.accelerators),
+        ("nodes", pool.limits.nodes),
+        ("$/h", pool.limits.usd_per_hour),
+    )
+    held_back = [
+        f"{q.instance_type} is quarantined until {q.until:%d %b %H:%M} UTC"
+        for q in snapshot.quarantines
+        if q.pool == pool.name and q.until is not None
+    ]
+    held_back += [
+        f"{backoff.instance_type or 'every type'} in {backoff.zone or 'every zone'}: {backoff.reason}"
+        for backoff in snapshot.backoffs
+        if backoff.pool == pool.name
+    ]
+    return (
+        pool.name,
+        pool.mode.value,
+        str(len(nodes)),
+        ", ".join(f"{bound} {what}" for what, bound in bounds if bound is not None),
+        dollars(price_of(nodes)) or "",
+        dollars(sum(proposed, Decimal(0))) or "",
+        "; ".join(held_back),
+    )
+
+
+def _nodes(snapshot: Snapshot, now: datetime, namespace: str) -> Table:
+    rows = tuple(
+        (
+            node.node_name,
+            node.pool,
+            offering_text(node.offering),
+            _price(node.offering.usd_per_hour),
+            node.phase.value,
+            "" if node.phase_since is None else age_text(now - node.phase_since),
+            _pods(node.pods, namespace),
+        )
+        for node in snapshot.provisioned
+    )
+    return Table("Nodes", ("node", "pool", "offering", "$/h", "phase", "for", "bought for"), rows)
+
+
+def _blocks(snapshot: Snapshot, now: datetime) -> Table:
+    table = blocks_table(block_entries(snapshot, now))
+    return Table("Capacity blocks", table.columns, table.rows)
+
+
+def _acting(snapshot: Snapshot) -> set[str]:
+    return {pool.name for pool in snapshot.pools if pool.acts}
+
+
+def _price(text: str | None) -> str:
+    return "unpriced" if text is None else dollars(Decimal(text)) or ""
+
+
+def _pods(keys: tuple[str, ...], namespace: str) -> str:
+    """Some of them by name; those of other namespaces, and those beyond a handful, as a number."""
+    named = [key for key in keys if namespace in ("", key.partition("/")[0])][:_SHOWN_PODS]
+    rest = len(keys) - len(named)
+    return ", ".join((*named, *([f"{rest} more"] if rest else [])))

@@ -1,0 +1,103 @@
+"""Who asks, and what may they read: TokenReview and SubjectAccessReview, so that nothing new has to be granted.
+
+Whoever may `get` a pod may read why it waits; whoever may `list` pods of a namespace, or of all, may read the status
+page with those pods. The questions go to the API server each time: a right that is taken away is gone at once.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass, field
+
+from autoscaler.cluster.api import ApiError, KubernetesApi, Object
+from autoscaler.cluster.resources import ACCESS_REVIEWS, TOKEN_REVIEWS
+from autoscaler.errors import ForesliceError
+
+_LONGEST_TOKEN = 16_384
+
+
+class UnauthenticatedError(ForesliceError):
+    """Nobody known asks."""
+
+
+class UnauthorizedError(ForesliceError):
+    """Somebody asks for what they may not read."""
+
+
+class UndecidedError(ForesliceError):
+    """The API server could not be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who a token belongs to, as the API server says."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Asks the API server about tokens and rights, with the rights of system:auth-delegator."""
+
+    api: KubernetesApi
+
+    def user(self, authorization: str) -> User:
+        """Who sends this Authorization header. UnauthenticatedError, UndecidedError."""
+        token = bearer_token(authorization)
+        status = self._asked({"spec": {"token": token}}, about_token=True)
+        if not status.get("authenticated"):
+            raise UnauthenticatedError(
+                "the API server does not know this token: it expired, or is another cluster's",
+                next_step="get a new one: kubectl create token <service account>",
+            )
+        user = status.get("user") or {}
+        return User(
+            user.get("username", ""), user.get("uid", ""), tuple(user.get("groups") or ()), user.get("extra") or {}
+        )
+
+    def require(self, user: User, verb: str, *, namespace: str = "", name: str = "") -> None:
+        """Whether the user may do this with pods. UnauthorizedError, UndecidedError."""
+        attributes = {"verb": verb, "resource": "pods", "version": "v1", "namespace": namespace, "name": name}
+        spec: Object = {"resourceAttributes": {key: value for key, value in attributes.items() if value}}
+        spec |= {"user": user.name, "uid": user.uid, "groups": list(user.groups), "extra": user.extra}
+        if not self._asked({"spec": spec}).get("allowed"):
+            what = f"pod {namespace}/{name}" if name else f"pods in namespace {namespace}" if namespace else "pods"
+            where = f" -n {namespace}" if namespace else " -A"
+            raise UnauthorizedError(
+                f"{user.name} may not {verb} {what}",
+                next_step=f"ask for that right (kubectl auth can-i {verb} pods{where} tells)"
+                + ("" if namespace else ", or look at one namespace: /?namespace=<name>"),
+            )
+
+    def _asked(self, review: Object, *, about_token: bool = False) -> Object:
+        try:
+            answer = self.api.create(TOKEN_REVIEWS if about_token else ACCESS_REVIEWS, review)
+        except ApiError as error:
+            raise UndecidedError(
+                f"the API server did not say whether this is allowed: {type(error).__name__}",
+                next_step="try again; if it stays, bind Foreslice's service account to system:auth-delegator",
+            ) from error
+        status: Object = answer.get("status") or {}
+        return status
+
+
+def bearer_token(authorization: str) -> str:
+    """The token of a header, which is `Bearer TOKEN`, or what a browser makes of a password that is the token."""
+    scheme, _, credentials = authorization.partition(" ")
+    token = credentials.strip()
+    if scheme.lower() == "basic":
+        try:
+            token = base64.b64decode(token, validate=True).decode("utf-8").partition(":")[2].strip()
+        except (binascii.Error, UnicodeDecodeError):
+            token = ""
+    if scheme.lower() not in ("bearer", "basic") or not token or len(token) > _LONGEST_TOKEN:
+        raise UnauthenticatedError(
+            "this page needs a token of this cluster",
+            next_step="send `Authorization: Bearer $(kubectl create token <service account>)`; in a browser, give the "
+            "token as the password, with any user name",
+        )
+    return token

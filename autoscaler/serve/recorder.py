@@ -1,0 +1,151 @@
+"""What is counted while the process lives: the values behind /metrics.
+
+Its registry is its own, so that two recorders in one process (tests, simulations) never share a counter. Gauges are
+those of the last round as a whole: a pool that is gone takes its series with it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+
+from autoscaler.cluster.api import ApiError
+from autoscaler.cluster.resources import Resource
+from autoscaler.lifecycle.spending import hours
+from autoscaler.model.plan import Plan
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.report.metric_samples import gauges_of, increments_of
+from autoscaler.report.metrics import (
+    API_REQUESTS,
+    BUILD,
+    CATALOG_AGE,
+    LEADER,
+    METRICS,
+    STAGE_SECONDS,
+    TICK_SECONDS,
+    TICKS,
+    TROUBLES,
+    Kind,
+    Metric,
+    Sample,
+)
+from providers.contract import Clock
+
+_OUTCOMES: Final = ("ok", "failed")
+
+
+class Recorder:
+    """Counts and remembers; `registry` renders it. May be used from several threads."""
+
+    def __init__(self, clock: Clock, *, version: str, leads: Callable[[], bool] = lambda: True) -> None:
+        self._clock = clock
+        self._version = version
+        self._leads = leads
+        self._lock = threading.Lock()
+        self._gauges: tuple[Sample, ...] = ()
+        self._totals: dict[tuple[Metric, tuple[str, ...]], float] = {(TICKS, (name,)): 0 for name in _OUTCOMES}
+        self._before: tuple[Snapshot, datetime] | None = None
+        self._catalog_read_at = clock.monotonic()
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+        self._tick_seconds = self._histogram(TICK_SECONDS)
+        self._stage_seconds = self._histogram(STAGE_SECONDS)
+
+    def ticked(self, snapshot: Snapshot, plan: Plan, now: datetime, troubles: Iterable[tuple[str, str]] = ()) -> None:
+        """A round ended well. `troubles` are (kind, reason) of what could not be carried out in it."""
+        grown = [Sample(TICKS, ("ok",), 1), *(Sample(TROUBLES, trouble, 1) for trouble in troubles)]
+        if self._before is not None:
+            before, since = self._before
+            grown += increments_of(before, snapshot, hours(now - since))
+        self._before = (snapshot, now)
+        gauges = gauges_of(snapshot, plan, now)
+        with self._lock:
+            self._gauges = gauges
+            self._add(grown)
+
+    def cut_short(self) -> None:
+        """A round ended with an error."""
+        with self._lock:
+            self._add([Sample(TICKS, ("failed",), 1)])
+
+    def resigned(self) -> None:
+        """This replica acts no more: what was so in its last round is another's to tell."""
+        with self._lock:
+            self._gauges, self._before = (), None
+
+    def catalog_read(self) -> None:
+        """The catalog was read without an error."""
+        self._catalog_read_at = self._clock.monotonic()
+
+    @contextmanager
+    def timing_tick(self) -> Iterator[None]:
+        """Around a round."""
+        began = self._clock.monotonic()
+        try:
+            yield
+        finally:
+            self._tick_seconds.observe(self._clock.monotonic() - began)
+
+    @contextmanager
+    def timing_stage(self, stage: str) -> Iterator[None]:
+        """Around a stage of a round."""
+        began = self._clock.monotonic()
+        try:
+            yield
+        finally:
+            self._stage_seconds.labels(stage).observe(self._clock.monotonic() - began)
+
+    @contextmanager
+    def counting(self, verb: str, resource: Resource) -> Iterator[None]:
+        """An attendant of cluster/attended.py. Watches are kept open elsewhere: taking from one is no request."""
+        outcome = "ok"
+        try:
+            yield
+        except ApiError as error:
+            outcome = type(error).__name__.removesuffix("Error")
+            raise
+        finally:
+            if verb != "watch":
+                with self._lock:
+                    self._add([Sample(API_REQUESTS, (verb, str(resource), outcome), 1)])
+
+    def collect(self) -> Iterator[Family]:
+        """For the registry: everything but the histograms, which are collectors of their own."""
+        with self._lock:
+            samples = [
+                *self._gauges,
+                *(Sample(metric, labels, value) for (metric, labels), value in self._totals.items()),
+            ]
+        samples.append(Sample(LEADER, (), self._leads()))
+        samples.append(Sample(CATALOG_AGE, (), self._clock.monotonic() - self._catalog_read_at))
+        samples.append(Sample(BUILD, (self._version,), 1))
+        for metric in METRICS:
+            if metric.kind is not Kind.HISTOGRAM:
+                yield _family(metric, samples)
+
+    def _add(self, samples: Iterable[Sample]) -> None:
+        for sample in samples:
+            key = sample.metric, sample.labels
+            self._totals[key] = self._totals.get(key, 0) + sample.value
+
+    def _histogram(self, metric: Metric) -> Histogram:
+        return Histogram(metric.name, metric.help, metric.labels, registry=self.registry, buckets=metric.buckets)
+
+
+def _family(metric: Metric, samples: Iterable[Sample]) -> Family:
+    made: GaugeMetricFamily | CounterMetricFamily
+    if metric.kind is Kind.COUNTER:
+        made = CounterMetricFamily(metric.name.removesuffix("_total"), metric.help, labels=metric.labels)
+    else:
+        made = GaugeMetricFamily(metric.name, metric.help, labels=metric.labels)
+    for sample in samples:
+        if sample.metric == metric:
+            made.add_metric(sample.labels, sample.value)
+    return made

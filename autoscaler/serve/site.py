@@ -1,0 +1,185 @@
+"""What the process answers over HTTP: three small applications, one for each address of the settings.
+
+Probes and metrics are for machines and say nothing about pods. The status page and /explain are for people, who are
+asked who they are (access.py). Nothing here changes anything: every route is a GET.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+from importlib import resources
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from autoscaler.model.plan import Plan
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.report.page import explanation, status_page
+from autoscaler.serve.access import Door, UnauthenticatedError, UnauthorizedError, UndecidedError, User
+from autoscaler.serve.health import Heartbeat
+
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+# A browser asks for the password when it reads Basic; the password is the token.
+_CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="Foreslice: any name, a token as password", charset="UTF-8"'}
+_NUMBERS: Final = frozenset({"$/h", "$/h proposed", "nodes", "offerings"})
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a round saw and decided."""
+
+    snapshot: Snapshot
+    plan: Plan
+    now: datetime
+
+
+class Board:
+    """The last round, for whoever asks. Written by the loop's thread, read by others."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._round: Round | None = None
+
+    def show(self, snapshot: Snapshot, plan: Plan, now: datetime) -> None:
+        """A round is over."""
+        with self._lock:
+            self._round = Round(snapshot, plan, now)
+
+    @property
+    def round(self) -> Round | None:
+        """None before the first one, and on replicas that wait."""
+        with self._lock:
+            return self._round
+
+
+def health_app(heartbeat: Heartbeat) -> Starlette:
+    """/healthz and /readyz: 200, or 503 with what is wrong."""
+
+    def healthz(request: Request) -> Response:
+        problem = heartbeat.problem
+        return PlainTextResponse(problem or "ok", 503 if problem else 200, headers=_HEADERS)
+
+    def readyz(request: Request) -> Response:
+        ready = heartbeat.is_ready
+        return PlainTextResponse(
+            "ok" if ready else "the cluster was not read yet", 200 if ready else 503, headers=_HEADERS
+        )
+
+    return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz)])
+
+
+def metrics_app(registry: CollectorRegistry) -> Starlette:
+    """/metrics, in the format that the scraper asks for."""
+
+    def metrics(request: Request) -> Response:
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(registry), media_type=content_type)
+
+    return Starlette(routes=[Route("/metrics", metrics)])
+
+
+def page_app(board: Board, door: Door, *, cluster: str = "", holder: Callable[[], str] = str) -> Starlette:
+    """/, /explain/<namespace>/<pod>. `holder` names the replica that acts, for pages of one that waits."""
+    pages = _Pages(board, door, cluster, holder)
+    return Starlette(
+        routes=[
+            Route("/", pages.status),
+            Route("/explain/{namespace}/{pod}", pages.pod),
+            Route("/style.css", pages.style),
+        ],
+        exception_handlers={
+            UnauthenticatedError: pages.refused,
+            UnauthorizedError: pages.refused,
+            UndecidedError: pages.refused,
+        },
+    )
+
+
+class _Pages:
+    """The handlers. They run in worker threads, so asking the API server blocks nobody else."""
+
+    def __init__(self, board: Board, door: Door, cluster: str, holder: Callable[[], str]) -> None:
+        self._board = board
+        self._door = door
+        self._cluster = cluster
+        self._holder = holder
+        self._templates = Environment(
+            loader=PackageLoader("autoscaler.serve"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        )
+
+    def status(self, request: Request) -> Response:
+        """Pools, nodes, blocks, proposals and pending pods."""
+        namespace = request.query_params.get("namespace", "").strip()
+        self._door.require(self._user(request), "list", namespace=namespace)
+        shown = self._board.round
+        if shown is None:
+            return self._waiting()
+        page = status_page(shown.snapshot, shown.plan, shown.now, namespace=namespace)
+        return self._html("status.html", page=page, namespace=namespace)
+
+    def pod(self, request: Request) -> Response:
+        """Why one pod waits. That a pod does not exist is told only to those who might read it."""
+        namespace, name = request.path_params["namespace"], request.path_params["pod"]
+        self._door.require(self._user(request), "get", namespace=namespace, name=name)
+        shown = self._board.round
+        if shown is None:
+            return self._waiting()
+        found = explanation(shown.snapshot, shown.plan, shown.now, pod=f"{namespace}/{name}")
+        if found is None:
+            step = (
+                f"kubectl get pod {name} -n {namespace} tells whether it exists; a new one is known after a few seconds"
+            )
+            return self._notice(HTTPStatus.NOT_FOUND, f"There is no pod {namespace}/{name} here.", step)
+        return self._html("pod.html", pod=found, namespace=namespace)
+
+    def style(self, request: Request) -> Response:
+        """The style sheet, for everybody."""
+        text = (resources.files("autoscaler.serve") / "templates" / "style.css").read_text(encoding="utf-8")
+        return Response(text, media_type="text/css", headers=_HEADERS)
+
+    def refused(self, request: Request, error: Exception) -> Response:
+        """What to do about it, and nothing else."""
+        match error:
+            case UnauthenticatedError():
+                return self._notice(HTTPStatus.UNAUTHORIZED, error.message, error.next_step, headers=_CHALLENGE)
+            case UnauthorizedError():
+                return self._notice(HTTPStatus.FORBIDDEN, error.message, error.next_step)
+            case UndecidedError():
+                return self._notice(HTTPStatus.SERVICE_UNAVAILABLE, error.message, error.next_step)
+        raise error
+
+    def _user(self, request: Request) -> User:
+        return self._door.user(request.headers.get("authorization", ""))
+
+    def _waiting(self) -> Response:
+        holder = self._holder()
+        step = f"{holder} acts: ask that replica" if holder else "reload the page in a few seconds"
+        return self._notice(HTTPStatus.SERVICE_UNAVAILABLE, "This replica has not looked at the cluster.", step)
+
+    def _notice(
+        self, status: HTTPStatus, message: str, next_step: str, *, headers: dict[str, str] | None = None
+    ) -> Response:
+        texts = {"title": status.phrase, "message": message, "next_step": next_step}
+        return self._html("notice.html", status=status, headers=headers, **texts)
+
+    def _html(
+        self, template: str, *, status: int = 200, headers: dict[str, str] | None = None, **values: object
+    ) -> Response:
+        text = self._templates.get_template(template).render(cluster=self._cluster, numbers=_NUMBERS, **values)
+        return Response(text, status, media_type="text/html", headers={**_HEADERS, **(headers or {})})
