@@ -74,7 +74,10 @@ def _view(
         _publish(attributes, domain, identifier, value)
     capacity: dict[Value, Value] = {}
     for name, amount in amounts.items():
-        _publish(capacity, *split_name(name, driver), QuantityCell(amount.value))
+        domain, identifier = split_name(name, driver)
+        # A predicted amount without a source decides nothing.
+        known = Unknown(frozenset({f"{domain}/{identifier}"})) if amount.guess else QuantityCell(amount.value)
+        _publish(capacity, domain, identifier, known)
     root = StringMap(
         {
             "driver": driver,

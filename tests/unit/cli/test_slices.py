@@ -98,7 +98,7 @@ def test_own_catalog_files_are_read(tmp_path: Path) -> None:
 
 
 def test_types_without_a_known_driver_publish_nothing() -> None:
-    assert "Nothing is published" in run("dl2q.24xlarge").stdout
+    assert "Nothing is published" in run("inf2.xlarge").stdout
 
 
 def test_an_unknown_release_is_noted() -> None:

@@ -1,0 +1,38 @@
+"""A predicted amount without a source decides nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.cel.device import DeviceView
+from autoscaler.cel.outcome import Outcome
+from autoscaler.cel.program import Program, compile_selector
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.quantity import Quantity
+from instance_catalog.resource_slice import Capacity, Device
+
+GIVEN = {
+    "memory": Capacity(Quantity.parse("80Gi"), guess=True),
+    "engines": Capacity(Quantity.of(7)),
+}
+GPU = Device("gpu-0", capacity=FrozenMap(GIVEN))
+
+
+@pytest.mark.parametrize(
+    ("expression", "outcome"),
+    [
+        ("@.memory.compareTo(quantity('40Gi')) >= 0", Outcome.UNKNOWN),
+        ("@.memory.isGreaterThan(quantity('100Gi'))", Outcome.UNKNOWN),
+        ("@.engines.compareTo(quantity('7')) == 0", Outcome.TRUE),
+        ("has(@.memory)", Outcome.TRUE),
+        ("@.engines.compareTo(quantity('8')) == 0 && @.memory.compareTo(quantity('40Gi')) >= 0", Outcome.FALSE),
+    ],
+)
+def test_what_depends_on_a_guess_is_unknown(expression: str, outcome: Outcome) -> None:
+    program = compile_selector(expression.replace("@", 'device.capacity["gpu.example.com"]'), REFERENCE)
+    assert isinstance(program, Program), program
+    found = program.evaluate(DeviceView.of("gpu.example.com", GPU, REFERENCE))
+    assert found.outcome is outcome
+    if outcome is Outcome.UNKNOWN:
+        assert found.unknown_attributes == ("gpu.example.com/memory",)
