@@ -30,7 +30,11 @@ _IMAGES = ("a", "a:1", "registry.example.com:5000/b", "registry.example.com:5000
 
 def placement_case(seed: str) -> Json:
     """The question that belongs to a seed, always the same."""
-    rng = Random(seed)
+    return draw_case(Random(seed))
+
+
+def draw_case(rng: Random) -> Json:
+    """A question made of what `rng` draws."""
     about = frozenset(rng.sample(_SUBJECTS, rng.choice((1, 2, 2, 3, 3, 4))))
     nodes = [_node(rng, f"node-{index}", about) for index in range(rng.choice((2, 3, 3, 4, 5)))]
     pods = [draw_pod(rng, f"placed-{index}", about) for index in range(rng.randrange(9))]

@@ -19,7 +19,7 @@ def add_claims(rng: Random, case: Json) -> None:
     namespace = case["pod"]["metadata"]["namespace"]
     claims = [_claim(rng, f"claim-{index}", namespace) for index in range(rng.choice((0, 1, 1, 2)))]
     for claim in claims:
-        if rng.random() < 0.15:
+        if rng.random() < 0.1:
             _allocate(rng, claim, case)
     case["claims"] = [claim for claim in claims if rng.random() < 0.97]
     case["pod"]["spec"]["resourceClaims"] = [
@@ -40,7 +40,7 @@ def _device_class(name: str, expression: str) -> Json:
 def _slice(rng: Random, node: str) -> Json:
     devices = [
         {"name": f"gpu-{index}", "attributes": {"model": {"string": rng.choice(_MODELS)}}}
-        for index in range(rng.choice((1, 2, 3)))
+        for index in range(rng.choice((1, 3, 4, 5)))
     ]
     pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
     return {
@@ -63,8 +63,8 @@ def _request(rng: Random, name: str) -> Json:
 
 
 def _wanted(rng: Random) -> Json:
-    classes = ("any", *_MODELS)
-    return {"deviceClassName": rng.choice(classes), "allocationMode": "ExactCount", "count": rng.choice((1, 1, 2, 3))}
+    count = rng.choice((1, 1, 1, 2, 3))
+    return {"deviceClassName": rng.choice(("any", *_MODELS)), "allocationMode": "ExactCount", "count": count}
 
 
 def _allocate(rng: Random, claim: Json, case: Json) -> None:

@@ -48,7 +48,7 @@ def question(case: Json, _: Release) -> Json:
 def simulated(case: Json, release: Release) -> Given:
     """What the simulator decides."""
     problems = Problems()
-    snapshot = _snapshot(case, release, problems)
+    snapshot = snapshot_of(case, release, problems)
     pod = parse_pod(case["pod"], problems)
     if problems.errors:
         return Given({"outcome": "refused", "error": "; ".join(f"{p.field}: {p.message}" for p in problems)}, 0)
@@ -86,7 +86,9 @@ def _claims(pod: Pod, state: NodeState, world: World) -> Verdict:
     )
 
 
-def _snapshot(case: Json, release: Release, problems: Problems) -> Snapshot:
+def snapshot_of(case: Json, release: Release, problems: Problems) -> Snapshot:
+    """The case's objects as a manifest's readers would read them."""
+
     def read(field: str, parse: Callable[[object, Problems], T]) -> tuple[T, ...]:
         return tuple(parse(raw, problems) for raw in case.get(field, ()))
 
