@@ -1,13 +1,26 @@
-"""What a provider's tests implement so that the conformance checks can run, and what a check is."""
+"""What a provider's tests implement so that the conformance checks can run, what a check is, and its vocabulary."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
-from providers.contract import OfferingKey, Provider, TemplateRef
+from instance_catalog.frozen_map import FrozenMap
+from providers.contract import (
+    TAG_BATCH,
+    TAG_CLUSTER,
+    Instance,
+    InstanceState,
+    LaunchAnswer,
+    LaunchRequest,
+    OfferingKey,
+    Provider,
+    TemplateRef,
+    describe_all,
+)
+from providers.errors import AmbiguousError, ProviderError
 
 
 class BrokenGuaranteeError(AssertionError):
@@ -57,6 +70,21 @@ class Harness(Protocol):
     def throttle(self) -> None:
         """Refuse the next launch for calling too often."""
 
+    def foreign(self) -> str:
+        """The id of a machine that is in reach and not ours."""
+
+    def extend(self, reservation: str, by: timedelta) -> None:
+        """Move the end of a block, as a paid extension does."""
+
+    def skew(self, by: timedelta) -> None:
+        """Let our clock be so far ahead of the cloud's from now on."""
+
+    def deny(self) -> None:
+        """Refuse the next launch for want of a permission."""
+
+    def answer_nonsense(self) -> None:
+        """Refuse the next launch with a code that nobody knows; it has no effect."""
+
     def settle(self) -> None:
         """Let booting, terminating and the provider's delays finish."""
 
@@ -72,3 +100,71 @@ class Check:
     name: str
     guarantee: str
     run: Callable[[Harness], None]
+
+
+CLUSTER: Final = "11111111-2222-3333-4444-555555555555"
+_PATIENCE: Final = 10  # minutes that a group may take to start machines, or to say that it cannot
+LIVE: Final = frozenset({InstanceState.PENDING, InstanceState.RUNNING})
+
+
+def expect(condition: bool, message: str) -> None:
+    """Raise BrokenGuaranteeError unless it holds."""
+    if not condition:
+        raise BrokenGuaranteeError(message)
+
+
+def request_of(
+    harness: Harness, *, batch: str = "b1", nodes: int = 1, offerings: Iterable[OfferingKey] = ()
+) -> LaunchRequest:
+    """A request of batch `batch`, whose nodes are named b1-0, b1-1 …"""
+    return LaunchRequest(
+        token=f"token-{batch}",
+        nodes=tuple(f"{batch}-{index}" for index in range(nodes)),
+        offerings=tuple(offerings) or (harness.plenty,),
+        tags=FrozenMap({TAG_CLUSTER: CLUSTER, TAG_BATCH: batch}),
+        template=harness.template,
+    )
+
+
+def live(harness: Harness, batch: str) -> dict[str, Instance]:
+    """The machines of a batch that start or run, by id."""
+    found = describe_all(harness.provider, {TAG_CLUSTER: CLUSTER, TAG_BATCH: batch})
+    return {instance.id: instance for instance in found if instance.state in LIVE}
+
+
+def ids_of(answer: LaunchAnswer) -> tuple[str, ...]:
+    """Its instances' ids in order."""
+    return tuple(instance.id for instance in answer.instances)
+
+
+def launched(harness: Harness, request: LaunchRequest) -> LaunchAnswer:
+    """The answer. A counted provider may say for a while that it does not know yet; then the request is repeated."""
+    for _ in range(_PATIENCE):
+        try:
+            return harness.provider.launch(request)
+        except AmbiguousError:
+            if not harness.provider.traits.counted:
+                raise
+            harness.advance(timedelta(minutes=1))
+    return harness.provider.launch(request)
+
+
+def only_failure(answer: LaunchAnswer, offering: OfferingKey) -> ProviderError:
+    """The one failure of an answer, which must be about `offering`."""
+    expect(len(answer.failures) == 1, f"expected one failure, found {len(answer.failures)}")
+    expect(answer.failures[0].offering == offering, f"the failure names {answer.failures[0].offering}, not {offering}")
+    return answer.failures[0].error
+
+
+def raises(kind: type[ProviderError], call: Callable[[], object]) -> None:
+    """Expect a call to raise this error."""
+    try:
+        call()
+    except kind:
+        return
+    raise BrokenGuaranteeError(f"expected {kind.__name__}, found an answer")
+
+
+def check_of(run: Callable[[Harness], None]) -> Check:
+    """A check from its function: name and guarantee are the function's name and docstring."""
+    return Check(run.__name__.replace("_", " "), " ".join((run.__doc__ or "").split()), run)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 
+from instance_catalog.frozen_map import FrozenMap
 from providers.contract import (
+    TAG_CLUSTER,
     Instance,
     InstancePage,
     LaunchAnswer,
@@ -17,7 +19,14 @@ from providers.contract import (
     TerminateAnswer,
     Traits,
 )
-from providers.errors import AmbiguousError, CapacityError, TemplateError, TokenReusedError
+from providers.errors import (
+    AmbiguousError,
+    CapacityError,
+    PermissionDeniedError,
+    ProviderError,
+    TemplateError,
+    TokenReusedError,
+)
 from providers.simulated.cloud import Call, Fault, Launch, SimulatedCloud
 from providers.simulated.machines import Machine
 
@@ -75,16 +84,20 @@ class SimulatedProvider:
         """Stop machines. Invisible ones are called gone and go on, as with a cloud that has not caught up."""
         fault = self._cloud.begin(Call.TERMINATE)
         terminating, gone = [], []
+        failures: dict[str, ProviderError] = {}
         now, behaviour = self._cloud.clock.now(), self._cloud.behaviour
         for machine_id in dict.fromkeys(ids):
             machine = self._cloud.machines.get(machine_id)
             if machine is None or not self._visible(machine) or not machine.occupies(now, behaviour):
                 gone.append(machine_id)
                 continue
+            if TAG_CLUSTER not in machine.tags:
+                failures[machine_id] = PermissionDeniedError(f"{machine_id} belongs to nobody we know")
+                continue
             machine.end(now, "terminated by request")
             terminating.append(machine_id)
         _lose_answer(fault, Call.TERMINATE)
-        return TerminateAnswer(tuple(terminating), tuple(gone))
+        return TerminateAnswer(tuple(terminating), tuple(gone), FrozenMap(failures))
 
     def reservations(self) -> tuple[Reservation, ...]:
         """All reservations, by id."""

@@ -7,11 +7,12 @@ from datetime import timedelta
 
 import pytest
 
+from autoscaler.clock import ShiftedClock
 from providers.conformance import CHECKS
 from providers.conformance_harness import Check, Harness
 from providers.contract import OfferingKey, Provider, TemplateRef
 from tests.aws import P4, P5, TEMPLATE_REF, Rig
-from tests.fakes.ec2 import CUT_BEFORE, PROMPT, SLUGGISH, THROTTLED, TIMEOUT_AFTER, Behaviour
+from tests.fakes.ec2 import CUT_BEFORE, PROMPT, SLUGGISH, THROTTLED, TIMEOUT_AFTER, Behaviour, refused
 
 LAUNCHES = ("CreateFleet", "RunInstances")
 
@@ -54,6 +55,29 @@ class AwsHarness:
 
     def take(self, reservation: str, machines: int) -> None:
         self.rig.fake.account.holdings[reservation].taken = machines
+
+    def foreign(self) -> str:
+        image = next(iter(self.rig.fake.account.geography.images))
+        answer = self.rig.aws.ec2.run_instances(ImageId=image, InstanceType="p5.48xlarge", MinCount=1, MaxCount=1)
+        self.advance(self.behaviour.visibility)
+        return str(answer["Instances"][0]["InstanceId"])
+
+    def extend(self, reservation: str, by: timedelta) -> None:
+        self.rig.fake.account.extend(self.rig.fake.account.holdings[reservation], by)
+
+    def skew(self, by: timedelta) -> None:
+        self.rig.ours = ShiftedClock(self.rig.clock, by)
+        self.restart()
+
+    def deny(self) -> None:
+        self._refuse("UnauthorizedOperation", 403)
+
+    def answer_nonsense(self) -> None:
+        self._refuse("SomethingNew", 400)
+
+    def _refuse(self, code: str, status: int) -> None:
+        for operation in LAUNCHES:
+            self.rig.fake.faults.inject(operation, refused(code, status=status))
 
     def lose_answer(self) -> None:
         for operation in LAUNCHES:

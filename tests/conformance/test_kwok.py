@@ -16,7 +16,7 @@ from autoscaler.simulation.api_server import ApiServer
 from providers.conformance import CHECKS
 from providers.conformance_harness import Check, Harness, NotApplicable
 from providers.contract import LaunchRequest, OfferingKey, Provider, TemplateRef
-from providers.errors import AmbiguousError, NotOfferedError
+from providers.errors import AmbiguousError, NotOfferedError, PermissionDeniedError
 from providers.kwok.provider import KwokProvider, MachineManifests
 
 PLENTY = OfferingKey("p5.48xlarge", "us-east-1a", "on-demand")
@@ -30,11 +30,14 @@ NOT_APPLICABLE = {
     "minimum or nothing": "KWOK has no limit",
     "shortage then next offering": "KWOK has no limit",
     "throttled call has no effect": "the client waits for an overloaded API server",
+    "unknown code is never hot": "the client knows every answer of the API server",
     "terminated machines free their place": "KWOK has no limit",
     "block before its start": "KWOK has no reservations",
     "block while it lasts": "KWOK has no reservations",
     "block exhausted by somebody else": "KWOK has no reservations",
     "block is taken back": "KWOK has no reservations",
+    "extension moves the end": "KWOK has no reservations",
+    "moments are the clouds": "KWOK has no reservations",
 }
 
 
@@ -47,6 +50,8 @@ class LossyObjects(ProviderObjects):
         losing, self.losing = self.losing, ""
         if losing == "request":
             raise AmbiguousError("no answer")
+        if losing == "permission":
+            raise PermissionDeniedError("nodes is forbidden")
         created = super().create(resource, manifest)
         if losing == "answer":
             raise AmbiguousError("no answer")
@@ -102,6 +107,22 @@ class KwokHarness:
 
     def take(self, reservation: str, machines: int) -> None:
         raise NotApplicable("KWOK has no reservations")
+
+    def foreign(self) -> str:
+        self.api.create(NODES, {"metadata": {"name": "somebody-elses"}})
+        return "somebody-elses"
+
+    def deny(self) -> None:
+        self.objects.losing = "permission"
+
+    def extend(self, reservation: str, by: timedelta) -> None:
+        raise NotApplicable("KWOK has no reservations")
+
+    def skew(self, by: timedelta) -> None:
+        raise NotApplicable("KWOK has no reservations")
+
+    def answer_nonsense(self) -> None:
+        raise NotApplicable("the client knows every answer of the API server")
 
     def throttle(self) -> None:
         raise NotApplicable("the client waits for an overloaded API server")

@@ -9,8 +9,9 @@ from datetime import timedelta
 import pytest
 
 from autoscaler.clock import VirtualClock
+from instance_catalog.frozen_map import EMPTY
 from providers.conformance import CHECKS
-from providers.conformance_harness import BrokenGuaranteeError, Check, Harness
+from providers.conformance_harness import BrokenGuaranteeError, Check, Harness, request_of
 from providers.contract import (
     InstancePage,
     LaunchAnswer,
@@ -74,6 +75,26 @@ class SimulatedHarness:
     def lose_request(self) -> None:
         self.cloud.inject(Call.LAUNCH, Fault.LOST_REQUEST)
 
+    def foreign(self) -> str:
+        (machine,) = self.provider.launch(request_of(self, batch="theirs")).instances
+        self.cloud.machines[machine.id].tags = EMPTY
+        self.advance(self.behaviour.visibility)
+        return machine.id
+
+    def extend(self, reservation: str, by: timedelta) -> None:
+        ends_at = self.cloud.holdings[reservation].ends_at
+        assert ends_at is not None
+        self.cloud.extend(reservation, ends_at + by)
+
+    def skew(self, by: timedelta) -> None:
+        """It reads the cloud's clock and no other."""
+
+    def deny(self) -> None:
+        self.cloud.inject(Call.LAUNCH, Fault.DENIED)
+
+    def answer_nonsense(self) -> None:
+        self.cloud.inject(Call.LAUNCH, Fault.UNKNOWN_CODE)
+
     def throttle(self) -> None:
         self.cloud.inject(Call.LAUNCH, Fault.THROTTLED)
 
@@ -127,7 +148,19 @@ class Untagged(SimulatedProvider):
             id="doubling",
         ),
         pytest.param(Forgetful, {"listed by tags in pages"}, id="forgetful"),
-        pytest.param(Deaf, {"terminate twice", "terminate unknown", "terminated machines free their place"}, id="deaf"),
+        pytest.param(
+            Deaf,
+            {
+                "terminate twice",
+                "terminate unknown",
+                "terminated machines free their place",
+                "ended while it starts",
+                "ended machines are not replaced",
+                "machines of others are left alone",
+                "unknown outcome can be undone",
+            },
+            id="deaf",
+        ),
     ],
 )
 def test_the_checks_notice_a_broken_provider(kind: type[SimulatedProvider], broken: set[str]) -> None:
