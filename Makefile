@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test lint e2e oracle bench generate clean
+.PHONY: setup demo test lint e2e oracle faults bench generate clean
 
 setup: $(STAMP)
 
@@ -32,6 +32,11 @@ SECONDS ?= 600
 SEED ?=
 oracle: setup
 	$(BIN)/python -m tests.oracle.run --cases $(N) --seconds $(SECONDS) --seed "$(SEED)"
+
+# Random schedules of work and trouble over the production loop, the AWS adapter and a fake EC2, in virtual time.
+SCHEDULES ?= 10000
+faults: setup
+	$(BIN)/python -m tests.faults.run --schedules $(SCHEDULES) --seed "$(or $(SEED),0)"
 
 lint: setup
 	$(BIN)/ruff format --check .

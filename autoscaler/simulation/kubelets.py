@@ -92,7 +92,7 @@ class Kubelets:
             request, machine.offering, machine.node, catalog=self._catalog, profile=self._store.profile
         )
         if known is None:
-            self._api.create(NODES, write_node(replace(predicted.node, provider_id=_provider_id(machine))))
+            self._api.create(NODES, write_node(replace(predicted.node, provider_id=machine.provider_id)))
             return True
         for piece in make_concrete(predicted.slices, node_name=machine.node, seed=machine.id):
             with suppress(AlreadyExistsError):
@@ -121,11 +121,7 @@ _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def _is(node: Object, machine: Machine) -> bool:
-    return bool(node["spec"].get("providerID") == _provider_id(machine))
-
-
-def _provider_id(machine: Machine) -> str:
-    return f"simulated:///{machine.offering.zone}/{machine.id}"
+    return bool(node["spec"].get("providerID") == machine.provider_id)
 
 
 def _created(node: Object) -> datetime:

@@ -46,6 +46,11 @@ class Machine:
     ended_at: datetime | None = None
     message: str = ""
 
+    @property
+    def provider_id(self) -> str:
+        """The spec.providerID of its Node."""
+        return f"simulated:///{self.offering.zone}/{self.id}"
+
     def end(self, at: datetime, message: str) -> None:
         """Begin its end, unless that has begun already."""
         if self.ended_at is None or at < self.ended_at:
@@ -74,7 +79,7 @@ class Machine:
         moments = [moment for moment in (self.reclaim_at, reclaim_at) if moment is not None]
         return Instance(
             id=self.id,
-            provider_id=f"simulated:///{self.offering.zone}/{self.id}",
+            provider_id=self.provider_id,
             offering=self.offering,
             state=self.state(now, behaviour),
             launched_at=self.launched_at,

@@ -1,0 +1,219 @@
+"""Random schedules of work and trouble over the production loop, the AWS adapter and the fake EC2, in virtual time.
+
+Whatever comes together — calls that time out after their effect, cut connections, faults and throttles of EC2, empty
+pools, interruptions, lost machines, API conflicts, lost writes, a controller that dies anywhere — no machine is ever
+doubled, and none is left once the work is done and the trouble is over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from functools import cache
+from typing import ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from autoscaler.cluster.api import ApiError, list_all
+from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
+from autoscaler.simulation.scenario import Scenario, parse_scenario
+from instance_catalog import labels
+from tests.crash.life import START, CrashError, small_catalog
+from tests.fakes.ec2 import (
+    CUT_AFTER,
+    CUT_BEFORE,
+    INTERNAL_ERROR,
+    INTERNAL_ERROR_AFTER,
+    PROMPT,
+    SLUGGISH,
+    THROTTLED,
+    TIMEOUT_AFTER,
+    TIMEOUT_BEFORE,
+    UNAVAILABLE,
+    Behaviour,
+    FakeEc2,
+    refused,
+)
+from tests.faults.shaky import Mishap, Shaky
+from tests.faults.world import AwsSimulation
+
+POOL = """
+apiVersion: foreslice.dev/v1alpha1
+kind: CapacityPool
+metadata: {name: gpu}
+spec:
+  mode: Act
+  requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a, us-east-1b]}]
+  capacityTypes: [spot, on-demand]
+  nodeTemplateRef: {kind: AWSNodeTemplate, name: gpu}
+  drivers: {profiles: [nvidia]}
+  limits: {nodes: 8}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: gpu}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]}}}
+"""
+PODS_OF = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: work-{number}
+  labels: {{{gang}}}
+  annotations: {{simulation.foreslice.dev/copies: "{copies}", simulation.foreslice.dev/runs-for: {minutes}m}}
+spec:
+  resourceClaims: [{{name: gpu, resourceClaimTemplateName: gpu}}]
+  containers: [{{name: main, image: pause, resources: {{claims: [{{name: gpu}}], requests: {{cpu: "1"}}}}}}]
+"""
+GANG_OF = """
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: PodGroup
+metadata: {{name: gang-{number}, namespace: default}}
+spec: {{minMember: {copies}}}
+---
+"""
+CALLS = ("CreateFleet", "RunInstances", "DescribeInstances", "TerminateInstances", "DescribeCapacityReservations")
+RARE_CALLS = ("CreateLaunchTemplate", "DescribeLaunchTemplateVersions", "DescribeSubnets", "GetParameter")
+FAULTS = {
+    "times out after the effect": TIMEOUT_AFTER,
+    "times out before the effect": TIMEOUT_BEFORE,
+    "is cut after the effect": CUT_AFTER,
+    "is cut before the effect": CUT_BEFORE,
+    "fails inside after the effect": INTERNAL_ERROR_AFTER,
+    "fails inside": INTERNAL_ERROR,
+    "finds EC2 overloaded": UNAVAILABLE,
+    "is throttled": THROTTLED,
+    "gets a code nobody knows": refused("Teapot"),
+}
+PLACES = [(kind, f"us-east-1{zone}") for kind in ("g6.xlarge", "g6e.xlarge") for zone in "ab"]
+# The longest back-off that the faults above lead to is an hour.
+RECOVERY = timedelta(hours=4)
+RESYNC = timedelta(minutes=5)
+
+
+@cache
+def scenario(text: str) -> Scenario:
+    return parse_scenario(text)
+
+
+class Schedules(RuleBasedStateMachine):
+    """A cluster to which things happen. `told` counts them over all schedules of a run."""
+
+    told: ClassVar[Counter[str]] = Counter()
+    world: ClassVar[type[AwsSimulation]] = AwsSimulation
+
+    @initialize(pace=st.sampled_from([PROMPT, SLUGGISH]))
+    def begin(self, pace: Behaviour) -> None:
+        self.simulation = self.world(catalog=small_catalog(), start=START, ec2=pace)
+        self.simulation.add(scenario(POOL))
+        self.api = Shaky(self.simulation.api)
+        self.simulation.new_loop(self.api)
+        self.submitted = 0
+        self.told["schedules"] += 1
+
+    @property
+    def fake(self) -> FakeEc2:
+        """The account."""
+        return self.simulation.fake
+
+    @rule(copies=st.integers(1, 3), minutes=st.integers(1, 20), gang=st.booleans())
+    def submit(self, copies: int, minutes: int, gang: bool) -> None:
+        if self.submitted == 4:
+            return
+        self.submitted += 1
+        label = f"scheduling.x-k8s.io/pod-group: gang-{self.submitted}" if gang else ""
+        text = PODS_OF.format(number=self.submitted, copies=copies, minutes=minutes, gang=label)
+        if gang:
+            text = GANG_OF.format(number=self.submitted, copies=copies) + text
+        self.simulation.add(scenario(text))
+        self.told["pods"] += copies
+        self.live(timedelta(seconds=1))
+
+    @rule(call=st.sampled_from(CALLS + RARE_CALLS), name=st.sampled_from(sorted(FAULTS)), times=st.integers(1, 4))
+    def trouble(self, call: str, name: str, times: int) -> None:
+        self.fake.faults.inject(call, *[FAULTS[name]] * times)
+        self.told[f"a call {name}"] += times
+
+    @rule(after=st.integers(0, 12), mishap=st.sampled_from(Mishap))
+    def mishap(self, after: int, mishap: Mishap) -> None:
+        self.api.mishaps.append((after, mishap))
+        self.told[f"a write: {mishap.value}"] += 1
+
+    @rule(place=st.sampled_from(PLACES), minutes=st.integers(1, 30))
+    def shortage(self, place: tuple[str, str], minutes: int) -> None:
+        now = self.simulation.clock.now()
+        self.fake.account.stock.shortage(*place, since=now, until=now + timedelta(minutes=minutes))
+        self.told["a shortage"] += 1
+
+    @rule(place=st.sampled_from(PLACES), market=st.sampled_from(["spot", "on-demand"]), machines=st.integers(0, 2))
+    def limit(self, place: tuple[str, str], market: str, machines: int) -> None:
+        self.fake.account.stock.limit(*place, machines, market=market)
+        self.told["a limit"] += 1
+
+    @precondition(lambda self: self.fake.account.alive())
+    @rule(index=st.integers(0, 7), notice=st.booleans())
+    def loses(self, index: int, notice: bool) -> None:
+        alive = self.fake.account.alive()
+        machine = alive[index % len(alive)].id
+        if notice:
+            self.fake.account.interrupt(machine)
+        else:
+            self.fake.account.lose(machine)
+        self.told["a machine interrupted" if notice else "a machine lost"] += 1
+
+    @rule(seconds=st.sampled_from([1, 10, 60, 150, 170, 300, 900]))
+    def passes(self, seconds: int) -> None:
+        self.live(timedelta(seconds=seconds))
+
+    @rule()
+    def dies(self) -> None:
+        self.simulation.new_loop(self.api)
+        self.told["a restart"] += 1
+
+    @invariant()
+    def nothing_is_doubled(self) -> None:
+        if not hasattr(self, "simulation"):
+            return
+        alive = Counter(machine.tags[labels.LAUNCH_BATCH_TAG] for machine in self.fake.account.alive())
+        doubled = {batch: count for batch, count in alive.items() if count > self.api.batches[batch]}
+        assert doubled == {}, f"more machines than nodes: {doubled}"
+
+    def teardown(self) -> None:
+        """The trouble is over: everything that was asked for runs to its end, and nothing is left."""
+        self.fake.faults.clear()
+        self.api.mishaps.clear()
+        for kind, zone in PLACES:
+            for market in ("spot", "on-demand"):
+                self.fake.account.stock.limit(kind, zone, 100, market=market)
+        end = self.simulation.clock.now() + RECOVERY
+        while self.simulation.clock.now() < end and not (self.done() and self.simulation.clock.now() > START):
+            self.live(RESYNC)
+        self.nothing_is_doubled()
+        left = [f"{m.id} of {m.tags[labels.LAUNCH_BATCH_TAG]}" for m in self.fake.account.alive()]
+        assert left == [], f"machines left: {left}"
+        for resource in (PROVISIONED_NODES, LAUNCH_BATCHES, NODES):
+            names = [item["metadata"]["name"] for item in list_all(self.simulation.api, resource)[0]]
+            assert names == [], f"{resource} left: {names}"
+        self.told["machines"] += len(self.fake.account.machines)
+        self.told["calls"] += self.fake.calls.total()
+
+    def done(self) -> bool:
+        """Whether no pod waits or runs, and no machine is left."""
+        pods = [pod.get("status", {}).get("phase") for pod in list_all(self.simulation.api, PODS)[0]]
+        waits = any(phase not in ("Succeeded", "Failed") for phase in pods)
+        objects = [
+            item for kind in (PROVISIONED_NODES, LAUNCH_BATCHES) for item in list_all(self.simulation.api, kind)[0]
+        ]
+        return not waits and not objects and not self.fake.account.alive()
+
+    def live(self, by: timedelta) -> None:
+        """Let time pass; a controller that dies is started again with empty memory, and so is one that gives up."""
+        end = self.simulation.clock.now() + by
+        for _ in range(100):
+            try:
+                self.simulation.run(end)
+                return
+            except (CrashError, ApiError):
+                self.simulation.new_loop(self.api)
+        raise AssertionError("the controller does not come up again")

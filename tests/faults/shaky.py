@@ -1,0 +1,56 @@
+"""The Kubernetes API as a controller sees it that dies, and whose writes get lost, at chosen moments."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from autoscaler.cluster.api import ConflictError, Object, UnavailableError
+from autoscaler.cluster.resources import EVENTS, LAUNCH_BATCHES, Resource
+from tests.crash.life import CrashError, Dying
+
+
+class Mishap(Enum):
+    """What happens to a write."""
+
+    DIES_BEFORE = "dies before it"
+    DIES_AFTER = "dies after it"
+    CONFLICT = "somebody else was faster"
+    LOST = "the request is lost"
+    UNANSWERED = "the answer is lost"
+
+
+@dataclass
+class Shaky(Dying):
+    """`mishaps` wait for writes: (how many go well before, what then). `batches` remembers the nodes of each batch."""
+
+    mishaps: deque[tuple[int, Mishap]] = field(default_factory=deque)
+    batches: dict[str, int] = field(default_factory=dict)
+
+    def create(self, resource: Resource, manifest: Object) -> Object:
+        if resource == LAUNCH_BATCHES:
+            self.batches[manifest["metadata"]["name"]] = len(manifest["spec"]["nodes"])
+        return super().create(resource, manifest)
+
+    def _write(self, step: str, resource: Resource, write: Callable[[], Any]) -> Any:
+        if resource == EVENTS or not self.mishaps:
+            return write()
+        left, mishap = self.mishaps.popleft()
+        if left:
+            self.mishaps.appendleft((left - 1, mishap))
+            return write()
+        if mishap is Mishap.DIES_BEFORE:
+            raise CrashError(step)
+        if mishap is Mishap.CONFLICT:
+            raise ConflictError(step)
+        if mishap is Mishap.LOST:
+            raise UnavailableError(step)
+        answer = write()
+        if mishap is Mishap.DIES_AFTER:
+            raise CrashError(step)
+        if mishap is Mishap.UNANSWERED:
+            raise UnavailableError(step)
+        return answer
