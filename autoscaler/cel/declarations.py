@@ -159,6 +159,15 @@ isSorted: .list_T_is_sorted_bool(list<T>) -> bool <T in int uint double bool dur
 sum: .list_T_sum(list<T>) -> T <T in int uint double dur>
 max: .list_T_max(list<T>) -> T <T in int uint double bool dur ts string bytes>
 min: .list_T_min(list<T>) -> T <T in int uint double bool dur ts string bytes>
+sets.contains: list_sets_contains_list(list<A>, list<A>) -> bool
+sets.equivalent: list_sets_equivalent_list(list<A>, list<A>) -> bool
+sets.intersects: list_sets_intersects_list(list<A>, list<A>) -> bool
+cel.@mapInsert: map_insert_key_value(map<A,B>, A, B) -> map<A,B>
+cel.@mapInsert: map_insert_map(map<A,B>, map<A,B>) -> map<A,B>
+"""
+
+# cel-go's ext.Lists, version 3: the API server admits it in new expressions one release after its introduction in 1.34.
+_EXTENDED_LISTS: Final = """
 slice: .list_slice(list<A>, int, int) -> list<A>
 flatten: .list_flatten(list<list<A>>) -> list<A>
 flatten: .list_flatten_int(list<dyn>, int) -> list<dyn>
@@ -167,11 +176,6 @@ sort: .list_T_sort(list<T>) -> list<T> <T in int uint double bool dur ts string 
 lists.range: lists_range(int) -> list<int>
 reverse: .list_reverse(list<A>) -> list<A>
 distinct: .list_distinct(list<A>) -> list<A>
-sets.contains: list_sets_contains_list(list<A>, list<A>) -> bool
-sets.equivalent: list_sets_equivalent_list(list<A>, list<A>) -> bool
-sets.intersects: list_sets_intersects_list(list<A>, list<A>) -> bool
-cel.@mapInsert: map_insert_key_value(map<A,B>, A, B) -> map<A,B>
-cel.@mapInsert: map_insert_map(map<A,B>, map<A,B>) -> map<A,B>
 """
 
 _KUBERNETES: Final = """
@@ -237,9 +241,10 @@ _LINE: Final = re.compile(r"(\S+): (\.?)([^(]+)\((.*)\) -> (\S+?)(?: <T in (.+)>
 
 
 @cache
-def declarations(*, includes: bool) -> dict[str, tuple[Overload, ...]]:
-    """Functions by name; `includes` adds the DRA function of that name."""
-    lines = "\n".join([_STANDARD, _OPTIONAL, _STRINGS, _LISTS, _KUBERNETES, _INCLUDES if includes else ""])
+def declarations(*, includes: bool, extended_lists: bool = True) -> dict[str, tuple[Overload, ...]]:
+    """Functions by name; `includes` adds the DRA function of that name, `extended_lists` cel-go's ext.Lists."""
+    optional = [_INCLUDES] * includes + [_EXTENDED_LISTS] * extended_lists
+    lines = "\n".join([_STANDARD, _OPTIONAL, _STRINGS, _LISTS, _KUBERNETES, *optional])
     table: dict[str, list[Overload]] = {}
     for line in filter(None, lines.splitlines()):
         for function, overload in _overloads(line):

@@ -1,7 +1,10 @@
 """What an expression may refer to in one Kubernetes version: the variable, its fields, type names and functions.
 
-The scheduler compiles stored expressions, in which everything the binary knows is declared; the API server checks new
-expressions with only what the feature gates allow (k8s.io/dynamic-resource-allocation cel/compile.go, newCompiler).
+The scheduler compiles stored expressions, in which everything the binary knows is declared. The API server checks new
+expressions with only what the feature gates allow (k8s.io/dynamic-resource-allocation cel/compile.go, newCompiler) and,
+where no gate decides, what the release before knows as well: its minimum compatibility version is one lower
+(k8s.io/apiserver pkg/cel/environment: base.go, environment.go, v0.34 to v0.37). Of the functions of selectors that
+concerns ext.Lists in 1.34 and `includes` without its gate in 1.37.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ class Dialect:
     dyn_attributes: bool
     list_values: bool
     includes: bool
+    extended_lists: bool
     multiple_allocations: bool
     quoted_names: bool
     cel_go: tuple[int, int]
@@ -62,6 +66,7 @@ def dialect_of(profile: KubernetesProfile, view: View) -> Dialect:
         dyn_attributes=lists,
         list_values=gate or profile.cel.dyn_attributes,
         includes=profile.minor >= (1, 36) and (stored or lists),
+        extended_lists=stored or profile.minor >= (1, 35),
         multiple_allocations=stored or profile.gates.consumable_capacity,
         quoted_names=(major, minor) >= (0, 29),
         cel_go=(major, minor),
@@ -80,7 +85,7 @@ def environment(dialect: Dialect) -> Environment:
     }
     if dialect.multiple_allocations:
         fields["allowMultipleAllocations"] = types.BOOL
-    return Environment(dialect, declarations(includes=dialect.includes), fields)
+    return Environment(dialect, declarations(includes=dialect.includes, extended_lists=dialect.extended_lists), fields)
 
 
 def _by_domain(value: Type) -> Type:

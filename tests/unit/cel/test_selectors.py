@@ -184,6 +184,23 @@ def test_new_expressions_honour_gates() -> None:
 
 
 @pytest.mark.parametrize(
+    ("expression", "version", "view", "accepted"),
+    [
+        ("[1, 1].distinct() == [1]", "1.34", View.NEW, False),
+        ("[1, 1].distinct() == [1]", "1.34", View.STORED, True),
+        ("[1, 1].distinct() == [1]", "1.35", View.NEW, True),
+        ("[1].isSorted()", "1.34", View.NEW, True),
+        ('"a".includes("a")', "1.37", View.NEW, False),
+        ('"a".includes("a")', "1.37", View.STORED, True),
+    ],
+)
+def test_new_expressions_use_what_the_release_before_knows(
+    expression: str, version: str, view: View, accepted: bool
+) -> None:
+    assert isinstance(compile_selector(expression, profile_for(version), view=view), Program) is accepted
+
+
+@pytest.mark.parametrize(
     "expression",
     [
         'device.capacity["gpu.example.com"].huge.sub(1).compareTo(quantity("100Ti")) == -1',
