@@ -143,7 +143,7 @@ def instance_type_of(
         local_nvme_gb=entry.local_nvme_gb,
         capacity_types=tuple(kind for kind in CapacityType if kind in entry.capacity_types),
         prices=_prices(entry.prices),
-        zones=tuple(entry.zones),
+        zones=FrozenMap({region: tuple(zones) for region, zones in entry.zones.items()}),
         zone_prices=FrozenMap({place: _prices(prices) for place, prices in entry.zone_prices.items()}),
         min_driver=entry.min_driver,
         reservation=reservation,

@@ -71,7 +71,7 @@ def type_entry(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry:
             "network": t.network or None,
             "localNvmeGB": t.local_nvme_gb,
             "capacityTypes": [kind.value for kind in t.capacity_types],
-            "zones": list(t.zones),
+            "zones": {region: list(zones) for region, zones in t.zones.items()},
             "prices": _prices(t.prices),
             "zonePrices": {place: _prices(prices) for place, prices in t.zone_prices.items()},
             "minDriver": t.min_driver,

@@ -193,8 +193,8 @@ class InstanceType:
     node shows. `placements` are the accelerators' PCI facts in device order, () if nothing is known.
     `topology` is the accelerators' wiring as the node label says it (TPU "2x4"). `prices` are list prices by capacity
     type, `zone_prices` those that are known better for a zone or a region; `capacity_types` what is sold at all, in the
-    order of CapacityType; `zones` where, in the regions of which any zone is listed. `min_driver` is the oldest NVIDIA
-    driver branch that knows the device. `allocatable` has values measured on a node, which win over the cloud's model.
+    order of CapacityType; `zones` where, by region; of others nothing is known. `min_driver` is the oldest NVIDIA
+    driver branch that knows the device. `allocatable` was measured on a node, and wins over the cloud's model.
     `provenance` is by fact group: "shape", "accelerator", "pci", "network", "price", "allocatable".
     `origin` is the data file, for messages.
     """
@@ -214,7 +214,7 @@ class InstanceType:
     local_nvme_gb: int | None = None  # decimal gigabytes; None: not known
     capacity_types: tuple[CapacityType, ...] = ()
     prices: FrozenMap[CapacityType, Price] = field(default_factory=FrozenMap)
-    zones: tuple[str, ...] = ()
+    zones: FrozenMap[str, tuple[str, ...]] = field(default_factory=FrozenMap)
     zone_prices: FrozenMap[str, FrozenMap[CapacityType, Price]] = field(default_factory=FrozenMap)
     min_driver: str | None = None
     reservation: NodeReservation = field(default=NOTHING_RESERVED, repr=False)  # what a node keeps for itself
@@ -269,8 +269,9 @@ class InstanceType:
         return self.prices.get(capacity_type)
 
     def sold_in(self, zone: str) -> bool:
-        """False only where other zones of the same region are known to have the type, and this one is not."""
-        return zone in self.zones or region_of(zone) not in {region_of(known) for known in self.zones}
+        """False only where it is known which zones of the region have the type, and this one is not among them."""
+        listed = self.zones.get(region_of(zone))
+        return listed is None or zone in listed
 
     def offerings(self, zones: Iterable[str] = (ANY_ZONE,)) -> tuple[Offering, ...]:
         """Everything this type is sold as, in every zone that may have it."""

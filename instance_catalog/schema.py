@@ -220,7 +220,9 @@ class InstanceTypeEntry(_Entry):
     local_nvme_gb: Whole | None = Field(None, ge=0, alias="localNvmeGB")
     capacity_types: list[CapacityType] = Field(min_length=1, description="what is sold at all")
     prices: dict[CapacityType, PriceEntry | None] = Field({}, description="null: not known")
-    zones: list[str] = Field([], description="where it is sold, in the regions of which any zone is listed")
+    zones: dict[str, list[str]] = Field(
+        {}, description="by region: where it is sold; of other regions nothing is known"
+    )
     zone_prices: dict[str, dict[CapacityType, PriceEntry | None]] = Field(
         {}, description="by zone or region, where they differ from prices"
     )

@@ -12,6 +12,7 @@ from autoscaler.cli.catalog_diff import diff, export
 from autoscaler.cli.catalog_edit import edit, set_values
 from autoscaler.cli.catalog_import import import_probe
 from autoscaler.cli.catalog_learn import learn
+from autoscaler.cli.catalog_sync import sync
 from autoscaler.cli.catalog_verify import verify
 from autoscaler.cli.output import output_option, print_data, print_table
 
@@ -39,7 +40,7 @@ def catalog() -> None:
     """
 
 
-for _command in (add, set_values, edit, learn, verify, import_probe, diff, export):
+for _command in (add, set_values, edit, learn, sync, verify, import_probe, diff, export):
     catalog.add_command(_command)
 
 

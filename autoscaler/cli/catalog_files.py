@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from autoscaler.replace_file import replace_file as replace_file  # for the commands that write what was checked here
+
 
 def defects(path: Path, text: str, directories: Sequence[Path]) -> str:
     """What would be wrong with the catalog if `path` held `text`; "" if nothing. Expired overlays are checked too."""
@@ -19,29 +21,6 @@ def defects(path: Path, text: str, directories: Sequence[Path]) -> str:
     except CatalogError as error:
         return "\n".join(f"  {problem}" for problem in error.problems)
     return ""
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Write the file so that a reader sees the old text or the new one, never a part. Raises BadInputError."""
-    from autoscaler.errors import BadInputError
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-        # Hidden, so that whoever reads the directory meanwhile leaves it out.
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, mode)
-            os.replace(temporary, path)
-        except OSError:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise BadInputError(f"{path}: {error.strerror}", next_step="choose a directory you can write to") from error
 
 
 def edited(path: Path, text: str, directories: Sequence[Path], *, template: str = "") -> str | None:

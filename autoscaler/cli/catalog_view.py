@@ -75,7 +75,7 @@ def as_data(instance_type: InstanceType) -> dict[str, Any]:
         "network": instance_type.network,
         "localNvmeGB": instance_type.local_nvme_gb,
         "capacityTypes": [kind.value for kind in instance_type.capacity_types],
-        "zones": list(instance_type.zones),
+        "zones": {region: list(zones) for region, zones in instance_type.zones.items()},
         "prices": _prices(instance_type.prices),
         "zonePrices": {place: _prices(prices) for place, prices in instance_type.zone_prices.items()},
         "minDriver": instance_type.min_driver,
@@ -121,7 +121,8 @@ def _lines(t: InstanceType) -> Iterator[_Line]:
     for place, prices in t.zone_prices.items():
         for kind, price in prices.items():
             yield f"price {kind.value} in {place}", f"{price.usd_per_hour} $/h ({price.date})", facts, "price"
-    yield "zones", ", ".join(t.zones), facts, "shape"
+    for region, zones in t.zones.items():
+        yield f"zones of {region}", ", ".join(zones) or "none", facts, "shape"
     if not t.prices and not t.zone_prices:
         yield "price", "not known: never bought until an overlay gives one", {}, ""
     for resource, amount in node_allocatable(t).items():

@@ -201,7 +201,7 @@ ZONED = """
 pricesAsOf: {region: us-east-1, date: 2026-11-20}
 types:
   - name: p5.48xlarge
-    zones: [us-east-1a, us-east-1b, us-east-1-atl-2a]
+    zones: {us-east-1: [us-east-1a, us-east-1b], us-west-2: [], us-east-1-atl-2a: [us-east-1-atl-2a]}
     prices: {on-demand: 55}
     zonePrices:
       us-east-1a: {spot: 20.5}
@@ -231,7 +231,7 @@ def test_prices_are_of_the_nearest_place(
 
 def test_zones_that_do_not_have_a_type_are_not_offered(shipped: tuple[Layer, ...]) -> None:
     machine = catalog_of([*shipped, text_layer("a", "d", ZONED)]).get("p5.48xlarge")
-    asked = ["us-east-1a", "us-east-1c", "us-east-1-atl-2a", "eu-north-1c"]
+    asked = ["us-east-1a", "us-east-1c", "us-east-1-atl-2a", "us-west-2a", "eu-north-1c"]
     assert {o.zone for o in machine.offerings(asked)} == {"us-east-1a", "us-east-1-atl-2a", "eu-north-1c"}
 
 

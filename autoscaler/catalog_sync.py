@@ -1,0 +1,136 @@
+"""A cloud's listing into a directory of catalog files: for `foreslice catalog sync`, and for the controller's timer.
+
+The file that is written belongs to the sync alone. A file that a person changed is left as it is, and told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from autoscaler.errors import BadInputError
+from autoscaler.replace_file import replace_file
+from instance_catalog.catalog import Catalog
+from instance_catalog.layers import Layer, text_layer
+from instance_catalog.loader import directory_layers, shipped_layers
+from instance_catalog.merging import catalog_of
+from instance_catalog.problem import CatalogError
+from instance_catalog.sync import PRIORITY, Merged, ShrunkListingError, merge_listing, overruled
+from instance_catalog.yaml_text import YamlTextError, read
+from providers.contract import Clock
+from providers.listing import Listing, Progress, fetch
+
+_MARK: Final = "# Written by `foreslice catalog sync`; corrections go into files of their own. Content: "
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """A sync that is not written yet: `text` is what `path` would hold, `before` and `after` the catalogs."""
+
+    path: Path
+    text: str
+    merged: Merged
+    before: Catalog
+    after: Catalog
+
+    @property
+    def changed(self) -> bool:
+        """Whether writing it changes a fact."""
+        return self.before.digest != self.after.digest
+
+
+def synced(
+    listing: Listing,
+    clock: Clock,
+    *,
+    directory: Path,
+    below: Sequence[Path] = (),
+    accept_removals: bool = False,
+    told: Callable[[str, Progress], None] = lambda step, progress: None,
+) -> Synced:
+    """Read the whole listing and merge it with the catalog files of `directory`, over those of `below`.
+
+    What was read is kept in a hidden state file of the directory until the end, so that a sync that was cut off goes on
+    from there. `told` hears of every page. Raises ProviderErrors, and BadInputError for files or a listing that cannot
+    be used.
+    """
+    path = directory / f"synced-{listing.cloud}-{listing.scope}.yaml"
+    last = _last(path)
+    others = [layer for layer in _layers(directory, below) if layer.name != str(path)]
+    state = directory / f".{path.stem}.json"
+
+    def page_read(step: str, progress: Progress) -> None:
+        _keep(state, progress)
+        told(step, progress)
+
+    progress = fetch(listing, clock, progress=_resumed(state), told=page_read)
+    found = listing.interpreted(progress.rows, date=clock.now().date().isoformat())
+    if not found.types:
+        raise BadInputError(
+            f"{listing.cloud} lists no type with accelerators in {listing.scope}", next_step="check region or project"
+        )
+    try:
+        giving_way = catalog_of([layer for layer in others if layer.shipped or layer.priority < PRIORITY])
+        merged = merge_listing(found, giving_way, last=last, accept_removals=accept_removals)
+        text = _marked(merged.content)
+        layers = [*others, text_layer(str(path), str(directory), text)]
+        before = catalog_of([*others, *([text_layer(str(path), str(directory), _marked(last))] if last else [])])
+        after = catalog_of(layers)
+    except ShrunkListingError as error:
+        raise BadInputError(str(error), next_step="give --accept-removals if that is right") from error
+    except CatalogError as error:
+        raise BadInputError(str(error), next_step="`foreslice catalog validate` checks your files") from error
+    state.unlink(missing_ok=True)
+    conflicts = (*merged.conflicts, *overruled(merged.content, after))
+    return Synced(path, text, replace(merged, conflicts=conflicts), before, after)
+
+
+def _layers(directory: Path, below: Sequence[Path]) -> list[Layer]:
+    given = [layer for other in (*below, directory) if _has_files(other) for layer in directory_layers(other)]
+    return [*shipped_layers(), *given]
+
+
+def _has_files(directory: Path) -> bool:
+    return any(not path.name.startswith(".") for path in directory.rglob("*.y*ml"))
+
+
+def _last(path: Path) -> dict[str, Any] | None:
+    """What the last sync wrote. Raises BadInputError when somebody has changed it since."""
+    if not path.exists():
+        return None
+    text = path.read_text(encoding="utf-8")
+    mark, _, body = text.partition("\n")
+    step = "move what you wrote into a file of its own (`foreslice catalog set`), and delete this one"
+    if mark != f"{_MARK}{_digest(body)}":
+        raise BadInputError(f"{path} was changed by hand; it is not overwritten", next_step=step)
+    try:
+        found: dict[str, Any] = read(body)
+    except YamlTextError as error:
+        raise BadInputError(f"{path}:{error.line + 1}: {error}", next_step=step) from error
+    return found
+
+
+def _marked(content: dict[str, Any]) -> str:
+    import yaml
+
+    body = str(yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120))
+    return f"{_MARK}{_digest(body)}\n{body}"
+
+
+def _digest(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()[:16]
+
+
+def _resumed(state: Path) -> Progress | None:
+    try:
+        return Progress.of_json(json.loads(state.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # nothing to go on from, so from the beginning
+
+
+def _keep(state: Path, progress: Progress) -> None:
+    replace_file(state, json.dumps(progress.as_json()))

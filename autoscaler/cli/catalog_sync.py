@@ -1,0 +1,135 @@
+"""`foreslice catalog sync`: what a cloud lists, merged into a directory of catalog files after it was shown."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from autoscaler.catalog_sync import Synced
+    from providers.listing import Listing, Progress
+
+_into_option = click.option(
+    "--into",
+    "target",
+    metavar="DIR",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory of your catalog files.",
+)
+_write_option = click.option("--write", is_flag=True, help="Write what was shown, as synced-CLOUD-SCOPE.yaml.")
+_removals_option = click.option(
+    "--accept-removals", is_flag=True, help="Believe a listing that lost more than 20 % of its types."
+)
+_catalog_option = click.option(
+    "--catalog",
+    "directories",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="More catalog files, below those of --into. May be repeated.",
+)
+
+
+@click.group("sync")
+def sync() -> None:
+    """Take over types, zones and prices that a cloud lists. Reads only; nothing is launched or bought.
+
+    What the cloud says is shown first, and kept with --write in a file that the sync alone owns. Whatever people wrote
+    or nodes taught has a higher priority and stays in force; where the cloud says otherwise, that is listed. A sync
+    that is cut off goes on from where it was when it is started again within an hour.
+    """
+
+
+@sync.command("aws")
+@click.option("--region", default="", metavar="REGION", help="[default: as the AWS command line]")
+@click.option("--profile", default="", metavar="NAME", help="Profile of ~/.aws/config.")
+@click.option("--no-spot", is_flag=True, help="Leave out spot prices, which change by the hour.")
+@click.option("--endpoint", default="", hidden=True, help="Instead of AWS, for tests.")
+@_into_option
+@_write_option
+@_removals_option
+@_catalog_option
+def sync_aws(
+    region: str,
+    profile: str,
+    no_spot: bool,
+    endpoint: str,
+    target: Path,
+    write: bool,
+    accept_removals: bool,
+    directories: tuple[Path, ...],
+) -> None:
+    """Types with accelerators of an AWS region: sizes, zones, how they are sold, spot and on-demand prices.
+
+    Needs ec2:DescribeInstanceTypes, ec2:DescribeInstanceTypeOfferings, ec2:DescribeSpotPriceHistory and
+    pricing:GetProducts.
+
+    \b
+    Try:
+      foreslice catalog sync aws --region us-east-1 --into my-types/
+      foreslice catalog sync aws --region us-east-1 --into my-types/ --write
+    """
+    from autoscaler.clock import SystemClock
+    from providers.aws.listing import AwsListing
+    from providers.aws.session import Aws
+
+    aws = Aws(region, profile=profile, endpoint=endpoint)
+    _sync(
+        AwsListing(aws, SystemClock(), spot=not no_spot),
+        target,
+        directories,
+        write=write,
+        accept_removals=accept_removals,
+    )
+
+
+def _sync(listing: Listing, target: Path, directories: tuple[Path, ...], *, write: bool, accept_removals: bool) -> None:
+    from autoscaler.catalog_sync import synced
+    from autoscaler.cli.catalog_diff import print_changes
+    from autoscaler.clock import SystemClock
+    from autoscaler.errors import BadInputError
+    from autoscaler.replace_file import replace_file
+    from providers.errors import ProviderError
+
+    try:
+        found = synced(
+            listing, SystemClock(), directory=target, below=directories, accept_removals=accept_removals, told=_told
+        )
+    except ProviderError as error:
+        raise BadInputError(f"{listing.cloud}: {error.message}", next_step=error.next_step) from error
+    click.echo("", err=True)
+    _print_notes(found)
+    if not print_changes(found.before, found.after):
+        click.echo("no fact changes")
+    if write:
+        replace_file(found.path, found.text)
+        click.echo(f"{found.path} is written")
+    elif found.changed:
+        click.echo(f"\nnothing is written; --write keeps it in {found.path}")
+
+
+def _told(step: str, progress: Progress) -> None:
+    """Progress on one line of a terminal, else only the end of each step."""
+    text = f"{step}: {len(progress.rows[step])}"
+    if sys.stderr.isatty():
+        click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+    elif step in progress.done:
+        click.echo(text, err=True)
+
+
+def _print_notes(found: Synced) -> None:
+    from autoscaler.cli.output import print_table
+
+    for note in found.merged.notes:
+        click.echo(f"note: {note}", err=True)
+    if found.merged.gone:
+        click.echo(f"no longer listed: {', '.join(found.merged.gone)}\n")
+    if found.merged.conflicts:
+        click.echo("The cloud says otherwise; the catalog's value stays in force:\n")
+        rows = [(c.type_name, c.field, c.theirs, c.ours) for c in found.merged.conflicts]
+        print_table(("type", "field", "cloud", "catalog"), rows)
+        click.echo("")

@@ -1,0 +1,30 @@
+"""Writing a file so that nobody ever reads a part of it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from autoscaler.errors import BadInputError
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write the file so that a reader sees the old text or the new one, never a part. Raises BadInputError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+        # Hidden, so that whoever reads the directory meanwhile leaves it out.
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, mode)
+            os.replace(temporary, path)
+        except OSError:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise BadInputError(f"{path}: {error.strerror}", next_step="choose a directory you can write to") from error

@@ -1,0 +1,71 @@
+"""`foreslice catalog sync aws` against a fake EC2 over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from autoscaler import clock as clocks
+from autoscaler.cli.catalog import catalog
+from autoscaler.errors import BadInputError
+from instance_catalog.catalog import Catalog
+from instance_catalog.loader import load_catalog
+from tests.fakes.ec2.fake import FakeEc2
+from tests.fakes.ec2.geography import standard
+from tests.fakes.ec2.transport import Server
+
+CLOCK = clocks.VirtualClock()
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeEc2:
+    shipped = load_catalog()
+    sold = Catalog.of([shipped.get("p5.48xlarge"), shipped.get("g6.xlarge")], shipped.accelerators.values())
+    monkeypatch.setattr(clocks, "SystemClock", lambda: CLOCK)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAFAKE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "fake")
+    return FakeEc2(CLOCK, geography=replace(standard(), catalog=sold))
+
+
+@pytest.fixture
+def url(fake: FakeEc2) -> Iterator[str]:
+    with Server(fake) as server:
+        yield server.url
+
+
+def run(url: str, directory: Path, *arguments: str) -> Result:
+    fixed = ["sync", "aws", "--region", "us-east-1", "--endpoint", url, "--into", str(directory)]
+    return CliRunner().invoke(catalog, [*fixed, *arguments])
+
+
+def test_changes_are_shown_and_written_only_when_asked(url: str, tmp_path: Path) -> None:
+    shown = run(url, tmp_path)
+    assert shown.exit_code == 0, shown.exception
+    assert "types: 2\n" in shown.stderr
+    assert "instance type p5.48xlarge\n" in shown.stdout
+    assert "nothing is written" in shown.stdout
+    assert not any(path.suffix == ".yaml" for path in tmp_path.iterdir())
+
+    written = run(url, tmp_path, "--write")
+    assert f"{tmp_path / 'synced-aws-us-east-1.yaml'} is written" in written.stdout
+    assert "us-east-1a" in load_catalog(extra_dirs=[tmp_path]).get("p5.48xlarge").zones["us-east-1"]
+    assert run(url, tmp_path).stdout == "no fact changes\n"
+
+
+def test_what_people_wrote_is_listed_where_the_cloud_says_otherwise(url: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("types:\n  - {name: p5.48xlarge, network: slow}\n")
+    (tmp_path / "below.yaml").write_text("priority: -30\ntypes:\n  - {name: p5.48xlarge, network: fast}\n")
+    result = run(url, tmp_path)
+    assert "p5.48xlarge  network  3200 Gbps peak  slow" in result.stdout
+
+
+def test_a_missing_permission_is_named_with_what_to_do(fake: FakeEc2, url: str, tmp_path: Path) -> None:
+    fake.denied.add("ec2:DescribeInstanceTypes")
+    result = run(url, tmp_path)
+    assert isinstance(result.exception, BadInputError)
+    assert "aws: ec2:DescribeInstanceTypes is not allowed" in str(result.exception)
+    assert "allow ec2:DescribeInstanceTypes to whoever runs the sync" in result.exception.next_step
