@@ -43,6 +43,7 @@ from instance_catalog.catalog import Catalog
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from providers.contract import Clock, Provider
 from providers.kwok.provider import KwokProvider
+from providers.plugins import PluginError, Surroundings, installed, plugged_in
 
 _LOG: Final = structlog.get_logger("foreslice")
 CatalogReader = Callable[[], Catalog]
@@ -140,7 +141,9 @@ def controller(settings: Settings, clock: Clock, read_catalog: CatalogReader) ->
         """The loop and its providers, with empty memory: as a restart would make them."""
         return Loop(
             api=api,
-            providers=Providers(_providers(api, catalog, profile, names=cluster.providers), cluster=uid),
+            providers=Providers(
+                _providers(Surroundings(uid, clock, ProviderObjects(api), catalog), profile, settings), cluster=uid
+            ),
             catalog=catalog,
             profile=profile,
             clock=clock,
@@ -198,25 +201,41 @@ class _Shelf:
         return before.digest != found.digest
 
 
-def _kwok(api: KubernetesApi, catalog: Catalog, profile: KubernetesProfile) -> Mapping[str, Provider]:
-    objects = ProviderObjects(api)
-    return {KWOK_NODE_TEMPLATES.kind: KwokProvider(objects, KwokMachines(objects, catalog, profile))}
+def _kwok(surroundings: Surroundings, profile: KubernetesProfile, _: Settings) -> Mapping[str, Provider]:
+    machines = KwokMachines(surroundings.objects, surroundings.catalog, profile)
+    return {KWOK_NODE_TEMPLATES.kind: KwokProvider(surroundings.objects, machines)}
 
 
-_BUILT_IN: Final = {"kwok": _kwok}
+def _aws(surroundings: Surroundings, _: KubernetesProfile, settings: Settings) -> Mapping[str, Provider]:
+    try:
+        from autoscaler.aws import aws_providers  # boto3 is an extra
+    except ModuleNotFoundError as error:
+        step = "install foreslice[aws]"
+        raise ConfigurationError(f"the provider aws cannot be used: {error}", next_step=step) from error
+    return aws_providers(surroundings, settings.aws)
 
 
-def _providers(
-    api: KubernetesApi, catalog: Catalog, profile: KubernetesProfile, *, names: tuple[str, ...]
-) -> Mapping[str, Provider]:
-    """The providers of these names, by the kinds of their node templates. Raises ConfigurationError."""
+_BUILT_IN: Final = {"aws": _aws, "kwok": _kwok}
+
+
+def _providers(surroundings: Surroundings, profile: KubernetesProfile, settings: Settings) -> Mapping[str, Provider]:
+    """The providers that the settings name, by the kinds of their node templates. Raises ConfigurationError."""
     found: dict[str, Provider] = {}
-    for name in names:
-        if name not in _BUILT_IN:
-            near = did_you_mean(name, _BUILT_IN)
-            step = f"did you mean {near!r}?" if near else f"the providers are: {', '.join(sorted(_BUILT_IN))}"
+    third_parties = installed()
+    for name in settings.cluster.providers:
+        if name in _BUILT_IN:
+            found |= _BUILT_IN[name](surroundings, profile, settings)
+        elif name in third_parties:
+            try:
+                found |= plugged_in(surroundings, [third_parties[name]], taken=found)
+            except PluginError as error:
+                step = "or take it out of cluster.providers"
+                raise ConfigurationError(str(error), next_step=step) from error
+        else:
+            known = sorted({*_BUILT_IN, *third_parties})
+            near = did_you_mean(name, known)
+            step = f"did you mean {near!r}?" if near else f"the providers are: {', '.join(known)}"
             raise ConfigurationError(f"cluster.providers names {name!r}, which does not exist", next_step=step)
-        found |= _BUILT_IN[name](api, catalog, profile)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES, Resource
@@ -14,7 +15,12 @@ from autoscaler.kube.custom.aws_node_template import (
     parse_aws_node_template,
 )
 from autoscaler.kube.problem import Problems
+from autoscaler.settings import AwsSettings
 from instance_catalog.frozen_map import FrozenMap
+from providers.aws.node_groups import AwsNodeGroups
+from providers.aws.prices import load_overrides
+from providers.aws.provider import Account, AwsProvider
+from providers.aws.session import Aws
 from providers.aws.template import (
     Cluster,
     GroupTemplate,
@@ -25,8 +31,25 @@ from providers.aws.template import (
     UserData,
     Volume,
 )
-from providers.contract import KubernetesObjects, TemplateRef
+from providers.contract import KubernetesObjects, Provider, TemplateRef
 from providers.errors import TemplateError
+from providers.plugins import Surroundings
+
+
+def aws_providers(surroundings: Surroundings, settings: AwsSettings) -> Mapping[str, Provider]:
+    """The providers of a cluster by the kinds of their node templates. Raises TemplateError for a bad price file."""
+    account = Account(
+        Aws(settings.region, profile=settings.profile), surroundings.clock, surroundings.catalog, surroundings.cluster
+    )
+    groups = AwsNodeGroups(account, AwsGroupTemplates(surroundings.objects))
+    machines = AwsProvider(
+        account,
+        AwsTemplates(surroundings.objects),
+        overrides=load_overrides(Path(settings.prices)) if settings.prices else (),
+        queue=settings.queue,
+        held=groups.held,
+    )
+    return {AWS_NODE_TEMPLATES.kind: machines, AWS_GROUP_NODE_TEMPLATES.kind: groups}
 
 
 class AwsTemplates:

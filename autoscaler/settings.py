@@ -39,6 +39,23 @@ class ClusterSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AwsSettings:
+    """AWS, where cluster.providers names it."""
+
+    region: str = ""
+    """Region of the cluster. Empty: that of the environment (AWS_REGION) or of the profile."""
+
+    profile: str = ""
+    """Profile of ~/.aws/config. Empty: what the environment gives, in a pod its role."""
+
+    prices: str = ""
+    """Path of a YAML file with prices that lie over the list's: discounts that only the customer knows."""
+
+    queue: str = ""
+    """URL of an SQS queue with EC2's notices. Empty: what happens is seen at the next look, which is slower."""
+
+
+@dataclass(frozen=True, slots=True)
 class LoopSettings:
     """When the loop looks again without being woken."""
 
@@ -158,6 +175,7 @@ class Settings:
     """Everything an operator may turn. Of the policy only the spending guards are read from outside."""
 
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    aws: AwsSettings = field(default_factory=AwsSettings)
     loop: LoopSettings = field(default_factory=LoopSettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
     policy: Policy = field(default_factory=Policy)

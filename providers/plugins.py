@@ -42,17 +42,22 @@ class ProviderFactory(Protocol):
         """The providers. Called once, when the controller starts."""
 
 
-def plugged_in(
-    surroundings: Surroundings, *, taken: Iterable[str] = (), found: Iterable[EntryPoint] | None = None
-) -> dict[str, Provider]:
-    """All installed providers of third parties, by template kind.
+def installed() -> Mapping[str, EntryPoint]:
+    """What packages declare, by name; nothing is imported yet."""
+    return {point.name: point for point in entry_points(group=GROUP)}
 
-    `taken` are kinds that are served already; `found` replaces what is installed. Raises PluginError for a package that
+
+def plugged_in(
+    surroundings: Surroundings, points: Iterable[EntryPoint], *, taken: Iterable[str] = ()
+) -> dict[str, Provider]:
+    """The providers of third parties, by template kind.
+
+    `points` are of `installed`, `taken` kinds that are served already. Raises PluginError for a package that
     cannot be imported, is no factory, or serves a kind that another one serves.
     """
     owners = dict.fromkeys(taken, "Foreslice")
     providers: dict[str, Provider] = {}
-    for point in sorted(entry_points(group=GROUP) if found is None else found, key=lambda point: point.name):
+    for point in sorted(points, key=lambda point: point.name):
         for kind, provider in _made(point, surroundings).items():
             if kind in owners:
                 raise PluginError(f"{_name(point)} serves {kind}, as {owners[kind]} does: uninstall one of them")

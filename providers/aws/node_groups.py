@@ -160,6 +160,10 @@ class AwsNodeGroups:
             if forms.get(reservation.id) is form
         )
 
+    def held(self) -> frozenset[str]:
+        """The ids of reservations that belong to groups."""
+        return frozenset(group.reservation for group in self._all_groups() if group.reservation)
+
     def offerings(self) -> tuple[OfferingStatus, ...]:
         """What the groups start, without prices."""
         return tuple(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from instance_catalog.catalog import Catalog
 from instance_catalog.instance_type import ANY_ZONE, CapacityType
 from providers.aws.capacity import Reservations
 from providers.aws.cluster import Clusters
 from providers.aws.describe import GROUP_TAG, instance_of, listed, tags_of
+from providers.aws.interruptions import Interruptions, Notice
 from providers.aws.launch import Launcher
 from providers.aws.launch_template import LaunchTemplates
 from providers.aws.market import BlockMarket
@@ -25,6 +26,7 @@ from providers.aws.terminate import terminate
 from providers.contract import (
     Clock,
     Finding,
+    Instance,
     InstancePage,
     LaunchAnswer,
     LaunchRequest,
@@ -54,7 +56,16 @@ class Account:
 class AwsProvider:
     """Rents EC2 machines. Also a CapacityMarket and a Preflight."""
 
-    def __init__(self, account: Account, templates: Templates, overrides: tuple[Override, ...] = ()) -> None:
+    def __init__(
+        self,
+        account: Account,
+        templates: Templates,
+        *,
+        overrides: tuple[Override, ...] = (),
+        queue: str = "",
+        held: Callable[[], frozenset[str]] = frozenset,
+    ) -> None:
+        """`queue` is the URL of an SQS queue with notices; `held` the reservations that groups start machines in."""
         self._aws = account.aws
         self._cluster = account.cluster
         self._catalog = account.catalog
@@ -72,6 +83,9 @@ class AwsProvider:
             reservations=self._reservations,
         )
         self._market = BlockMarket(account.aws, self._reservations)
+        self._interruptions = Interruptions(account.aws, queue)
+        self._noticed: dict[str, Notice] = {}
+        self._held = held
 
     @property
     def name(self) -> str:
@@ -92,16 +106,19 @@ class AwsProvider:
         found = sorted(
             (one for one in listed(self._aws, tags) if GROUP_TAG not in tags_of(one)), key=lambda one: one["InstanceId"]
         )
-        ends = {r.id: r.reclaim_at for r in self._reservations.all()} if any(map(_held, found)) else {}
-        return InstancePage(tuple(instance_of(one, reclaim_at=ends.get(_held(one))) for one in found))
+        self._noticed |= {notice.subject: notice for notice in self._interruptions.poll()}
+        self._noticed = {key: self._noticed[key] for one in found if (key := one["InstanceId"]) in self._noticed}
+        ends = {r.id: r.reclaim_at for r in self._reservations.all()} if any(map(_reservation, found)) else {}
+        return InstancePage(tuple(self._seen(one, ends.get(_reservation(one))) for one in found))
 
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
         """End machines of this cluster."""
         return terminate(self._aws, self._cluster, ids)
 
     def reservations(self) -> tuple[Reservation, ...]:
-        """On-demand reservations and Capacity Blocks."""
-        return self._reservations.all()
+        """On-demand reservations and Capacity Blocks, but those that belong to groups."""
+        held = self._held()
+        return tuple(found for found in self._reservations.all() if found.id not in held)
 
     def offerings(self) -> tuple[OfferingStatus, ...]:
         """Prices: on-demand in any zone, spot by zone, and nothing more for what is reserved."""
@@ -132,6 +149,13 @@ class AwsProvider:
         """Everything a launch needs."""
         return Check(self._launcher, self._templates, self._cluster).findings()
 
+    def _seen(self, found: Mapping[str, Any], end: datetime | None) -> Instance:
+        """A machine with the end that a notice or its reservation gives it, whichever is earlier."""
+        notice = self._noticed.get(found["InstanceId"])
+        moments = [moment for moment in (end, notice.at if notice else None) if moment is not None]
+        seen = instance_of(found, reclaim_at=min(moments, default=None))
+        return replace(seen, message=seen.message or notice.reason) if notice else seen
 
-def _held(found: Mapping[str, object]) -> str:
+
+def _reservation(found: Mapping[str, object]) -> str:
     return str(found.get("CapacityReservationId", ""))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autoscaler.aws import AwsGroupTemplates, AwsTemplates
+from autoscaler.aws import AwsGroupTemplates, AwsTemplates, aws_providers
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES
+from autoscaler.settings import AwsSettings
 from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.loader import load_catalog
 from providers.aws.template import GroupTemplate, Interfaces, Selector, UserData, Volume
 from providers.contract import TemplateRef
 from providers.errors import TemplateError
+from providers.plugins import Surroundings
 
 SPEC: dict[str, Any] = {
     "cluster": {"name": "test"},
@@ -68,3 +72,20 @@ def test_what_is_wrong_is_said(name: str, spec: dict[str, Any], message: str) ->
     templates = AwsTemplates(written(AWS_NODE_TEMPLATES, spec))
     with pytest.raises(TemplateError, match=message):
         templates.template(TemplateRef("AWSNodeTemplate", name))
+
+
+def test_both_kinds_of_templates_have_a_provider() -> None:
+    objects = written(AWS_NODE_TEMPLATES, SPEC)
+    surroundings = Surroundings("uid", VirtualClock(), objects, load_catalog())
+    found = aws_providers(surroundings, AwsSettings(region="us-east-1"))
+    assert {kind: provider.name for kind, provider in found.items()} == {
+        "AWSNodeTemplate": "aws",
+        "AWSGroupNodeTemplate": "aws-groups",
+    }
+
+
+def test_a_bad_price_file_is_told_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "prices.yaml").write_text("prices: [{instanceType: p5.48xlarge, capacityType: cheap, factor: 1}]")
+    surroundings = Surroundings("uid", VirtualClock(), written(AWS_NODE_TEMPLATES, SPEC), load_catalog())
+    with pytest.raises(TemplateError, match="cheap"):
+        aws_providers(surroundings, AwsSettings(region="us-east-1", prices=str(tmp_path / "prices.yaml")))

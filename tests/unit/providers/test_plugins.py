@@ -10,7 +10,7 @@ import pytest
 from autoscaler.clock import VirtualClock
 from instance_catalog.loader import load_catalog
 from providers.contract import KubernetesObjects, Provider
-from providers.plugins import GROUP, PluginError, Surroundings, plugged_in
+from providers.plugins import GROUP, PluginError, Surroundings, installed, plugged_in
 from providers.simulated.cloud import SimulatedCloud
 from providers.simulated.provider import SimulatedProvider
 
@@ -28,12 +28,12 @@ def point(attribute: str, name: str = "moon") -> EntryPoint:
 
 
 def test_a_package_serves_its_template_kind() -> None:
-    (kind, provider), *rest = plugged_in(SURROUNDINGS, found=[point("moon")]).items()
+    (kind, provider), *rest = plugged_in(SURROUNDINGS, [point("moon")]).items()
     assert (kind, provider.name, rest) == ("MoonNodeTemplate", "moon", [])
 
 
 def test_nothing_is_installed_beside_the_project() -> None:
-    assert plugged_in(SURROUNDINGS) == {}
+    assert installed() == {}
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_nothing_is_installed_beside_the_project() -> None:
 )
 def test_what_is_wrong_is_named(points: list[EntryPoint], taken: tuple[str, ...], message: str) -> None:
     with pytest.raises(PluginError, match=message):
-        plugged_in(SURROUNDINGS, taken=taken, found=points)
+        plugged_in(SURROUNDINGS, points, taken=taken)
