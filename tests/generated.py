@@ -17,10 +17,10 @@ def expected() -> dict[Path, str]:
     from autoscaler.lifecycle import diagram
     from autoscaler.report import dashboard
     from instance_catalog import schema_files
-    from tests import command_reference, settings_reference
+    from tests import command_reference, metrics_reference, settings_reference
 
     files: dict[Path, str] = {}
-    for source in (schema_files, custom_resources, dashboard, diagram, command_reference, settings_reference):
+    for source in (schema_files, custom_resources, dashboard, diagram, command_reference, metrics_reference, settings_reference):
         files.update(source.generated_files())
     return files
 

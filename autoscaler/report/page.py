@@ -26,7 +26,7 @@ from autoscaler.report.reasons import text_of, texts_of
 
 _SHOWN_PODS = 5
 _SHOWN_REASONS = 12
-_NOT_STARTED = "not planned yet: the next round decides about it"
+_NOT_STARTED = "is not planned yet: the next round decides about it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +132,9 @@ def _destination(placement: Placement, plan: Plan, snapshot: Snapshot) -> str:
     launch = next((each for each in plan.launches if each.name == placement.node), None)
     if launch is None:
         return f"gets new node {placement.node}"
-    verb = "is launched" if launch.pool in _acting(snapshot) else f"would be launched if pool {launch.pool} acted"
-    return f"a node {verb}: {offering_text(launch.offering)}"
+    if launch.pool in _acting(snapshot):
+        return f"gets a new node, which is being launched: {offering_text(launch.offering)}"
+    return f"would get a new node if pool {launch.pool} acted: {offering_text(launch.offering)}"
 
 
 def _why_not(left: LeftOut) -> Iterator[str]:

@@ -1,0 +1,38 @@
+"""docs/metrics.md, from the table of autoscaler/report/metrics.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from autoscaler.report.metrics import METRICS, Metric
+
+_HEAD = """# Metrics
+
+Generated from `autoscaler/report/metrics.py` by `make generate`.
+
+Served at `/metrics` of `serve.metricsAddress` (port 8080), in Prometheus' text format or as OpenMetrics. Stable metrics
+keep name, labels and meaning until the next major version; alpha ones may change with any release. No label names a pod
+or a node. Gauges are those of the last round of the replica that acts: the others tell only `foreslice_leader`,
+`foreslice_catalog_age_seconds`, `foreslice_build_info` and their own requests. Counters begin at 0 with the process.
+
+| question | query |
+|---|---|
+| What would acting cost? | `sum(foreslice_proposed_usd_per_hour)` |
+| Why do pods wait? | `foreslice_pending_pods > 0` |
+| What does a team's use of devices cost a day? | `sum by (namespace) (increase(foreslice_claim_cost_usd_total[1d]))` |
+| What is paid for and held by nobody? | `sum(foreslice_nodes_usd_per_hour) - 3600 * sum(rate(foreslice_claim_cost_usd_total[1h]))` |
+| Does anybody act? | `max(foreslice_leader) == 1` |
+| Which block ends soon? | `foreslice_block_hours_left < 2 and foreslice_block_nodes > 0` |
+"""
+
+
+def generated_files() -> dict[Path, str]:
+    """The reference page."""
+    return {Path("docs/metrics.md"): "\n".join((_HEAD, *map(_section, METRICS)))}
+
+
+def _section(metric: Metric) -> str:
+    facts = [f"{metric.kind.value}, {metric.stability.value}", f"unit: {metric.unit}"]
+    if metric.labels:
+        facts.append("labels: " + ", ".join(f"`{label}`" for label in metric.labels))
+    return f"## {metric.name}\n\n{'; '.join(facts)}\n\n{metric.help}\n"

@@ -1,0 +1,115 @@
+"""What is counted over many rounds, and what disappears with the last."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from autoscaler.clock import EPOCH, VirtualClock
+from autoscaler.cluster.api import NotFoundError, Page
+from autoscaler.cluster.attended import AttendedApi
+from autoscaler.cluster.resources import CAPACITY_POOLS, PODS
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.plan import Plan
+from autoscaler.model.snapshot import Quarantine, Snapshot
+from autoscaler.report.metrics import METRICS, Kind
+from autoscaler.serve.recorder import Recorder
+from autoscaler.simulation.api_server import ApiServer
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def recorder(clock: VirtualClock) -> Recorder:
+    return Recorder(clock, version="1")
+
+
+def value(recorder: Recorder, name: str, **labels: str) -> float | None:
+    return recorder.registry.get_sample_value(name, labels)
+
+
+def test_every_metric_of_the_table_is_registered(recorder: Recorder) -> None:
+    registered = {family.name: family for family in recorder.registry.collect()}
+    for metric in METRICS:
+        family = registered[metric.name.removesuffix("_total")]
+        assert (family.type, family.documentation) == (metric.kind.value, metric.help)
+    assert len(registered) == len(METRICS)
+
+
+def test_series_of_what_is_gone_are_gone(recorder: Recorder) -> None:
+    recorder.ticked(Snapshot(pools=(CapacityPool("gpu"),)), Plan(), EPOCH)
+    assert value(recorder, "foreslice_proposed_nodes", pool="gpu") == 0
+    recorder.ticked(Snapshot(), Plan(), EPOCH)
+    assert value(recorder, "foreslice_proposed_nodes", pool="gpu") is None
+
+
+def test_counters_grow(recorder: Recorder) -> None:
+    wrong = Snapshot(quarantines=(Quarantine("gpu", "p5", (), mispredictions=("a on i",)),))
+    recorder.ticked(Snapshot(), Plan(), EPOCH, [("LaunchBatch", "Throttled")])
+    recorder.ticked(wrong, Plan(), EPOCH, [("LaunchBatch", "Throttled")])
+    recorder.ticked(Snapshot(), Plan(), EPOCH)
+    recorder.ticked(wrong, Plan(), EPOCH)
+    recorder.cut_short()
+    assert value(recorder, "foreslice_mispredictions_total", pool="gpu") == 2
+    assert value(recorder, "foreslice_troubles_total", kind="LaunchBatch", reason="Throttled") == 2
+    assert value(recorder, "foreslice_ticks_total", outcome="ok") == 4
+    assert value(recorder, "foreslice_ticks_total", outcome="failed") == 1
+
+
+def test_what_a_restart_finds_is_not_counted_again(recorder: Recorder) -> None:
+    recorder.ticked(Snapshot(quarantines=(Quarantine("gpu", "p5", (), mispredictions=("a on i",)),)), Plan(), EPOCH)
+    assert value(recorder, "foreslice_mispredictions_total", pool="gpu") is None
+
+
+def test_durations_are_measured(clock: VirtualClock, recorder: Recorder) -> None:
+    with recorder.timing_tick(), recorder.timing_stage("plan"):
+        clock.advance(timedelta(seconds=3))
+    with pytest.raises(ValueError, match="broken"), recorder.timing_stage("plan"):
+        raise ValueError("broken")
+    assert value(recorder, "foreslice_tick_duration_seconds_sum") == 3
+    assert value(recorder, "foreslice_stage_duration_seconds_count", stage="plan") == 2
+    assert value(recorder, "foreslice_stage_duration_seconds_bucket", stage="plan", le="5.0") == 2
+    assert value(recorder, "foreslice_stage_duration_seconds_bucket", stage="plan", le="2.5") == 1
+
+
+def test_requests_are_counted_by_outcome(clock: VirtualClock, recorder: Recorder) -> None:
+    api = AttendedApi(ApiServer(clock), recorder.counting)
+    assert isinstance(api.list(PODS), Page)
+    api.list(PODS)
+    with pytest.raises(NotFoundError):
+        api.get(CAPACITY_POOLS, "none")
+    list(api.watch(PODS, resource_version="0"))
+    requests = "foreslice_api_requests_total"
+    assert value(recorder, requests, verb="list", resource="pods", outcome="ok") == 2
+    assert value(recorder, requests, verb="get", resource="capacitypools.foreslice.dev", outcome="NotFound") == 1
+    assert value(recorder, requests, verb="watch", resource="pods", outcome="ok") is None
+
+
+def test_leader_and_age_are_of_the_moment_of_asking(clock: VirtualClock) -> None:
+    answers = [False, True]
+    recorder = Recorder(clock, version="1", leads=lambda: answers.pop(0))
+    assert value(recorder, "foreslice_leader") == 0
+    assert value(recorder, "foreslice_leader") == 1
+    answers += [True, True]
+    clock.advance(timedelta(seconds=90))
+    assert value(recorder, "foreslice_catalog_age_seconds") == 90
+    recorder.catalog_read()
+    assert value(recorder, "foreslice_catalog_age_seconds") == 0
+
+
+def test_two_recorders_share_nothing(clock: VirtualClock, recorder: Recorder) -> None:
+    other = Recorder(clock, version="2")
+    other.cut_short()
+    assert value(recorder, "foreslice_ticks_total", outcome="failed") == 0
+
+
+def test_no_label_is_told_without_its_values(recorder: Recorder) -> None:
+    recorder.ticked(Snapshot(pools=(CapacityPool("gpu"),)), Plan(), EPOCH)
+    kinds = {metric.name.removesuffix("_total"): metric for metric in METRICS if metric.kind is not Kind.HISTOGRAM}
+    for family in recorder.registry.collect():
+        if family.name in kinds:
+            assert all(tuple(sample.labels) == kinds[family.name].labels for sample in family.samples)

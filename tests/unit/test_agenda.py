@@ -1,0 +1,53 @@
+"""What comes round is marked and rung for, and nothing else happens."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+from autoscaler.agenda import Agenda, Duty, periods_of, schedule
+from autoscaler.settings import DEFAULTS
+
+
+def test_a_duty_is_taken_once() -> None:
+    rings: list[None] = []
+    agenda = Agenda(lambda: rings.append(None))
+    assert agenda.take() == frozenset()
+    agenda.mark(Duty.PRICES)
+    agenda.mark(Duty.PRICES)
+    agenda.mark(Duty.RESYNC)
+    assert len(rings) == 3
+    assert agenda.take() == {Duty.PRICES, Duty.RESYNC}
+    assert agenda.take() == frozenset()
+
+
+def test_every_duty_has_its_period_from_the_settings() -> None:
+    periods = periods_of(DEFAULTS)
+    assert set(periods) == set(Duty)
+    assert periods[Duty.RESYNC] == DEFAULTS.loop.resync
+    assert periods[Duty.BLOCK_CLOCK] == DEFAULTS.periods.block_clock
+
+
+def test_each_job_marks_its_own_duty() -> None:
+    marked: list[Duty] = []
+    scheduler = schedule({Duty.CATALOG: timedelta(minutes=5), Duty.ORPHANS: timedelta(hours=1)}, marked.append)
+    scheduler.start(paused=True)
+    jobs = {job.id: job for job in scheduler.get_jobs()}
+    assert {name: job.trigger.interval for name, job in jobs.items()} == {
+        "catalog": timedelta(minutes=5),
+        "orphans": timedelta(hours=1),
+    }
+    for job in jobs.values():
+        job.func(*job.args)
+    assert set(marked) == {Duty.CATALOG, Duty.ORPHANS}
+    scheduler.shutdown()
+
+
+def test_the_scheduler_really_rings() -> None:
+    rung = threading.Event()
+    agenda = Agenda(rung.set)
+    scheduler = schedule({Duty.RESYNC: timedelta(milliseconds=1)}, agenda.mark)
+    scheduler.start()
+    assert rung.wait(timeout=30)
+    scheduler.shutdown()
+    assert Duty.RESYNC in agenda.take()
