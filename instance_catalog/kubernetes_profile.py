@@ -55,6 +55,7 @@ class AllocatorBehaviour:
     distinct_by_identity: bool = False  # values are compared by address, so devices always differ (0.34)
     big_request_aliasing: bool = True  # in-search sums are written into a claim's own big request
     capacity_errors_fatal: bool = False  # negative or unrepresentable capacity requests abort the attempt
+    rule_without_selector_taints_all: bool = True  # False: a DeviceTaintRule without deviceSelector taints nothing
     list_constraints: bool = False  # with the gate DRAListTypeAttributes, constraints understand lists
 
 
@@ -152,7 +153,7 @@ PROFILES: tuple[KubernetesProfile, ...] = (
     KubernetesProfile(
         (1, 37, 1),
         Gates(device_taint_rules=True, fractional_capacity_range=True),
-        replace(_A37, limit_checked_per_request=True),
+        replace(_A37, limit_checked_per_request=True, rule_without_selector_taints_all=False),
         _C37,
     ),
 )

@@ -28,10 +28,15 @@ def tolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> boo
 
 
 def rules_in_force(rules: Iterable[DeviceTaintRule], profile: KubernetesProfile) -> tuple[DeviceTaintRule, ...]:
-    """The rules, if the profile's gate says that they count: DRADeviceTaintRules, in v1.34 DRADeviceTaints."""
+    """The rules, if the profile's gate says that they count: DRADeviceTaintRules, in v1.34 DRADeviceTaints.
+
+    From v1.37.1 on a rule without deviceSelector selects nothing; before, everything (resourceslice/tracker).
+    """
     gates = profile.gates
-    on = gates.device_taint_rules or (profile.minor == (1, 34) and gates.device_taints)
-    return tuple(rules) if on else ()
+    if not gates.device_taint_rules and not (profile.minor == (1, 34) and gates.device_taints):
+        return ()
+    everything = profile.allocator.rule_without_selector_taints_all
+    return tuple(rule for rule in rules if rule.has_selector or everything)
 
 
 def with_rules(piece: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> ResourceSlice:

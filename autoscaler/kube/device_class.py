@@ -37,6 +37,7 @@ def parse_device_taint_rule(
     metadata = parse_metadata(fields)
     fields.ignore("apiVersion", "kind", "status")
     spec = fields.child("spec")
+    has_selector = "deviceSelector" in spec
     selector = spec.child("deviceSelector")
     if "taint" not in spec:
         spec.error("taint", "is required", "add the taint with key, value and effect")
@@ -47,6 +48,7 @@ def parse_device_taint_rule(
         driver=selector.optional_text("driver"),
         pool=selector.optional_text("pool"),
         device=selector.optional_text("device"),
+        has_selector=has_selector,
         unsupported=(*selector.unread(), *spec.unread(), *fields.unread()),
         origin=origin,
     )

@@ -29,12 +29,16 @@ class DeviceClass:
 
 @dataclass(frozen=True, slots=True)
 class DeviceTaintRule:
-    """Adds `taint` to matching devices; None selects all of that dimension."""
+    """Adds `taint` to matching devices; None selects all of that dimension.
+
+    `has_selector` False means that there is no deviceSelector at all, which Kubernetes releases read differently.
+    """
 
     name: str
     taint: Taint
     driver: str | None = None
     pool: str | None = None
     device: str | None = None
+    has_selector: bool = True
     unsupported: tuple[str, ...] = ()
     origin: Origin = field(default=CLUSTER, compare=False)

@@ -173,6 +173,13 @@ def test_taints_need_tolerations_and_rules_add_taints() -> None:
     assert names(ask([claim()], cluster(piece(devices(2)), rules=[rule]))) == [["gpu-00"]]
 
 
+@pytest.mark.parametrize(("version", "taken"), [("1.37.0", []), ("1.37.1", [["gpu-00"]])])
+def test_a_rule_without_selector_taints_all_or_nothing(version: str, taken: list[list[str]]) -> None:
+    rule = DeviceTaintRule("drain", Taint("health", "bad", "NoExecute"), has_selector=False)
+    outcome = ask([claim()], cluster(piece(devices(1)), rules=[rule], profile=profile_for(version)))
+    assert (names(outcome) if isinstance(outcome, Allocated) else []) == taken
+
+
 def test_a_hit_hides_a_later_error_but_all_mode_looks_at_everything() -> None:
     content = [device("good", {"x": 1}), device("bad")]
     where = cluster(piece(content))

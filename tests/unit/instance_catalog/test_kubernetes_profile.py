@@ -110,6 +110,7 @@ SWITCHES = {
     "distinct_by_identity": {"1.34"},
     "big_request_aliasing": {"1.34", "1.35", "1.36"},
     "capacity_errors_fatal": {"1.37"},
+    "rule_without_selector_taints_all": {"1.34", "1.35", "1.36", "1.37.0"},
     "list_constraints": {"1.37"},
 }
 

@@ -147,3 +147,6 @@ def test_device_taint_rule() -> None:
     found = parse_device_taint_rule(raw, problems)
     assert (found.taint, found.driver, found.pool) == (Taint("k", "v", "NoExecute"), "d", None)
     assert found.unsupported == ("deviceClassName",)
+    assert found.has_selector
+    del raw["spec"]["deviceSelector"]
+    assert not parse_device_taint_rule(raw, problems).has_selector
