@@ -20,7 +20,16 @@ def expected() -> dict[Path, str]:
     from tests import command_reference, metrics_reference, settings_reference
 
     files: dict[Path, str] = {}
-    for source in (schema_files, custom_resources, dashboard, diagram, command_reference, metrics_reference, settings_reference):
+    sources = (
+        schema_files,
+        custom_resources,
+        dashboard,
+        diagram,
+        command_reference,
+        metrics_reference,
+        settings_reference,
+    )
+    for source in sources:
         files.update(source.generated_files())
     return files
 
