@@ -69,7 +69,8 @@ class KubernetesClient:
 
     def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
         stream = self._streams.get(resource)
-        if stream is None or stream.delivered != resource_version:
+        # A refusal need not last: an API server that has just started does not know its roles yet.
+        if stream is None or stream.over or stream.delivered != resource_version:
             if stream is not None:
                 stream.close()
             path = _path(self._as_served(resource), "")

@@ -41,6 +41,8 @@ class Stream:
     ) -> None:
         self.delivered = version
         """The version of the last event that was taken: where the consumer stands."""
+        self.over = False
+        """Whether `take` has said what ended the stream. Whoever wants to go on begins another one."""
         self._transport = transport
         self._path = path
         self._received = version
@@ -80,6 +82,7 @@ class Stream:
             if self._events:
                 return self._events.popleft()
             assert self._failure is not None
+            self.over = True
             raise self._failure
 
     def _read(self) -> None:

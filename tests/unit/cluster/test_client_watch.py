@@ -12,8 +12,10 @@ import pytest
 
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.api import ForbiddenError, GoneError, UnavailableError
+from autoscaler.cluster.client import KubernetesClient
 from autoscaler.cluster.client_transport import Transport
 from autoscaler.cluster.client_watch import Stream
+from autoscaler.cluster.resources import PODS
 
 PATIENCE = 20.0
 
@@ -100,6 +102,16 @@ def test_what_ends_a_watch_is_told_after_what_was_received(
             taken(stream, 1)
     # One for the change and one for the end.
     assert all(rings.acquire(timeout=PATIENCE) for _ in range(2))
+
+
+def test_a_client_begins_anew_after_a_refusal() -> None:
+    connections = Connections([ForbiddenError("the roles are not loaded yet")], [event("ADDED", 5)])
+    client = KubernetesClient(cast(Transport, connections), Impatient())
+    with pytest.raises(ForbiddenError):
+        next(client.watch(PODS, resource_version="1", timeout_seconds=PATIENCE))
+    assert next(client.watch(PODS, resource_version="1", timeout_seconds=PATIENCE)).resource_version == "5"
+    assert connections.since[:2] == ["1", "1"]
+    connections.exhausted.set()
 
 
 def test_bookmarks_wake_nobody() -> None:
