@@ -71,7 +71,8 @@ def launch(
             replay.world = future.added_to(present)
             for bundle in purchase.bundles:
                 replay.place(bundle, future.node.name)
-            replay.world = replace(present, claims=replay.world.claims, allocated=replay.world.allocated)
+            after = replay.world
+            replay.world = replace(present, claims=after.claims, allocated=after.allocated, volumes=after.volumes)
     by_node: dict[str, list[Placed]] = {}
     for entry in replay.placed:
         by_node.setdefault(entry.node, []).append(entry)

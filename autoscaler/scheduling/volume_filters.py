@@ -14,6 +14,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim
 from autoscaler.scheduling.node_state import NodeState
+from autoscaler.scheduling.volumes import is_in_tree
 from autoscaler.scheduling.world import World
 from instance_catalog import labels
 
@@ -21,8 +22,6 @@ from instance_catalog import labels
 # CSI drivers have not said theirs, as on a node that does not exist, fewer volumes than that fit for certain.
 SAFE_VOLUMES = 12
 DELAYED = "WaitForFirstConsumer"
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
-_IN_TREE = "kubernetes.io/"
 _SUCCESSOR = {labels.ZONE_BETA: labels.ZONE, labels.REGION_BETA: labels.REGION}
 _TOPOLOGY = (*_SUCCESSOR, *_SUCCESSOR.values())
 _ONE_POD = "ReadWriteOncePod"
@@ -40,7 +39,7 @@ def volume_restrictions(pod: Pod, _: NodeState, world: World) -> tuple[Reason, .
     missing = missing_claims(pod, world)
     if missing:
         return missing
-    for claim in _claims((pod,), world):
+    for claim in claims_of((pod,), world):
         if _ONE_POD in claim.access_modes and any(_uses(other, claim) for s in world.states() for other in s.pods):
             return (Reason.of(Code.VOLUME_IN_USE, f"pod {pod.key}", claim=claim.key),)
     return ()
@@ -75,13 +74,13 @@ def volume_zone(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
     if missing:
         return missing
     volumes: list[PersistentVolume] = []
-    for claim in _claims((pod,), world):
+    for claim in claims_of((pod,), world):
         if claim.volume is None:
-            storage_class = world.storage_class(claim.storage_class)
+            storage_class = world.volumes.class_of(claim)
             if storage_class is None or storage_class.binding_mode != DELAYED:
                 return (Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, immediate=True),)
             continue
-        volume = world.volume(claim.volume)
+        volume = world.volumes.volumes.get(claim.volume)
         if volume is None:
             return (Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, missing_volume=claim.volume),)
         volumes.append(volume)
@@ -103,16 +102,16 @@ def missing_claims(pod: Pod, world: World) -> tuple[Reason, ...]:
     """A reason if a PersistentVolumeClaim of the pod does not exist: no plugin for volumes lets it anywhere then."""
     for name in pod.volumes:
         key = f"{pod.namespace}/{name}"
-        if world.volume_claim(key) is None:
+        if key not in world.volumes.claims:
             return (Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=key, missing_claim=True),)
     return ()
 
 
-def _claims(pods: Iterable[Pod], world: World) -> Iterator[PersistentVolumeClaim]:
+def claims_of(pods: Iterable[Pod], world: World) -> Iterator[PersistentVolumeClaim]:
     """The claims of the pods that exist, in order."""
     for pod in pods:
         for name in pod.volumes:
-            claim = world.volume_claim(f"{pod.namespace}/{name}")
+            claim = world.volumes.claims.get(f"{pod.namespace}/{name}")
             if claim is not None:
                 yield claim
 
@@ -123,20 +122,19 @@ def _uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
 
 def _attached(pods: Iterable[Pod], world: World) -> Iterator[_Attached]:
     """What the pods have attached: bound CSI volumes, and those that a provisioner is going to make."""
-    for claim in _claims(pods, world):
-        volume = world.volume(claim.volume) if claim.volume is not None else None
+    for claim in claims_of(pods, world):
+        volume = world.volumes.volumes.get(claim.volume) if claim.volume is not None else None
         if volume is not None:
             if volume.driver and volume.handle:
                 yield _Attached(volume.driver, volume.handle)
             elif volume.in_tree:
                 yield _Attached("", volume.name)
             continue
-        storage_class = world.storage_class(claim.storage_class)
+        storage_class = world.volumes.class_of(claim)
         if storage_class is None:
             continue
         provisioner = storage_class.provisioner
-        in_tree = provisioner.startswith(_IN_TREE) and provisioner != NO_PROVISIONER
-        yield _Attached("" if in_tree else provisioner, f"new {claim.key}")
+        yield _Attached("" if is_in_tree(provisioner) else provisioner, f"new {claim.key}")
 
 
 def _unknown(pod: Pod, volumes: int) -> tuple[Reason, ...]:

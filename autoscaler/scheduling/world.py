@@ -16,9 +16,9 @@ from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from autoscaler.model.verdict import Fits
 from autoscaler.scheduling.node_state import NodeState
+from autoscaler.scheduling.volumes import Volumes
 from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.resource_slice import ResourceSlice
@@ -26,7 +26,7 @@ from instance_catalog.resource_slice import ResourceSlice
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Nodes with their pods, claims with their allocations, and all devices."""
+    """Nodes with their pods, claims with their allocations, all devices, and volumes."""
 
     snapshot: Snapshot
     nodes: Mapping[str, NodeState]
@@ -34,6 +34,7 @@ class World:
     devices: ClusterDevices
     allocated: AllocatedState
     extended_resources: Mapping[str, DeviceClass]  # resource name -> the class that serves it
+    volumes: Volumes
 
     @staticmethod
     def of(snapshot: Snapshot) -> World:
@@ -51,6 +52,7 @@ class World:
             extended_resources=extended_resource_classes(snapshot.classes)
             if snapshot.profile.gates.extended_resource
             else {},
+            volumes=Volumes.of(snapshot),
         )
 
     @property
@@ -71,7 +73,7 @@ class World:
         return replace(self, nodes={key: state for key, state in self.nodes.items() if key != name})
 
     def placed(self, pods: Sequence[Pod], node_name: str, verdict: Fits) -> World:
-        """The world after `pods` were bound to the node and their claims allocated as `verdict` says."""
+        """The world after `pods` were bound to the node, their claims allocated as `verdict` says, volumes bound."""
         bound = tuple(replace(pod, node_name=node_name) for pod in pods)
         claims = dict(self.claims)
         for key, allocation in verdict.allocations.items():
@@ -87,6 +89,7 @@ class World:
             nodes={**self.nodes, node_name: self.nodes[node_name].plus(bound)},
             claims=claims,
             allocated=self.allocated.plus(verdict.allocations.values()),
+            volumes=self.volumes.after(pods, self.nodes[node_name].node),
         )
 
     def states(self) -> Iterable[NodeState]:
@@ -100,21 +103,6 @@ class World:
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """Labels of a namespace; every namespace carries its own name."""
         return self.snapshot.namespaces.get(name, EMPTY.with_items({"kubernetes.io/metadata.name": name}))
-
-    def volume(self, name: str) -> PersistentVolume | None:
-        """A PersistentVolume by name."""
-        return self.snapshot.volumes.get(name)
-
-    def volume_claim(self, key: str) -> PersistentVolumeClaim | None:
-        """A PersistentVolumeClaim by namespace/name."""
-        return self.snapshot.volume_claims.get(key)
-
-    def storage_class(self, name: str | None) -> StorageClass | None:
-        """A StorageClass by name; None asks for the default one."""
-        classes = self.snapshot.storage_classes
-        if name is not None:
-            return classes.get(name)
-        return next((c for c in classes.values() if c.default), None)
 
 
 def _reserved(claim: ResourceClaim, pod: Pod) -> ResourceClaim:

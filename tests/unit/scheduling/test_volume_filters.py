@@ -176,3 +176,27 @@ def test_two_claims_do_not_share_a_free_volume() -> None:
     )
     assert codes(pod(volumes=("d",)), "n1", seen) == []
     assert codes(pod(volumes=("d", "e")), "n1", seen) == [Code.VOLUME_UNBOUND]
+
+
+def test_pods_that_share_a_claim_go_where_its_volume_will_be_made() -> None:
+    claim = PersistentVolumeClaim("ns", "d", "later")
+    seen = world(
+        nodes=(node(), node("n2"), node("n3", zone="b")),
+        storage_classes=FrozenMap({"later": LATER}),
+        volume_claims=FrozenMap({"ns/d": claim}),
+    )
+    after = seen.placed((pod("first", volumes=("d",)),), "n1", Fits())
+    found = {name: codes(pod("second", volumes=("d",)), name, after) for name in after.nodes}
+    assert found == {"n1": [], "n2": [], "n3": [Code.VOLUME_ZONE_CONFLICT]}
+
+
+def test_a_free_volume_is_given_once() -> None:
+    claims = {f"ns/{name}": PersistentVolumeClaim("ns", name, "local") for name in ("d", "e")}
+    seen = world(
+        storage_classes=FrozenMap({"local": LOCAL}),
+        volumes=FrozenMap({"free": FREE}),
+        volume_claims=FrozenMap(claims),
+    )
+    after = seen.placed((pod("first", volumes=("d",)),), "n1", Fits())
+    assert codes(pod("again", volumes=("d",)), "n1", after) == []
+    assert codes(pod("second", volumes=("e",)), "n1", after) == [Code.VOLUME_UNBOUND]

@@ -1,0 +1,112 @@
+"""Volumes in a what-if: which ones the claims have, and which they get once their pods run somewhere.
+
+Upstream: component-helpers storage/volume/pv_helpers.go and kube-scheduler's plugin volumebinding, v1.36.3. A volume
+that has to be made counts as one of the zone where its pod goes: that is what zonal disks become. Volumes of node-local
+drivers are tied closer, those of file systems less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from autoscaler.model.node import Node
+from autoscaler.model.pod import Pod
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from instance_catalog import labels
+from instance_catalog.node_selector import BadSelectorError, NodeSelector, NodeSelectorTerm, Requirement, matches
+
+NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+_IN_TREE: Final = "kubernetes.io/"
+
+
+@dataclass(frozen=True, slots=True)
+class Volumes:
+    """Volumes and classes by name, claims by namespace/name."""
+
+    volumes: Mapping[str, PersistentVolume]
+    claims: Mapping[str, PersistentVolumeClaim]
+    classes: Mapping[str, StorageClass]
+
+    @staticmethod
+    def of(snapshot: Snapshot) -> Volumes:
+        """As observed."""
+        return Volumes(snapshot.volumes, snapshot.volume_claims, snapshot.storage_classes)
+
+    def class_of(self, claim: PersistentVolumeClaim) -> StorageClass | None:
+        """The claim's StorageClass, the default one if it names none."""
+        if claim.storage_class is not None:
+            return self.classes.get(claim.storage_class)
+        return next((found for found in self.classes.values() if found.default), None)
+
+    def free_for(
+        self, claim: PersistentVolumeClaim, node: Node, *, taken: Collection[str] = ()
+    ) -> PersistentVolume | None:
+        """The volume reserved for the claim, else the smallest that suits it and reaches the node."""
+        storage_class = self.class_of(claim)
+        smallest: PersistentVolume | None = None
+        for volume in self.volumes.values():
+            if volume.name in taken or storage_class is None or volume.storage_class != storage_class.name:
+                continue
+            if volume.claim not in ("", claim.key) or volume.deleting or volume.capacity < claim.capacity:
+                continue
+            if (volume.block, volume.attributes_class) != (claim.block, claim.attributes_class):
+                continue
+            at_hand = reaches(volume.node_affinity, node)
+            if volume.claim:
+                return volume if at_hand else None
+            if at_hand and _suits(volume, claim) and (smallest is None or volume.capacity < smallest.capacity):
+                smallest = volume
+        return smallest
+
+    def after(self, pods: Iterable[Pod], node: Node) -> Volumes:
+        """What it is once the pods run on the node: their claims have free volumes, or ones made in its zone."""
+        found = self
+        for pod in pods:
+            keys = (f"{pod.namespace}/{name}" for name in pod.volumes)
+            unbound = [claim for key in keys if (claim := found.claims.get(key)) is not None and claim.volume is None]
+            for claim in sorted(unbound, key=lambda claim: claim.capacity):
+                volume = None if claim.selected_node else found.free_for(claim, node)
+                volume = replace(volume, claim=claim.key) if volume is not None else found._made_for(claim, node)
+                found = replace(
+                    found,
+                    volumes={**found.volumes, volume.name: volume},
+                    claims={**found.claims, claim.key: replace(claim, volume=volume.name)},
+                )
+        return found
+
+    def _made_for(self, claim: PersistentVolumeClaim, node: Node) -> PersistentVolume:
+        zone = node.labels.get(labels.ZONE)
+        here = NodeSelectorTerm((Requirement(labels.ZONE, "In", (zone,)),)) if zone is not None else None
+        storage_class = self.class_of(claim)
+        provisioner = storage_class.provisioner if storage_class is not None else ""
+        return PersistentVolume(
+            name=f"new {claim.key}",
+            node_affinity=NodeSelector((here,)) if here is not None else None,
+            claim=claim.key,
+            driver="" if is_in_tree(provisioner) else provisioner,
+            handle=f"new {claim.key}",
+            in_tree=is_in_tree(provisioner),
+        )
+
+
+def reaches(selector: NodeSelector | None, node: Node) -> bool:
+    """Whether a node may use what is limited to `selector`; one that cannot be parsed lets nobody."""
+    if selector is None:
+        return True
+    try:
+        return matches(selector, name=node.name, labels=node.labels)
+    except BadSelectorError:
+        return False
+
+
+def is_in_tree(provisioner: str) -> bool:
+    """Whether it is a provisioner of old that became a CSI driver."""
+    return provisioner.startswith(_IN_TREE) and provisioner != NO_PROVISIONER
+
+
+def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    selected = claim.selector is None or claim.selector.matches(volume.labels)
+    return volume.available and selected and set(claim.access_modes) <= set(volume.access_modes)
