@@ -198,10 +198,12 @@ def driver_facts() -> FrozenMap[str, DriverFacts]:
 
 @dataclass(frozen=True, slots=True)
 class DevicePlugin:
-    """A device plugin hands out the devices of `driver` without DRA. `images` are ends of its image's repository."""
+    """A device plugin hands out the devices of `driver` without DRA. `images` are ends of its image's repository,
+    `resource_prefixes` beginnings of the extended resources it offers."""
 
     driver: str
     images: tuple[str, ...]
+    resource_prefixes: tuple[str, ...]
     source: str
 
 
@@ -209,7 +211,10 @@ class DevicePlugin:
 def device_plugins() -> tuple[DevicePlugin, ...]:
     """The device plugins that compete with a driver for its devices (device_plugins.yaml)."""
     content = contents("drivers")["device_plugins"]
-    return tuple(DevicePlugin(row["of"], tuple(row["images"]), row["source"]) for row in content["plugins"])
+    return tuple(
+        DevicePlugin(row["of"], tuple(row["images"]), tuple(row["resources"]), row["source"])
+        for row in content["plugins"]
+    )
 
 
 def prepare_rules(driver: str) -> PrepareRules:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
     from autoscaler.cluster.client import KubernetesClient
     from autoscaler.cluster.store import Store
     from autoscaler.manifests.load import Loaded
+    from autoscaler.model.plan import Plan
+    from autoscaler.model.snapshot import Snapshot
+    from autoscaler.planning.policy import Policy
+    from instance_catalog.catalog import Catalog
     from instance_catalog.kubernetes_profile import KubernetesProfile
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -36,16 +44,17 @@ def connected(kubeconfig: str, context: str) -> KubernetesClient:
     return KubernetesClient(connect(clock, kubeconfig=kubeconfig, context=context), clock)
 
 
-def read_store(client: KubernetesClient, profile: KubernetesProfile | None = None) -> Store:
+def read_store(client: KubernetesClient, profile: KubernetesProfile | None = None, *, tell: bool = True) -> Store:
     """Everything Foreslice reads of a cluster. `profile` overrides the version that the cluster says it has.
 
-    Objects that cannot be used are told on stderr and left out. Raises ApiError when the cluster cannot be read.
+    Objects that cannot be used are left out, and told on stderr unless the caller does that. Raises ApiError when the
+    cluster cannot be read.
     """
     from autoscaler.cluster.store import Store
 
     store = Store(client, profile or client.profile())
     store.refresh()
-    for kind, key, problem in store.problems():
+    for kind, key, problem in store.problems() if tell else ():
         click.echo(f"{problem.severity.value.lower()}: {kind} {key}: {problem}", err=True)
     return store
 
@@ -57,3 +66,34 @@ def read_cluster(kubeconfig: str, context: str, profile: KubernetesProfile | Non
 
     store = read_store(connected(kubeconfig, context), profile)
     return Loaded(snapshot=store.snapshot(), problems=(), context=PlanContext())
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A cluster, and what would be decided for it at `now`."""
+
+    snapshot: Snapshot
+    catalog: Catalog
+    plan: Plan
+    now: datetime
+
+
+def decided(store: Store, *, catalog_dirs: Sequence[Path] = (), policy: Policy | None = None) -> Decided:
+    """The plan for a cluster, with its InstanceTypeOverlays over the catalog. A defective overlay is told and left out.
+
+    Raises CatalogError when a file of the catalog cannot be used.
+    """
+    from autoscaler.clock import SystemClock
+    from autoscaler.planning.planner import plan_for
+    from autoscaler.planning.policy import Policy
+    from autoscaler.report.checks_text import refusal_text
+    from instance_catalog.loader import directory_layers, shipped_layers
+    from instance_catalog.standing import standing
+
+    now = SystemClock().now()
+    files = [layer for directory in catalog_dirs for layer in directory_layers(directory)]
+    found = standing((*shipped_layers(), *files, *store.overlays()), now=now)
+    for refused in found.refused:
+        click.echo(f"warning: {refused.layer}: {refusal_text(refused)}", err=True)
+    snapshot = store.snapshot()
+    return Decided(snapshot, found.catalog, plan_for(snapshot, found.catalog, policy or Policy(), now), now)

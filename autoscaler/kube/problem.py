@@ -38,6 +38,11 @@ class Problem:
         """The path as people write it: spec.devices.requests[0].exactly."""
         return path_text(self.path)
 
+    def __str__(self) -> str:
+        """spec.limits: is required; add a limit."""
+        where = f"{self.field}: " if self.path else ""
+        return f"{where}{self.message}; {self.next_step}".removesuffix("; ")
+
     def below(self, prefix: Path) -> Problem:
         """The same problem seen from an object that holds this one at `prefix`."""
         return replace(self, path=(*prefix, *self.path))

@@ -108,6 +108,8 @@ class Code(Enum):
     DRIVER_REFUSES_STARTUP_TAINT = "DriverRefusesStartupTaint"  # driver, taint
     NO_QUOTA = "NoQuota"  # driver, daemon_set, priority_class
     DEVICE_PLUGIN_RUNS = "DevicePluginRuns"  # driver
+    DRIVER_SILENT = "DriverSilent"  # driver, daemon_set: it runs there and publishes nothing
+    DEVICES_TWICE = "DevicesTwice"  # driver, resources
     # good outcomes
     FITS = "Fits"
     CHEAPEST = "Cheapest"

@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
+from autoscaler.checks.finding import Finding
 from autoscaler.lifecycle.capacity_block import BlockPhase, phase_of
-from autoscaler.model.capacity import CapacityBlock
-from autoscaler.model.provisioned_node import Phase
+from autoscaler.lifecycle.spending import spent_today
+from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.plan import Plan
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.report.checks_text import verdict_of
+from autoscaler.report.events import offering_text
 from autoscaler.report.plan_tables import Table
+from autoscaler.report.reasons import texts_of
 
 _OVER = frozenset({Phase.GONE, Phase.FAILED})
 
@@ -61,6 +68,122 @@ def blocks_table(entries: Iterable[Mapping[str, Any]]) -> Table:
         for entry in entries
     )
     return Table("", columns, rows)
+
+
+def node_entries(snapshot: Snapshot, now: datetime) -> list[dict[str, Any]]:
+    """One entry per ProvisionedNode, by name."""
+    return [_node(node, snapshot, now) for node in snapshot.provisioned]
+
+
+def _node(node: ProvisionedNode, snapshot: Snapshot, now: datetime) -> dict[str, Any]:
+    first = node.history[0][1] if node.history else node.phase_since
+    pods = [pod.key for pod in snapshot.pods if pod.bound and pod.node_name == node.node_name]
+    return {
+        "name": node.name,
+        "node": node.node_name,
+        "phase": node.phase.value,
+        "since": node.phase_since.isoformat() if node.phase_since else None,
+        "age": age_text(now - first) if first else "",
+        "pool": node.pool,
+        "instanceType": node.offering.instance_type,
+        "zone": node.offering.zone,
+        "capacityType": node.offering.capacity_type,
+        "block": node.offering.block,
+        "usdPerHour": node.offering.usd_per_hour,
+        "pods": pods,
+        "boughtFor": list(node.pods),
+        "why": texts_of(node.reasons) or (node.history[-1][2] if node.history else ""),
+    }
+
+
+def nodes_table(entries: Iterable[Mapping[str, Any]]) -> Table:
+    """`why` is the reason of the last change."""
+    columns = ("name", "phase", "age", "pool", "type", "zone", "capacity", "$/h", "pods", "why")
+    rows = tuple(
+        (
+            entry["name"],
+            entry["phase"],
+            entry["age"],
+            entry["pool"],
+            entry["instanceType"],
+            entry["zone"],
+            f"{entry['capacityType']} {entry['block']}".rstrip(),
+            entry["usdPerHour"] or "?",
+            str(len(entry["pods"])),
+            entry["why"],
+        )
+        for entry in entries
+    )
+    return Table("", columns, rows)
+
+
+def status_entry(snapshot: Snapshot, plan: Plan, found: Iterable[Finding], now: datetime) -> dict[str, Any]:
+    """The pools with what they have, propose and lack; the spending; how many pods wait."""
+    bad: dict[str, list[dict[str, str]]] = {}
+    for finding in found:
+        if not finding.good:
+            _, reason, message = verdict_of(finding)
+            entry = {"condition": finding.condition.value, "reason": reason, "message": message}
+            bad.setdefault(finding.pool, []).append(entry)
+    return {
+        "pools": [_pool(pool, snapshot, plan, bad.get(pool.name, [])) for pool in snapshot.pools],
+        "podsPlaced": len(plan.placements),
+        "podsLeftOut": len(plan.left_out),
+        "podsOutOfScope": len(plan.outside),
+        "usdSpentToday": str(round(spent_today(snapshot.spending, now), 2)),
+        "bindingGuards": list(snapshot.spending.binding) if snapshot.spending else [],
+    }
+
+
+def _pool(pool: CapacityPool, snapshot: Snapshot, plan: Plan, bad: list[dict[str, str]]) -> dict[str, Any]:
+    nodes = [node for node in snapshot.provisioned if node.pool == pool.name and node.phase not in _OVER]
+    launches = [launch for launch in plan.launches if launch.pool == pool.name]
+    return {
+        "name": pool.name,
+        "mode": pool.mode.value,
+        "acts": pool.acts and not bad,
+        "nodes": len(nodes),
+        "usdPerHour": str(sum((Decimal(node.offering.usd_per_hour or 0) for node in nodes), Decimal(0))),
+        "proposed": [
+            {
+                "offering": offering_text(launch.offering),
+                "usdPerHour": None if launch.usd_per_hour is None else str(launch.usd_per_hour),
+                "pods": list(launch.pods),
+            }
+            for launch in launches
+        ],
+        "proposedUsdPerHour": str(sum((launch.usd_per_hour or Decimal(0) for launch in launches), Decimal(0))),
+        "conditions": bad,
+    }
+
+
+def status_tables(found: Mapping[str, Any]) -> list[Table]:
+    """Pools, what they would launch, and what keeps them from acting."""
+    pools = tuple(
+        (
+            pool["name"],
+            pool["mode"] if pool["acts"] or pool["mode"] == "Observe" else f"{pool['mode']}, held back",
+            str(pool["nodes"]),
+            pool["usdPerHour"],
+            str(len(pool["proposed"])),
+            pool["proposedUsdPerHour"],
+        )
+        for pool in found["pools"]
+    )
+    proposed = tuple(
+        (pool["name"], entry["offering"], entry["usdPerHour"] or "?", str(len(entry["pods"])))
+        for pool in found["pools"]
+        for entry in pool["proposed"]
+    )
+    wrong = tuple(
+        (pool["name"], entry["condition"], entry["message"]) for pool in found["pools"] for entry in pool["conditions"]
+    )
+    tables = [
+        Table("Pools", ("pool", "mode", "nodes", "$/h", "to launch", "$/h more"), pools),
+        Table("To launch", ("pool", "offering", "$/h", "pods"), proposed),
+        Table("To put right", ("pool", "condition", "what"), wrong),
+    ]
+    return [table for table in tables if table.rows]
 
 
 def age_text(span: timedelta) -> str:

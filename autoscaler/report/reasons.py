@@ -135,6 +135,12 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "GKE refuses the pods of DaemonSet {daemon_set} ({driver}): create a ResourceQuota there whose scopeSelector "
         "names PriorityClass {priority_class}",
     ),
+    Code.DRIVER_SILENT: (
+        "DaemonSet {daemon_set} runs {driver} there, which has published nothing: look at the logs of its pod",
+    ),
+    Code.DEVICES_TWICE: (
+        "{driver} publishes devices that a device plugin offers as {resources}, too: uninstall one of them",
+    ),
     Code.DEVICE_PLUGIN_RUNS: (
         "would hand out the devices of {driver} on the same node: keep this device plugin off it by a label in "
         "spec.labels of the pool, or uninstall it",

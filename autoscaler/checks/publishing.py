@@ -1,0 +1,46 @@
+"""What is wrong with nodes that exist: a driver that runs there and publishes nothing, devices handed out twice.
+
+The nodes to be will have the same troubles, so `foreslice doctor` looks at those that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.scheduling.daemons import runs_on
+from instance_catalog.driver_data import device_plugins
+
+# Drivers whose devices only some nodes have, but whose DaemonSets may run on all of them.
+_EVERYWHERE = frozenset({"dra.net", "compute-domain.nvidia.com", "dra.cpu"})
+
+
+def silent_drivers(snapshot: Snapshot) -> Iterator[Reason]:
+    """Ready nodes that a driver DaemonSet selects by a label, and for which the driver has published nothing."""
+    published = {(piece.driver, piece.reach.node_name) for piece in snapshot.slices}
+    for found in snapshot.daemon_sets:
+        drivers = {profile.driver for profile in found.drivers.profiles} - _EVERYWHERE
+        if not drivers or not (found.pod.node_selector or found.pod.affinity):
+            continue
+        for node in snapshot.nodes:
+            if not node.ready or not runs_on(found, node):
+                continue
+            for driver in sorted(drivers):
+                if (driver, node.name) not in published:
+                    yield Reason.of(Code.DRIVER_SILENT, f"node {node.name}", driver=driver, daemon_set=found.key)
+
+
+def devices_handed_out_twice(snapshot: Snapshot) -> Iterator[Reason]:
+    """Nodes on which a driver publishes and a device plugin offers its devices, too."""
+    resources = {plugin.driver: plugin.resource_prefixes for plugin in device_plugins()}
+    by_node = {(piece.reach.node_name, piece.driver) for piece in snapshot.slices if piece.devices}
+    for node in snapshot.nodes:
+        for driver, prefixes in resources.items():
+            offered = [
+                name for name, amount in node.allocatable.items() if name.startswith(prefixes) and amount.sign > 0
+            ]
+            if offered and (node.name, driver) in by_node:
+                yield Reason.of(
+                    Code.DEVICES_TWICE, f"node {node.name}", driver=driver, resources=tuple(sorted(offered))
+                )

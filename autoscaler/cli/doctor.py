@@ -1,0 +1,90 @@
+"""`foreslice doctor`: what in a cluster would keep Foreslice from working, and what to do about it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from autoscaler.cli.live import cluster_options
+from autoscaler.cli.output import output_option
+
+if TYPE_CHECKING:
+    from autoscaler.checks.rights import Right
+    from autoscaler.cluster.client import KubernetesClient
+
+SOMETHING_WRONG = 3
+
+
+@click.command()
+@cluster_options
+@click.option("--feature-gates", default="", metavar="GATES", help="Gates that differ from their defaults: Name=true,…")
+@click.option(
+    "--service-account",
+    default="",
+    metavar="NAMESPACE/NAME",
+    help="Check the rights of this service account.  [default: your own]",
+)
+@output_option()
+def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: str, output: str) -> None:
+    """Look for what would keep nodes from being bought or from working, and say what to do about it. Only reads.
+
+    Looks at the Kubernetes version and the APIs it serves, DRA drivers and whether they would run on the nodes to be,
+    device plugins, quotas (GKE), other autoscalers, and the rights that the pools' modes need. Nothing needs to be
+    installed.
+
+    \b
+    Try:
+      foreslice doctor
+      foreslice doctor --service-account foreslice/foreslice
+      foreslice doctor -o json | jq '.[] | select(.level == "error")'
+
+    Exit code 0: nothing is wrong; 3: something is; 1: the cluster cannot be read.
+    """
+    from autoscaler.checks.check import findings
+    from autoscaler.checks.rights import rights_needed
+    from autoscaler.cli.live import connected, decided, read_store
+    from autoscaler.cli.output import print_data, print_table
+    from autoscaler.cluster.api import NotFoundError
+    from autoscaler.cluster.resources import CAPACITY_POOLS
+    from autoscaler.planning.policy import Policy
+    from autoscaler.report.doctor import Level, doctor_table, items_of
+
+    client = connected(kubeconfig, context)
+    store = read_store(client, client.profile(feature_gates), tell=False)
+    try:
+        client.list(CAPACITY_POOLS, limit=1)
+        installed = True
+    except NotFoundError:
+        installed = False
+    live = decided(store)
+    rights = rights_needed(live.snapshot.pools)
+    items = items_of(
+        live.snapshot,
+        findings(live.snapshot, live.plan, live.catalog, policy=Policy(), now=live.now),
+        installed=installed,
+        missing=_missing(client, rights, service_account) if installed else (),
+        needed=len(rights) if installed else 0,
+        problems=store.problems(),
+    )
+    if output == "table":
+        table = doctor_table(items)
+        print_table(table.columns, table.rows)
+    else:
+        print_data([{"level": i.level.value, "area": i.area, "message": i.message} for i in items], output)
+    if any(item.level is Level.ERROR for item in items):
+        sys.exit(SOMETHING_WRONG)
+
+
+def _missing(client: KubernetesClient, rights: tuple[Right, ...], account: str) -> tuple[Right, ...] | None:
+    """The rights that are not granted; None when the API server does not answer that."""
+    from autoscaler.cluster.access import missing_rights, service_account
+    from autoscaler.cluster.api import ForbiddenError, InvalidError, NotFoundError
+
+    if account and "/" not in account:
+        raise click.BadParameter("write NAMESPACE/NAME", param_hint="--service-account")
+    try:
+        return missing_rights(client, rights, user=service_account(account) if account else "")
+    except (ForbiddenError, InvalidError, NotFoundError):
+        return None

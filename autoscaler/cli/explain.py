@@ -1,0 +1,53 @@
+"""`foreslice explain`: why one pod waits, and what was done about it."""
+
+from __future__ import annotations
+
+import click
+
+from autoscaler.cli.live import cluster_options
+from autoscaler.cli.output import output_option
+
+# So that everything is looked at, not only what a plan needs to know.
+_EVERYTHING = 1_000_000
+
+
+@click.command()
+@click.argument("pod", metavar="[NAMESPACE/]POD")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Of a POD without one.")
+@cluster_options
+@output_option()
+def explain(pod: str, namespace: str, kubeconfig: str, context: str, output: str) -> None:
+    """Say why a pod waits: what it waits for, the offerings rejected for it by reason, the nearest miss, what was done.
+
+    It is planned anew from what the cluster shows, so it works without an installation and needs only read access.
+
+    \b
+    Try:
+      foreslice explain train-0
+      foreslice explain team-a/train-0 -o json | jq '.offerings[] | {offerings, reason}'
+    """
+    from autoscaler.cli.live import connected, decided, read_store
+    from autoscaler.cli.output import print_data
+    from autoscaler.errors import BadInputError
+    from autoscaler.kube.problem import did_you_mean
+    from autoscaler.planning.policy import Policy
+    from autoscaler.report.explanation import explanation_lines, explanation_of
+
+    key = pod if "/" in pod else f"{namespace}/{pod}"
+    live = decided(
+        read_store(connected(kubeconfig, context)),
+        policy=Policy(considered=_EVERYTHING, shown_fits=_EVERYTHING),
+    )
+    keys = {found.key: found for found in live.snapshot.pods}
+    if key not in keys:
+        near = did_you_mean(key, keys)
+        raise BadInputError(
+            f"there is no pod {key}",
+            next_step=f"did you mean {near}?" if near else "`kubectl get pods -A` lists them; -n sets the namespace",
+        )
+    found = explanation_of(keys[key], live.snapshot, live.plan)
+    if output != "table":
+        print_data(found, output)
+        return
+    for line in explanation_lines(found):
+        click.echo(line)

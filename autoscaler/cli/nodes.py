@@ -1,0 +1,28 @@
+"""`foreslice nodes`: the nodes that Foreslice asked for in a cluster."""
+
+from __future__ import annotations
+
+import click
+
+from autoscaler.cli.live import cluster_options
+from autoscaler.cli.output import output_option
+
+
+@click.command()
+@cluster_options
+@output_option()
+def nodes(kubeconfig: str, context: str, output: str) -> None:
+    """List the ProvisionedNodes: phase, age, offering, price, and why they are where they are. Only reads."""
+    from autoscaler.cli.live import connected, read_store
+    from autoscaler.cli.output import print_data, print_table
+    from autoscaler.clock import SystemClock
+    from autoscaler.report.cluster_tables import node_entries, nodes_table
+
+    entries = node_entries(read_store(connected(kubeconfig, context)).snapshot(), SystemClock().now())
+    if output != "table":
+        print_data(entries, output)
+    elif entries:
+        table = nodes_table(entries)
+        print_table(table.columns, table.rows)
+    else:
+        click.echo("no ProvisionedNodes; `foreslice status` shows what the pools would launch")

@@ -1,0 +1,41 @@
+"""`foreslice status`: the pools of a cluster, what they have and what they would launch."""
+
+from __future__ import annotations
+
+import click
+
+from autoscaler.cli.live import cluster_options
+from autoscaler.cli.output import output_option
+
+
+@click.command()
+@cluster_options
+@output_option()
+def status(kubeconfig: str, context: str, output: str) -> None:
+    """Show the pools: nodes, spending, what is to be launched for pending pods, and what keeps a pool from acting.
+
+    What is to be launched is planned anew from what the cluster shows. Only reads.
+    """
+    from autoscaler.checks.check import findings
+    from autoscaler.cli.live import connected, decided, read_store
+    from autoscaler.cli.output import print_data, print_table
+    from autoscaler.planning.policy import Policy
+    from autoscaler.report.cluster_tables import status_entry, status_tables
+
+    live = decided(read_store(connected(kubeconfig, context)))
+    checked = findings(live.snapshot, live.plan, live.catalog, policy=Policy(), now=live.now)
+    found = status_entry(live.snapshot, live.plan, checked, live.now)
+    if output != "table":
+        print_data(found, output)
+        return
+    for table in status_tables(found):
+        print_table(table.columns, table.rows, title=table.title)
+        click.echo("")
+    if not found["pools"]:
+        click.echo("no CapacityPools; `foreslice plan --live` shows what the pending pods need")
+    click.echo(
+        f"{found['podsPlaced']} pending pods have a place, {found['podsLeftOut']} have none, "
+        f"{found['podsOutOfScope']} are left to others; `foreslice explain` says why"
+    )
+    guards = f"; held up by {', '.join(found['bindingGuards'])}" if found["bindingGuards"] else ""
+    click.echo(f"spent today (UTC): {found['usdSpentToday']} ${guards}")

@@ -1,0 +1,31 @@
+"""Asks the API server which rights somebody has: a question that is answered at once and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from autoscaler.checks.rights import Right
+from autoscaler.cluster.api import KubernetesApi
+from autoscaler.cluster.resources import ACCESS_REVIEWS, OWN_ACCESS_REVIEWS
+
+
+def missing_rights(api: KubernetesApi, rights: Iterable[Right], *, user: str = "") -> tuple[Right, ...]:
+    """Those of the rights that `user` lacks; "" is whoever asks. Asking about others needs a right of its own."""
+    return tuple(right for right in dict.fromkeys(rights) if not _has(api, right, user))
+
+
+def service_account(name: str) -> str:
+    """The user that a service account "namespace/name" is."""
+    namespace, _, account = name.partition("/")
+    return f"system:serviceaccount:{namespace}:{account}"
+
+
+def _has(api: KubernetesApi, right: Right, user: str) -> bool:
+    resource, _, subresource = right.resource.partition("/")
+    attributes = {"group": right.group, "resource": resource, "subresource": subresource, "verb": right.verb}
+    spec = {"resourceAttributes": {key: value for key, value in attributes.items() if value}}
+    if not user:
+        answer = api.create(OWN_ACCESS_REVIEWS, {"spec": spec})
+    else:
+        answer = api.create(ACCESS_REVIEWS, {"spec": {**spec, "user": user, "groups": ["system:serviceaccounts"]}})
+    return bool(answer.get("status", {}).get("allowed"))

@@ -1,0 +1,228 @@
+"""status, explain, nodes, blocks and doctor on a cluster behind HTTP, with Foreslice installed and without."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from autoscaler.cli.blocks import blocks
+from autoscaler.cli.doctor import doctor
+from autoscaler.cli.explain import explain
+from autoscaler.cli.nodes import nodes
+from autoscaler.cli.status import status
+from autoscaler.cluster.resources import (
+    CAPACITY_BLOCKS,
+    CAPACITY_POOLS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    PROVISIONED_NODES,
+    RESOURCE_CLAIMS,
+)
+from autoscaler.errors import BadInputError
+from tests.fakes.http_api import HttpApi, serving
+
+GPU_CLASS = {
+    "metadata": {"name": "gpu.nvidia.com"},
+    "spec": {"selectors": [{"cel": {"expression": "device.driver == 'gpu.nvidia.com'"}}]},
+}
+DRIVER_IMAGE = "registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu:v0.4.1"
+OURS = ("capacitypools", "capacityblocks", "provisionednodes", "launchbatches", "spendings", "instancetypeoverlays")
+
+
+def claim(name: str, product: str = "H100") -> dict[str, Any]:
+    wanted = f"device.attributes['gpu.nvidia.com'].productName.contains('{product}')"
+    exactly = {"deviceClassName": "gpu.nvidia.com", "selectors": [{"cel": {"expression": wanted}}]}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}},
+    }
+
+
+def pod(name: str) -> dict[str, Any]:
+    spec = {"containers": [{"name": "main"}], "resourceClaims": [{"name": "gpu", "resourceClaimName": name}]}
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def workload(name: str, image: str, *args: str) -> dict[str, Any]:
+    container = {"name": "main", "image": image, "args": list(args)}
+    spec = {"nodeSelector": {"nvidia.com/gpu.present": "true"}, "containers": [container]}
+    return {"metadata": {"name": name, "namespace": "dra"}, "spec": {"template": {"spec": spec}}}
+
+
+def pool(**spec: Any) -> dict[str, Any]:
+    aws = {"kind": "AwsNodeTemplate", "name": "a"}
+    fields = {
+        "mode": "Act",
+        "nodeTemplateRef": aws,
+        "limits": {"nodes": 4},
+        "drivers": {"profiles": ["nvidia"]},
+        **spec,
+    }
+    return {"metadata": {"name": "team"}, "spec": fields}
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[HttpApi]:
+    """A cluster in which nobody wants anything yet."""
+    with serving(tmp_path) as found:
+        found.objects.create(DEVICE_CLASSES, GPU_CLASS)
+        yield found
+
+
+def demand(api: HttpApi, name: str = "train", product: str = "H100") -> None:
+    """A pod that wants one GPU of a product."""
+    api.objects.create(RESOURCE_CLAIMS, claim(name, product))
+    api.objects.create(PODS, pod(name))
+
+
+def run(api: HttpApi, command: Any, *arguments: str) -> Result:
+    return CliRunner().invoke(command, [*arguments, "--kubeconfig", api.kubeconfig])
+
+
+def data(api: HttpApi, command: Any, *arguments: str) -> Any:
+    return json.loads(run(api, command, *arguments, "-o", "json").stdout)
+
+
+class TestWithoutAnInstallation:
+    @pytest.fixture(autouse=True)
+    def nothing_of_ours(self, api: HttpApi) -> None:
+        api.missing = OURS
+
+    def test_status_says_where_to_look(self, api: HttpApi) -> None:
+        assert "foreslice plan --live" in run(api, status).output
+
+    def test_explain_plans_for_the_pod(self, api: HttpApi) -> None:
+        demand(api)
+        found = data(api, explain, "train")
+        assert found["waitsFor"][0]["code"] == "NotTried"
+        assert found["claims"] == [{"entry": "gpu", "claim": "train", "state": "pending", "devices": []}]
+        assert found["decision"]["outcome"] == "new"
+        chosen = [entry for entry in found["offerings"] if entry["outcome"] == "chosen"]
+        assert [entry["offerings"] for entry in chosen] == [1]
+
+    def test_explain_counts_what_was_rejected_by_reason(self, api: HttpApi) -> None:
+        demand(api, "dream", "Z9000")
+        found = data(api, explain, "default/dream")
+        assert found["decision"]["outcome"] in ("does-not-fit", "unknown")
+        assert sum(entry["offerings"] for entry in found["offerings"]) > 300
+        assert found["nearestMisses"]
+        text = run(api, explain, "dream").output
+        assert "Offerings looked at:" in text
+        assert "Nearest misses:" in text
+        assert "Z9000" in text
+
+    def test_doctor_says_that_nothing_is_installed_and_no_driver_runs(self, api: HttpApi) -> None:
+        result = run(api, doctor)
+        assert result.exit_code == 3
+        assert "not installed" in result.output
+        assert "install a driver" in result.output
+
+    def test_nothing_is_written(self, api: HttpApi) -> None:
+        before = api.objects.writes
+        for command, arguments in ((status, ()), (explain, ("train",)), (nodes, ()), (blocks, ("list",)), (doctor, ())):
+            run(api, command, *arguments)
+        assert api.objects.writes == before
+
+
+def test_explain_knows_near_names(api: HttpApi) -> None:
+    api.objects.create(CAPACITY_POOLS, pool())
+    demand(api)
+    error = run(api, explain, "trian").exception
+    assert isinstance(error, BadInputError)
+    assert "did you mean default/train?" in str(error)
+
+
+def test_status_shows_what_is_to_be_put_right(api: HttpApi) -> None:
+    api.objects.create(CAPACITY_POOLS, pool())
+    demand(api)
+    found = data(api, status)
+    (shown,) = found["pools"]
+    assert (shown["mode"], shown["acts"], shown["conditions"][0]["condition"]) == ("Act", False, "DriversWillRun")
+    assert [entry["pods"] for entry in shown["proposed"]] == [["default/train"]]
+    assert "held back" in run(api, status).output
+    api.objects.create(DAEMON_SETS, workload("plugin", DRIVER_IMAGE, "gpu-kubelet-plugin"))
+    (shown,) = data(api, status)["pools"]
+    assert (shown["acts"], shown["conditions"]) == (True, [])
+
+
+def test_nodes_and_what_was_done_for_a_pod(api: HttpApi) -> None:
+    offering = {"instanceType": "p5.4xlarge", "zone": "us-east-1a", "capacityType": "on-demand", "usdPerHour": "6.88"}
+    spec = {"pool": "team", "nodeName": "team-1", "batch": "b", "offerings": [offering], "pods": ["default/train"]}
+    spec["prediction"] = {
+        "instanceType": "p5.4xlarge",
+        "drivers": ["nvidia"],
+        "catalogDigest": "c",
+        "slicesDigest": "s",
+    }
+    api.objects.create(CAPACITY_POOLS, pool())
+    demand(api)
+    api.objects.create(PROVISIONED_NODES, {"metadata": {"name": "team-1"}, "spec": spec})
+    result = run(api, nodes)
+    assert "p5.4xlarge" in result.output, result.output
+    assert "Intended" in result.output
+    assert [entry["provisionedNode"] for entry in data(api, explain, "train")["done"]] == ["team-1"]
+
+
+def test_blocks_alone_lists_them(api: HttpApi) -> None:
+    assert "no CapacityBlocks" in run(api, blocks, "list").output
+    spec = {
+        "pool": "team",
+        "reservation": "cr-1",
+        "instanceType": "p5.48xlarge",
+        "zone": "us-east-1a",
+        "count": 2,
+        "startsAt": "2026-01-01T00:00:00Z",
+        "endsAt": "2036-01-01T00:00:00Z",
+    }
+    api.objects.create(CAPACITY_BLOCKS, {"metadata": {"name": "november"}, "spec": spec})
+    assert data(api, blocks, "list")[0]["name"] == "november"
+
+
+class TestDoctor:
+    def areas(self, api: HttpApi, *arguments: str) -> dict[tuple[str, str], str]:
+        return {(item["area"], item["level"]): item["message"] for item in data(api, doctor, *arguments)}
+
+    def test_a_healthy_cluster(self, api: HttpApi) -> None:
+        api.objects.create(DAEMON_SETS, workload("plugin", DRIVER_IMAGE, "gpu-kubelet-plugin"))
+        api.objects.create(CAPACITY_POOLS, pool())
+        result = run(api, doctor)
+        assert result.exit_code == 0, result.output
+        assert "runs nvidia" in result.output
+        assert "all" in self.areas(api)["rights", "ok"]
+
+    def test_missing_rights_are_listed(self, api: HttpApi) -> None:
+        api.denied = {("create", "events")}
+        assert "create events" in self.areas(api)["rights", "error"]
+
+    def test_the_rights_of_a_service_account(self, api: HttpApi) -> None:
+        self.areas(api, "--service-account", "foreslice/foreslice")
+        assert any("subjectaccessreviews" in request for request in api.requests)
+        assert run(api, doctor, "--service-account", "foreslice").exit_code == 2
+
+    def test_other_autoscalers_are_named(self, api: HttpApi) -> None:
+        karpenter = workload("karpenter", "public.ecr.aws/karpenter/controller:1.15.0", "--ignore-dra-requests=false")
+        api.objects.create(DEPLOYMENTS, karpenter)
+        api.objects.create(CAPACITY_POOLS, pool())
+        found = self.areas(api)
+        assert "Karpenter 1.15.0 (dra/karpenter) launches for pods with claims, too" in found["autoscalers", "warning"]
+        errors = [item["message"] for item in data(api, doctor) if item["level"] == "error"]
+        assert any(message.startswith("Coexistence (OtherAutoscaler)") for message in errors)
+
+    def test_a_driver_that_is_silent_and_devices_that_are_handed_out_twice(self, api: HttpApi) -> None:
+        api.objects.create(DAEMON_SETS, workload("plugin", DRIVER_IMAGE, "gpu-kubelet-plugin"))
+        ready = {"allocatable": {"nvidia.com/gpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}]}
+        labels = {"nvidia.com/gpu.present": "true"}
+        api.objects.create(NODES, {"metadata": {"name": "n1", "labels": labels}, "status": ready})
+        assert "has published nothing" in self.areas(api)["drivers", "error"]
+
+    def test_gates_that_cannot_be_read(self, api: HttpApi) -> None:
+        error = run(api, doctor, "--feature-gates", "GenericWorkload").exception
+        assert "write GenericWorkload=true" in str(error)
