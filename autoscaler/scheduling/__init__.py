@@ -1,4 +1,4 @@
-"""kube-scheduler's predicates: where pods may go. `filters.py` is the table; dra/ decides the claims.
+"""kube-scheduler: where pods may go (`filters.py`) and where they will (`scores.py`), one table each.
 
-Pure functions of a `World`. Where pods *will* go among the nodes that fit depends on scores and is not decided here.
+Pure functions of a `World`; dra/ decides the claims. Who is chosen among equals is a parameter of `schedule.py`.
 """

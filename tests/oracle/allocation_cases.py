@@ -26,7 +26,11 @@ GATES = (
 
 def allocation_case(seed: str) -> Json:
     """The question that belongs to a seed, always the same."""
-    rng = Random(seed)
+    return allocation_drawn(Random(seed))
+
+
+def allocation_drawn(rng: Random) -> Json:
+    """A question made of whatever `rng` says, which may be Hypothesis."""
     supply = Supply(rng)
     slices = [piece for index in range(rng.choice((1, 2, 2, 3, 4))) for piece in supply.pool(index)]
     rng.shuffle(slices)

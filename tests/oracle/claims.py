@@ -90,7 +90,7 @@ class Demand:
             found["allocationMode"] = "All"
         else:
             found["allocationMode"] = "ExactCount"
-            found["count"] = 33 if rng.random() < 0.004 else rng.choice((1, 1, 1, 1, 1, 2, 2, 3))
+            found["count"] = 33 if rng.random() < 0.004 else rng.choice((1, 1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 6))
         if rng.random() < 0.35:
             found["selectors"] = [self._selector(driver) for _ in range(rng.choice((1, 1, 2)))]
         if rng.random() < 0.08:

@@ -227,21 +227,34 @@ class Supply:
         rng = self._rng
         self._counter_sets: list[Json] = []
         devices: list[Json] = []
-        for parent in range(rng.choice((1, 1, 2))):
+        mine: list[Json] = []
+        alike = rng.random() < 0.5  # equal GPUs, whose partitions differ in nothing but the names of their counter sets
+        for parent in range(rng.choice((1, 1, 2, 2, 3))):
             name = f"set{parent}"
-            counters = {"memory": {"value": "40Gi"}, "cores": {"value": rng.choice(("4", "4", "3"))}}
+            if not mine or not alike:
+                mine = self._parts(driver)
+                counters = {"memory": {"value": "40Gi"}, "cores": {"value": rng.choice(("4", "4", "3"))}}
             self._counter_sets.append({"name": name, "counters": counters})
-            for partition, quarters, most in _PARTITIONS:
-                for index in range(rng.randrange(most + 1)):
-                    device = self._device(
-                        driver, f"{name}-{partition}{index}", model="a100", shareable=rng.random() < 0.1
-                    )
-                    used = {"memory": {"value": f"{quarters * 10}Gi"}, "cores": {"value": str(quarters)}}
-                    if rng.random() < 0.2:
-                        used.pop(rng.choice(tuple(used)))
-                    device["consumesCounters"] = [{"counterSet": name, "counters": used}]
-                    devices.append(device)
+            for part in mine:
+                drawn = [{"counterSet": name, "counters": part["drawn"]}]
+                if parent and rng.random() < 0.03:
+                    drawn.append({"counterSet": "set0", "counters": {"cores": {"value": "1"}}})
+                devices.append({**part["device"], "name": f"{name}-{part['name']}", "consumesCounters": drawn})
         rng.shuffle(devices)
         if devices and rng.random() < 0.05:
             devices[0]["consumesCounters"][0]["counterSet"] = "no-such-set"
         return devices
+
+    def _parts(self, driver: str) -> list[Json]:
+        """The partitions of one GPU: their names, what they draw, and the devices."""
+        rng = self._rng
+        found: list[Json] = []
+        for partition, quarters, most in _PARTITIONS:
+            for index in range(rng.randrange(most + 1)):
+                name = f"{partition}{index}"
+                device = self._device(driver, name, model="a100", shareable=rng.random() < 0.1)
+                drawn = {"memory": {"value": f"{quarters * 10}Gi"}, "cores": {"value": str(quarters)}}
+                if rng.random() < 0.2:
+                    drawn.pop(rng.choice(tuple(drawn)))
+                found.append({"name": name, "drawn": drawn, "device": device})
+        return found

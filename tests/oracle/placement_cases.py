@@ -36,7 +36,7 @@ def placement_case(seed: str) -> Json:
 def draw_case(rng: Random) -> Json:
     """A question made of what `rng` draws."""
     about = frozenset(rng.sample(_SUBJECTS, rng.choice((1, 2, 2, 3, 3, 4))))
-    nodes = [_node(rng, f"node-{index}", about) for index in range(rng.choice((2, 3, 3, 4, 5)))]
+    nodes = [draw_node(rng, f"node-{index}", about) for index in range(rng.choice((2, 3, 3, 4, 5)))]
     pods = [draw_pod(rng, f"placed-{index}", about) for index in range(rng.randrange(9))]
     for placed in pods:
         placed["spec"]["nodeName"] = rng.choice(nodes)["metadata"]["name"]
@@ -58,7 +58,8 @@ def draw_case(rng: Random) -> Json:
     return case
 
 
-def _node(rng: Random, name: str, about: frozenset[str]) -> Json:
+def draw_node(rng: Random, name: str, about: frozenset[str]) -> Json:
+    """A node that is interesting about some subjects."""
     # The label need not be the name.
     labels = {"kubernetes.io/hostname": name if rng.random() < 0.9 else "host"}
     if rng.random() < 0.05:
@@ -86,7 +87,8 @@ def _node(rng: Random, name: str, about: frozenset[str]) -> Json:
     if "taints" in about:
         if rng.random() < 0.1:
             spec["unschedulable"] = True
-        spec["taints"] = [_taint(rng) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
+        taints = [_taint(rng) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
+        spec["taints"] = list({(taint["key"], taint["effect"]): taint for taint in taints}.values())
     if "images" in about:
         status["images"] = [
             {"names": [image], "sizeBytes": rng.choice((10_000_000, 333_333_333, 2_000_000_000))}

@@ -64,7 +64,11 @@ DEVICES: Sequence[Json] = (
 
 def selector_case(seed: str) -> Json:
     """The question that belongs to a seed, always the same."""
-    rng = Random(seed)
+    return selector_drawn(Random(seed))
+
+
+def selector_drawn(rng: Random) -> Json:
+    """A question made of whatever `rng` says, which may be Hypothesis."""
     lists = rng.random() < 0.4
     return {
         "tree": _tree(rng, "bool", rng.choice(range(1, _DEEPEST + 1))),
