@@ -101,6 +101,8 @@ class _Part:
         """What its counters still have; None where more than its own devices in use decides that."""
         if not self.sets or any(pooled.shareable for pooled in self.devices):
             return None
+        if not self.devices[0].pool.counters:  # the gate DRAPartitionableDevices is off: nobody can have them
+            return None
         table = position.table(self.devices[0].pool)
         places = {name: place for place, (_, name) in enumerate(self.sets)}
         found = {(places[name], counter): n for (name, counter), n in table.available.items() if name in places}

@@ -19,6 +19,7 @@ from autoscaler.model.resource_claim import (
     ResourceClaim,
 )
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes_profile import REFERENCE
 from instance_catalog.resource_slice import Device, ResourceSlice
 from tests.unit.dra.build import (
     DRIVER,
@@ -130,6 +131,14 @@ def test_gpus_with_counter_sets_of_their_own_are_alike(gpus: int, claims: list[R
     found = ask(claims, cluster(counter_slice(*sets), piece(content, count=2)))
     assert isinstance(found, NotAllocated)
     assert codes(found) == {outcome}
+
+
+def test_partitions_without_the_gate_are_in_nobodys_way() -> None:
+    where = cluster(
+        piece([*partitions(0), *devices(2, {"x": 1})]), profile=REFERENCE.with_gates(partitionable_devices=False)
+    )
+    outcome = ask([claim(request("r", 2, "x=1"), name="a"), claim(request("r", 1, "x=1"), name="b")], where)
+    assert isinstance(outcome, NotAllocated)
 
 
 def test_a_search_that_runs_out_of_its_own_budget_says_so() -> None:
