@@ -199,7 +199,7 @@ class Loop:
         instance_type = self._catalog.types.get(node.offering.instance_type)
         if instance_type is None or not node.prediction.drivers:
             return frozenset()
-        drivers = parse_driver_set(",".join(node.prediction.drivers))
+        drivers = parse_driver_set(",".join(node.prediction.drivers), custom=self._catalog.drivers)
         slices = predict(instance_type, drivers, kubernetes=self._store.profile, node_name=node.node_name)
         return frozenset(piece.driver for piece in slices)
 

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 from instance_catalog import schema
 from instance_catalog.catalog import did_you_mean
+from instance_catalog.driver_data import driver_facts
+from instance_catalog.driver_schema import DriverEntry
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import (
     UNKNOWN_CPU,
@@ -114,6 +116,13 @@ def reservation_mismatches(entry: schema.NodeEntry) -> Iterator[Mismatch]:
     bounds = [range_.vcpu_up_to for range_ in entry.max_pods]
     if bounds[-1] is not None or None in bounds[:-1]:
         yield Mismatch(("maxPods",), f"bounds {bounds}", "rising vcpuUpTo, and a last range without it")
+
+
+def driver_mismatches(entry: DriverEntry) -> Iterator[Mismatch]:
+    """A name that a shipped driver has."""
+    if entry.name in driver_facts():
+        shipped = ", ".join(driver_facts())
+        yield Mismatch(("name",), repr(entry.name), f"a name of its own; {shipped} are shipped with Foreslice")
 
 
 def instance_type_of(

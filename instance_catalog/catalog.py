@@ -8,10 +8,11 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final
 
+from instance_catalog.custom_driver import CustomDriver
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import ANY_ZONE, Accelerator, CapacityType, InstanceType, Offering
 from instance_catalog.quantity import Quantity
@@ -26,24 +27,34 @@ class UnknownInstanceTypeError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Instance types by name, and the accelerators they refer to by key. `digest` identifies the content."""
+    """Instance types by name, and the accelerators they refer to by key. `digest` identifies the content.
+
+    `drivers` are those that the files describe beside the shipped ones, by profile name; every type carries them too.
+    """
 
     types: FrozenMap[str, InstanceType]
     accelerators: FrozenMap[str, Accelerator]
     digest: str
+    drivers: FrozenMap[str, CustomDriver] = field(default_factory=FrozenMap)
 
     @staticmethod
-    def of(types: Iterable[InstanceType], accelerators: Iterable[Accelerator] = ()) -> Catalog:
+    def of(
+        types: Iterable[InstanceType],
+        accelerators: Iterable[Accelerator] = (),
+        drivers: Iterable[CustomDriver] = (),
+    ) -> Catalog:
         """A catalog of these types, in the order of their names. Accelerators that types carry need not be repeated."""
-        ordered = sorted(types, key=lambda t: t.name)
+        described = FrozenMap({d.name: d for d in sorted(drivers, key=lambda d: d.name)})
+        given = (replace(t, custom_drivers=described) for t in types) if described else types
+        ordered = sorted(given, key=lambda t: t.name)
         known = {a.key: a for a in accelerators}
         for instance_type in ordered:
             if instance_type.accelerator is not None:
                 known.setdefault(instance_type.accelerator.key, instance_type.accelerator)
         models = sorted(known.items())
         reserved = sorted({repr(t.reservation) for t in ordered})
-        digest = hashlib.sha256(repr((ordered, models, reserved)).encode()).hexdigest()[:16]
-        return Catalog(FrozenMap({t.name: t for t in ordered}), FrozenMap(models), digest)
+        digest = hashlib.sha256(repr((ordered, models, reserved, described)).encode()).hexdigest()[:16]
+        return Catalog(FrozenMap({t.name: t for t in ordered}), FrozenMap(models), digest, described)
 
     def __len__(self) -> int:
         return len(self.types)

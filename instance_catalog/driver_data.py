@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from instance_catalog.custom_driver import CustomDriver
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.package_data import contents
@@ -214,6 +215,24 @@ def device_plugins() -> tuple[DevicePlugin, ...]:
     return tuple(
         DevicePlugin(row["of"], tuple(row["images"]), tuple(row["resources"]), row["source"])
         for row in content["plugins"]
+    )
+
+
+@cache
+def facts_of(custom: CustomDriver) -> DriverFacts:
+    """A driver that the catalog describes, in the terms of the shipped ones: one release, no gates, no options."""
+    return DriverFacts(
+        profile=custom.name,
+        driver=custom.driver,
+        source=custom.source,
+        releases=(Release(custom.release, frozenset({"index-first-slice-names"})),),
+        calendar=FrozenMap(),
+        gates=FrozenMap(),
+        exclusive_gates=(),
+        unpredicted_gates=frozenset(),
+        prepare=PrepareRules(),
+        node_labels=custom.node_labels,
+        device_classes=(),
     )
 
 

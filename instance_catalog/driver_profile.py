@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from instance_catalog.driver_data import DriverFacts, PrepareRules, Release, assumptions, driver_facts
+from instance_catalog.custom_driver import CustomDriver
+from instance_catalog.driver_data import DriverFacts, PrepareRules, Release, assumptions, driver_facts, facts_of
 from instance_catalog.frozen_map import FrozenMap
 
 GRAMMAR = "NAME[@RELEASE][:OPTION]…, several separated by commas, e.g. nvidia:dynamic-mig,compute-domain,dranet@v1.4.0"
+NO_CUSTOM_DRIVERS: Final[Mapping[str, CustomDriver]] = FrozenMap()
 _ON: Final = "true"  # the value of a switch
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
 
@@ -73,11 +75,12 @@ class DriverProfile:
     image: ImageFacts = ImageFacts()
     topology: str | None = None
     options: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    custom: CustomDriver | None = None  # a driver that the catalog describes
 
     @property
     def facts(self) -> DriverFacts:
         """What is known about the driver."""
-        return driver_facts()[self.name]
+        return driver_facts()[self.name] if self.custom is None else facts_of(self.custom)
 
     def option(self, name: str) -> str | None:
         """What the driver is told, or its default."""
@@ -122,7 +125,8 @@ class DriverProfile:
         for gate, on in self.gates.items():
             if on != facts.gates[gate].default and not (gate == "DynamicMIG" and isinstance(self.mig, DynamicMig)):
                 options.append(f"{gate}={str(on).lower()}")
-        release = "" if self.release == assumptions().releases[self.name] else f"@{self.release}"
+        assumed = assumptions().releases[self.name] if self.custom is None else self.custom.release
+        release = "" if self.release == assumed else f"@{self.release}"
         return ":".join([self.name + release, *options])
 
 
@@ -168,12 +172,20 @@ def assumed_profile(name: str, *, mig: MigMode | None = None) -> DriverProfile:
     )
 
 
-def parse_driver_set(text: str) -> DriverSet:
-    """Read the text form. Raises DriverProfileError; a release that is not known is replaced, with a note."""
+def custom_profile(driver: CustomDriver) -> DriverProfile:
+    """The profile of a driver that the catalog describes."""
+    return DriverProfile(driver.name, driver.driver, driver.release, custom=driver)
+
+
+def parse_driver_set(text: str, *, custom: Mapping[str, CustomDriver] = NO_CUSTOM_DRIVERS) -> DriverSet:
+    """Read the text form. Raises DriverProfileError; a release that is not known is replaced, with a note.
+
+    `custom` are the drivers that the catalog describes, by profile name (Catalog.drivers).
+    """
     profiles: list[DriverProfile] = []
     notes: list[str] = []
     for part in (p.strip() for p in text.split(",")):
-        profile, note = _parse_profile(part)
+        profile, note = _parse_profile(part, custom)
         if any(p.name == profile.name for p in profiles):
             raise DriverProfileError(f"driver profile {profile.name!r} is given twice; combine its options with ':'")
         profiles.append(profile)
@@ -181,13 +193,13 @@ def parse_driver_set(text: str) -> DriverSet:
     return DriverSet(tuple(profiles), tuple(notes))
 
 
-def _parse_profile(text: str) -> tuple[DriverProfile, str]:
+def _parse_profile(text: str, custom: Mapping[str, CustomDriver]) -> tuple[DriverProfile, str]:
     head, *options = text.split(":")
     name, _, wanted = head.partition("@")
-    facts = driver_facts().get(name)
-    if facts is None:
-        raise DriverProfileError(f"{_unknown('driver profile', name, driver_facts())} Write {GRAMMAR}.")
-    profile, note = assumed_profile(name), ""
+    if name not in driver_facts() and name not in custom:
+        raise DriverProfileError(f"{_unknown('driver profile', name, [*driver_facts(), *custom])} Write {GRAMMAR}.")
+    profile, note = custom_profile(custom[name]) if name in custom else assumed_profile(name), ""
+    facts = profile.facts
     if wanted:
         release = _nearest(facts, wanted)
         profile = replace(profile, release=release.name, gates=_default_gates(facts, release.name))

@@ -16,6 +16,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Final, TypeAlias
 
+from instance_catalog.custom_driver import CustomDriver
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.node_reservation import NOTHING_RESERVED, NodeReservation
 from instance_catalog.provenance import Provenance as Provenance  # part of this vocabulary
@@ -225,6 +226,8 @@ class InstanceType:
     # (name n1-standard-8+1xnvidia-tesla-t4, machine n1-standard-8); else the name.
     machine: str = ""
     cpu: CpuTopology = UNKNOWN_CPU
+    # The drivers that the catalog describes beside the shipped ones, by profile name: what a pool's `drivers` may name.
+    custom_drivers: FrozenMap[str, CustomDriver] = field(default_factory=FrozenMap, compare=False, repr=False)
     origin: str = field(default="", compare=False, repr=False)
 
     @property

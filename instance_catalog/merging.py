@@ -13,6 +13,8 @@ from typing import Any, Literal
 from instance_catalog import attachment, build
 from instance_catalog.build import Mismatch
 from instance_catalog.catalog import Catalog
+from instance_catalog.custom_driver import CustomDriver
+from instance_catalog.driver_schema import DriverEntry
 from instance_catalog.findings import Findings, dotted
 from instance_catalog.instance_type import Accelerator, InstanceType, region_of
 from instance_catalog.layers import Layer, in_force, problems_of
@@ -54,8 +56,9 @@ def catalog_of(layers: Iterable[Layer], *, now: datetime | None = None) -> Catal
     merging = _Merging(in_force(layers, now))
     reservations = merging.reservations()
     types = merging.instance_types(reservations)
+    drivers = merging.drivers()
     merging.findings.raise_if_any()
-    return Catalog.of(types, merging.accelerators.values())
+    return Catalog.of(types, merging.accelerators.values(), drivers)
 
 
 def origins_of(name: str, layers: Iterable[Layer], *, now: datetime | None = None) -> tuple[ValueOrigin, ...]:
@@ -118,6 +121,15 @@ class _Merging:
                 found[cloud] = build.reservation_of(entry)
         return found
 
+    def drivers(self) -> list[CustomDriver]:
+        """The drivers that are described."""
+        found: list[CustomDriver] = []
+        for name, sources in self._merged(self._written("drivers", "name"), "driver").items():
+            entry = self.findings.checked_entry(DriverEntry, sources, f"driver {name}")
+            if entry is not None and not self._noted(build.driver_mismatches(entry), sources, f"driver {name}"):
+                found.append(entry.custom_driver())
+        return found
+
     def instance_types(self, reservations: Mapping[str, NodeReservation]) -> list[InstanceType]:
         """The types without defects."""
         found: list[InstanceType] = []
@@ -140,7 +152,7 @@ class _Merging:
         return bool(wrong)
 
     def _written(
-        self, section: Literal["accelerators", "nodes"], field: str
+        self, section: Literal["accelerators", "nodes", "drivers"], field: str
     ) -> Iterator[tuple[Layer, Iterable[Written]]]:
         """The entries of one section, layer by layer."""
         for layer in self._layers:

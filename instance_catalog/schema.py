@@ -1,4 +1,4 @@
-"""What may stand in a catalog file: pydantic models, and the JSON schema that editors use.
+"""What may stand in a catalog file, as pydantic models.
 
 Edge code: only loader.py (and through it the command line) imports pydantic. Cross-references between entries, which no
 schema can express, are checked in build.py.
@@ -16,7 +16,6 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic.alias_generators import to_camel
-from pydantic.json_schema import models_json_schema
 
 from instance_catalog.instance_type import CapacityType
 from instance_catalog.quantity import Quantity, QuantityError
@@ -338,35 +337,7 @@ class CatalogFile(_Entry):
     attachments: list[AttachmentEntry] = []
     accelerators: list[_Raw] = []
     nodes: list[_Raw] = []
-
-
-def json_schema() -> dict[str, Any]:
-    """JSON schema (2020-12) of a catalog file. Entries may be partial, since defaults and overlays complete them."""
-    models: tuple[type[BaseModel], ...] = (CatalogFile, InstanceTypeEntry, AcceleratorEntry, NodeEntry)
-    _, document = models_json_schema([(model, "validation") for model in models], by_alias=True)
-    definitions = document["$defs"]
-    definitions["InstanceTypeEntry"]["required"] = ["name"]
-    price = {"anyOf": [{"$ref": "#/$defs/PriceEntry"}, {"type": ["number", "string", "null"], "minimum": 0}]}
-    properties = definitions["InstanceTypeEntry"]["properties"]
-    properties["prices"]["additionalProperties"] = price
-    properties["zonePrices"]["additionalProperties"]["additionalProperties"] = price
-    definitions["AcceleratorEntry"]["required"] = ["key"]
-    definitions["NodeEntry"]["required"] = ["cloud"]
-    definitions["AcceleratorUse"]["required"] = []
-    definitions["Defaults"] = {**definitions["InstanceTypeEntry"], "required": [], "title": "Defaults"}
-    root = definitions.pop("CatalogFile")
-    properties = root["properties"]
-    properties["types"]["items"] = {"$ref": "#/$defs/InstanceTypeEntry"}
-    properties["accelerators"]["items"] = {"$ref": "#/$defs/AcceleratorEntry"}
-    properties["nodes"]["items"] = {"$ref": "#/$defs/NodeEntry"}
-    properties["defaults"] = {"$ref": "#/$defs/Defaults"}
-    properties["provenance"] = definitions["InstanceTypeEntry"]["properties"]["provenance"]
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Foreslice instance catalog file",
-        **{key: value for key, value in root.items() if key != "title"},
-        "$defs": dict(sorted(definitions.items())),
-    }
+    drivers: list[_Raw] = []
 
 
 def known_fields(model: type[BaseModel], path: Path) -> tuple[str, ...]:

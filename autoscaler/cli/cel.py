@@ -108,7 +108,7 @@ def _predicted(
         driver_set = chosen_drivers(machine, drivers, kubernetes)
         return (Offer(machine.name, driver_set.text, predict(machine, driver_set, kubernetes=kubernetes)),)
     if drivers is not None:
-        return offers_of(catalog, parsed_drivers(drivers), kubernetes)
+        return offers_of(catalog, parsed_drivers(drivers, catalog.drivers), kubernetes)
     return catalog_offers(catalog, kubernetes)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from instance_catalog.catalog import Catalog
+    from instance_catalog.custom_driver import CustomDriver
     from instance_catalog.driver_profile import DriverSet
     from instance_catalog.instance_type import InstanceType
     from instance_catalog.kubernetes_profile import KubernetesProfile
@@ -50,13 +51,13 @@ def chosen_kubernetes(version: str) -> KubernetesProfile:
         raise BadInputError(str(error), next_step="give --kubernetes-version like 1.36 or v1.36.3") from error
 
 
-def parsed_drivers(text: str) -> DriverSet:
-    """The driver set that --drivers names. Raises BadInputError."""
+def parsed_drivers(text: str, custom: Mapping[str, CustomDriver]) -> DriverSet:
+    """The driver set that --drivers names; `custom` are those of the catalog. Raises BadInputError."""
     from autoscaler.errors import BadInputError
     from instance_catalog.driver_profile import DriverProfileError, parse_driver_set
 
     try:
-        return parse_driver_set(text)
+        return parse_driver_set(text, custom=custom)
     except DriverProfileError as error:
         raise BadInputError(f"--drivers {text}: {error}") from error
 
@@ -71,7 +72,7 @@ def chosen_drivers(machine: InstanceType, text: str | None, kubernetes: Kubernet
     implicit = implicit_driver_sets(machine, kubernetes)
     if text is None:
         return implicit[0] if implicit else DriverSet(())
-    driver_set = parsed_drivers(text)
+    driver_set = parsed_drivers(text, machine.custom_drivers)
     reason = unpredictable(machine, driver_set)
     if reason:
         known = "\n  ".join(s.text for s in implicit)

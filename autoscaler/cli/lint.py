@@ -95,7 +95,7 @@ def _findings(loaded: Loaded, catalog_dirs: tuple[str, ...]) -> list[Finding]:
         if (subject := subject_of(document.value, document.name, document.origin)) is not None
     ]
     catalog, profile = _catalog(loaded, catalog_dirs), loaded.snapshot.profile
-    offers = catalog_offers(catalog, profile, pool_driver_sets(loaded.snapshot))
+    offers = catalog_offers(catalog, profile, pool_driver_sets(loaded.snapshot, catalog))
     found = []
     for finding in check(subjects, loaded.snapshot, offers, releases=names_of_releases(catalog, profile)):
         document = documents[finding.origin.path, finding.origin.line, finding.object]

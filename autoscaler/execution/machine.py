@@ -35,7 +35,9 @@ def machine_of(
     candidate = Candidate(
         pool=pool,
         instance_type=instance_type,
-        drivers=parse_driver_set(",".join(request.drivers)) if request.drivers else DriverSet(()),
+        drivers=(
+            parse_driver_set(",".join(request.drivers), custom=catalog.drivers) if request.drivers else DriverSet(())
+        ),
         offering=OfferingRef(offering.instance_type, offering.zone, offering.capacity_type),
         usd_per_hour=None,
     )

@@ -66,10 +66,11 @@ def catalog_offers(catalog: Catalog, profile: KubernetesProfile, more: Iterable[
     return tuple(offer for found in catalog for offer in type_offers(found, profile, extra))
 
 
-def pool_driver_sets(snapshot: Snapshot) -> tuple[DriverSet, ...]:
+def pool_driver_sets(snapshot: Snapshot, catalog: Catalog) -> tuple[DriverSet, ...]:
     """The driver sets that CapacityPools and CapacityBlocks name."""
     named = [*(pool.drivers for pool in snapshot.pools), *(block.drivers for block in snapshot.blocks)]
-    return tuple(parse_driver_set(",".join(profiles)) for profiles in dict.fromkeys(named) if profiles)
+    given = [",".join(profiles) for profiles in dict.fromkeys(named) if profiles]
+    return tuple(parse_driver_set(text, custom=catalog.drivers) for text in given)
 
 
 def type_offers(

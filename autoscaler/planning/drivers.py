@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.snapshot import NO_DRIVERS, Snapshot
-from instance_catalog.driver_profile import DriverProfile, DriverProfileError, DriverSet, parse_driver_set
+from instance_catalog.custom_driver import CustomDriver
+from instance_catalog.driver_profile import (
+    NO_CUSTOM_DRIVERS,
+    DriverProfile,
+    DriverProfileError,
+    DriverSet,
+    parse_driver_set,
+)
 from instance_catalog.instance_type import InstanceType
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.prediction.predict import runs_on, unpredictable
@@ -49,7 +56,7 @@ def driver_sets(
     """
     listed = (block.drivers if block else ()) or pool.drivers
     if listed:
-        drivers = readable(listed)
+        drivers = readable(listed, custom=instance_type.custom_drivers)
         return (drivers,) if drivers and unpredictable(instance_type, drivers) is None else ()
     if running.profiles and not pool.implicit and pool.node_template[0] not in PUBLISHING_TEMPLATES:
         there = DriverSet(tuple(profile for profile in running.profiles if runs_on(instance_type, profile)))
@@ -58,9 +65,12 @@ def driver_sets(
     return variants if pool.implicit else variants[:1]
 
 
-def readable(profiles: Sequence[str]) -> DriverSet | None:
-    """The driver profiles as a set; None if they cannot be read (objections.py reports that)."""
+def readable(profiles: Sequence[str], *, custom: Mapping[str, CustomDriver] = NO_CUSTOM_DRIVERS) -> DriverSet | None:
+    """The driver profiles as a set; None if they cannot be read (objections.py reports that).
+
+    `custom` are the drivers that the catalog describes.
+    """
     try:
-        return parse_driver_set(",".join(profiles)) if profiles else NO_DRIVERS
+        return parse_driver_set(",".join(profiles), custom=custom) if profiles else NO_DRIVERS
     except DriverProfileError:
         return None

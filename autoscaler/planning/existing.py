@@ -103,7 +103,7 @@ def as_coming(provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog
     """The node that a ProvisionedNode will be, from its offering; None if its slices cannot be predicted any more."""
     offering = provisioned.offering
     instance_type = catalog.types.get(offering.instance_type)
-    drivers = readable(provisioned.prediction.drivers)
+    drivers = readable(provisioned.prediction.drivers, custom=catalog.drivers)
     if instance_type is None or drivers is None or unpredictable(instance_type, drivers):
         return None
     pool = next((p for p in snapshot.pools if p.name == provisioned.pool), CapacityPool(provisioned.pool))

@@ -36,7 +36,7 @@ def _drivers(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:
     if not pool.drivers:
         return
     try:
-        drivers = parse_driver_set(",".join(pool.drivers))
+        drivers = parse_driver_set(",".join(pool.drivers), custom=catalog.drivers)
     except DriverProfileError as error:
         yield Reason.of(Code.UNSUPPORTED, f"pool {pool.name}", feature=str(error))
         return

@@ -19,6 +19,7 @@ from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.prediction import (
     amd_gpu,
     aws_neuron,
+    custom,
     dra_cpu,
     dranet,
     example_gpu,
@@ -60,7 +61,8 @@ def predict(
 
 def unpredictable(instance_type: InstanceType, driver_set: DriverSet) -> str | None:
     """Why the slices of this combination cannot be predicted, or None if they can."""
-    reasons = (_prediction(p).why_unpredictable(instance_type, p) for p in driver_set.profiles)
+    shipped = (p for p in driver_set.profiles if p.custom is None)
+    reasons = (_prediction(p).why_unpredictable(instance_type, p) for p in shipped)
     return next((reason for reason in reasons if reason), None)
 
 
@@ -76,6 +78,8 @@ def node_labels(instance_type: InstanceType, driver_set: DriverSet) -> FrozenMap
 
 def runs_on(instance_type: InstanceType, profile: DriverProfile) -> bool:
     """Whether the driver has devices to publish on the type."""
+    if profile.custom is not None:
+        return custom.runs_on(instance_type, profile.custom)
     return _prediction(profile).runs_on(instance_type)
 
 
@@ -91,8 +95,16 @@ def _predicted(
         piece
         for profile in driver_set.profiles
         if runs_on(instance_type, profile)
-        for piece in _numbered(_prediction(profile).contents(instance_type, profile, kubernetes), profile)
+        for piece in _numbered(_contents(instance_type, profile, kubernetes), profile)
     )
+
+
+def _contents(
+    instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile
+) -> tuple[SliceContents, ...]:
+    if profile.custom is not None:
+        return custom.contents(instance_type, profile.custom)
+    return _prediction(profile).contents(instance_type, profile, kubernetes)
 
 
 class _Prediction(Protocol):

@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 from instance_catalog.loader import DATA
-from instance_catalog.schema import InstanceTypeEntry, json_schema, known_fields
-from instance_catalog.schema_files import SCHEMA_FILE, generated_files
+from instance_catalog.schema import InstanceTypeEntry, known_fields
+from instance_catalog.schema_files import SCHEMA_FILE, generated_files, json_schema
 from instance_catalog.yaml_text import Path as FieldPath
 from instance_catalog.yaml_text import read
 
