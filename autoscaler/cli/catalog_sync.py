@@ -87,6 +87,47 @@ def sync_aws(
     )
 
 
+@sync.command("gcp")
+@click.option("--project", required=True, metavar="ID", help="Project whose zones and machine types are listed.")
+@click.option(
+    "--prices",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Prices instead of those of the billing catalogue; see docs/catalog.md.",
+)
+@click.option("--endpoint", default="", hidden=True, help="Instead of Google, for tests.")
+@_into_option
+@_write_option
+@_removals_option
+@_catalog_option
+def sync_gcp(
+    project: str,
+    prices: Path | None,
+    endpoint: str,
+    target: Path,
+    write: bool,
+    accept_removals: bool,
+    directories: tuple[Path, ...],
+) -> None:
+    """Machine types with accelerators of a Google Cloud project: sizes, zones, and prices from the billing catalogue.
+
+    Needs the role roles/compute.viewer and, without --prices, the Cloud Billing API. Prices of the catalogue are sums
+    of what is billed apart, for some families only, and without local SSDs: give your own where it matters.
+
+    \b
+    Try:
+      foreslice catalog sync gcp --project my-project --into my-types/
+      foreslice catalog sync gcp --project my-project --prices prices.yaml --into my-types/ --write
+    """
+    from autoscaler.cli.catalog_edit import present
+    from autoscaler.cli.choices import chosen_catalog
+    from providers.gcp.listing import GcpListing
+
+    known = [machine.name for machine in chosen_catalog(present(directories, target)) if machine.cloud == "gcp"]
+    listing = GcpListing(project, known=known, prices=prices, endpoint=endpoint)
+    _sync(listing, target, directories, write=write, accept_removals=accept_removals)
+
+
 def _sync(listing: Listing, target: Path, directories: tuple[Path, ...], *, write: bool, accept_removals: bool) -> None:
     from autoscaler.catalog_sync import synced
     from autoscaler.cli.catalog_diff import print_changes

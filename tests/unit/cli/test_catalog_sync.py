@@ -1,4 +1,4 @@
-"""`foreslice catalog sync aws` against a fake EC2 over HTTP."""
+"""`foreslice catalog sync` against fakes of both clouds over HTTP."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from instance_catalog.loader import load_catalog
 from tests.fakes.ec2.fake import FakeEc2
 from tests.fakes.ec2.geography import standard
 from tests.fakes.ec2.transport import Server
+from tests.fakes.gcp import listing as gcp
 
 CLOCK = clocks.VirtualClock()
 
@@ -69,3 +70,20 @@ def test_a_missing_permission_is_named_with_what_to_do(fake: FakeEc2, url: str, 
     assert isinstance(result.exception, BadInputError)
     assert "aws: ec2:DescribeInstanceTypes is not allowed" in str(result.exception)
     assert "allow ec2:DescribeInstanceTypes to whoever runs the sync" in result.exception.next_step
+
+
+def test_a_project_of_google_cloud_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocks, "SystemClock", lambda: CLOCK)
+    place = "us-central1-a"
+    google = gcp.FakeGcp(
+        accelerators=[("nvidia-l4", place)], machines=[gcp.Machine("g2-standard-4", place, 4, 16384, "nvidia-l4", 1)]
+    )
+    with gcp.Server(google) as server:
+        fixed = ["sync", "gcp", "--project", gcp.PROJECT, "--endpoint", server.url, "--into", str(tmp_path)]
+        result = CliRunner().invoke(catalog, [*fixed, "--write"])
+        assert result.exit_code == 0, result.exception
+        google.denied.add("machineTypes")
+        refused = CliRunner().invoke(catalog, fixed)
+    found = load_catalog(extra_dirs=[tmp_path])
+    assert (found.get("g2-standard-4").sold_in(place), found.get("g2-standard-8").sold_in(place)) == (True, False)
+    assert "gcp: compute.machineTypes.list is not allowed" in str(refused.exception)

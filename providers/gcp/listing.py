@@ -1,0 +1,215 @@
+"""What Compute Engine sells to a project: machine types with accelerators, by zone, and what they cost. Reads only.
+
+Calls: zones.list, acceleratorTypes.aggregatedList, machineTypes.aggregatedList, and services.skus.list of the Cloud
+Billing catalogue. Shapes as in google-cloud-compute 1.56 and google-cloud-billing. Accelerators that are attached to a
+machine (N1) are no machine types and are not listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import billing_v1, compute_v1
+
+from instance_catalog.instance_type import CapacityType, region_of
+from instance_catalog.quantity import Quantity
+from instance_catalog.sync import CloudListing, ListedAccelerator, ListedPrice, ListedType
+from providers.gcp.listing_errors import translated
+from providers.gcp.listing_prices import composed, prices_of_file, service, sku_row
+from providers.listing import ListingPage, Row, Rows
+
+ZONES: Final = "zones"
+ACCELERATORS: Final = "accelerators"
+TYPES: Final = "types"
+PRICES: Final = "prices"
+
+_SECONDS: Final = 60.0
+_ARCHITECTURES: Final = {"X86_64": "amd64", "ARM64": "arm64", "": "amd64"}
+_LOCAL_SSD_GB: Final = 375
+_NANO: Final = Decimal(1_000_000_000)
+C = TypeVar("C")
+
+
+class GcpListing:
+    """The listing of a project. `known` are types of the catalog, which are listed whatever they have.
+
+    `prices` is a file that counts instead of the billing catalogue. `endpoint` replaces Google itself, for tests, which
+    ask as nobody.
+    """
+
+    cloud: Final = "gcp"
+    steps: Final = (ZONES, ACCELERATORS, TYPES, PRICES)
+
+    def __init__(
+        self,
+        project: str,
+        *,
+        known: Collection[str] = (),
+        prices: Path | None = None,
+        endpoint: str = "",
+    ) -> None:
+        self._project = project
+        self._known = frozenset(known)
+        self._prices = prices
+        self._endpoint = endpoint
+        self._clients: dict[str, Any] = {}
+
+    @property
+    def scope(self) -> str:
+        """The project."""
+        return self._project
+
+    def page(self, step: str, token: str, so_far: Rows) -> ListingPage:
+        """One page. Raises ProviderErrors; PermissionDeniedError names the permission that is missing."""
+        match step:
+            case "zones":
+                return self._zones(token)
+            case "accelerators":
+                return self._accelerators(token)
+            case "types":
+                return self._types(token)
+            case _:
+                return self._skus(token) if self._prices is None else ListingPage(prices_of_file(self._prices))
+
+    def interpreted(self, rows: Rows, *, date: str) -> CloudListing:
+        """A type for each name, with the zones that are up and have both the machine and its accelerator."""
+        up = {row["zone"] for row in rows[ZONES]}
+        sold = {(row["accelerator"], row["zone"]) for row in rows[ACCELERATORS]}
+        by_name: dict[str, list[Row]] = {}
+        for row in rows[TYPES]:
+            if row["zone"] in up and (not row["device"] or (row["device"], row["zone"]) in sold):
+                by_name.setdefault(row["type"], []).append(row)
+        types = tuple(_listed(found) for found in by_name.values())
+        source = f"Compute Engine machineTypes and acceleratorTypes of project {self._project}"
+        regions = tuple(sorted({region_of(zone) for zone in up}))
+        if self._prices is not None:
+            return CloudListing(self.cloud, regions, source, date, types, tuple(_given(rows)), self._prices.name)
+        prices = tuple(composed(types, rows.get(PRICES, ())))
+        return CloudListing(
+            self.cloud, regions, source, date, types, prices, "sums of SKUs of the Cloud Billing catalogue (a guess)"
+        )
+
+    def _zones(self, token: str) -> ListingPage:
+        answer = self._answer(
+            compute_v1.ZonesClient,
+            "list",
+            "compute.zones.list",
+            project=self._project,
+            max_results=500,
+            page_token=token,
+        )
+        return ListingPage(tuple({"zone": z.name} for z in answer.items if z.status == "UP"), answer.next_page_token)
+
+    def _accelerators(self, token: str) -> ListingPage:
+        answer = self._answer(
+            compute_v1.AcceleratorTypesClient,
+            "aggregated_list",
+            "compute.acceleratorTypes.list",
+            project=self._project,
+            max_results=500,
+            page_token=token,
+        )
+        rows = (
+            {"accelerator": found.name, "zone": _zone(place)}
+            for place, scoped in answer.items.items()
+            for found in scoped.accelerator_types
+        )
+        return ListingPage(tuple(rows), answer.next_page_token)
+
+    def _types(self, token: str) -> ListingPage:
+        answer = self._answer(
+            compute_v1.MachineTypesClient,
+            "aggregated_list",
+            "compute.machineTypes.list",
+            project=self._project,
+            max_results=500,
+            page_token=token,
+        )
+        rows = (
+            _type_row(found, _zone(place))
+            for place, scoped in answer.items.items()
+            for found in scoped.machine_types
+            if found.accelerators or found.name in self._known
+        )
+        return ListingPage(tuple(rows), answer.next_page_token)
+
+    def _skus(self, token: str) -> ListingPage:
+        answer = self._answer(
+            billing_v1.CloudCatalogClient,
+            "list_skus",
+            "the Cloud Billing API (gcloud services enable cloudbilling.googleapis.com)",
+            parent=service(),
+            currency_code="USD",
+            page_size=5000,
+            page_token=token,
+        )
+        rows = (sku_row(sku.description, sku.service_regions, _hourly(sku)) for sku in answer.skus if _is_hourly(sku))
+        return ListingPage(tuple(row for row in rows if row is not None), answer.next_page_token)
+
+    def _answer(self, kind: Callable[..., Any], method: str, permission: str, **request: Any) -> Any:
+        """The first page of a pager, which is one call."""
+        with translated(f"{kind.__name__}.{method}", permission):
+            client = self._clients.get(kind.__name__) or self._client(kind)
+            call = getattr(client, method)
+            return next(iter(call(request=request, retry=None, timeout=_SECONDS).pages))
+
+    def _client(self, kind: Callable[..., Any]) -> Any:
+        options = {"api_endpoint": self._endpoint} if self._endpoint else None
+        nobody = AnonymousCredentials() if self._endpoint else None  # type: ignore[no-untyped-call]  # not annotated
+        made = kind(credentials=nobody, transport="rest", client_options=options)
+        self._clients[kind.__name__] = made
+        return made
+
+
+def _zone(place: str) -> str:
+    return place.removeprefix("zones/")
+
+
+def _type_row(found: compute_v1.MachineType, zone: str) -> Row:
+    device = found.accelerators[0] if found.accelerators else None
+    return {
+        "type": found.name,
+        "zone": zone,
+        "vcpu": found.guest_cpus,
+        "memory": f"{found.memory_mb}Mi",
+        "architecture": _ARCHITECTURES.get(found.architecture, "amd64"),
+        "device": device.guest_accelerator_type if device is not None else "",
+        "count": device.guest_accelerator_count if device is not None else 0,
+        "nvme": found.bundled_local_ssds.partition_count * _LOCAL_SSD_GB or None,
+    }
+
+
+def _listed(rows: Sequence[Row]) -> ListedType:
+    first = rows[0]
+    vendor = "NVIDIA" if first["device"].startswith("nvidia") else "Google"
+    device = ListedAccelerator(vendor, first["device"], Fraction(first["count"])) if first["device"] else None
+    return ListedType(
+        name=first["type"],
+        architecture=first["architecture"],
+        vcpu=first["vcpu"],
+        memory=Quantity.parse(first["memory"]),
+        accelerator=device,
+        capacity_types=(),
+        zones=tuple(row["zone"] for row in rows),
+        local_nvme_gb=first["nvme"],
+    )
+
+
+def _given(rows: Rows) -> Iterator[ListedPrice]:
+    for row in rows.get(PRICES, ()):
+        yield ListedPrice(row["type"], row["place"], CapacityType(row["kind"]), Decimal(row["usd"]))
+
+
+def _is_hourly(sku: billing_v1.Sku) -> bool:
+    return any(info.pricing_expression.usage_unit in ("h", "GiBy.h") for info in sku.pricing_info)
+
+
+def _hourly(sku: billing_v1.Sku) -> Decimal:
+    """The price that holds now, of its last tier: the first is sometimes free."""
+    rate = sku.pricing_info[-1].pricing_expression.tiered_rates[-1].unit_price
+    return Decimal(rate.units) + Decimal(rate.nanos) / _NANO

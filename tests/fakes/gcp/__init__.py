@@ -1,0 +1,1 @@
+"""A fake of the Google APIs that a listing reads."""

@@ -1,0 +1,191 @@
+"""Reading Compute Engine's listing with Google's own clients: paging, missing permissions, what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from autoscaler.clock import VirtualClock
+from instance_catalog.instance_type import CapacityType
+from instance_catalog.loader import load_catalog
+from instance_catalog.sync import merge_listing
+from providers.errors import PermissionDeniedError, TemplateError
+from providers.gcp.listing import ACCELERATORS, TYPES, ZONES, GcpListing
+from providers.gcp.listing_prices import families, prices_of_file
+from providers.listing import Progress, fetch
+from tests.fakes.gcp.listing import PROJECT, FakeGcp, Machine, Server, Sku
+
+H100 = "nvidia-h100-80gb"
+A3 = Machine("a3-highgpu-8g", "us-central1-a", 208, 1872 * 1024, H100, 8, local_ssds=16)
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def fake() -> FakeGcp:
+    return FakeGcp(
+        zones={"us-central1-a": "UP", "us-central1-b": "UP", "us-central1-c": "DOWN"},
+        accelerators=[(H100, "us-central1-a"), (H100, "us-central1-c"), ("nvidia-l4", "us-central1-b")],
+        machines=[
+            A3,
+            Machine("a3-highgpu-8g", "us-central1-b", 208, 1872 * 1024, H100, 8),
+            Machine("a3-highgpu-8g", "us-central1-c", 208, 1872 * 1024, H100, 8),
+            Machine("g2-standard-4", "us-central1-b", 4, 16384, "nvidia-l4", 1),
+            Machine("n2-standard-4", "us-central1-b", 4, 16384),
+            Machine("z9-new-2g", "us-central1-b", 16, 65536, "nvidia-l4", 2, architecture="ARM64"),
+        ],
+        skus=[
+            Sku("A3 Instance Core running in Americas", "0.029"),
+            Sku("A3 Instance Ram running in Americas", "0.0025", unit="GiBy.h"),
+            Sku("Nvidia H100 80GB GPU running in Americas", "9.8"),
+            Sku("Spot Preemptible A3 Instance Core running in Americas", "0.01"),
+            Sku("Spot Preemptible A3 Instance Ram running in Americas", "0.001", unit="GiBy.h"),
+            Sku("Nvidia H100 80GB GPU attached to Spot Preemptible VMs running in Americas", "3"),
+            Sku("Commitment v1: A3 Cpu in Americas for 1 Year", "0.02"),
+            Sku("G2 Instance Core running in Americas", "0.02"),
+            Sku("Network Internet Egress from Americas", "0.1", unit="GiBy"),
+        ],
+    )
+
+
+@pytest.fixture
+def url(fake: FakeGcp) -> Iterator[str]:
+    with Server(fake) as server:
+        yield server.url
+
+
+@pytest.fixture
+def listing(url: str) -> GcpListing:
+    return GcpListing(PROJECT, endpoint=url)
+
+
+def test_types_zones_and_prices_are_read(fake: FakeGcp, listing: GcpListing, clock: VirtualClock) -> None:
+    found = listing.interpreted(fetch(listing, clock).rows, date="2026-11-21")
+    assert (found.cloud, found.regions) == ("gcp", ("us-central1",))
+    types = {one.name: one for one in found.types}
+    assert set(types) == {"a3-highgpu-8g", "g2-standard-4", "z9-new-2g"}
+    a3 = types["a3-highgpu-8g"]
+    assert (a3.vcpu, str(a3.memory), a3.zones, a3.local_nvme_gb) == (208, "1872Gi", ("us-central1-a",), 6000)
+    assert a3.accelerator is not None
+    assert (a3.accelerator.api_name, a3.accelerator.count) == (H100, Fraction(8))
+    assert types["z9-new-2g"].architecture == "arm64"
+    prices = {(p.type_name, p.place, p.capacity_type): p.usd_per_hour for p in found.prices}
+    assert prices == {
+        ("a3-highgpu-8g", "us-central1", CapacityType.ON_DEMAND): 208 * Decimal("0.029")
+        + 1872 * Decimal("0.0025")
+        + 8 * Decimal("9.8"),
+        ("a3-highgpu-8g", "us-central1", CapacityType.SPOT): Decimal("2.08") + Decimal("1.872") + 24,
+    }
+    assert fake.calls == {"zones": 2, "acceleratorTypes": 2, "machineTypes": 3, "skus": 5}
+
+
+def test_it_merges_with_the_catalog(listing: GcpListing, clock: VirtualClock) -> None:
+    found = listing.interpreted(fetch(listing, clock).rows, date="2026-11-21")
+    result = merge_listing(found, load_catalog())
+    entries = {entry["name"]: entry for entry in result.content["types"]}
+    assert entries["a3-highgpu-8g"]["zones"] == {"us-central1": ["us-central1-a"]}
+    assert entries["a2-highgpu-1g"]["zones"] == {"us-central1": []}
+    assert entries["z9-new-2g"]["accelerator"] == {"model": "nvidia-l4", "count": 2}
+    assert "vcpu" not in entries["a3-highgpu-8g"]
+    assert result.conflicts == ()
+
+
+def test_types_of_the_catalog_are_listed_whatever_they_have(url: str, clock: VirtualClock) -> None:
+    listing = GcpListing(PROJECT, known=["n2-standard-4"], endpoint=url)
+    found = listing.interpreted(fetch(listing, clock).rows, date="2026-11-21")
+    assert {one.name: one.accelerator for one in found.types}["n2-standard-4"] is None
+
+
+def test_prices_of_a_file_count_instead_of_the_catalogue(
+    fake: FakeGcp, url: str, clock: VirtualClock, tmp_path: Path
+) -> None:
+    path = tmp_path / "prices.yaml"
+    entry = '{instanceType: a3-highgpu-8g, place: us-central1, capacityType: on-demand, usdPerHour: "88.49"}'
+    path.write_text(f"prices:\n  - {entry}\n")
+    listing = GcpListing(PROJECT, prices=path, endpoint=url)
+    (price,) = listing.interpreted(fetch(listing, clock).rows, date="2026-11-21").prices
+    assert (price.place, price.usd_per_hour) == ("us-central1", Decimal("88.49"))
+    assert fake.calls["skus"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("prices: [{instanceType: a, place: b, capacityType: on-demand}]", r"prices\[0\]: KeyError\('usdPerHour'\)"),
+        ("prices: [{instanceType: a, place: b, capacityType: cheap, usdPerHour: 1}]", r"'cheap' is not a valid"),
+        ("prices: [{instanceType: a, place: b, capacityType: spot, usdPerHour: -1}]", "-1 is no price"),
+        ("prices: [{instanceType: a, place: b, capacityType: spot, usdPerHour: NaN}]", "NaN is no price"),
+        ("price: []", "prices cannot be read"),
+        ("prices: [", "prices cannot be read"),
+    ],
+)
+def test_a_defective_price_file_names_the_entry(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "prices.yaml"
+    path.write_text(text)
+    with pytest.raises(TemplateError, match=message):
+        prices_of_file(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "permission", "done"),
+    [
+        ("zones", "compute.zones.list", ()),
+        ("acceleratorTypes", "compute.acceleratorTypes.list", (ZONES,)),
+        ("machineTypes", "compute.machineTypes.list", (ZONES, ACCELERATORS)),
+        ("skus", "gcloud services enable cloudbilling.googleapis.com", (ZONES, ACCELERATORS, TYPES)),
+    ],
+)
+def test_a_missing_permission_is_named_and_the_rest_goes_on_later(
+    fake: FakeGcp, listing: GcpListing, clock: VirtualClock, kind: str, permission: str, done: tuple[str, ...]
+) -> None:
+    fake.denied.add(kind)
+    told: list[Progress] = []
+    with pytest.raises(PermissionDeniedError) as caught:
+        fetch(listing, clock, told=lambda step, progress: told.append(progress))
+    assert permission in caught.value.message
+    assert permission in caught.value.next_step
+    assert (told[-1].done if told else ()) == done
+
+    fake.denied.clear()
+    zones = fake.calls["zones"]
+    progress = Progress.of_json(told[-1].as_json()) if told else None
+    assert fetch(listing, clock, progress=progress).done == listing.steps
+    assert fake.calls["zones"] == zones + (0 if done else 2)
+
+
+@pytest.mark.parametrize(
+    "failure", [(429, "Too many"), (403, "Quota exceeded for quota group"), (503, "Backend error")]
+)
+def test_what_passes_is_waited_out(
+    fake: FakeGcp, listing: GcpListing, clock: VirtualClock, failure: tuple[int, str]
+) -> None:
+    fake.failures.append(failure)
+    began = clock.now()
+    assert fetch(listing, clock).done == listing.steps
+    assert (clock.now() - began).total_seconds() > 2
+
+
+def test_an_unknown_project_is_named(url: str, clock: VirtualClock) -> None:
+    listing = GcpListing("no-project", endpoint=url)
+    with pytest.raises(TemplateError) as caught:
+        fetch(listing, clock)
+    assert "gcloud projects list" in caught.value.next_step
+
+
+def test_without_credentials_it_says_how_to_get_some(clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json")
+    with pytest.raises(PermissionDeniedError) as caught:
+        fetch(GcpListing(PROJECT), clock)
+    assert "gcloud auth application-default login" in caught.value.next_step
+
+
+def test_every_family_of_the_price_table_is_in_the_catalog() -> None:
+    names = {machine.name.rpartition("-")[0] for machine in load_catalog() if machine.cloud == "gcp"}
+    assert set(families()) <= names
