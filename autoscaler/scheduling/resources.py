@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from autoscaler.model.pod import Pod
+from autoscaler.model.pod import Container, Pod
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity
 
@@ -41,11 +41,11 @@ def pod_requests(pod: Pod, missing: Mapping[str, Quantity] = NOTHING) -> dict[st
     """
     running: dict[str, Quantity] = {}
     for container in pod.containers:
-        _add(running, {**missing, **container.requests})
+        _add(running, _completed(container, missing))
     sidecars: dict[str, Quantity] = {}
     largest_init: dict[str, Quantity] = {}
     for container in pod.init_containers:
-        requests = {**missing, **container.requests}
+        requests = _completed(container, missing)
         if container.sidecar:
             _add(running, requests)
             _add(sidecars, requests)
@@ -75,6 +75,10 @@ def scored_requests(pod: Pod, *, bound: bool) -> tuple[int, int]:
     else:
         requests = pod_requests(pod, _DEFAULTS)
     return requests.get("cpu", 0), requests.get("memory", 0)
+
+
+def _completed(container: Container, missing: Mapping[str, Quantity]) -> Mapping[str, Quantity]:
+    return {**missing, **container.requests} if missing else container.requests
 
 
 def _pod_level(pod: Pod) -> dict[str, Quantity]:
