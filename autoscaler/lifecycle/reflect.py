@@ -64,7 +64,8 @@ def reflect(world: World, now: datetime) -> Snapshot:
         node = nodes_by_id.get(provisioned.provider_id) or nodes_by_name.get(provisioned.node_name)
         name = node.name if node else provisioned.node_name
         seen = observe(provisioned, node, world, drivers=complete.get(name, frozenset()), now=now)
-        after = _with_health(advance(provisioned, seen, now), node, now)
+        # Some clouds name nodes themselves. Pods, slices and claims speak of that name, so everything after this does.
+        after = replace(_with_health(advance(provisioned, seen, now), node, now), node_name=name)
         after = _with_idleness(after, empty=name not in occupied, now=now)
         moved.append(_with_reclaim(after, world))
     blocks = tuple(_with_reservation(block, world.reservations, now) for block in snapshot.blocks)

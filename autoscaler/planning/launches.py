@@ -105,7 +105,7 @@ class _Replay:
 
 def _named(purchases: Sequence[Purchase], world: World, snapshot: Snapshot) -> list[Hypothetical]:
     """The nodes to be, each with a name of its own."""
-    taken = {*world.nodes, *(node.node_name for node in snapshot.provisioned)}
+    taken = {*world.nodes, *(name for node in snapshot.provisioned for name in (node.name, node.node_name))}
     futures: list[Hypothetical] = []
     for purchase in purchases:
         name = node_name(purchase, taken)

@@ -88,6 +88,8 @@ class ProvisionedNodeStatus(ApiModel):
     provider: LongText = ""
     provider_id: Annotated[LongText, Field(alias="providerID")] = ""
     """The id of the machine at its provider."""
+    node_name: LongText = ""
+    """The Node that has this id, where the cloud names nodes itself; until it registers, spec.nodeName is expected."""
     token: LongText = ""
     reasons: Reasons = ()
     empty_since: TimeText | None = None
@@ -104,7 +106,7 @@ def parse_provisioned_node(raw: object) -> ProvisionedNode:
     return ProvisionedNode(
         name=metadata.name,
         pool=spec.pool,
-        node_name=spec.node_name,
+        node_name=status.node_name or spec.node_name,
         batch=spec.batch,
         offerings=tuple(offering.model() for offering in spec.offerings),
         prediction=spec.prediction.model(),
@@ -147,6 +149,7 @@ def write_provisioned_node(node: ProvisionedNode) -> dict[str, Any]:
             "obtained": OfferingSpec.of(node.obtained) if node.obtained else None,
             "provider": node.provider,
             "providerID": node.provider_id,
+            "nodeName": node.node_name if node.node_name != node.name else "",
             "token": node.token,
             "reasons": reasons_json(node.reasons),
             "emptySince": moment_text(node.empty_since) if node.empty_since else None,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
 from autoscaler.lifecycle.diagram import generated_files
 from autoscaler.lifecycle.provisioned_node import EDGES, MachineState
 from autoscaler.lifecycle.reflect import SeenReservation, World, complete_drivers, occupies, reflect
@@ -92,6 +93,15 @@ def phase(seen: World) -> Phase:
 )
 def test_a_node_moves_to_what_was_seen(seen: World, expected: Phase) -> None:
     assert phase(seen) is expected
+
+
+def test_a_node_that_the_cloud_named_is_called_by_its_name_from_then_on() -> None:
+    cloud = Node("ip-10-0-0-1", provider_id="sim:///i-1")
+    named = reflect(world(nodes=(cloud,)), NOW).provisioned[0]
+    assert (named.name, named.node_name) == ("n1", "ip-10-0-0-1")
+    written = parse_provisioned_node(write_provisioned_node(named))
+    assert written.node_name == "ip-10-0-0-1", "its Node may be gone when it is read again"
+    assert reflect(world(nodes=()), NOW).provisioned[0].node_name == "n1"
 
 
 def test_age_counts_from_the_launch_not_from_the_latest_phase() -> None:
