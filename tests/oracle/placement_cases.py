@@ -30,10 +30,10 @@ _IMAGES = ("a", "a:1", "registry.example.com:5000/b", "registry.example.com:5000
 
 def placement_case(seed: str) -> Json:
     """The question that belongs to a seed, always the same."""
-    return draw_case(Random(seed))
+    return placement_drawn(Random(seed))
 
 
-def draw_case(rng: Random) -> Json:
+def placement_drawn(rng: Random) -> Json:
     """A question made of what `rng` draws."""
     about = frozenset(rng.sample(_SUBJECTS, rng.choice((1, 2, 2, 3, 3, 4))))
     nodes = [draw_node(rng, f"node-{index}", about) for index in range(rng.choice((2, 3, 3, 4, 5)))]

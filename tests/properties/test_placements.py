@@ -15,7 +15,7 @@ from autoscaler.scheduling.fit import fit_one
 from autoscaler.scheduling.schedule import Choice, adversarial, equally_good, first, schedule, seeded
 from autoscaler.scheduling.scores import SCORES, plugin_scores, scores
 from autoscaler.scheduling.world import World
-from tests.oracle.placement_cases import draw_case
+from tests.oracle.placement_cases import placement_drawn
 from tests.oracle.placement_pods import draw_pod
 from tests.oracle.placements import simulated, snapshot_of
 from tests.oracle.upstream import RELEASES, Json
@@ -23,7 +23,7 @@ from tests.oracle.upstream import RELEASES, Json
 SOME = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 RELEASE = RELEASES["1.36"]
 # Hypothesis makes these smaller by making what they draw smaller.
-CASES = st.randoms(use_true_random=False).map(draw_case)
+CASES = st.randoms(use_true_random=False).map(placement_drawn)
 
 
 def world_of(case: Json) -> World:
