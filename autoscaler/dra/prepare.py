@@ -6,24 +6,75 @@ that. The rules are data of the driver profiles (instance_catalog/data/drivers).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 
 from autoscaler.dra.devices import ClusterDevices
 from autoscaler.model.node import Node
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.resource_claim import Allocation
+from autoscaler.model.resource_claim import Allocation, ResourceClaim
 from instance_catalog.driver_data import prepare_rules
+from instance_catalog.labels import NVIDIA_COMPUTE_DOMAIN
 from instance_catalog.resource_slice import DeviceId
 
 
-def refusals(allocations: Mapping[str, Allocation], node: Node, devices: ClusterDevices) -> tuple[Reason, ...]:
-    """A reason for every claim (by namespace/name) whose new allocation on the node its driver would refuse."""
-    return tuple(
-        Reason.of(Code.PREPARE_REFUSED, f"claim {key}", driver=driver, taken=len(taken), published=len(published))
+def refusals(
+    allocations: Mapping[str, Allocation], node: Node, devices: ClusterDevices, claims: Mapping[str, ResourceClaim]
+) -> tuple[Reason, ...]:
+    """A reason for every claim (by namespace/name) whose new allocation on the node its driver would refuse.
+
+    `claims` are all claims by namespace/name, as they are without the new allocations.
+    """
+    return (*_incomplete(allocations, node, devices), *_second_domains(allocations, node, claims))
+
+
+def _incomplete(allocations: Mapping[str, Allocation], node: Node, devices: ClusterDevices) -> Iterator[Reason]:
+    """Claims for some of the devices of a node whose driver only gives all of them."""
+    for key, allocation in allocations.items():
+        for driver, taken in _by_driver(allocation).items():
+            if prepare_rules(driver).all_devices_of_node and taken != (published := _published(driver, node, devices)):
+                counts = {"taken": len(taken), "published": len(published)}
+                yield Reason.of(Code.PREPARE_REFUSED, f"claim {key}", driver=driver, **counts)
+
+
+def _second_domains(
+    allocations: Mapping[str, Allocation], node: Node, claims: Mapping[str, ResourceClaim]
+) -> Iterator[Reason]:
+    """Claims of a ComputeDomain on a node that belongs to another one (dra-driver-nvidia-gpu v0.4.1 device_state.go).
+
+    The node's label, which the driver sets with the first channel and removes with the domain, says to which.
+    """
+    wanted = {
+        (key, driver): domain
         for key, allocation in allocations.items()
-        for driver, taken in _by_driver(allocation).items()
-        if prepare_rules(driver).all_devices_of_node and taken != (published := _published(driver, node, devices))
-    )
+        for driver in _by_driver(allocation)
+        if prepare_rules(driver).one_compute_domain_per_node and (domain := _domain(claims.get(key), driver))
+    }
+    for (key, driver), domain in wanted.items():
+        there = {node.labels.get(NVIDIA_COMPUTE_DOMAIN, ""), *wanted.values(), *_domains_on(node, driver, claims)}
+        if others := sorted(there - {"", domain}):
+            yield Reason.of(Code.PREPARE_REFUSED, f"claim {key}", driver=driver, domain=domain, other=others[0])
+
+
+def _domains_on(node: Node, driver: str, claims: Mapping[str, ResourceClaim]) -> set[str]:
+    """The ComputeDomains whose claims hold devices of the node; the driver's pool is named like it."""
+    return {
+        _domain(claim, driver)
+        for claim in claims.values()
+        if claim.allocation
+        and any(result.driver == driver and result.pool == node.name for result in claim.allocation.devices)
+    }
+
+
+def _domain(claim: ResourceClaim | None, driver: str) -> str:
+    """The uid of the ComputeDomain that the claim's configuration names, or nothing."""
+    for config in claim.config if claim else ():
+        if config.driver == driver:
+            parameters = json.loads(config.parameters)
+            domain = parameters.get("domainID") if isinstance(parameters, dict) else None
+            if isinstance(domain, str) and domain:
+                return domain
+    return ""
 
 
 def _by_driver(allocation: Allocation) -> dict[str, set[DeviceId]]:

@@ -72,7 +72,7 @@ Constraint = MatchAttribute | DistinctAttribute | UnknownConstraint
 
 @dataclass(frozen=True, slots=True)
 class ClaimConfig:
-    """Opaque driver configuration; no influence on fit. `parameters` is the JSON text."""
+    """Opaque driver configuration; only prepare rules look into it. `parameters` is the JSON text."""
 
     requests: tuple[str, ...]
     driver: str
@@ -140,9 +140,11 @@ class ResourceClaim:
         """namespace/name."""
         return f"{self.namespace}/{self.name}"
 
-    def spec_key(self) -> tuple[tuple[Request, ...], tuple[Constraint, ...], tuple[str, ...]]:
+    def spec_key(
+        self,
+    ) -> tuple[tuple[Request, ...], tuple[Constraint, ...], tuple[ClaimConfig, ...], tuple[str, ...]]:
         """What the claim asks for, as a hashable value."""
-        return (self.requests, self.constraints, self.unsupported)
+        return (self.requests, self.constraints, self.config, self.unsupported)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod, PodClaim
 from autoscaler.model.reason import Code
-from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
+from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ClaimConfig, DeviceRequest, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import DoesNotFit, Fits
 from autoscaler.scheduling.fit import fit_one
@@ -46,3 +48,46 @@ def test_a_tpu_claim_takes_the_whole_node(count: int, fits: bool) -> None:
 
 def test_other_drivers_share_a_node() -> None:
     assert isinstance(verdict("gpu.nvidia.com", 1), Fits)
+
+
+DOMAINS = "compute-domain.nvidia.com"
+
+
+def channel_claim(name: str, domain: str, channel: str = "") -> ResourceClaim:
+    """A claim for a channel of a ComputeDomain; with `channel`, one that holds it."""
+    config = ClaimConfig((), DOMAINS, json.dumps({"kind": "ComputeDomainChannelConfig", "domainID": domain}))
+    held = Allocation((AllocatedDevice("r", DOMAINS, "n1", channel),)) if channel else None
+    return ResourceClaim("ns", name, (DeviceRequest("r", "channels"),), config=(config,), allocation=held)
+
+
+@pytest.mark.parametrize(
+    ("claims", "label", "other"),
+    [
+        ([channel_claim("c", "a")], "", None),
+        ([channel_claim("c", "a")], "a", None),
+        ([channel_claim("c", "a")], "b", "b"),
+        ([channel_claim("c", "a"), channel_claim("d", "a", "channel-1")], "", None),
+        ([channel_claim("c", "a"), channel_claim("d", "b", "channel-1")], "", "b"),
+        ([channel_claim("c", "")], "b", None),
+    ],
+    ids=["empty node", "same domain", "another label", "same claim", "another claim", "no domain"],
+)
+def test_a_node_belongs_to_one_compute_domain(claims: list[ResourceClaim], label: str, other: str | None) -> None:
+    labels = FrozenMap({"resource.nvidia.com/computeDomain": label} if label else {})
+    node = Node("n1", labels=labels, allocatable=FrozenMap({"pods": Quantity.parse("10")}))
+    piece = ResourceSlice("s", DOMAINS, Pool("n1"), (Device("channel-0"), Device("channel-1")), NodeReach("n1"))
+    pod = Pod("ns", "p", containers=(Container("main"),), claims=(PodClaim("c", "c"),))
+    snapshot = Snapshot(
+        nodes=(node,),
+        slices=(piece,),
+        classes=(DeviceClass("channels", (Selector(f'device.driver == "{DOMAINS}"'),)),),
+        claims=FrozenMap({claim.key: claim for claim in claims}),
+        pods=(pod,),
+    )
+    found = fit_one(pod, "n1", World.of(snapshot))
+    if other is None:
+        assert isinstance(found, Fits)
+    else:
+        assert isinstance(found, DoesNotFit)
+        assert [reason.code for reason in found.reasons] == [Code.PREPARE_REFUSED]
+        assert found.reasons[0].detail == {"driver": DOMAINS, "domain": "a", "other": other}
