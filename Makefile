@@ -32,11 +32,14 @@ SECONDS ?= 600
 SEED ?=
 oracle: setup
 	$(BIN)/python -m tests.oracle.run --cases $(N) --seconds $(SECONDS) --seed "$(SEED)"
+	$(BIN)/python -m tests.oracle.explore --cases $$(($(N) / 40)) --seed "$(SEED)"
 
-# Random schedules of work and trouble over the production loop, the AWS adapter and a fake EC2, in virtual time.
+# Random schedules of work and trouble, and random lives of Capacity Blocks, over the production loop, the AWS adapter
+# and a fake EC2, in virtual time; about half an hour on two cores.
 SCHEDULES ?= 10000
+LIVES ?= 1000
 faults: setup
-	$(BIN)/python -m tests.faults.run --schedules $(SCHEDULES) --seed "$(or $(SEED),0)"
+	$(BIN)/python -m tests.faults.run --schedules $(SCHEDULES) --lives $(LIVES) --seed "$(or $(SEED),0)"
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -1,0 +1,45 @@
+"""Hypothesis finds a difference and makes it small; no Go is needed for that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.oracle.comparison import KINDS
+from tests.oracle.explore import DifferenceError, smallest_difference
+from tests.oracle.upstream import RELEASES, Given, Json, Upstream
+
+RELEASE = RELEASES["1.36"]
+
+
+class Agreeable(Upstream):
+    """An upstream that has one answer to everything."""
+
+    def __init__(self) -> None:
+        super().__init__(RELEASE.program)
+
+    def ask(self, question: Json) -> None:
+        assert question["seconds"] > 0
+
+    def answer(self) -> Json:
+        return {"outcome": "fits"}
+
+
+def differing(text: str) -> DifferenceError | None:
+    """The difference found by a simulator that is wrong about every case in which a text occurs."""
+    kind = replace(
+        KINDS["selector"],
+        simulated=lambda case, _: Given({"outcome": "no_fit" if text in str(case) else "fits"}, 0),
+        difference=lambda found, expected: None if found == expected else "outcome",
+    )
+    return smallest_difference(kind, RELEASE, Agreeable(), most=40, start="fixed")
+
+
+def test_a_difference_is_found_and_made_small() -> None:
+    found = differing("quantity")
+    assert found is not None
+    assert "quantity" in str(found.case)
+    assert len(str(found.case)) < 2000
+
+
+def test_nothing_is_found_where_nothing_differs() -> None:
+    assert differing("no such text") is None
