@@ -17,9 +17,11 @@ from autoscaler.kube.custom.aws_node_template import (
 from autoscaler.kube.problem import Problems
 from autoscaler.settings import AwsSettings
 from instance_catalog.frozen_map import FrozenMap
+from providers.aws.capacity import Reservations
+from providers.aws.market import BlockMarket
 from providers.aws.node_groups import AwsNodeGroups
 from providers.aws.prices import load_overrides
-from providers.aws.provider import Account, AwsProvider
+from providers.aws.provider import WINDOW, Account, AwsProvider
 from providers.aws.session import Aws
 from providers.aws.template import (
     Cluster,
@@ -31,7 +33,7 @@ from providers.aws.template import (
     UserData,
     Volume,
 )
-from providers.contract import KubernetesObjects, Provider, TemplateRef
+from providers.contract import Clock, KubernetesObjects, Provider, TemplateRef
 from providers.errors import TemplateError
 from providers.plugins import Surroundings
 
@@ -50,6 +52,12 @@ def aws_providers(surroundings: Surroundings, settings: AwsSettings) -> Mapping[
         held=groups.held,
     )
     return {AWS_NODE_TEMPLATES.kind: machines, AWS_GROUP_NODE_TEMPLATES.kind: groups}
+
+
+def aws_market(region: str, profile: str, clock: Clock) -> BlockMarket:
+    """Where capacity blocks are bought; it needs no cluster."""
+    aws = Aws(region, profile=profile)
+    return BlockMarket(aws, Reservations(aws, clock, window=WINDOW))
 
 
 class AwsTemplates:

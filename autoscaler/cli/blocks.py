@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from autoscaler.cli.block_market import buy_block, find_blocks
 from autoscaler.cli.live import cluster_options
 from autoscaler.cli.output import output_option
 
@@ -38,3 +39,7 @@ def list_blocks(kubeconfig: str = "", context: str = "", output: str = "table") 
         print_table(table.columns, table.rows)
     else:
         click.echo("no CapacityBlocks; `kubectl explain capacityblock.spec` shows how to declare one")
+
+
+blocks.add_command(find_blocks)
+blocks.add_command(buy_block)

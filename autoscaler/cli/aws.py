@@ -1,0 +1,55 @@
+"""`foreslice aws`: what AWS needs to be ready for launches."""
+
+from __future__ import annotations
+
+import click
+
+from autoscaler.cli.live import cluster_options
+from autoscaler.cli.output import output_option
+
+
+@click.group()
+def aws() -> None:
+    """Prepare and check AWS."""
+
+
+@aws.command("check")
+@cluster_options
+@click.option("--region", default="", metavar="NAME", help="[default: as the environment says]")
+@click.option("--profile", default="", metavar="NAME", help="AWS profile. [default: as the environment says]")
+@output_option()
+@click.pass_context
+def check_aws(ctx: click.Context, kubeconfig: str, context: str, region: str, profile: str, output: str) -> None:
+    """Look at everything a launch needs, and say what is missing and how to get it. Launches nothing.
+
+    Account and region, the cluster's AWSNodeTemplates with their subnets, security groups, images and instance
+    profiles, permissions (by dry runs), quotas, EFA and reservations. Exits with 1 when something required is missing.
+    """
+    from autoscaler.aws import aws_providers
+    from autoscaler.cli.live import connected
+    from autoscaler.cli.output import print_data, print_table
+    from autoscaler.cli.provider_errors import told
+    from autoscaler.clock import SystemClock
+    from autoscaler.cluster.provider_objects import ProviderObjects
+    from autoscaler.cluster.resources import NAMESPACES
+    from autoscaler.settings import AwsSettings
+    from instance_catalog.loader import load_catalog
+    from providers.contract import Preflight
+    from providers.plugins import Surroundings
+
+    api = connected(kubeconfig, context)
+    uid = str(api.get(NAMESPACES, "kube-system")["metadata"]["uid"])
+    surroundings = Surroundings(uid, SystemClock(), ProviderObjects(api), load_catalog())
+    with told():
+        providers = aws_providers(surroundings, AwsSettings(region=region, profile=profile)).values()
+        findings = [found for one in providers if isinstance(one, Preflight) for found in one.check()]
+    if output != "table":
+        keys = ("subject", "passed", "required", "message", "next_step")
+        print_data([{key: getattr(found, key) for key in keys} for found in findings], output)
+    else:
+        marks = {(True, True): "ok", (True, False): "ok", (False, True): "MISSING", (False, False): "note"}
+        print_table(
+            ("", "what", "found", "next step"),
+            [(marks[f.passed, f.required], f.subject, f.message, "" if f.passed else f.next_step) for f in findings],
+        )
+    ctx.exit(1 if any(found.required and not found.passed for found in findings) else 0)

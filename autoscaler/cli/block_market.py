@@ -1,0 +1,209 @@
+"""`foreslice blocks find` and `foreslice blocks buy`: capacity blocks on offer, and buying one, by a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from autoscaler.cli.output import output_option
+
+if TYPE_CHECKING:
+    from autoscaler.model.capacity import CapacityBlock
+    from providers.contract import Clock, Reservation
+    from providers.market import CapacityMarket, CapacityOffer
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_JOURNAL = Path("~/.local/state/foreslice/purchases.jsonl")
+
+
+def _moment(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
+    from autoscaler.kube.custom.schema import moment
+
+    if text is None:
+        return None
+    try:
+        return moment(text if "T" in text else f"{text}T00:00:00Z")
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{error}; a date such as 2027-01-31 is taken as its first moment", ctx, param
+        ) from error
+
+
+def _dollars(ctx: click.Context, param: click.Parameter, text: str) -> Decimal:
+    try:
+        amount = Decimal(text.removeprefix("$").replace(",", ""))
+    except InvalidOperation as error:
+        raise click.BadParameter(f"{text!r} is not an amount: write it like 25000 or 25000.50", ctx, param) from error
+    if not amount.is_finite() or amount <= 0:
+        raise click.BadParameter("the limit must be more than zero", ctx, param)
+    return amount
+
+
+def query_options(command: Command) -> Command:
+    """What is looked for, and where."""
+    for decorate in (
+        click.option("--profile", default="", metavar="NAME", help="AWS profile. [default: as the environment says]"),
+        click.option("--region", default="", metavar="NAME", help="[default: as the environment says]"),
+        click.option("--all-zones", is_flag=True, help="Also zones that the account has not opted into."),
+        click.option("--within", default=14, show_default=True, metavar="DAYS", type=click.IntRange(1, 56)),
+        click.option(
+            "--start", callback=_moment, metavar="TIME", help="Not before this. [default: as soon as possible]"
+        ),
+        click.option("--hours", default=24, show_default=True, type=click.IntRange(24, 4368), help="Multiples of 24."),
+        click.option("--count", default=1, show_default=True, type=click.IntRange(1, 64), help="Machines, or racks."),
+        click.option("--ultraserver", default="", metavar="TYPE", help="Whole racks instead, such as u-p6e-gb200x72."),
+        click.option("--type", "instance_type", default="", metavar="TYPE", help="Such as p5.48xlarge."),
+    ):
+        command = decorate(command)
+    return command
+
+
+@click.command("find")
+@query_options
+@output_option()
+def find_blocks(output: str, region: str, profile: str, **asked: Any) -> None:
+    """List capacity blocks on offer, with the price of an accelerator's hour. Buys nothing.
+
+    The picture below the table shows on which days offers start, zone by zone. AWS allows such questions rarely: ten
+    in a row, then one every seven seconds.
+
+    \b
+    Examples:
+      foreslice blocks find --type p5.48xlarge --count 4 --hours 48
+      foreslice blocks find --type p5en.48xlarge --hours 168 --start 2027-02-01 --within 28
+    """
+    from autoscaler.aws import aws_market
+    from autoscaler.cli.offers_view import COLUMNS, entries, picture, rows
+    from autoscaler.cli.output import print_data, print_table
+    from autoscaler.clock import SystemClock
+    from instance_catalog.loader import load_catalog
+
+    clock, types = SystemClock(), load_catalog().types
+    offers = _found(aws_market(region, profile, clock), clock, **asked)
+    if output != "table":
+        print_data(entries(offers, types), output)
+        return
+    if not offers:
+        click.echo("nothing is on offer; try fewer machines, other hours, --within more days or another region")
+        return
+    print_table(COLUMNS, rows(offers, types))
+    click.echo()
+    for line in picture(offers):
+        click.echo(line)
+
+
+@click.command("buy")
+@click.argument("offer_id")
+@query_options
+@click.option("--max-price", required=True, callback=_dollars, metavar="USD", help="Buy only if it costs no more.")
+@click.option("--yes", is_flag=True, help="Really buy. Without it the command only says what it would do.")
+@click.option("--pool", default="gpu", show_default=True, metavar="NAME", help="Pool of the CapacityBlock it prints.")
+@click.option("--journal", default=str(_JOURNAL), show_default=True, metavar="FILE", help="Where purchases are noted.")
+def buy_block(
+    offer_id: str,
+    max_price: Decimal,
+    yes: bool,
+    pool: str,
+    journal: str,
+    region: str,
+    profile: str,
+    **asked: Any,
+) -> None:
+    """Buy the capacity block OFFER_ID, found with the same options, and print the CapacityBlock that holds it.
+
+    A purchase is paid in advance and CANNOT BE CANCELLED. It is noted in the journal before it is made, and a
+    repetition looks first at what has been bought. The controller never buys.
+    """
+    from autoscaler.aws import aws_market
+    from autoscaler.cli.output import yaml_text
+    from autoscaler.cli.provider_errors import told
+    from autoscaler.cli.purchase import PurchaseJournal, purchase
+    from autoscaler.clock import SystemClock
+    from autoscaler.errors import BadInputError
+    from autoscaler.kube.custom.capacity_block import write_capacity_block
+    from providers.market import PriceCeilingError
+
+    clock = SystemClock()
+    market = aws_market(region, profile, clock)
+    notes = PurchaseJournal(Path(journal).expanduser())
+    offer = next((found for found in _found(market, clock, **asked) if found.id == offer_id), None)
+    if offer is None:
+        step = "give the options it was found with; `foreslice blocks find` lists what is on offer now"
+        raise BadInputError(f"{offer_id} is not on offer any more, or not for this query", next_step=step)
+    what = (
+        f"{offer.count} × {offer.instance_type or offer.ultraserver} in {offer.zone} for {offer.price} {offer.currency}"
+    )
+    if offer.price > max_price:
+        raise BadInputError(f"{what}: more than --max-price {max_price}", next_step="nothing was bought")
+    if not yes:
+        click.echo(f"would buy {what}, from {offer.starts_at:%Y-%m-%d %H:%MZ} to {offer.ends_at:%Y-%m-%d %H:%MZ}")
+        click.echo("nothing was bought; add --yes to buy. It is paid in advance and cannot be cancelled.")
+        return
+    try:
+        with told():
+            bought = purchase(market, notes, offer, ceiling=max_price, clock=clock)
+    except PriceCeilingError as error:
+        raise BadInputError(str(error), next_step="nothing was bought") from error
+    click.echo(f"# bought {what}: {', '.join(one.id for one in bought)}", err=True)
+    manifests = [write_capacity_block(_block(one, pool)) for one in bought]
+    click.echo("---\n".join(yaml_text(manifest) for manifest in manifests), nl=False)
+
+
+def _found(
+    market: CapacityMarket,
+    clock: Clock,
+    *,
+    instance_type: str,
+    ultraserver: str,
+    count: int,
+    hours: int,
+    start: datetime | None,
+    within: int,
+    all_zones: bool,
+) -> tuple[CapacityOffer, ...]:
+    from autoscaler.cli.provider_errors import told
+    from autoscaler.errors import BadInputError
+    from providers.market import CapacityQuery
+
+    if bool(instance_type) == bool(ultraserver):
+        raise BadInputError("give exactly one of --type and --ultraserver", next_step="such as --type p5.48xlarge")
+    if hours % 24:
+        step = f"give --hours {hours // 24 * 24 or 24} or {(hours // 24 + 1) * 24}"
+        raise BadInputError(f"blocks last whole days, and {hours} hours are none", next_step=step)
+    earliest = start or clock.now()
+    query = CapacityQuery(
+        instance_type=instance_type,
+        count=count,
+        lasts=timedelta(hours=hours),
+        earliest=earliest,
+        latest=earliest + timedelta(days=within),
+        ultraserver=ultraserver,
+        every_zone=all_zones,
+    )
+    with told():
+        return market.find(query)
+
+
+def _block(reservation: Reservation, pool: str) -> CapacityBlock:
+    """The CapacityBlock that holds a reservation."""
+    from autoscaler.errors import BadInputError
+    from autoscaler.model.capacity import CapacityBlock
+
+    if reservation.ends_at is None:
+        step = f"it was bought: look at it with `aws ec2 describe-capacity-reservations`, id {reservation.id}"
+        raise BadInputError(f"reservation {reservation.id} has no end, so it is no block", next_step=step)
+    return CapacityBlock(
+        name=reservation.id,
+        instance_type=reservation.instance_type,
+        zone=reservation.zone,
+        count=max(reservation.count, 1),
+        starts_at=reservation.starts_at,
+        ends_at=reservation.ends_at,
+        pool=pool,
+        reservation=reservation.id,
+    )

@@ -1,0 +1,105 @@
+"""Buying a block once: what was intended is in a file before the call, and is looked at before any repetition.
+
+A purchase cannot be undone and has no token. So each carries a mark that follows from the offer alone: the file says
+what was tried, and the market says what carries the mark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+from autoscaler.errors import BadInputError
+from providers.contract import Clock, Reservation
+from providers.errors import ProviderError, UncertainError
+from providers.market import CapacityMarket, CapacityOffer, PriceCeilingError
+
+# So long a purchase whose outcome is unknown may still turn up among the reservations.
+SETTLES: Final = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A line of the journal. `outcome` is "" until it is known, then the ids of what was bought, or why not."""
+
+    mark: str
+    offer: str
+    price: str
+    at: str
+    outcome: str = ""
+
+
+class PurchaseJournal:
+    """A file with one JSON object in each line; the last one of a mark counts."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def last(self, mark: str) -> Intent | None:
+        """What is known of a mark. Raises BadInputError when the file cannot be read."""
+        found = None
+        try:
+            lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+            for line in lines:
+                entry: Mapping[str, str] = json.loads(line)
+                found = Intent(**entry) if entry["mark"] == mark else found
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            step = "repair or move the file; without it, look for the purchase in the EC2 console before buying again"
+            raise BadInputError(f"the journal {self.path} cannot be read: {error}", next_step=step) from error
+        return found
+
+    def write(self, intent: Intent) -> None:
+        """Append a line, on disk before this returns. Raises BadInputError."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(intent)) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            step = "give a path that can be written with --journal: nothing is bought without one"
+            raise BadInputError(f"the journal {self.path} cannot be written: {error}", next_step=step) from error
+
+
+def mark_of(offer: str) -> str:
+    """The mark of buying this offer."""
+    return hashlib.sha256(offer.encode()).hexdigest()[:32]
+
+
+def purchase(
+    market: CapacityMarket, journal: PurchaseJournal, offer: CapacityOffer, *, ceiling: Decimal, clock: Clock
+) -> tuple[Reservation, ...]:
+    """Buy the offer, unless that has been done or tried already; answers what it yielded.
+
+    Raises BadInputError where a person has to look first, ProviderErrors as the market does. An outcome that nobody
+    knows stays open in the journal.
+    """
+    mark = mark_of(offer.id)
+    known, found = journal.last(mark), market.bought(mark)
+    if found:
+        return found
+    if known is not None and not known.outcome:
+        waited = clock.now() - datetime.fromisoformat(known.at)
+        if waited < SETTLES:
+            raise BadInputError(
+                f"buying {offer.id} was tried {int(waited.total_seconds())} s ago, and its outcome is not known",
+                next_step=f"ask again in {int((SETTLES - waited).total_seconds()) + 1} s: it may still turn up",
+            )
+    intent = Intent(mark, offer.id, str(offer.price), clock.now().isoformat())
+    journal.write(intent)
+    try:
+        bought = market.buy(offer, mark=mark, ceiling=ceiling)
+    except UncertainError:
+        raise
+    except (ProviderError, PriceCeilingError) as error:
+        journal.write(Intent(**{**asdict(intent), "outcome": f"not bought: {error}"}))
+        raise
+    journal.write(Intent(**{**asdict(intent), "outcome": " ".join(one.id for one in bought)}))
+    return bought

@@ -1,0 +1,142 @@
+# What Foreslice needs in an AWS account: a role for the controller (EKS Pod Identity), a policy for whoever buys capacity
+# blocks, and a queue with EC2's notices. docs/aws.md explains the parts.
+#
+#   terraform apply -var cluster_name=research -var node_role_arn=arn:aws:iam::…:role/nodes \
+#     -var cluster_uid="$(kubectl get namespace kube-system -o jsonpath='{.metadata.uid}')"
+
+terraform {
+  required_version = ">= 1.6"
+  required_providers {
+    aws = {
+      source  = "hashicorp/aws"
+      version = ">= 5.60"
+    }
+  }
+}
+
+variable "cluster_name" {
+  type        = string
+  description = "Name of the EKS cluster."
+}
+
+variable "cluster_uid" {
+  type        = string
+  description = "Uid of the namespace kube-system: machines carry it as the tag foreslice.dev/cluster."
+}
+
+variable "node_role_arn" {
+  type        = string
+  description = "Role of the nodes, behind the instance profile of the AWSNodeTemplates."
+}
+
+variable "namespace" {
+  type        = string
+  default     = "foreslice-system"
+  description = "Where Foreslice is installed."
+}
+
+variable "service_account" {
+  type        = string
+  default     = "foreslice"
+  description = "The controller's service account."
+}
+
+data "aws_caller_identity" "current" {}
+data "aws_partition" "current" {}
+data "aws_region" "current" {}
+
+locals {
+  names = {
+    partition     = data.aws_partition.current.partition
+    region        = data.aws_region.current.name
+    account       = data.aws_caller_identity.current.account_id
+    cluster_name  = var.cluster_name
+    cluster_uid   = var.cluster_uid
+    node_role_arn = var.node_role_arn
+    queue_arn     = aws_sqs_queue.notices.arn
+  }
+}
+
+resource "aws_iam_role" "controller" {
+  name = "foreslice-${var.cluster_name}"
+  assume_role_policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect    = "Allow"
+      Principal = { Service = "pods.eks.amazonaws.com" }
+      Action    = ["sts:AssumeRole", "sts:TagSession"]
+    }]
+  })
+}
+
+resource "aws_iam_role_policy" "controller" {
+  name   = "controller"
+  role   = aws_iam_role.controller.id
+  policy = templatefile("${path.module}/controller-policy.json", local.names)
+}
+
+resource "aws_eks_pod_identity_association" "controller" {
+  cluster_name    = var.cluster_name
+  namespace       = var.namespace
+  service_account = var.service_account
+  role_arn        = aws_iam_role.controller.arn
+}
+
+# Nodes that Foreslice starts join with their own role; managed node groups have such an entry already.
+resource "aws_eks_access_entry" "nodes" {
+  cluster_name  = var.cluster_name
+  principal_arn = var.node_role_arn
+  type          = "EC2_LINUX"
+}
+
+# Attach it to the people who may spend the money. The controller never buys.
+resource "aws_iam_policy" "buyer" {
+  name   = "foreslice-${var.cluster_name}-buyer"
+  policy = templatefile("${path.module}/buyer-policy.json", local.names)
+}
+
+resource "aws_sqs_queue" "notices" {
+  name                      = "foreslice-${var.cluster_name}"
+  message_retention_seconds = 300 # older notices are news to nobody
+  sqs_managed_sse_enabled   = true
+}
+
+resource "aws_sqs_queue_policy" "notices" {
+  queue_url = aws_sqs_queue.notices.url
+  policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect    = "Allow"
+      Principal = { Service = "events.amazonaws.com" }
+      Action    = "sqs:SendMessage"
+      Resource  = aws_sqs_queue.notices.arn
+      Condition = { StringEquals = { "aws:SourceAccount" = data.aws_caller_identity.current.account_id } }
+    }]
+  })
+}
+
+resource "aws_cloudwatch_event_rule" "notices" {
+  name = "foreslice-${var.cluster_name}"
+  event_pattern = jsonencode({
+    source = ["aws.ec2", "aws.health"]
+    detail-type = [
+      "EC2 Spot Instance Interruption Warning",
+      "EC2 Instance Rebalance Recommendation",
+      "EC2 Instance State-change Notification",
+      "EC2 Capacity Reservation Instance Interruption Warning",
+      "Capacity Block Reservation Delivered",
+      "Capacity Block Reservation Expiration Warning",
+      "AWS Health Event",
+    ]
+  })
+}
+
+resource "aws_cloudwatch_event_target" "notices" {
+  rule = aws_cloudwatch_event_rule.notices.name
+  arn  = aws_sqs_queue.notices.arn
+}
+
+output "queue_url" {
+  value       = aws_sqs_queue.notices.url
+  description = "For the setting aws.queue."
+}

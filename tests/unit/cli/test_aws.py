@@ -1,0 +1,128 @@
+"""`aws check` looks at everything a launch needs, and says what is missing and how to get it."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from autoscaler.cli.aws import aws
+from autoscaler.clock import VirtualClock
+from autoscaler.cluster.resources import AWS_NODE_TEMPLATES, NAMESPACES
+from autoscaler.simulation.api_server import ApiServer
+from tests.aws import PARAMETER, Rig, request
+from tests.fakes.ec2 import refused
+
+SPEC: dict[str, Any] = {
+    "cluster": {"name": "test"},
+    "subnets": [{"tags": {"kubernetes.io/cluster/test": "owned"}}],
+    "securityGroups": [{"id": "sg-0123456789abcdef0"}],
+    "ami": {"ssmParameter": PARAMETER},
+    "instanceProfile": "nodes",
+}
+
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    rig = Rig()
+    monkeypatch.setattr("autoscaler.aws.Aws", lambda *_, **__: rig.aws)
+    return rig
+
+
+def checked(monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any] | None) -> tuple[int, dict[str, dict[str, Any]]]:
+    """The exit code and the findings by subject, of a cluster with this template."""
+    api = ApiServer(VirtualClock())
+    if not any(item["metadata"]["name"] == "kube-system" for item in api.list(NAMESPACES).items):
+        api.create(NAMESPACES, {"metadata": {"name": "kube-system"}})
+    if spec is not None:
+        api.create(AWS_NODE_TEMPLATES, {"metadata": {"name": "gpu"}, "spec": spec})
+    monkeypatch.setattr("autoscaler.cli.live.connected", lambda *_: api)
+    result = CliRunner().invoke(aws, ["check", "-o", "json"], catch_exceptions=False)
+    return result.exit_code, {one["subject"]: one for one in json.loads(result.output)}
+
+
+def test_an_account_that_is_ready(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, found = checked(monkeypatch, SPEC)
+    missing = [one["subject"] for one in found.values() if not one["passed"] and one["required"]]
+    assert (code, missing) == (0, [])
+    assert found["account"]["message"].startswith("123456789012 as ")
+    for part in ("cluster", "subnets", "security groups", "image", "instance profile", "ec2:RunInstances"):
+        assert found[f"AWSNodeTemplate gpu: {part}"]["passed"], part
+    assert any(subject.startswith("quota ") for subject in found)
+    assert rig.fake.account.alive() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "subject", "message", "step"),
+    [
+        pytest.param(
+            {"subnets": [{"id": "subnet-gone"}]},
+            "subnets",
+            "spec.subnets[0] (subnet-gone) finds nothing",
+            "correct",
+            id="subnet",
+        ),
+        pytest.param(
+            {"securityGroups": [{"tags": {"a": "b"}}]}, "security groups", "(a=b) finds nothing", "correct", id="group"
+        ),
+        pytest.param({"ami": {"id": "ami-0123"}}, "image", "ami-0123", "node template", id="image"),
+        pytest.param({"ami": {"ssmParameter": "/nowhere"}}, "image", "/nowhere", "node template", id="parameter"),
+        pytest.param({"instanceProfile": "nobody"}, "instance profile", "nobody", "", id="profile"),
+        pytest.param({"cluster": {"name": "other"}}, "cluster", "other", "node template", id="cluster"),
+    ],
+)
+def test_what_is_missing_in_a_template(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], subject: str, message: str, step: str
+) -> None:
+    code, found = checked(monkeypatch, {**SPEC, **change})
+    finding = found[f"AWSNodeTemplate gpu: {subject}"]
+    assert (code, finding["passed"]) == (1, False)
+    assert message in finding["message"]
+    assert step in finding["next_step"]
+
+
+def test_a_missing_permission_names_its_action(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.fake.denied.add("ec2:CreateFleet")
+    code, found = checked(monkeypatch, SPEC)
+    assert code == 1
+    assert "allow ec2:CreateFleet" in found["AWSNodeTemplate gpu: ec2:CreateFleet"]["next_step"]
+    assert found["AWSNodeTemplate gpu: ec2:RunInstances"]["passed"]
+
+
+def test_a_block_in_a_zone_without_subnet(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    day = timedelta(days=1)
+    block = rig.fake.account.block("p5.48xlarge", "us-east-1b", 4, starts_in=day, lasts=day)
+    only_a = next(s.id for s in rig.fake.account.geography.subnets.values() if s.zone == "us-east-1a")
+    code, found = checked(monkeypatch, {**SPEC, "subnets": [{"id": only_a}]})
+    finding = found[f"reservation {block.id}"]
+    assert (code, finding["passed"]) == (1, False)
+    assert "create a subnet in us-east-1b" in finding["next_step"]
+
+
+def test_without_credentials_nothing_else_is_asked(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.fake.faults.inject("GetCallerIdentity", refused("ExpiredToken", status=403))
+    code, found = checked(monkeypatch, SPEC)
+    assert code == 1
+    assert list(found) == ["account"]
+
+
+def test_a_cluster_without_templates_is_told_how_to_begin(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, found = checked(monkeypatch, None)
+    assert code == 1
+    assert "docs/aws.md" in found["AWSNodeTemplates"]["next_step"]
+
+
+def test_an_image_that_has_moved_on_is_a_note(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, before = checked(monkeypatch, SPEC)
+    assert "AWSNodeTemplate gpu: image drift" not in before
+    rig.restart()
+    rig.provider.launch(request())
+    newer = next(i.id for i in rig.fake.account.geography.images.values() if "1.34" in i.name)
+    rig.fake.account.geography.parameters[PARAMETER] = newer
+    drift = rig.provider.check()
+    (found,) = (one for one in drift if one.subject.endswith("image drift"))
+    assert (found.passed, found.required) == (False, False)
+    assert newer in found.message

@@ -1,0 +1,202 @@
+"""`blocks find` shows what is on offer; `blocks buy` buys once, within the limit, and knows what it bought."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from autoscaler.cli.block_market import buy_block, find_blocks
+from autoscaler.cli.purchase import SETTLES, Intent, PurchaseJournal, mark_of, purchase
+from autoscaler.errors import BadInputError
+from providers.aws.capacity import Reservations
+from providers.aws.market import BlockMarket
+from providers.errors import AmbiguousError, QuotaError
+from providers.market import CapacityOffer, CapacityQuery, PriceCeilingError
+from tests.aws import Rig
+from tests.fakes.ec2 import TIMEOUT_AFTER, TIMEOUT_BEFORE, refused
+from tests.fakes.ec2.market import Segment
+
+START = datetime(2026, 1, 5, 11, 30, tzinfo=UTC)  # the virtual clock begins on the first
+TYPE = "p5.48xlarge"
+QUERY = ["--type", TYPE, "--count", "4", "--hours", "48", "--region", "us-east-1"]
+
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    rig = Rig()
+    for number, (zone, day, fee) in enumerate([("us-east-1a", 0, "7680.00"), ("us-east-1b", 3, "6144.00")], 1):
+        starts_at = START + timedelta(days=day)
+        segment = Segment(TYPE, zone, 4, starts_at, starts_at + timedelta(hours=48))
+        rig.fake.account.market.sell(number, [segment], fee)
+    monkeypatch.setattr("autoscaler.aws.Aws", lambda *_, **__: rig.aws)
+    monkeypatch.setattr("autoscaler.clock.SystemClock", lambda: rig.clock)
+    return rig
+
+
+@pytest.fixture
+def market(rig: Rig) -> BlockMarket:
+    return BlockMarket(rig.aws, Reservations(rig.aws, rig.clock, window=timedelta(minutes=5)))
+
+
+@pytest.fixture
+def offer(market: BlockMarket) -> CapacityOffer:
+    return market.find(CapacityQuery(TYPE, 4, timedelta(hours=48)))[0]
+
+
+def run(command: object, *arguments: str) -> Result:
+    return CliRunner().invoke(command, list(arguments), catch_exceptions=True)  # type: ignore[arg-type]
+
+
+def test_offers_come_with_the_price_of_an_accelerators_hour(rig: Rig) -> None:
+    result = run(find_blocks, *QUERY)
+    assert result.exit_code == 0, result.output
+    head, first, second, _, legend, a, b = result.output.splitlines()
+    assert head.split()[-1] == "ACCELERATOR/H"
+    assert first.split()[-3:] == ["$7,680.00", "$40.00", "$5.00"]
+    assert second.split()[-1] == "$4.00"
+    assert "05 Jan … 10 Jan" in legend
+    assert a == "us-east-1a  █▒▒···"
+    assert b == "us-east-1b  ···█▒▒"
+
+
+def test_offers_as_data(rig: Rig) -> None:
+    found = json.loads(run(find_blocks, *QUERY, "-o", "json").output)
+    assert [one["pricePerAcceleratorHour"] for one in found] == ["5.0000", "4.0000"]
+    assert found[0]["startsAt"] == "2026-01-05T11:30:00+00:00"
+
+
+def test_nothing_on_offer_says_what_to_try(rig: Rig) -> None:
+    assert "try fewer machines" in run(find_blocks, "--type", "p4d.24xlarge", "--hours", "24").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["--hours", "30", "--type", TYPE], "whole days", id="hours"),
+        pytest.param([], "exactly one of --type", id="no type"),
+        pytest.param(["--type", TYPE, "--ultraserver", "u-p6e-gb200x72"], "exactly one", id="both"),
+    ],
+)
+def test_a_wrong_question_is_told(rig: Rig, arguments: list[str], message: str) -> None:
+    assert message in str(run(find_blocks, *arguments).exception)
+
+
+def test_nothing_is_bought_without_yes(rig: Rig, offer: CapacityOffer, tmp_path: Path) -> None:
+    journal = ["--journal", str(tmp_path / "bought.jsonl")]
+    result = run(buy_block, offer.id, *QUERY, "--max-price", "8000", *journal)
+    assert "would buy 4 × p5.48xlarge in us-east-1a for 7680.00 USD" in result.output
+    assert rig.fake.account.holdings == {}
+    assert rig.fake.calls["PurchaseCapacityBlock"] == 0
+
+
+def test_what_was_bought_is_printed_as_the_block_that_holds_it(rig: Rig, offer: CapacityOffer, tmp_path: Path) -> None:
+    arguments = [offer.id, *QUERY, "--max-price", "8000", "--yes", "--journal", str(tmp_path / "bought.jsonl")]
+    result = run(buy_block, *arguments)
+    assert result.exit_code == 0, result.output
+    (holding,) = rig.fake.account.holdings
+    block = yaml.safe_load(result.stdout)
+    assert (block["kind"], block["spec"]["reservation"]) == ("CapacityBlock", holding)
+    assert block["spec"]["startsAt"] == "2026-01-05T11:30:00Z"
+    # The offer is gone from the market, and the command says so instead of buying another one.
+    assert "not on offer any more" in str(run(buy_block, *arguments).exception)
+    assert len(rig.fake.account.holdings) == 1
+
+
+def test_the_limit_is_kept(rig: Rig, offer: CapacityOffer) -> None:
+    result = run(buy_block, offer.id, *QUERY, "--max-price", "7000", "--yes")
+    assert "more than --max-price 7000" in str(result.exception)
+    assert rig.fake.calls["PurchaseCapacityBlock"] == 0
+
+
+@pytest.mark.parametrize("amount", ["cheap", "0", "-5", "nan", "inf"])
+def test_a_limit_must_be_an_amount(rig: Rig, amount: str) -> None:
+    assert run(buy_block, "cb-1", *QUERY, "--max-price", amount).exit_code == 2
+
+
+class TestPurchase:
+    def buy(self, rig: Rig, market: BlockMarket, offer: CapacityOffer, path: Path, ceiling: str = "8000") -> list[str]:
+        journal = PurchaseJournal(path / "bought.jsonl")
+        bought = purchase(market, journal, offer, ceiling=Decimal(ceiling), clock=rig.clock)
+        return [one.id for one in bought]
+
+    def test_a_repetition_finds_what_was_bought(
+        self, rig: Rig, market: BlockMarket, offer: CapacityOffer, tmp_path: Path
+    ) -> None:
+        first = self.buy(rig, market, offer, tmp_path)
+        rig.clock.advance(timedelta(minutes=1))
+        assert self.buy(rig, market, offer, tmp_path) == first
+        assert rig.fake.calls["PurchaseCapacityBlock"] == 1
+
+    def test_a_lost_answer_does_not_buy_twice(
+        self, rig: Rig, market: BlockMarket, offer: CapacityOffer, tmp_path: Path
+    ) -> None:
+        rig.fake.faults.inject("PurchaseCapacityBlock", TIMEOUT_AFTER)
+        with pytest.raises(AmbiguousError):
+            self.buy(rig, market, offer, tmp_path)
+        rig.clock.advance(timedelta(minutes=1))
+        assert self.buy(rig, market, offer, tmp_path) == list(rig.fake.account.holdings)
+        assert rig.fake.calls["PurchaseCapacityBlock"] == 1
+
+    def test_a_lost_request_is_repeated_only_after_a_while(
+        self, rig: Rig, market: BlockMarket, offer: CapacityOffer, tmp_path: Path
+    ) -> None:
+        rig.fake.faults.inject("PurchaseCapacityBlock", TIMEOUT_BEFORE)
+        with pytest.raises(AmbiguousError):
+            self.buy(rig, market, offer, tmp_path)
+        rig.clock.advance(timedelta(minutes=1))
+        with pytest.raises(BadInputError, match="its outcome is not known"):
+            self.buy(rig, market, offer, tmp_path)
+        rig.clock.advance(SETTLES)
+        assert self.buy(rig, market, offer, tmp_path) == list(rig.fake.account.holdings)
+
+    def test_a_refusal_closes_the_journal(
+        self, rig: Rig, market: BlockMarket, offer: CapacityOffer, tmp_path: Path
+    ) -> None:
+        rig.fake.faults.inject("PurchaseCapacityBlock", refused("InstanceLimitExceeded"))
+        with pytest.raises(QuotaError):
+            self.buy(rig, market, offer, tmp_path)
+        known = PurchaseJournal(tmp_path / "bought.jsonl").last(mark_of(offer.id))
+        assert known is not None
+        assert known.outcome.startswith("not bought")
+        assert len(self.buy(rig, market, offer, tmp_path)) == 1
+
+    def test_the_ceiling_holds_below_the_command_too(
+        self, rig: Rig, market: BlockMarket, offer: CapacityOffer, tmp_path: Path
+    ) -> None:
+        with pytest.raises(PriceCeilingError, match=r"costs 7680\.00 USD"):
+            self.buy(rig, market, offer, tmp_path, ceiling="1")
+        assert rig.fake.calls["PurchaseCapacityBlock"] == 0
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        pytest.param(lambda path: path.write_text("{}\n"), "cannot be read", id="not ours"),
+        pytest.param(lambda path: path.write_text("nonsense\n"), "cannot be read", id="no JSON"),
+        pytest.param(lambda path: path.mkdir(), "cannot be read", id="a folder"),
+    ],
+)
+def test_a_journal_that_cannot_be_read_stops_everything(
+    tmp_path: Path, prepare: Callable[[Path], object], message: str
+) -> None:
+    prepare(tmp_path / "journal")
+    with pytest.raises(BadInputError, match=message):
+        PurchaseJournal(tmp_path / "journal").last("m")
+
+
+def test_the_last_line_of_a_mark_counts(tmp_path: Path) -> None:
+    journal = PurchaseJournal(tmp_path / "deep" / "journal")
+    assert journal.last("m") is None
+    for outcome in ("", "cr-1"):
+        journal.write(Intent("m", "cb-1", "1", "2026-01-01T00:00:00+00:00", outcome))
+    journal.write(Intent("n", "cb-2", "1", "2026-01-01T00:00:00+00:00"))
+    found = journal.last("m")
+    assert found is not None
+    assert found.outcome == "cr-1"

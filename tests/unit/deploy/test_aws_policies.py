@@ -1,0 +1,103 @@
+"""The policies allow what the adapter calls and nothing more; and the table of calls is what the adapter calls."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore import xform_name
+
+from providers.aws.calls import CALLS, Call, Role, actions_of
+from providers.aws.interruptions import notices_of
+from providers.aws.session import UnlistedCallError
+from tests.aws import FakeAws, Rig
+from tests.fakes.ec2.requests import service_model
+
+ROOT = Path(__file__).parents[3]
+POLICIES = {Role.CONTROLLER: "controller", Role.BUYER: "buyer"}
+UID = "${cluster_uid}"
+
+
+def statements(role: Role) -> list[dict[str, Any]]:
+    found = json.loads((ROOT / f"deploy/aws/{POLICIES[role]}-policy.json").read_text(encoding="utf-8"))
+    assert found["Version"] == "2012-10-17"
+    return list(found["Statement"])
+
+
+def allowing(role: Role, action: str) -> list[dict[str, Any]]:
+    return [statement for statement in statements(role) if action in statement["Action"]]
+
+
+@pytest.mark.parametrize("role", POLICIES, ids=lambda role: role.value)
+def test_a_policy_allows_what_its_role_calls_and_nothing_else(role: Role) -> None:
+    found = statements(role)
+    assert all(statement["Effect"] == "Allow" for statement in found)
+    assert {action for statement in found for action in statement["Action"]} == actions_of(role)
+
+
+def test_the_controller_cannot_buy() -> None:
+    assert not any("Purchase" in action for action in actions_of(Role.CONTROLLER))
+
+
+@pytest.mark.parametrize(
+    ("action", "condition"),
+    [
+        pytest.param("ec2:TerminateInstances", "aws:ResourceTag/foreslice.dev/cluster", id="ends only its own"),
+        pytest.param("autoscaling:SetDesiredCapacity", "aws:ResourceTag/foreslice.dev/cluster", id="resizes its own"),
+        pytest.param("ec2:CreateLaunchTemplate", "aws:RequestTag/foreslice.dev/cluster", id="tags its templates"),
+        pytest.param("ec2:CreateLaunchTemplateVersion", "aws:ResourceTag/foreslice.dev/cluster", id="changes its own"),
+    ],
+)
+def test_the_clusters_tag_is_a_condition(action: str, condition: str) -> None:
+    (statement,) = allowing(Role.CONTROLLER, action)
+    assert statement["Condition"] == {"StringEquals": {condition: UID}}
+
+
+def test_machines_are_launched_with_the_clusters_tag_only() -> None:
+    launching = allowing(Role.CONTROLLER, "ec2:RunInstances")
+    made = [s for s in launching if any(":instance/" in resource for resource in s["Resource"])]
+    assert [s["Condition"] for s in made] == [{"StringEquals": {"aws:RequestTag/foreslice.dev/cluster": UID}}]
+
+
+def test_only_reading_is_allowed_on_everything() -> None:
+    verbs = {
+        re.split("(?<=[a-z])(?=[A-Z])", action.partition(":")[2])[0]
+        for role in POLICIES
+        for statement in statements(role)
+        if statement["Resource"] == "*"
+        for action in statement["Action"]
+    }
+    assert verbs == {"Describe", "Get"}
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.service}:{call.operation}")
+def test_every_call_of_the_table_exists_and_is_made(call: Call) -> None:
+    assert call.operation in service_model(call.service).operation_names
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "providers/aws").glob("*.py"))
+    name = xform_name(call.operation)
+    assert re.search(rf'\.{name}\(|"{name}"', source)
+
+
+def test_a_call_that_is_not_in_the_table_is_refused() -> None:
+    Rig()
+    with pytest.raises(UnlistedCallError, match="ec2:DescribeVpcs is missing"):
+        FakeAws().ec2.describe_vpcs()
+
+
+def test_terraform_fills_every_name_and_sends_every_notice() -> None:
+    text = (ROOT / "deploy/aws/main.tf").read_text(encoding="utf-8")
+    names = set(re.search(r"names = \{(.*?)\n  \}", text, re.DOTALL).group(1).split()[::3])  # type: ignore[union-attr]
+    wanted = {
+        name
+        for policy in POLICIES.values()
+        for name in re.findall(r"\$\{(\w+)\}", (ROOT / f"deploy/aws/{policy}-policy.json").read_text(encoding="utf-8"))
+    }
+    assert wanted == names
+    kinds = re.findall(r'^      "(.+)",$', text, re.MULTILINE)
+    assert len(kinds) == 7
+    assert notices_of(
+        json.dumps({"detail-type": kinds[0], "time": "2026-01-01T00:00:00Z", "detail": {"instance-id": "i"}})
+    )
