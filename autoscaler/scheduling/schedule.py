@@ -18,9 +18,21 @@ from autoscaler.scheduling.fit import fit_one
 from autoscaler.scheduling.scores import likely_nodes
 from autoscaler.scheduling.world import World
 
-# The node to take, out of the equally good ones with their verdicts, for a pod; other pods wait behind it.
-Choice: TypeAlias = Callable[[Pod, Mapping[str, Fits], Sequence[Pod], World], str]
 _FORESIGHT: Final = 32  # waiting pods that the adversary thinks of
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """A pod with its equally good nodes and the verdicts there, the pods that wait behind it, and the world."""
+
+    pod: Pod
+    options: Mapping[str, Fits]
+    waiting: Sequence[Pod]
+    world: World
+
+
+# The node to take out of the options of a tie.
+Choice: TypeAlias = Callable[[Tie], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +62,8 @@ def schedule(pods: Sequence[Pod], world: World, choose: Choice) -> Scheduled:
         if not options:
             left.append(pod)
             continue
-        name = choose(pod, options, pods[position + 1 :], world) if len(options) > 1 else next(iter(options))
+        tie = Tie(pod, options, pods[position + 1 :], world)
+        name = choose(tie) if len(options) > 1 else next(iter(options))
         bound.append(Bound(pod, name, options[name]))
         world = world.placed((pod,), name, options[name])
     return Scheduled(tuple(bound), tuple(left), world)
@@ -73,33 +86,33 @@ def equally_good(pod: Pod, world: World) -> Mapping[str, Fits]:
     return {name: fitting[name] for name in likely_nodes(pod, fitting, world)}
 
 
-def first(_: Pod, options: Mapping[str, Fits], __: Sequence[Pod], ___: World) -> str:
+def first(tie: Tie) -> str:
     """The first by name."""
-    return min(options)
+    return min(tie.options)
 
 
 def seeded(seed: int) -> Choice:
     """A choice that looks random, the same for the same seed and pod."""
 
-    def choose(pod: Pod, options: Mapping[str, Fits], _: Sequence[Pod], __: World) -> str:
-        digest = hashlib.sha256(f"{seed} {pod.key}".encode()).digest()
-        return sorted(options)[int.from_bytes(digest[:8]) % len(options)]
+    def choose(tie: Tie) -> str:
+        digest = hashlib.sha256(f"{seed} {tie.pod.key}".encode()).digest()
+        return sorted(tie.options)[int.from_bytes(digest[:8]) % len(tie.options)]
 
     return choose
 
 
-def adversarial(pod: Pod, options: Mapping[str, Fits], waiting: Sequence[Pod], world: World) -> str:
+def adversarial(tie: Tie) -> str:
     """The node after which the fewest of the next waiting pods fit anywhere; among those the one with the fewest pods.
 
     It looks one step ahead: a plan that survives it is sturdy, not proven.
     """
 
     def harm(name: str) -> tuple[int, int, str]:
-        after = world.placed((pod,), name, options[name])
-        placeable = sum(1 for other in islice(waiting, _FORESIGHT) if _fits_somewhere(other, after))
-        return placeable, len(world.nodes[name].pods), name
+        after = tie.world.placed((tie.pod,), name, tie.options[name])
+        placeable = sum(1 for other in islice(tie.waiting, _FORESIGHT) if _fits_somewhere(other, after))
+        return placeable, len(tie.world.nodes[name].pods), name
 
-    return min(options, key=harm)
+    return min(tie.options, key=harm)
 
 
 def _fits_somewhere(pod: Pod, world: World) -> bool:
