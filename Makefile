@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test lint e2e oracle faults bench generate clean
+.PHONY: setup demo test lint e2e oracle faults bench generate manifests clean
 
 setup: $(STAMP)
 
@@ -55,6 +55,10 @@ bench: setup
 # Everything that is derived from code: JSON schemas, CRDs, the command reference, state diagrams.
 generate: setup
 	$(BIN)/python -m tests.generated
+
+# The plain manifests, rendered from the chart; needs Go, for Helm.
+manifests: setup
+	$(BIN)/python -m tests.e2e.manifests
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

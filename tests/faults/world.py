@@ -125,6 +125,7 @@ DRIVER: Final = {
             "metadata": {"labels": {"app": "dra"}},
             "spec": {
                 "nodeSelector": {"nvidia.com/gpu.present": "true"},
+                "tolerations": [{"operator": "Exists"}],
                 "containers": [
                     {
                         "name": "gpus",

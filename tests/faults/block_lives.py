@@ -1,0 +1,277 @@
+"""Random lives of Capacity Blocks: held from start to end over the AWS adapter and the fake, with jobs of any length.
+
+Life number n is always the same life. What counts: whether a pod runs at the moment EC2 takes the machines without
+having been told, and how much of what was paid for could be used. Booting is reported apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import cache
+from random import Random
+from typing import Final
+
+from autoscaler.cluster.api import Object, list_all
+from autoscaler.cluster.resources import PODS
+from autoscaler.loop import Tick
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.simulation.scenario import parse_scenario
+from instance_catalog.catalog import Catalog
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.labels import CAPACITY_ENDS_AT
+from instance_catalog.loader import load_catalog
+from tests.crash.life import START
+from tests.fakes.ec2 import CUT_AFTER, INTERNAL_ERROR, PROMPT, SLUGGISH, THROTTLED, TIMEOUT_AFTER, Behaviour
+from tests.fakes.ec2.holdings import Holding
+from tests.faults.world import AwsSimulation
+
+HOUR: Final = timedelta(hours=1)
+MINUTE: Final = timedelta(minutes=1)
+SECOND: Final = timedelta(seconds=1)
+# Nothing is drawn for the last minutes of a block: until an hour before its end it can be extended.
+LAST: Final = 61
+# The controller looks at the cloud at least so often, whatever happens in the cluster.
+RESYNC: Final = timedelta(minutes=30)
+BLOCK = """
+apiVersion: foreslice.dev/v1alpha1
+kind: CapacityPool
+metadata: {{name: prepaid}}
+spec:
+  mode: Act
+  capacityTypes: [capacity-block]
+  nodeTemplateRef: {{kind: AWSNodeTemplate, name: gpu}}
+  drivers: {{profiles: [nvidia]}}
+  limits: {{nodes: {count}}}
+---
+apiVersion: foreslice.dev/v1alpha1
+kind: CapacityBlock
+metadata: {{name: block}}
+spec:
+  pool: prepaid
+  reservation: {reservation}
+  instanceType: p5.48xlarge
+  zone: us-east-1a
+  count: {count}
+  startsAt: "{starts_at:%Y-%m-%dT%H:%M:%SZ}"
+  endsAt: "{ends_at:%Y-%m-%dT%H:%M:%SZ}"
+  drain: {{notice: {notice}m, budget: {budget}m, atDeadline: {at_deadline}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {{name: gpus}}
+spec: {{spec: {{devices: {{requests: [{{name: gpus, exactly: {{deviceClassName: gpu.nvidia.com, count: 4}}}}]}}}}}}
+"""
+BUDGET = """
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: jobs, namespace: default}
+spec: {maxUnavailable: 0, selector: {matchLabels: {app: job}}}
+status: {disruptionsAllowed: 0, currentHealthy: 0, desiredHealthy: 0, expectedPods: 0}
+"""
+JOB = """
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: job-{number}
+  labels: {{app: job}}
+  annotations: {{simulation.foreslice.dev/at: {at}m{runs_for}}}
+spec:
+  tolerations: [{{key: foreslice.dev/capacity-block, operator: Exists}}]
+  resourceClaims: [{{name: gpus, resourceClaimTemplateName: gpus}}]
+  containers: [{{name: main, image: pause, resources: {{claims: [{{name: gpus}}], requests: {{cpu: "1"}}}}}}]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What is drawn for one life. Times in minutes; a job's length of 0 is one that never ends by itself.
+
+    `protected`: a PodDisruptionBudget forbids every eviction.
+    """
+
+    count: int
+    ultraserver: bool
+    starts_in: int
+    days: int
+    notice: int
+    budget: int
+    at_deadline: str
+    jobs: tuple[tuple[int, int], ...]
+    extended_at: int | None
+    restarts: tuple[int, ...]
+    protected: bool
+    faults: int
+    pace: Behaviour
+
+    @staticmethod
+    def number(number: int) -> Life:
+        """The life of this number."""
+        draw = Random(number)
+        days = draw.randint(1, 3)
+        length = 60 * 24 * days
+        arrivals = sorted(draw.randint(0, length) for _ in range(draw.randint(0, 8)))
+        return Life(
+            count=draw.randint(1, 3),
+            ultraserver=draw.random() < 0.2,
+            starts_in=draw.randint(30, 300),
+            days=days,
+            notice=draw.choice((10, 30, 60)),
+            budget=draw.choice((5, 15, 30)),
+            at_deadline=draw.choice(("Delete", "Leave")),
+            jobs=tuple((at, draw.choice((0, draw.randint(5, length)))) for at in arrivals),
+            extended_at=draw.randint(0, length - LAST) if draw.random() < 0.4 else None,
+            restarts=tuple(sorted(draw.randint(0, length - LAST) for _ in range(draw.randint(0, 3)))),
+            protected=draw.random() < 0.3,
+            faults=draw.randint(0, 12),
+            pace=draw.choice((PROMPT, SLUGGISH)),
+        )
+
+
+@dataclass(slots=True)
+class Story:
+    """How a life came out. `unwarned` are pods that ran at the reclaim and had not been told.
+
+    `payable` is machine time from start to the last moment before the drain, `booted` what of it machines needed to
+    start, `usable` what they were Ready for.
+    """
+
+    unwarned: list[str] = field(default_factory=list)
+    running_at_reclaim: int = 0
+    payable: timedelta = timedelta(0)
+    booted: timedelta = timedelta(0)
+    usable: timedelta = timedelta(0)
+    left: list[str] = field(default_factory=list)
+    jobs: int = 0
+    extended: bool = False
+
+    @property
+    def share(self) -> float:
+        """The usable part of what was paid for, booting apart."""
+        return self.usable / (self.payable - self.booted)
+
+
+@cache
+def p5_catalog() -> Catalog:
+    """Only what the block needs, which makes planning quick."""
+    catalog = load_catalog()
+    return replace(catalog, types=FrozenMap({"p5.48xlarge": catalog.types["p5.48xlarge"]}))
+
+
+class BlockWorld:
+    """The cluster of one life, and what is noted while it goes on."""
+
+    def __init__(self, life: Life) -> None:
+        self.life = life
+        self.story = Story(jobs=len(life.jobs))
+        self.simulation = AwsSimulation(catalog=p5_catalog(), start=START, ec2=life.pace)
+        self.nodes: dict[str, ProvisionedNode] = {}
+        self.holding = self.simulation.fake.account.block(
+            "p5.48xlarge",
+            "us-east-1a",
+            life.count,
+            starts_in=life.starts_in * MINUTE,
+            lasts=life.days * 24 * HOUR,
+            ultraserver="u-p6e-gb200x36" if life.ultraserver else "",
+        )
+        self.simulation.add(parse_scenario(self._manifests(self.holding)))
+
+    def _manifests(self, holding: Holding) -> str:
+        life = self.life
+        jobs = [
+            JOB.format(
+                number=number,
+                at=life.starts_in + at,
+                runs_for=f", simulation.foreslice.dev/runs-for: {length}m" if length else "",
+            )
+            for number, (at, length) in enumerate(life.jobs)
+        ]
+        block = BLOCK.format(
+            count=life.count,
+            reservation=holding.id,
+            starts_at=holding.starts_at,
+            ends_at=holding.ends_at,
+            notice=life.notice,
+            budget=life.budget,
+            at_deadline=life.at_deadline,
+        )
+        return block + (BUDGET if life.protected else "") + "".join(jobs)
+
+    def live(self) -> Story:
+        """The whole life, and what came of it."""
+        moments = [(self.holding.starts_at + at * MINUTE, "restart") for at in self.life.restarts]
+        if self.life.extended_at is not None:
+            moments.append((self.holding.starts_at + self.life.extended_at * MINUTE, "extension"))
+        self._trouble()
+        for moment, what in sorted(moments):
+            self._until(moment)
+            if what == "restart":
+                self.simulation.new_loop()
+                self._trouble()
+            else:
+                self._extend()
+        self._until(self._reclaim() - SECOND)
+        self._look()
+        self._until(self._reclaim() + 2 * HOUR)
+        self._sum_up()
+        return self.story
+
+    @property
+    def now(self) -> datetime:
+        return self.simulation.clock.now()
+
+    def _reclaim(self) -> datetime:
+        reclaim = self.holding.reclaim_at(self.now)
+        assert reclaim is not None
+        return reclaim
+
+    def _until(self, moment: datetime) -> None:
+        while self.now < moment:
+            self.simulation.run(min(self.now + RESYNC, moment), self._observe)
+
+    def _observe(self, tick: Tick) -> None:
+        self.nodes.update({node.name: node for node in tick.snapshot.provisioned})
+
+    def _trouble(self) -> None:
+        """A handful of calls that go wrong from now on."""
+        draw = Random(self.life.faults)
+        for _ in range(self.life.faults):
+            call = draw.choice(("RunInstances", "DescribeInstances", "DescribeCapacityReservations"))
+            fault = draw.choice((TIMEOUT_AFTER, CUT_AFTER, INTERNAL_ERROR, THROTTLED))
+            self.simulation.fake.faults.inject(call, fault)
+
+    def _extend(self) -> None:
+        """Buy another day where EC2 allows it: until an hour before the end."""
+        end = self.holding.end(self.now)
+        if end is not None and end - self.now >= HOUR:
+            self.simulation.fake.account.extend(self.holding, 24 * HOUR)
+            self.story.extended = True
+
+    def _look(self) -> None:
+        """At the last moment before the reclaim: who is still there, and was told."""
+        pods: list[Object] = [
+            pod for pod in list_all(self.simulation.api, PODS)[0] if pod.get("status", {}).get("phase") == "Running"
+        ]
+        self.story.running_at_reclaim += len(pods)
+        for pod in pods:
+            told = pod["metadata"].get("annotations", {}).get(CAPACITY_ENDS_AT)
+            if told is None or datetime.fromisoformat(told) != self._reclaim():
+                self.story.unwarned.append(f"{pod['metadata']['name']} was told {told}")
+
+    def _sum_up(self) -> None:
+        begin, drain = self.holding.starts_at, self._reclaim() - self.life.budget * MINUTE
+        self.story.payable = (drain - begin) * self.life.count
+        for node in self.nodes.values():
+            launched = _first(node, Phase.LAUNCHED)
+            ready = _first(node, Phase.READY)
+            over = _first(node, Phase.DRAINING) or drain
+            if launched is not None and ready is not None:
+                self.story.booted += ready - launched
+                self.story.usable += max(min(over, drain) - max(ready, begin), timedelta(0))
+        self.story.left = [machine.id for machine in self.simulation.fake.account.alive()]
+
+
+def _first(node: ProvisionedNode, phase: Phase) -> datetime | None:
+    return next((moment for entered, moment, _ in node.history if entered is phase), None)

@@ -1,0 +1,31 @@
+"""A few random lives of blocks on every run of the tests; `make faults` lives a thousand."""
+
+from __future__ import annotations
+
+import pytest
+
+from autoscaler.execution import executor
+from tests.faults.block_lives import BlockWorld, Life
+
+# A life whose pods cannot be evicted, so that they run until EC2 takes the machine.
+STUBBORN = 14
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_everybody_is_told_and_the_block_is_used(number: int) -> None:
+    story = BlockWorld(Life.number(number)).live()
+    assert story.unwarned == []
+    assert story.share >= 0.95
+    assert story.left == []
+
+
+def test_pods_that_nobody_may_evict_run_to_the_end_and_were_told() -> None:
+    story = BlockWorld(Life.number(STUBBORN)).live()
+    assert story.running_at_reclaim > 0
+    assert story.unwarned == []
+
+
+def test_a_controller_that_tells_nobody_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "give_notice", lambda *_, **__: None)
+    story = BlockWorld(Life.number(STUBBORN)).live()
+    assert len(story.unwarned) == story.running_at_reclaim > 0
