@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from autoscaler.cluster.api import KubernetesApi, Object
+from autoscaler.cluster.interning import Interned
 from autoscaler.cluster.mirror import Mirror
 from autoscaler.cluster.resources import (
     CAPACITY_BLOCKS,
@@ -94,6 +95,7 @@ class Store:
     def __init__(self, api: KubernetesApi, profile: KubernetesProfile) -> None:
         self.profile = profile
         self._priorities: Mirror[PriorityClass] = Mirror(api, PRIORITY_CLASSES, parse_priority_class)
+        self._interned = Interned()
         self._pods: Mirror[Pod] = Mirror(api, PODS, self._parse_pod)
         self._nodes = Mirror(api, NODES, parse_node)
         self._claims = Mirror(api, RESOURCE_CLAIMS, parse_resource_claim)
@@ -170,7 +172,8 @@ class Store:
                     yield mirror.kind, key, problem
 
     def _parse_pod(self, raw: Object, problems: Problems) -> Pod:
-        return parse_pod(raw, problems, priorities={found.name: found for found in self._priorities.values})
+        priorities = {found.name: found for found in self._priorities.values}
+        return self._interned.of(parse_pod(raw, problems, priorities=priorities))
 
     def _mirrors(self) -> tuple[Mirror[object], ...]:
         return (

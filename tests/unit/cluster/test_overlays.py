@@ -10,7 +10,10 @@ from autoscaler.execution.launch import Providers
 from autoscaler.loop import Loop
 from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.loader import load_catalog, shipped_layers
+from instance_catalog.loader import shipped_layers
+from instance_catalog.merging import catalog_of
+
+LAYERS = shipped_layers()
 
 
 class Cluster:
@@ -21,10 +24,10 @@ class Cluster:
         self.loop = Loop(
             api=self.api,
             providers=Providers({}, cluster="u"),
-            catalog=load_catalog(),
+            catalog=catalog_of(LAYERS),
             profile=REFERENCE,
             clock=VirtualClock(),
-            layers=shipped_layers,
+            layers=lambda: LAYERS,
         )
 
     def put(self, name: str, entry: dict[str, Any], instance_type: str = "p5.48xlarge") -> None:

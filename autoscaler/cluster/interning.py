@@ -1,0 +1,81 @@
+"""Pods made small: what equal pods have in common is held once, and annotations that nobody reads are dropped.
+
+100,000 pods come from a few hundred templates. Their containers, tolerations, selectors and constraints are equal, and
+so are the keys and most values of their labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from sys import intern
+from typing import Final, TypeVar
+
+from autoscaler.model.pod import Pod
+from instance_catalog.frozen_map import EMPTY, FrozenMap
+from instance_catalog.labels import GROUP
+
+T = TypeVar("T", bound=Hashable)
+
+# More parts than this are of pods that are gone; what is still in use is shared anew as it arrives.
+_MOST: Final = 50_000
+# Domains of the annotations that are read (instance_catalog/labels.py).
+_READ: Final = (
+    f"{GROUP}/",
+    "autoscaling.x-k8s.io/",
+    "cluster-autoscaler.kubernetes.io/",
+    "controller.kubernetes.io/",
+    "karpenter.sh/",
+    "resource.kubernetes.io/",
+)
+
+
+class Interned:
+    """Parts of pods that were seen before."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Hashable, Hashable] = {}
+
+    def of(self, pod: Pod) -> Pod:
+        """The same pod, sharing its parts with others."""
+        if len(self._parts) > _MOST:
+            self._parts.clear()
+        return replace(
+            pod,
+            namespace=intern(pod.namespace),
+            labels=_interned(pod.labels),
+            annotations=self._part(_interned(_read(pod.annotations))),
+            containers=self._part(pod.containers),
+            init_containers=self._part(pod.init_containers),
+            overhead=self._part(pod.overhead),
+            pod_requests=None if pod.pod_requests is None else self._part(pod.pod_requests),
+            node_name=None if pod.node_name is None else intern(pod.node_name),
+            node_selector=self._part(pod.node_selector),
+            affinity=self._part(pod.affinity),
+            preferred_affinity=self._part(pod.preferred_affinity),
+            pod_affinity=self._part(pod.pod_affinity),
+            pod_anti_affinity=self._part(pod.pod_anti_affinity),
+            preferred_pod_affinity=self._part(pod.preferred_pod_affinity),
+            preferred_pod_anti_affinity=self._part(pod.preferred_pod_anti_affinity),
+            topology_spread=self._part(pod.topology_spread),
+            tolerations=self._part(pod.tolerations),
+            image_volumes=self._part(pod.image_volumes),
+            node_features=self._part(pod.node_features),
+            scheduler_name=intern(pod.scheduler_name),
+            preemption_policy=intern(pod.preemption_policy),
+            gang=self._part(pod.gang),
+            phase=intern(pod.phase),
+            owner=intern(pod.owner),
+        )
+
+    def _part(self, value: T) -> T:
+        # Equal values are of equal type here: each field has its own.
+        return self._parts.setdefault((type(value), value), value)  # type: ignore[return-value]
+
+
+def _interned(texts: FrozenMap[str, str]) -> FrozenMap[str, str]:
+    return FrozenMap({intern(key): intern(value) for key, value in texts.items()}) if texts else EMPTY
+
+
+def _read(annotations: FrozenMap[str, str]) -> FrozenMap[str, str]:
+    return FrozenMap({key: value for key, value in annotations.items() if key.startswith(_READ)})
