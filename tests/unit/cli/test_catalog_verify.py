@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from click.testing import CliRunner, Result
 from autoscaler.cli.catalog import catalog
 from autoscaler.errors import BadInputError
 
-PUBLISHED = Path(__file__).parents[2] / "data" / "published"
+ROOT = Path(__file__).parents[3]
+PUBLISHED = ROOT / "tests" / "data" / "published"
 P4D = str(PUBLISHED / "eks-p4d.yaml")
 
 
@@ -80,3 +82,22 @@ def test_bad_input_says_what_to_do(arguments: list[str], message: str) -> None:
     result = run(*arguments)
     assert isinstance(result.exception, BadInputError)
     assert message in str(result.exception)
+
+
+COMMANDS = re.findall(
+    r"^foreslice catalog (verify .*tests/data.*)$", (ROOT / "docs" / "drift.md").read_text(), re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda text: str(text).rpartition(" ")[2])
+def test_the_samples_verify_as_the_page_says(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    result = CliRunner().invoke(catalog, [*command.split(), "-o", "json"])
+    found = json.loads(result.stdout)
+    assert result.exit_code == (0 if "eks-p4d" in command else 3)
+    assert {difference["driver"] for difference in found["differences"]} <= {"dra.net"}
+
+
+def test_the_page_verifies_every_sample() -> None:
+    samples = {path.name for path in (ROOT / "tests" / "data" / "published").glob("*.yaml")} - {"expected.yaml"}
+    assert {Path(word).name for command in COMMANDS for word in command.split() if word.endswith(".yaml")} == samples

@@ -1,0 +1,205 @@
+"""Which differences between predicted and published slices matter to a placement, and whether to avoid its type.
+
+Most differences matter to nobody's claims: a driver's patch version, an address. One matters when, applied alone to the
+prediction, it makes a selector of the claims answer otherwise on some device, or the allocation come to something else.
+Pure; instance_catalog/drift.py finds the differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TypeAlias, TypeVar
+
+from autoscaler.dra.allocator import Allocated, AllocatedState, AllocationOutcome, ClusterDevices, allocate
+from autoscaler.model.device_class import DeviceClass
+from autoscaler.model.node import Node
+from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
+from instance_catalog.drift import Aspect, Difference, Unified
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.resource_slice import Device, ResourceSlice
+
+Slices: TypeAlias = tuple[ResourceSlice, ...]
+V = TypeVar("V")
+
+
+class DriftPolicy(Enum):
+    """When a drifted (type, driver profiles) is quarantined."""
+
+    NEVER = "Never"  # drift is only told
+    MATTERS = "Matters"  # when claims would be decided otherwise
+    ALWAYS = "Always"  # on any difference
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """What drift does to the claims of a placement.
+
+    `decisive` are the differences that change an answer on their own, by driver, device and field; when only several
+    together do, all are listed. The outcomes are those of an empty node.
+    """
+
+    predicted: AllocationOutcome
+    published: AllocationOutcome
+    decisive: tuple[Difference, ...]
+
+    @property
+    def matters(self) -> bool:
+        """Whether anything about the claims is decided otherwise."""
+        return bool(self.decisive)
+
+    @property
+    def breaks(self) -> bool:
+        """Whether the claims were to fit and do not."""
+        return isinstance(self.predicted, Allocated) and not isinstance(self.published, Allocated)
+
+
+def matters(
+    unified: Unified,
+    claims: Iterable[ResourceClaim],
+    *,
+    node: Node,
+    classes: Iterable[DeviceClass],
+    profile: KubernetesProfile,
+) -> Impact:
+    """What the differences do to `claims`, the placement's, on the node whose slices were unified.
+
+    `node` is the node that published; allocations that the claims have by now are put aside.
+    """
+    asked = _Asked(tuple(replace(claim, allocation=None) for claim in claims), node, tuple(classes), profile)
+    predicted, published = asked.decided(unified.predicted), asked.decided(unified.published)
+    differences = unified.differences
+    decisive = tuple(
+        difference
+        for group in _groups(differences)
+        if asked.decided(_applied(unified, group)).differs(predicted)
+        for difference in group
+    )
+    if not decisive and published.differs(predicted):
+        decisive = differences
+    return Impact(predicted.outcome, published.outcome, decisive)
+
+
+def quarantines(policy: DriftPolicy, unified: Unified, impacts: Iterable[Impact]) -> bool:
+    """Whether the type is to be avoided with the drivers that published, as the policy says."""
+    match policy:
+        case DriftPolicy.NEVER:
+            return False
+        case DriftPolicy.MATTERS:
+            return any(impact.matters for impact in impacts)
+        case DriftPolicy.ALWAYS:
+            return not unified.equal
+
+
+@dataclass(frozen=True, slots=True)
+class _Decisions:
+    """What selectors answer on each device, and what the allocation comes to."""
+
+    outcome: AllocationOutcome
+    answers: frozenset[tuple[str, ...]]
+
+    def differs(self, other: _Decisions) -> bool:
+        return self.answers != other.answers or _kind(self.outcome) != _kind(other.outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The question, to be asked of several sets of slices."""
+
+    claims: tuple[ResourceClaim, ...]
+    node: Node
+    classes: tuple[DeviceClass, ...]
+    profile: KubernetesProfile
+
+    def decided(self, slices: Slices) -> _Decisions:
+        devices = ClusterDevices.of(slices, self.classes, (), self.profile)
+        outcome = allocate(self.claims, node=self.node, devices=devices, allocated=AllocatedState())
+        answers = frozenset(
+            (
+                expression,
+                piece.driver,
+                device.name,
+                devices.engine.evaluate(expression, driver=piece.driver, device=device).answer.name,
+            )
+            for expression in self._expressions()
+            for piece in slices
+            for device in piece.devices
+        )
+        return _Decisions(outcome, answers)
+
+    def _expressions(self) -> frozenset[str]:
+        by_name = {device_class.name: device_class for device_class in self.classes}
+        requests = [request for claim in self.claims for request in _exact(claim)]
+        named = [by_name[request.device_class] for request in requests if request.device_class in by_name]
+        selectors = [s for request in requests for s in request.selectors]
+        selectors += (s for device_class in named for s in device_class.selectors)
+        return frozenset(s.expression for s in selectors if s.expression is not None)
+
+
+def _exact(claim: ResourceClaim) -> Iterator[DeviceRequest]:
+    for request in claim.requests:
+        if isinstance(request, FirstAvailable):
+            yield from request.subrequests
+        else:
+            yield request
+
+
+def _kind(outcome: AllocationOutcome) -> tuple[object, ...]:
+    return type(outcome), outcome.choices if isinstance(outcome, Allocated) else ()
+
+
+def _groups(differences: Sequence[Difference]) -> Iterator[tuple[Difference, ...]]:
+    """Attributes and capacities by their name; whatever else a driver publishes otherwise, together."""
+    found: dict[tuple[str, Aspect | None, str], list[Difference]] = {}
+    for difference in differences:
+        by_name = difference.aspect in (Aspect.ATTRIBUTE, Aspect.CAPACITY)
+        key = (difference.driver, difference.aspect, difference.field) if by_name else (difference.driver, None, "")
+        found.setdefault(key, []).append(difference)
+    return (tuple(group) for group in found.values())
+
+
+def _applied(unified: Unified, group: Sequence[Difference]) -> Slices:
+    """The prediction with the differences of one group applied."""
+    first = group[0]
+    real = {(piece.driver, d.name): d for piece in unified.published for d in piece.devices}
+    if first.aspect in (Aspect.ATTRIBUTE, Aspect.CAPACITY):
+        names = {difference.device for difference in group}
+        return tuple(
+            replace(
+                piece, devices=tuple(_taken(d, real.get((piece.driver, d.name)), first, names) for d in piece.devices)
+            )
+            if piece.driver == first.driver
+            else piece
+            for piece in unified.predicted
+        )
+    others = (piece for piece in unified.predicted if piece.driver != first.driver)
+    own = (piece for piece in unified.published if piece.driver == first.driver)
+    kept = {(piece.driver, d.name): d for piece in unified.predicted for d in piece.devices}
+    return (*others, *(_with_known_facts(piece, kept) for piece in own))
+
+
+def _taken(device: Device, real: Device | None, difference: Difference, names: set[str]) -> Device:
+    """The device with the published value of one attribute or capacity."""
+    if real is None or device.name not in names:
+        return device
+    if difference.aspect is Aspect.ATTRIBUTE:
+        return replace(device, attributes=_with(device.attributes, real.attributes, difference.field))
+    return replace(device, capacity=_with(device.capacity, real.capacity, difference.field))
+
+
+def _with(wanted: Mapping[str, V], real: Mapping[str, V], name: str) -> FrozenMap[str, V]:
+    rest = {key: value for key, value in wanted.items() if key != name}
+    return FrozenMap({**rest, **({name: real[name]} if name in real else {})})
+
+
+def _with_known_facts(piece: ResourceSlice, predicted: Mapping[tuple[str, str], Device]) -> ResourceSlice:
+    """A published slice in which devices that were predicted have the attributes and capacities of the prediction."""
+    devices = (
+        replace(device, attributes=wanted.attributes, capacity=wanted.capacity)
+        if (wanted := predicted.get((piece.driver, device.name))) is not None
+        else device
+        for device in piece.devices
+    )
+    return replace(piece, devices=tuple(devices))
