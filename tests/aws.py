@@ -128,3 +128,9 @@ def request(
         template=TEMPLATE_REF,
         **more,
     )
+
+
+def in_reservation(rig: Rig, *, interruptible: bool = False, count: int = 2) -> OfferingKey:
+    """An offering of a reservation that has begun."""
+    holding = rig.fake.account.reserve("p5.48xlarge", "us-east-1a", count, interruptible=interruptible)
+    return replace(P5, capacity_type="reserved", reservation=holding.id)

@@ -44,7 +44,6 @@ from providers.errors import (
     TokenReusedError,
 )
 
-_ENDED: Final = "IdempotentInstanceTerminated"
 _TELLING: Final = (QuotaError, ReservationExhaustedError, ShortageError, AddressesExhaustedError, NotOfferedError)
 _FLEET_MARKET: Final = {CapacityType.SPOT.value: "spot", CapacityType.ON_DEMAND.value: "on-demand"}
 
@@ -64,15 +63,14 @@ class Launcher:
     def launch(self, request: LaunchRequest, template: NodeTemplate) -> LaunchAnswer:
         """One call, made again only when its launch template turns out to have been deleted."""
         try:
-            return self._launch(request, template)
-        except GoneError as error:
-            if "LaunchTemplate" not in error.code:
-                raise
-            self.launch_templates.forget(template)
-            return self._launch(request, template)
+            answer = self._launch(request, template)
         except TemplateError:
             self.network.forget(template)  # a subnet or group may be gone that is still remembered
             raise
+        if answer.instances or not any("LaunchTemplate" in failure.error.code for failure in answer.failures):
+            return answer
+        self.launch_templates.forget(template)
+        return self._launch(request, template)
 
     def _launch(self, request: LaunchRequest, template: NodeTemplate) -> LaunchAnswer:
         first = request.offerings[0]
@@ -131,8 +129,7 @@ class _Call:
             with translated("RunInstances"):
                 found = self.launcher.aws.ec2.run_instances(**parameters)["Instances"]
         except (CapacityError, GoneError) as error:
-            if isinstance(error, GoneError) and error.code != _ENDED:
-                raise
+            # Gone: the launch template was deleted, or the machines of this token have ended.
             return LaunchAnswer(missing=request.nodes, failures=(OfferingFailure(offering, _of(offering, error)),))
         obtained = replace(offering, zone=subnet.zone)
         launched_at = {one["InstanceId"]: one["LaunchTime"] for one in found}
