@@ -22,7 +22,7 @@ test: setup
 	$(BIN)/pytest -q -n 2 --ignore=tests/e2e
 
 # What needs more than Python: a real control plane, built once from Go modules (4 to 10 minutes on two cores, then
-# cached), and a C compiler for the fake NVML.
+# cached), a C compiler for the fake NVML, and a browser (Debian's package chromium) for the status page.
 e2e: setup
 	$(BIN)/pytest -q tests/e2e
 

@@ -116,7 +116,9 @@ def _state(pod: Pod, plan: Plan, snapshot: Snapshot) -> tuple[str, tuple[str, ..
         return f"is on node {pod.node_name}", ()
     placement = next((each for each in plan.placements if each.pod == pod.key), None)
     if placement is not None:
-        return _destination(placement, plan, snapshot), tuple(map(text_of, placement.reasons))
+        launch = next((each for each in plan.launches if each.name == placement.node), None)
+        reasons = placement.reasons or (launch.reasons if launch else ())
+        return _destination(placement, launch, snapshot), tuple(map(text_of, reasons))
     left = next((each for each in (*plan.left_out, *plan.outside) if each.pod == pod.key), None)
     if left is None:
         return _NOT_STARTED, ()
@@ -124,12 +126,11 @@ def _state(pod: Pod, plan: Plan, snapshot: Snapshot) -> tuple[str, tuple[str, ..
     return state.get(left.verdict, "gets no node"), tuple(_why_not(left))
 
 
-def _destination(placement: Placement, plan: Plan, snapshot: Snapshot) -> str:
+def _destination(placement: Placement, launch: PlannedNode | None, snapshot: Snapshot) -> str:
     if placement.target is Target.EXISTING:
         return f"fits node {placement.node}"
     if placement.target is Target.COMING:
         return f"waits for node {placement.node}, which is coming up"
-    launch = next((each for each in plan.launches if each.name == placement.node), None)
     if launch is None:
         return f"gets new node {placement.node}"
     if launch.pool in _acting(snapshot):
@@ -204,15 +205,11 @@ def _launches(snapshot: Snapshot, plan: Plan, namespace: str) -> Table:
             offering_text(launch.offering),
             dollars(launch.usd_per_hour) or "unpriced",
             _pods(launch.pods, namespace) or "baseline",
-            _why(launch),
+            texts_of(launch.reasons),
         )
         for launch in plan.launches
     )
-    return Table("Nodes to launch", ("", "pool", "offering", "$/h", "for", "why"), rows)
-
-
-def _why(launch: PlannedNode) -> str:
-    return texts_of(launch.reasons)
+    return Table("Nodes to launch", ("state", "pool", "offering", "$/h", "for", "why"), rows)
 
 
 def _pools(snapshot: Snapshot, plan: Plan) -> Table:
@@ -222,7 +219,9 @@ def _pools(snapshot: Snapshot, plan: Plan) -> Table:
 
 def _pool(pool: CapacityPool, snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
     nodes = [node for node in snapshot.provisioned if node.pool == pool.name and node.phase is not Phase.GONE]
-    proposed = (launch.usd_per_hour or Decimal(0) for launch in plan.launches if launch.pool == pool.name)
+    proposed = (
+        launch.usd_per_hour or Decimal(0) for launch in plan.launches if launch.pool == pool.name and not pool.acts
+    )
     bounds = (
         ("accelerators", pool.limits.accelerators),
         ("nodes", pool.limits.nodes),
@@ -242,7 +241,7 @@ def _pool(pool: CapacityPool, snapshot: Snapshot, plan: Plan) -> tuple[str, ...]
         pool.name,
         pool.mode.value,
         str(len(nodes)),
-        ", ".join(f"{bound} {what}" for what, bound in bounds if bound is not None),
+        ", ".join(f"{what} ≤ {bound}" for what, bound in bounds if bound is not None),
         dollars(price_of(nodes)) or "",
         dollars(sum(proposed, Decimal(0))) or "",
         "; ".join(held_back),
@@ -262,7 +261,7 @@ def _nodes(snapshot: Snapshot, now: datetime, namespace: str) -> Table:
         )
         for node in snapshot.provisioned
     )
-    return Table("Nodes", ("node", "pool", "offering", "$/h", "phase", "for", "bought for"), rows)
+    return Table("Nodes", ("node", "pool", "offering", "$/h", "phase", "time in phase", "bought for"), rows)
 
 
 def _blocks(snapshot: Snapshot, now: datetime) -> Table:

@@ -1,0 +1,165 @@
+"""The status page and the explanation of a pod, before they become HTML."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from autoscaler.clock import EPOCH
+from autoscaler.model.capacity import Mode
+from autoscaler.model.plan import Considered, Demand, LeftOut, NearMiss, Placement, Plan, Target
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
+from autoscaler.model.spending import Spending
+from autoscaler.report.page import explanation, status_page
+from autoscaler.report.plan_tables import Table
+from tests.desk import POOL, A, planned
+
+CHEAPEST = Reason.of(Code.CHEAPEST)
+LAUNCH = replace(planned("n1", pods=("default/a",)), reasons=(CHEAPEST,))
+WAITING = Snapshot(pods=(Pod("default", "a"),), pools=(POOL,))
+
+
+def placed(target: Target, node: str, **fields: Any) -> Plan:
+    return Plan(launches=(LAUNCH,), placements=(Placement("default/a", target, node),), **fields)
+
+
+def table(title: str, snapshot: Snapshot, plan: Plan) -> Table:
+    (found,) = (each for each in status_page(snapshot, plan, EPOCH).tables if each.title == title)
+    return found
+
+
+def left(verdict: str) -> Plan:
+    miss = NearMiss(Reason.of(Code.TOO_FEW_DEVICES, found=4, wanted=8), 12, "p4d.24xlarge")
+    return Plan(left_out=(LeftOut("default/a", verdict, (Reason.of(Code.NO_CANDIDATE, offerings=9),), (), (miss,)),))
+
+
+@pytest.mark.parametrize(
+    ("plan", "state", "why"),
+    [
+        pytest.param(
+            placed(Target.NEW, "n1"),
+            "gets a new node, which is being launched: p5.48xlarge in us-east-1a (on-demand)",
+            ("cheapest that fits",),
+            id="launched",
+        ),
+        pytest.param(placed(Target.COMING, "n0"), "waits for node n0, which is coming up", (), id="coming"),
+        pytest.param(placed(Target.EXISTING, "n0"), "fits node n0", (), id="existing"),
+        pytest.param(
+            left("does-not-fit"),
+            "gets no node",
+            ("none of 9 offerings fits", "nearest miss: 4 of 8 devices (12 instance types, such as p4d.24xlarge)"),
+            id="left out",
+        ),
+        pytest.param(Plan(left_out=(LeftOut("default/a", "fatal", ()),)), "cannot be scheduled", (), id="fatal"),
+        pytest.param(Plan(left_out=(LeftOut("default/a", "unknown", ()),)), "cannot be decided", (), id="unknown"),
+        pytest.param(Plan(outside=(LeftOut("default/a", "out-of-scope", ()),)), "is not served", (), id="outside"),
+        pytest.param(Plan(), "is not planned yet: the next round decides about it", (), id="new"),
+    ],
+)
+def test_where_a_pod_stands(plan: Plan, state: str, why: tuple[str, ...]) -> None:
+    found = explanation(WAITING, plan, EPOCH, pod="default/a")
+    assert found is not None
+    assert (found.state, found.why) == (state, why)
+
+
+def test_a_pool_that_observes_would_launch() -> None:
+    observing = replace(WAITING, pools=(replace(POOL, mode=Mode.OBSERVE),))
+    found = explanation(observing, placed(Target.NEW, "n1"), EPOCH, pod="default/a")
+    assert found is not None
+    assert found.state.startswith("would get a new node if pool gpu acted: ")
+    (pools,) = (
+        table for table in status_page(observing, placed(Target.NEW, "n1"), EPOCH).tables if table.title == "Pools"
+    )
+    assert pools.rows == (("gpu", "Observe", "0", "nodes ≤ 10", "0.00", "55.04", ""),)
+
+
+def test_a_pod_that_runs_is_no_longer_waiting() -> None:
+    bound = Snapshot(pods=(Pod("default", "a", node_name="n1"),))
+    found = explanation(bound, Plan(), EPOCH, pod="default/a")
+    assert found is not None
+    assert found.state == "is on node n1"
+    assert status_page(bound, Plan(), EPOCH).waiting == ()
+
+
+def test_an_unknown_pod_has_no_explanation() -> None:
+    assert explanation(WAITING, Plan(), EPOCH, pod="default/b") is None
+
+
+def test_facts_of_a_pod() -> None:
+    pod = Pod(
+        "default",
+        "a",
+        unscheduled="Unschedulable",
+        unscheduled_why="0/3 nodes",
+        owner="Job/train",
+        scheduling_gates=("g",),
+    )
+    asked = ProvisionedNode(
+        "n1", "gpu", "n1", "b", (A,), LAUNCH.prediction, phase=Phase.LAUNCHED, phase_since=EPOCH, pods=("default/a",)
+    )
+    found = explanation(Snapshot(pods=(pod,), provisioned=(asked,)), Plan(), EPOCH + timedelta(minutes=2), pod=pod.key)
+    assert found is not None
+    assert dict(found.facts) == {
+        "phase": "Pending",
+        "kube-scheduler says": "Unschedulable: 0/3 nodes",
+        "scheduling gates": "g",
+        "belongs to": "Job/train",
+        "node asked for": "n1, p5.48xlarge in us-east-1a (on-demand), Launched for 2m",
+    }
+
+
+def test_offerings_are_told_with_counts() -> None:
+    few = (Reason.of(Code.TOO_FEW_DEVICES, found=4, wanted=8),)
+
+    def considered(name: str, outcome: str, *reasons: Reason) -> Considered:
+        return Considered("gpu", (), OfferingRef(name, "a", "on-demand", "1.50"), outcome, reasons)
+
+    demand = Demand(
+        ("default/a",),
+        (
+            considered("p5", "chosen", CHEAPEST),
+            considered("g5", "does-not-fit", *few),
+            considered("g6", "does-not-fit", *few),
+            considered("x1", "unknown"),
+        ),
+    )
+    found = explanation(WAITING, Plan(demands=(demand,)), EPOCH, pod="default/a")
+    assert found is not None
+    fits, rejected = found.tables
+    assert fits.rows == (("p5 in a (on-demand)", "gpu", "chosen", "1.50", "cheapest that fits"),)
+    assert rejected.rows == (("4 of 8 devices", "2", "g5"), ("unknown", "1", "x1"))
+
+
+def test_pods_of_other_namespaces_are_numbers() -> None:
+    launch = replace(LAUNCH, pods=("default/a", "secret/x", "secret/y"))
+    plan = Plan(launches=(launch,), left_out=(LeftOut("secret/x", "fatal", ()), LeftOut("default/a", "fatal", ())))
+    snapshot = replace(WAITING, pods=(Pod("default", "a"), Pod("secret", "x")))
+    page = status_page(snapshot, plan, EPOCH, namespace="default")
+    assert [pod.name for pod in page.waiting] == ["a"]
+    assert page.tables[0].rows[0][4] == "default/a, 2 more"
+    assert "secret" not in str((page.waiting, page.tables))
+
+
+def test_what_holds_launches_back_is_told() -> None:
+    snapshot = replace(
+        WAITING,
+        spending=Spending(EPOCH, usd=Decimal("12.345"), binding=("maxUsdPerDay",)),
+        quarantines=(Quarantine("gpu", "p5", (), until=EPOCH + timedelta(hours=1)), Quarantine("gpu", "p4", ())),
+        backoffs=(
+            Backoff(EPOCH, "p5", "us-east-1a", pool="gpu", reason="Shortage"),
+            Backoff(EPOCH, pool="gpu", reason="Quota"),
+        ),
+    )
+    page = status_page(snapshot, Plan(), EPOCH)
+    assert page.summary[1] == "12.34 $ spent since midnight UTC"
+    assert page.summary[3] == "spending guards that keep nodes from being launched: maxUsdPerDay"
+    assert table("Pools", snapshot, Plan()).rows[0][-1] == (
+        "p5 is quarantined until 01 Jan 01:00 UTC; p5 in us-east-1a: Shortage; every type in every zone: Quota"
+    )
