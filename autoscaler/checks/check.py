@@ -36,7 +36,7 @@ def findings(snapshot: Snapshot, plan: Plan, catalog: Catalog, *, policy: Policy
     candidates = candidates_of(replace(snapshot, backoffs=(), quarantines=()), catalog, policy, now=now)
     for pool in snapshot.pools:
         found.append(Finding(pool.name, Condition.COEXISTENCE, tuple(competitors(pool, snapshot))))
-        planned = planned_nodes(pool, plan)
+        planned = planned_nodes(pool, plan, catalog)
         nodes = planned or tuple(possible_nodes(pool, candidates))
         if pool.node_template[0] in PUBLISHING_TEMPLATES:
             nodes = ()

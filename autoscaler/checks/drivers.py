@@ -15,6 +15,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.scheduling.daemons import runs_on, why_not_on
 from instance_catalog.driver_profile import DriverProfile
+from instance_catalog.driver_recognition import driver_recognition
 from instance_catalog.labels import GKE_NODE_POOL
 
 _CRITICAL = {found.value: found.name for found in SYSTEM_CLASSES}
@@ -22,8 +23,14 @@ _SYSTEM_NAMESPACE = "kube-system"  # its critical pods need no quota (GKE)
 
 
 def missing_drivers(pool: CapacityPool, to_be: NodeToBe, snapshot: Snapshot) -> Iterator[Reason]:
-    """What keeps the drivers from publishing; nothing if all of them will."""
+    """What keeps the drivers from publishing; nothing if all of them will.
+
+    A driver that a catalog file describes is not recognised in DaemonSets: whoever wrote the file vouches for it.
+    """
+    recognised = {rule.profile for rule in driver_recognition()}
     for profile in to_be.drivers.profiles:
+        if profile.name not in recognised:
+            continue
         candidates = daemon_sets_of(profile.name, snapshot)
         if not candidates:
             yield Reason.of(Code.NO_DRIVER, f"driver {profile.driver}", profile=profile.name)

@@ -12,6 +12,7 @@ from autoscaler.model.snapshot import NO_DRIVERS, DaemonSet, Snapshot
 from autoscaler.planning.candidates import Candidate
 from autoscaler.planning.drivers import readable
 from autoscaler.planning.hypothetical import future_node
+from instance_catalog.catalog import Catalog
 from instance_catalog.driver_profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.labels import NVIDIA_DEPLOY_PREFIX
@@ -27,10 +28,14 @@ class NodeToBe:
     drivers: DriverSet
 
 
-def planned_nodes(pool: CapacityPool, plan: Plan) -> tuple[NodeToBe, ...]:
+def planned_nodes(pool: CapacityPool, plan: Plan, catalog: Catalog) -> tuple[NodeToBe, ...]:
     """What the plan launches for the pool."""
     return tuple(
-        NodeToBe(launch.offering.instance_type, launch.node, readable(launch.drivers) or NO_DRIVERS)
+        NodeToBe(
+            launch.offering.instance_type,
+            launch.node,
+            readable(launch.drivers, custom=catalog.drivers) or NO_DRIVERS,
+        )
         for launch in plan.launches
         if launch.pool == pool.name
     )

@@ -8,20 +8,26 @@ from typing import Any
 import pytest
 
 from autoscaler.checks.check import findings, held_back
+from autoscaler.checks.drivers import missing_drivers
 from autoscaler.checks.finding import Condition, Finding
+from autoscaler.checks.nodes import NodeToBe
+from autoscaler.clock import VirtualClock
 from autoscaler.model.capacity import CapacityPool, Mode, PodScope, Scope
 from autoscaler.model.neighbours import Autoscaler, AutoscalerKind, Quota
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import DaemonSet, Snapshot
+from autoscaler.planning.drivers import PUBLISHING_TEMPLATES
 from autoscaler.planning.policy import Policy
 from autoscaler.report.checks_text import verdict_of
 from instance_catalog import labels
-from instance_catalog.driver_profile import parse_driver_set
+from instance_catalog.driver_profile import DriverSet, parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.resource_slice import Device, NodeReach, Pool, ResourceSlice
 from instance_catalog.taint import Taint, Toleration
+from providers.simulated.cloud import SimulatedCloud
+from providers.simulated.provider import SimulatedProvider
 from tests.unit.planning.scene import CATALOG, NOW, claim, ours, plan, pod, snapshot
 
 POOL = CapacityPool("team", mode=Mode.ACT, node_template=("AwsNodeTemplate", "a"), drivers=("nvidia",))
@@ -195,3 +201,17 @@ def test_a_condition_says_what_to_change() -> None:
     assert "example s1" in message
     good = checked(state(driver()), Condition.DEVICE_PLUGIN_CONFLICT)
     assert verdict_of(good) == ("False", "NoDevicePlugin", "no device plugin will run beside the drivers")
+
+
+def test_a_driver_that_nobody_can_recognise_is_not_held_against_a_pool() -> None:
+    known = parse_driver_set("nvidia").profiles[0]
+    described = DriverSet((replace(known, name="ours", driver="gpu.ours.example"),))
+    to_be = NodeToBe("s1", Node("n"), described)
+    assert list(missing_drivers(POOL, to_be, snapshot([]))) == []
+
+
+def test_the_templates_that_need_no_driver_are_those_of_providers_that_publish() -> None:
+    publishing = {"SimulatedNodeTemplate": SimulatedProvider(SimulatedCloud(VirtualClock()))}
+    assert all(provider.traits.publishes_slices for provider in publishing.values())
+    assert publishing.keys() <= PUBLISHING_TEMPLATES
+    assert "AwsNodeTemplate" not in PUBLISHING_TEMPLATES
