@@ -6,7 +6,6 @@ from a YAML file that names instance types or families. Prices are USD per machi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -63,16 +62,20 @@ def load_overrides(path: Path) -> tuple[Override, ...]:
 
 
 def _override(index: int, entry: Mapping[str, Any]) -> Override:
-    amounts = {key: entry[key] for key in ("usdPerHour", "factor") if key in entry}
+    if not isinstance(entry, Mapping):
+        raise TypeError(f"prices[{index}] is no object")
+    amounts = [key for key in ("usdPerHour", "factor") if key in entry]
+    step = "give a capacity type and exactly one of usdPerHour and factor, as decimal text"
+    if len(amounts) != 1:
+        raise TemplateError(f"prices[{index}] has {len(amounts)} amounts", next_step=step)
     try:
-        ((name, amount),) = ((key, Decimal(str(value))) for key, value in amounts.items())
+        amount = Decimal(str(entry[amounts[0]]))
         capacity_type = CapacityType(entry["capacityType"]).value
     except (ValueError, InvalidOperation) as error:
-        step = "give a capacity type and exactly one of usdPerHour and factor, as decimal text"
         raise TemplateError(f"prices[{index}]: {error}", next_step=step) from error
-    if amount < 0:
-        raise TemplateError(f"prices[{index}]: {name} is negative", next_step="give an amount of zero or more")
-    if name == "factor":
+    if not amount.is_finite() or amount < 0:
+        raise TemplateError(f"prices[{index}]: {amount} is no amount", next_step="give an amount of zero or more")
+    if amounts == ["factor"]:
         return Override(entry["instanceType"], capacity_type, factor=amount)
     return Override(entry["instanceType"], capacity_type, usd_per_hour=amount)
 

@@ -1,0 +1,125 @@
+"""Notices bring an end forward; what is no notice changes nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from providers.aws.interruptions import Interruptions, Notice, notices_of
+from providers.aws.provider import Account, AwsProvider
+from providers.contract import TAG_CLUSTER
+from providers.errors import TemplateError
+from tests.aws import CLUSTER, P5, Rig, catalog, request
+
+SENT = "2026-01-01T08:00:00Z"
+AT = datetime(2026, 1, 1, 8, tzinfo=UTC)
+
+
+def event(kind: str, **detail: Any) -> str:
+    return json.dumps({"detail-type": kind, "source": "aws.ec2", "time": SENT, "detail": detail})
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        pytest.param(
+            event("EC2 Spot Instance Interruption Warning", **{"instance-id": "i-1", "instance-action": "terminate"}),
+            Notice("i-1", "spot interruption", AT + timedelta(minutes=2)),
+            id="spot",
+        ),
+        pytest.param(
+            event("EC2 Instance Rebalance Recommendation", **{"instance-id": "i-1"}),
+            Notice("i-1", "spot rebalance recommendation"),
+            id="rebalance",
+        ),
+        pytest.param(
+            event("EC2 Instance State-change Notification", **{"instance-id": "i-1", "state": "shutting-down"}),
+            Notice("i-1", "shutting-down", AT),
+            id="ended",
+        ),
+        pytest.param(
+            event(
+                "EC2 Capacity Reservation Instance Interruption Warning",
+                **{"instance-id": "i-1", "instance-termination-time": "2026-01-01T11:00:00Z"},
+            ),
+            Notice("i-1", "end of the capacity block", AT + timedelta(hours=3)),
+            id="block",
+        ),
+        pytest.param(
+            event("Capacity Block Reservation Expiration Warning", **{"capacity-reservation-id": "cr-1"}),
+            Notice("cr-1", "Capacity Block Reservation Expiration Warning"),
+            id="expiry",
+        ),
+        pytest.param(
+            event(
+                "AWS Health Event",
+                service="EC2",
+                eventTypeCategory="scheduledChange",
+                eventTypeCode="AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED",
+                startTime="Thu, 01 Jan 2026 09:00:00 GMT",
+                affectedEntities=[{"entityValue": "i-1"}],
+            ),
+            Notice("i-1", "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED", AT + timedelta(hours=1)),
+            id="maintenance",
+        ),
+    ],
+)
+def test_a_notice_names_its_subject_and_moment(body: str, expected: Notice) -> None:
+    assert notices_of(body) == (expected,)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("hello", id="no JSON"),
+        pytest.param("[]", id="a list"),
+        pytest.param("{}", id="empty"),
+        pytest.param(event("EC2 Spot Instance Interruption Warning"), id="without its machine"),
+        pytest.param(
+            event("EC2 Instance State-change Notification", **{"instance-id": "i", "state": "running"}), id="started"
+        ),
+        pytest.param(event("Something New", **{"instance-id": "i"}), id="unknown kind"),
+        pytest.param(event("AWS Health Event", service="RDS"), id="another service"),
+        pytest.param('{"detail-type": "AWS Health Event", "detail": 3}', id="a detail that is none"),
+    ],
+)
+def test_what_is_no_notice_is_passed_over(body: str) -> None:
+    assert notices_of(body) == ()
+
+
+def with_queue(rig: Rig) -> AwsProvider:
+    account = Account(rig.aws, rig.clock, catalog(), CLUSTER)
+    url = rig.fake.account.notices.queue("foreslice").url
+    return AwsProvider(account, rig.templates, queue=url)
+
+
+def test_a_spot_machine_knows_its_end_at_the_next_look() -> None:
+    rig = Rig()
+    provider = with_queue(rig)
+    spot = request("a", "b", offerings=(replace(P5, capacity_type="spot"),))
+    first, second = provider.launch(spot).instances
+    rig.settle()
+    rig.fake.account.interrupt(first.id)
+    found = {one.id: one for one in provider.describe({TAG_CLUSTER: CLUSTER}).instances}
+    assert found[first.id].reclaim_at == rig.clock.now() + timedelta(minutes=2)
+    assert found[first.id].message == "spot interruption"
+    assert found[second.id].reclaim_at is None
+    # The message was deleted and the notice kept.
+    again = {one.id: one for one in provider.describe({TAG_CLUSTER: CLUSTER}).instances}
+    assert again[first.id].reclaim_at == found[first.id].reclaim_at
+
+
+def test_a_queue_that_does_not_exist_is_a_matter_of_settings() -> None:
+    rig = Rig()
+    with pytest.raises(TemplateError):
+        Interruptions(rig.aws, "https://sqs.us-east-1.amazonaws.com/123456789012/none").poll()
+
+
+def test_without_a_queue_nothing_is_asked() -> None:
+    rig = Rig()
+    assert Interruptions(rig.aws, "").poll() == ()
+    assert rig.fake.calls["ReceiveMessage"] == 0
