@@ -13,6 +13,7 @@ import click
 from autoscaler.cli.output import output_option
 
 if TYPE_CHECKING:
+    from autoscaler.cli.catalog_impact import PodImpact
     from instance_catalog.drift import Unified
     from instance_catalog.driver_profile import DriverSet
     from instance_catalog.instance_type import InstanceType
@@ -43,6 +44,9 @@ class _Comparison:
 @click.option(
     "--drivers", metavar="PROFILE", help="Drivers of the node. Default: of the published drivers, the likest profile."
 )
+@click.option(
+    "--for", "pods", metavar="FILE", multiple=True, help="Pods and claims: say which of them the drift affects."
+)
 @click.option("--kubernetes-version", default="1.36", show_default=True, help="Version of the API server.")
 @click.option(
     "--catalog",
@@ -58,6 +62,7 @@ def verify(
     type_name: str,
     node: str | None,
     drivers: str | None,
+    pods: tuple[str, ...],
     kubernetes_version: str,
     directories: tuple[Path, ...],
     output: str,
@@ -65,16 +70,20 @@ def verify(
     """Compare the ResourceSlices of a node with the prediction for its instance type.
 
     Values that only a running node knows (uuids, addresses) are bound one to one; everything else must agree. Where
-    the catalog can be corrected, the overlay that does it is printed, and what it would leave. See docs/drift.md.
+    the catalog can be corrected, the overlay that does it is printed, and what it would leave. With --for, each pod of
+    your manifests is decided with both, and the differences that change its fate are named. See docs/drift.md.
 
     \b
     Try:
       kubectl get resourceslices -o yaml | foreslice catalog verify --slices - --type p5.48xlarge --node my-node
       foreslice catalog verify --slices published.yaml --type p4d.24xlarge --drivers nvidia:driver=580.126.09,dranet
+      foreslice catalog verify --slices published.yaml --type p4d.24xlarge --for my-pods.yaml
 
     Exit code 0: equal; 3: drift; 1: the input cannot be read.
     """
+    from autoscaler.cli.catalog_impact import impacts_on
     from autoscaler.cli.choices import chosen_kubernetes
+    from autoscaler.cli.output import print_data
     from autoscaler.clock import SystemClock
 
     published = _of_node(_read(paths), node)
@@ -82,10 +91,13 @@ def verify(
     machine, driver_set, unified = _unified(compared, ())
     overlay = _overlay(machine, unified, SystemClock().now().date().isoformat())
     left = _left(compared, overlay) if overlay else unified
+    affected = impacts_on(pods, unified, compared.kubernetes) if pods else ()
     if output == "table":
         _print_text(machine, driver_set, unified, overlay, left)
+        _print_impacts(affected)
     else:
-        _print_document(machine, driver_set, unified, overlay, left, output)
+        document = _document(machine, driver_set, unified, overlay, left)
+        print_data({**document, **({"pods": [one.data() for one in affected]} if pods else {})}, output)
     if not unified.equal:
         sys.exit(DRIFT_FOUND)
 
@@ -172,18 +184,21 @@ def _print_text(
     print_data(overlay, "yaml")
 
 
-def _print_document(
-    machine: InstanceType,
-    driver_set: DriverSet,
-    unified: Unified,
-    overlay: dict[str, Any] | None,
-    left: Unified,
-    output: str,
-) -> None:
-    from autoscaler.cli.output import print_data
+def _print_impacts(affected: Sequence[PodImpact]) -> None:
+    from autoscaler.cli.catalog_impact import COLUMNS
+    from autoscaler.cli.output import print_table
+
+    if affected:
+        click.echo("")
+        print_table(COLUMNS, [one.row() for one in affected])
+
+
+def _document(
+    machine: InstanceType, driver_set: DriverSet, unified: Unified, overlay: dict[str, Any] | None, left: Unified
+) -> dict[str, Any]:
     from autoscaler.report.drift_text import drift_data
 
-    document = {
+    return {
         "type": machine.name,
         "drivers": driver_set.text,
         "equal": unified.equal,
@@ -192,4 +207,3 @@ def _print_document(
         "overlay": overlay,
         "leftWithOverlay": drift_data(left.differences),
     }
-    print_data(document, output)

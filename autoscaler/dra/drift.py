@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TypeAlias, TypeVar
 
 from autoscaler.dra.allocator import Allocated, AllocatedState, AllocationOutcome, ClusterDevices, allocate
+from autoscaler.dra.selectors import Answer, SelectorEngine
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
@@ -95,7 +96,7 @@ def quarantines(policy: DriftPolicy, unified: Unified, impacts: Iterable[Impact]
 
 @dataclass(frozen=True, slots=True)
 class _Decisions:
-    """What selectors answer on each device, and what the allocation comes to."""
+    """What selectors answer on each device that they do not refuse, and what the allocation comes to."""
 
     outcome: AllocationOutcome
     answers: frozenset[tuple[str, ...]]
@@ -117,25 +118,28 @@ class _Asked:
         devices = ClusterDevices.of(slices, self.classes, (), self.profile)
         outcome = allocate(self.claims, node=self.node, devices=devices, allocated=AllocatedState())
         answers = frozenset(
-            (
-                expression,
-                piece.driver,
-                device.name,
-                devices.engine.evaluate(expression, driver=piece.driver, device=device).answer.name,
-            )
-            for expression in self._expressions()
+            (str(number), piece.driver, device.name, answer.name)
+            for number, expressions in enumerate(self._expressions())
             for piece in slices
             for device in piece.devices
+            if (answer := _answer(devices.engine, expressions, piece.driver, device)) is not Answer.NO
         )
         return _Decisions(outcome, answers)
 
-    def _expressions(self) -> frozenset[str]:
-        by_name = {device_class.name: device_class for device_class in self.classes}
-        requests = [request for claim in self.claims for request in _exact(claim)]
-        named = [by_name[request.device_class] for request in requests if request.device_class in by_name]
-        selectors = [s for request in requests for s in request.selectors]
-        selectors += (s for device_class in named for s in device_class.selectors)
-        return frozenset(s.expression for s in selectors if s.expression is not None)
+    def _expressions(self) -> tuple[tuple[str, ...], ...]:
+        """By request, the selectors in the order in which they are asked: the class's, then its own."""
+        by_name = {device_class.name: device_class.selectors for device_class in self.classes}
+        requests = (request for claim in self.claims for request in _exact(claim))
+        return tuple(
+            tuple(s.expression for s in (*by_name.get(r.device_class, ()), *r.selectors) if s.expression is not None)
+            for r in requests
+        )
+
+
+def _answer(engine: SelectorEngine, expressions: Sequence[str], driver: str, device: Device) -> Answer:
+    """The first answer that is not yes ends the evaluation, as in the allocator."""
+    answers = (engine.evaluate(expression, driver=driver, device=device).answer for expression in expressions)
+    return next((answer for answer in answers if answer is not Answer.YES), Answer.YES)
 
 
 def _exact(claim: ResourceClaim) -> Iterator[DeviceRequest]:

@@ -6,6 +6,7 @@ from a YAML file that names instance types or families. Prices are USD per machi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta

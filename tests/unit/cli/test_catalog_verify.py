@@ -101,3 +101,59 @@ def test_the_samples_verify_as_the_page_says(command: str, monkeypatch: pytest.M
 def test_the_page_verifies_every_sample() -> None:
     samples = {path.name for path in (ROOT / "tests" / "data" / "published").glob("*.yaml")} - {"expected.yaml"}
     assert {Path(word).name for command in COMMANDS for word in command.split() if word.endswith(".yaml")} == samples
+
+
+PODS = """\
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {selectors: [{cel: {expression: "device.driver == 'gpu.nvidia.com'"}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: h100, namespace: default}
+spec:
+  devices:
+    requests:
+      - name: gpu
+        exactly:
+          deviceClassName: gpu
+          selectors: [{cel: {expression: "device.attributes['gpu.nvidia.com'].productName.contains('H100')"}}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: any, namespace: default}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: picky, namespace: default}
+spec:
+  containers: [{name: c, image: i, resources: {claims: [{name: gpu}]}}]
+  resourceClaims: [{name: gpu, resourceClaimName: h100}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: modest, namespace: default}
+spec:
+  containers: [{name: c, image: i, resources: {claims: [{name: gpu}]}}]
+  resourceClaims: [{name: gpu, resourceClaimName: any}]
+"""
+
+
+def test_pods_that_the_drift_affects_are_named_with_the_cause(tmp_path: Path) -> None:
+    path = tmp_path / "pods.yaml"
+    path.write_text(PODS)
+    arguments = ("--slices", P4D, "--type", "p5.48xlarge", "--for", str(path))
+    rows = {line.split()[0]: line.split()[1:] for line in run(*arguments).stdout.splitlines() if "default/" in line}
+    assert rows["default/picky"] == ["fits", "does", "not", "fit", "gpu.nvidia.com", "productName"]
+    assert rows["default/modest"] == ["fits", "fits", "-"]
+    pods = {row["pod"]: row for row in json.loads(run(*arguments, "-o", "json").stdout)["pods"]}
+    assert (pods["default/picky"]["matters"], pods["default/modest"]["matters"]) == (True, False)
+
+
+def test_manifests_without_claims_are_bad_input_for_for(tmp_path: Path) -> None:
+    path = tmp_path / "pods.yaml"
+    path.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: b}\nspec: {containers: []}\n")
+    result = run("--slices", P4D, "--type", "p5.48xlarge", "--for", str(path))
+    assert isinstance(result.exception, BadInputError)
