@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
@@ -41,6 +42,8 @@ from autoscaler.settings import OFF, LeaseSettings, Settings
 from autoscaler.telling import Telling
 from instance_catalog.catalog import Catalog
 from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.layers import Layer
+from instance_catalog.loader import directory_layers, shipped_layers
 from providers.contract import Clock, Provider
 from providers.kwok.provider import KwokProvider
 from providers.plugins import PluginError, Surroundings, installed, plugged_in
@@ -139,6 +142,7 @@ def controller(settings: Settings, clock: Clock, read_catalog: CatalogReader) ->
 
     def loop_with(catalog: Catalog) -> Loop:
         """The loop and its providers, with empty memory: as a restart would make them."""
+        layers = _layers(settings)
         return Loop(
             api=api,
             providers=Providers(
@@ -149,6 +153,7 @@ def controller(settings: Settings, clock: Clock, read_catalog: CatalogReader) ->
             clock=clock,
             settings=settings,
             stage=_both(tracing.span, recorder.timing_stage),
+            layers=lambda: layers,
         )
 
     shelf = _Shelf(read_catalog(), read_catalog, recorder)
@@ -199,6 +204,12 @@ class _Shelf:
         if before.digest != found.digest:
             _LOG.info("catalog_changed", digest=found.digest, types=len(found.types))
         return before.digest != found.digest
+
+
+def _layers(settings: Settings) -> tuple[Layer, ...]:
+    """What the catalog is made of, over which the cluster's InstanceTypeOverlays lie."""
+    files = [layer for directory in settings.cluster.catalog for layer in directory_layers(Path(directory))]
+    return (*shipped_layers(), *files)
 
 
 def _kwok(surroundings: Surroundings, profile: KubernetesProfile, _: Settings) -> Mapping[str, Provider]:
