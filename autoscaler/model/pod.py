@@ -153,4 +153,9 @@ class Pod:
     @property
     def bound(self) -> bool:
         """Whether it occupies a node (assigned and not finished)."""
-        return self.node_name is not None and self.phase not in ("Succeeded", "Failed")
+        return self.node_name is not None and not self.finished
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has run to its end, good or bad."""
+        return self.phase in ("Succeeded", "Failed")

@@ -48,7 +48,7 @@ class World:
             nodes={n.name: NodeState.of(n, tuple(pods.get(n.name, ()))) for n in snapshot.nodes},
             claims=dict(snapshot.claims),
             devices=ClusterDevices.of(snapshot.slices, snapshot.classes, snapshot.taint_rules, snapshot.profile),
-            allocated=AllocatedState.of(snapshot.claims.values()),
+            allocated=AllocatedState.beside(snapshot.claims.values(), {p.uid for p in snapshot.pods if p.finished}),
             extended_resources=extended_resource_classes(snapshot.classes)
             if snapshot.profile.gates.extended_resource
             else {},

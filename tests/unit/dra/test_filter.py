@@ -226,3 +226,21 @@ def test_every_class_serves_its_implicit_name_and_the_newest_the_explicit_one() 
     assert serving["x/gpu"] is twin
     assert serving["deviceclass.resource.kubernetes.io/old"] is old
     assert extended_resource_classes([old, new])["x/gpu"] is new
+
+
+@pytest.mark.parametrize(
+    ("consumers", "freed"),
+    [
+        ((Consumer("pods", "a", "done"),), True),
+        ((Consumer("pods", "a", "done"), Consumer("pods", "b", "running")), False),
+        ((Consumer("podgroups", "a", "done"),), False),
+        ((), False),
+    ],
+    ids=["its only pod has finished", "another pod still runs", "held by a group", "reserved by nobody"],
+)
+def test_devices_of_finished_pods_are_free_again(consumers: tuple[Consumer, ...], freed: bool) -> None:
+    held = replace(
+        claim(), reserved_for=consumers, allocation=Allocation((AllocatedDevice("r", DRIVER, "pool", "gpu"),))
+    )
+    state = AllocatedState.beside([held], {"done"})
+    assert ("gpu" not in state.use_of(DRIVER, "pool").exclusive) is freed
