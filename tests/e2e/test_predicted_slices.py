@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from autoscaler.kube.write_slices import slice_manifest
 from instance_catalog.driver_data import builtin_device_classes
+from instance_catalog.driver_profile import DriverSet, parse_driver_set
 from instance_catalog.instance_type import InstanceType
 from instance_catalog.kubernetes_profile import REFERENCE
 from instance_catalog.loader import load_catalog
@@ -16,18 +19,60 @@ from tests.e2e.control_plane import ApiError, ControlPlane, Json
 
 SLICES = "/apis/resource.k8s.io/v1/resourceslices?dryRun=All"
 CLASSES = "/apis/resource.k8s.io/v1/deviceclasses?dryRun=All"
+PUBLISHED = Path(__file__).parents[1] / "data" / "published" / "catalog"
 FAMILIES = sorted({name.split(".")[0].rsplit("-", 1)[0] for name in load_catalog().types})
 
 
-def manifests(machine: InstanceType) -> list[Json]:
-    """The slices of every driver set that a plan may offer on the type."""
+# One type for every driver and option that no plan offers by itself: (type, drivers).
+CHOSEN = [
+    ("p5.48xlarge", "nvidia@v0.5.0-dev:ConsumableShares=true:consumable-shares=4"),
+    ("p5.48xlarge", "nvidia@v0.5.0-dev:ConsumableShares=true:consumable-shares=memory:dynamic-mig"),
+    ("p4d.24xlarge", "nvidia:PassthroughSupport=true"),
+    ("p5.48xlarge", "nvidia@v0.5.0-dev:FabricManagerPartitioning=true:PassthroughSupport=true"),
+    ("g4-standard-384", "nvidia:dynamic-mig"),
+    ("mi300x-1", "amd"),
+    ("mi300x-1", "amd:partition=cpx_nps4"),
+    ("mi300x-1", "amd:AutoPartition=true"),
+    ("flex-1", "intel-gpu"),
+    ("dl1.24xlarge", "gaudi"),
+    ("two-numa-nodes", "dra-cpu"),
+    ("two-numa-nodes", "dra-cpu:mode=individual"),
+    ("p5.48xlarge", "dra-cpu:group-by=machine"),
+    ("two-numa-nodes", "example"),
+    ("two-numa-nodes", "example:shared"),
+    ("two-numa-nodes", "example:partitions=4"),
+    ("p5.48xlarge", "pipes"),
+]
+PIPES = """
+drivers:
+  - name: pipes
+    driver: fabric.acme.com
+    devices:
+      - name: pipe-{index}
+        attributes: {model: {string: "{model}"}, numaNode: {int: "{numaNode}"}, serial: {string: null}}
+        capacity: {memory: "{memory}"}
+"""
+
+
+def manifests(machine: InstanceType, *driver_sets: DriverSet) -> list[Json]:
+    """The slices of the driver sets, of all that a plan may offer on the type if none is given."""
     return [
         slice_manifest(piece)
-        for driver_set in implicit_driver_sets(machine, REFERENCE)
+        for driver_set in driver_sets or implicit_driver_sets(machine, REFERENCE)
         for piece in make_concrete(
             predict(machine, driver_set, kubernetes=REFERENCE, node_name="node-1"), node_name="node-1"
         )
     ]
+
+
+@pytest.mark.parametrize(("name", "drivers"), CHOSEN, ids=lambda text: str(text))
+def test_slices_of_a_chosen_driver(name: str, drivers: str, control_plane: ControlPlane, tmp_path: Path) -> None:
+    (tmp_path / "pipes.yaml").write_text(PIPES, encoding="utf-8")
+    catalog = load_catalog(extra_dirs=[PUBLISHED, tmp_path])
+    made = manifests(catalog.get(name), parse_driver_set(drivers, custom=catalog.drivers))
+    assert made
+    for manifest in made:
+        assert control_plane.call("POST", SLICES, manifest)["spec"] == manifest["spec"]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
