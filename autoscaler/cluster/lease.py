@@ -42,6 +42,7 @@ class Election:
         self._seen_at = 0.0  # when its spec was first seen as it is
         self._certain = False  # whether `_lease` is what the API holds, as far as this replica can know
         self._renewed_at: float | None = None
+        self._trouble = ""
 
     def leads(self) -> bool:
         """Whether this replica may act now."""
@@ -70,7 +71,9 @@ class Election:
         except ApiError as error:
             # It may have been written all the same, so the next attempt looks first.
             self._certain = False
-            _LOG.warning("lease_attempt_failed", lease=self._name, error=error.message)
+            self._tell(error.message)
+        else:
+            self._trouble = ""
         return self.leads()
 
     def release(self) -> None:
@@ -83,6 +86,12 @@ class Election:
             self._lease = self._api.update(LEASES, {**self._lease, "spec": given_up})
         except ApiError as error:
             _LOG.warning("lease_not_released", lease=self._name, error=error.message)
+
+    def _tell(self, trouble: str) -> None:
+        """Once, and not every other second for as long as a right is missing."""
+        if trouble != self._trouble:
+            self._trouble = trouble
+            _LOG.warning("lease_attempt_failed", lease=self._name, error=trouble)
 
     @property
     def _name(self) -> str:

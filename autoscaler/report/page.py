@@ -7,7 +7,7 @@ namespace, pods of others are counted and not named.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -24,9 +24,9 @@ from autoscaler.report.plan_document import dollars
 from autoscaler.report.plan_tables import Table
 from autoscaler.report.reasons import text_of, texts_of
 
+SHOWN_WAITING = 500  # pods on one page; one namespace at a time has fewer
 _SHOWN_PODS = 5
 _SHOWN_REASONS = 12
-_NOT_STARTED = "is not planned yet: the next round decides about it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,14 @@ class Explanation:
 
 def status_page(snapshot: Snapshot, plan: Plan, now: datetime, *, namespace: str = "") -> StatusPage:
     """The page as of a round; of one namespace's pods, or of all."""
-    waiting = tuple(_waiting(pod, plan, snapshot) for pod in _pending(snapshot, plan, namespace))
+    fates = _Fates.of(snapshot, plan)
+    pending = [pod for pod in snapshot.pods if pod.key in fates.told and pod.node_name is None]
+    shown = [pod for pod in pending if namespace in ("", pod.namespace)]
     return StatusPage(
         as_of=now,
         namespace=namespace,
-        summary=tuple(_summary(snapshot, plan, now, waiting)),
-        waiting=waiting,
+        summary=tuple(_summary(snapshot, plan, now, waiting=len(shown))),
+        waiting=tuple(_waiting(pod, fates) for pod in shown[:SHOWN_WAITING]),
         tables=(
             _launches(snapshot, plan, namespace),
             _pools(snapshot, plan),
@@ -84,7 +86,7 @@ def explanation(snapshot: Snapshot, plan: Plan, now: datetime, *, pod: str) -> E
     found = next((each for each in snapshot.pods if each.key == pod), None)
     if found is None:
         return None
-    state, why = _state(found, plan, snapshot)
+    state, why = _state(found, _Fates.of(snapshot, plan))
     return Explanation(
         as_of=now,
         pod=pod,
@@ -98,42 +100,59 @@ def explanation(snapshot: Snapshot, plan: Plan, now: datetime, *, pod: str) -> E
 # -- pods
 
 
-def _pending(snapshot: Snapshot, plan: Plan, namespace: str) -> Iterator[Pod]:
-    told = {entry.pod for entries in (plan.placements, plan.left_out, plan.outside) for entry in entries}
-    for pod in snapshot.pods:
-        if pod.key in told and pod.node_name is None and namespace in ("", pod.namespace):
-            yield pod
+@dataclass(frozen=True, slots=True)
+class _Fates:
+    """What a plan says of each pod, by its key; launches by name; names of the pools that act."""
+
+    placements: Mapping[str, Placement]
+    left: Mapping[str, LeftOut]
+    launches: Mapping[str, PlannedNode]
+    acting: Set[str]
+
+    @staticmethod
+    def of(snapshot: Snapshot, plan: Plan) -> _Fates:
+        return _Fates(
+            placements={placement.pod: placement for placement in plan.placements},
+            left={left.pod: left for left in (*plan.left_out, *plan.outside)},
+            launches={launch.name: launch for launch in plan.launches},
+            acting=_acting(snapshot),
+        )
+
+    @property
+    def told(self) -> Set[str]:
+        """The pods that the plan speaks of."""
+        return self.placements.keys() | self.left.keys()
 
 
-def _waiting(pod: Pod, plan: Plan, snapshot: Snapshot) -> WaitingPod:
-    state, why = _state(pod, plan, snapshot)
+def _waiting(pod: Pod, fates: _Fates) -> WaitingPod:
+    state, why = _state(pod, fates)
     return WaitingPod(pod.namespace, pod.name, state, "; ".join(why))
 
 
-def _state(pod: Pod, plan: Plan, snapshot: Snapshot) -> tuple[str, tuple[str, ...]]:
+def _state(pod: Pod, fates: _Fates) -> tuple[str, tuple[str, ...]]:
     """In a few words where the pod stands, and the sentences that say why."""
     if pod.node_name is not None:
         return f"is on node {pod.node_name}", ()
-    placement = next((each for each in plan.placements if each.pod == pod.key), None)
+    placement = fates.placements.get(pod.key)
     if placement is not None:
-        launch = next((each for each in plan.launches if each.name == placement.node), None)
+        launch = fates.launches.get(placement.node)
         reasons = placement.reasons or (launch.reasons if launch else ())
-        return _destination(placement, launch, snapshot), tuple(map(text_of, reasons))
-    left = next((each for each in (*plan.left_out, *plan.outside) if each.pod == pod.key), None)
+        return _destination(placement, launch, fates.acting), tuple(map(text_of, reasons))
+    left = fates.left.get(pod.key)
     if left is None:
-        return _NOT_STARTED, ()
+        return "is not planned yet: the next round decides about it", ()
     state = {"fatal": "cannot be scheduled", "unknown": "cannot be decided", "out-of-scope": "is not served"}
     return state.get(left.verdict, "gets no node"), tuple(_why_not(left))
 
 
-def _destination(placement: Placement, launch: PlannedNode | None, snapshot: Snapshot) -> str:
+def _destination(placement: Placement, launch: PlannedNode | None, acting: Set[str]) -> str:
     if placement.target is Target.EXISTING:
         return f"fits node {placement.node}"
     if placement.target is Target.COMING:
         return f"waits for node {placement.node}, which is coming up"
     if launch is None:
         return f"gets new node {placement.node}"
-    if launch.pool in _acting(snapshot):
+    if launch.pool in acting:
         return f"gets a new node, which is being launched: {offering_text(launch.offering)}"
     return f"would get a new node if pool {launch.pool} acted: {offering_text(launch.offering)}"
 
@@ -186,11 +205,12 @@ def _considered(pod: str, plan: Plan) -> Iterator[Table]:
 # -- what there is
 
 
-def _summary(snapshot: Snapshot, plan: Plan, now: datetime, waiting: Iterable[WaitingPod]) -> Iterator[str]:
+def _summary(snapshot: Snapshot, plan: Plan, now: datetime, *, waiting: int) -> Iterator[str]:
     alive = [node for node in snapshot.provisioned if node.phase not in (Phase.GONE, Phase.FAILED)]
     yield f"{len(alive)} nodes of ours for {dollars(price_of(alive))} $/h"
     yield f"{dollars(spent_today(snapshot.spending, now).quantize(Decimal('0.01')))} $ spent since midnight UTC"
-    yield f"{len(list(waiting))} pending pods"
+    shown = f", of which {SHOWN_WAITING} are shown: choose a namespace" if waiting > SHOWN_WAITING else ""
+    yield f"{waiting} pending pods{shown}"
     if snapshot.spending and snapshot.spending.binding:
         yield f"spending guards that keep nodes from being launched: {', '.join(snapshot.spending.binding)}"
     yield from map(text_of, plan.warnings)

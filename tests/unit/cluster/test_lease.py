@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import NotFoundError, Object, Subresource, UnavailableError
@@ -254,3 +255,16 @@ def test_a_campaign_tells_when_leading_begins_and_ends(api: Flaky, clock: Virtua
     ended = Rounds()
     campaign(election, SETTINGS, ended=ended, changed=lambda: seen.append(election.leads()))
     assert seen == [True, False]
+
+
+def test_the_same_trouble_is_told_once(api: Flaky, clock: VirtualClock) -> None:
+    election = replica("a", api, clock)
+    api.failing = "refused"
+    with capture_logs() as log:
+        for _ in range(5):
+            election.attempt()
+        api.failing = ""
+        election.attempt()
+        api.failing = "refused"
+        election.attempt()
+    assert [line["event"] for line in log] == ["lease_attempt_failed"] * 2

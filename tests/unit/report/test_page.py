@@ -17,7 +17,7 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.model.spending import Spending
-from autoscaler.report.page import explanation, status_page
+from autoscaler.report.page import SHOWN_WAITING, explanation, status_page
 from autoscaler.report.plan_tables import Table
 from tests.desk import POOL, A, planned
 
@@ -163,3 +163,11 @@ def test_what_holds_launches_back_is_told() -> None:
     assert table("Pools", snapshot, Plan()).rows[0][-1] == (
         "p5 is quarantined until 01 Jan 01:00 UTC; p5 in us-east-1a: Shortage; every type in every zone: Quota"
     )
+
+
+def test_a_page_stays_readable() -> None:
+    pods = tuple(Pod("default", f"p{index:04}") for index in range(SHOWN_WAITING + 1))
+    plan = Plan(left_out=tuple(LeftOut(pod.key, "fatal", ()) for pod in pods))
+    page = status_page(Snapshot(pods=pods), plan, EPOCH)
+    assert len(page.waiting) == SHOWN_WAITING
+    assert "501 pending pods, of which 500 are shown: choose a namespace" in page.summary
