@@ -1,0 +1,68 @@
+"""Whoever the scheduler picks among equally good nodes: pods that were promised a node run in the end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from autoscaler.scheduling.schedule import Choice, adversarial, first, seeded
+from autoscaler.simulation.chronicle import Chronicle
+from autoscaler.simulation.scenario import parse_scenario
+from autoscaler.simulation.simulation import Simulation
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.loader import load_catalog
+
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+# The heavy pod fits the large type only, the light ones fit both; all run long enough to be in each other's way.
+SCENARIO = """
+apiVersion: foreslice.dev/v1alpha1
+kind: CapacityPool
+metadata: {name: gpu}
+spec:
+  mode: Act
+  nodeTemplateRef: {kind: SimulatedNodeTemplate, name: default}
+  drivers: {profiles: [nvidia]}
+  limits: {nodes: 8}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: gpu}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]}}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: light
+  annotations: {simulation.foreslice.dev/runs-for: 20m, simulation.foreslice.dev/copies: "5"}
+spec:
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
+  containers: [{name: main, image: pause, resources: {claims: [{name: gpu}], requests: {cpu: "1"}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: heavy
+  annotations: {simulation.foreslice.dev/runs-for: 20m, simulation.foreslice.dev/at: 1m}
+spec:
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
+  containers: [{name: main, image: pause, resources: {claims: [{name: gpu}], requests: {cpu: "30"}}}]
+"""
+CHOICES: dict[str, Choice] = {"first": first, "adversarial": adversarial, "drawn": seeded(1), "drawn again": seeded(2)}
+
+
+@pytest.mark.parametrize("choose", CHOICES.values(), ids=CHOICES)
+def test_every_pod_runs_whatever_is_chosen(choose: Choice) -> None:
+    catalog = load_catalog()
+    types = FrozenMap({name: catalog.types[name] for name in ("g6.xlarge", "g6.12xlarge")})
+    scenario = parse_scenario(SCENARIO)
+    simulation = Simulation(catalog=replace(catalog, types=types), start=START, choose=choose)
+    simulation.add(scenario)
+    chronicle = Chronicle(simulation.api)
+    simulation.run(START + timedelta(hours=2), chronicle.observe)
+    chronicle.catch_up(simulation.clock.now())
+    summary = chronicle.summary(scenario.expected(), simulation.clock.now())
+    assert summary.succeeded
+    assert len(summary.pods) == 6
+    assert summary.running == 0
