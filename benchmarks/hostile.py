@@ -18,6 +18,7 @@ from instance_catalog.kubernetes_profile import REFERENCE
 from instance_catalog.resource_slice import Device
 
 TARGET = 200.0  # milliseconds
+_ROUNDS = 3
 _TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 _LONG = '"' + "a" * 1000 + '"'
 
@@ -89,10 +90,11 @@ class Stopped:
 
 
 def stopped() -> Iterator[Stopped]:
-    """Every expression, one after the other."""
+    """Every expression, one after the other, the fastest of some rounds."""
     _answer('device.driver.matches("a")')
     with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
-        yield from pool.imap(_measured, EXPRESSIONS)
+        for name in EXPRESSIONS:
+            yield min(pool.map(_measured, [name] * _ROUNDS, chunksize=1), key=lambda found: found.milliseconds)
 
 
 def _measured(name: str) -> Stopped:
