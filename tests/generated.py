@@ -17,7 +17,7 @@ def expected() -> dict[Path, str]:
     from autoscaler.lifecycle import diagram
     from autoscaler.report import dashboard
     from instance_catalog import schema_files
-    from tests import command_reference, metrics_reference, settings_reference
+    from tests import command_reference, metrics_reference, provider_reference, settings_reference
 
     files: dict[Path, str] = {}
     sources = (
@@ -27,6 +27,7 @@ def expected() -> dict[Path, str]:
         diagram,
         command_reference,
         metrics_reference,
+        provider_reference,
         settings_reference,
     )
     for source in sources:

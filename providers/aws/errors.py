@@ -97,7 +97,7 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "InvalidLaunchTemplateName.NotFoundException": GoneError,
     "InvalidLaunchTemplateId.NotFound": GoneError,
     "InvalidLaunchTemplateId.VersionNotFound": GoneError,
-    # Configuration: exact codes; whole families are in _FAMILIES.
+    # Configuration: exact codes; whole families are in FAMILIES.
     "ValidationError": TemplateError,
     "MissingParameter": TemplateError,
     "UnknownParameter": TemplateError,
@@ -124,7 +124,7 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "Blocked": PermissionDeniedError,
 }
 # Families of codes that one prefix names.
-_FAMILIES: Final[tuple[tuple[str, type[ProviderError]], ...]] = (
+FAMILIES: Final[tuple[tuple[str, type[ProviderError]], ...]] = (
     ("AuthFailure.", PermissionDeniedError),
     ("InvalidAMIID.", TemplateError),
     ("InvalidSubnet", TemplateError),
@@ -216,7 +216,7 @@ def meaning(code: str, message: str = "") -> type[ProviderError]:
     # EC2 says "InvalidParameterValue: Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM …".
     if "Invalid IAM Instance Profile" in message:
         return TemplateError
-    return next((kind for prefix, kind in _FAMILIES if code.startswith(prefix)), UnclassifiedError)
+    return next((kind for prefix, kind in FAMILIES if code.startswith(prefix)), UnclassifiedError)
 
 
 def _error(kind: type[ProviderError], message: str, code: str, retry_after: timedelta | None) -> ProviderError:
