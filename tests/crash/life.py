@@ -1,6 +1,6 @@
 """A whole life of a node in the simulated cluster, with a controller that dies at chosen writes; and what must hold.
 
-The in-memory API server and cloud survive; the loop, its journal and its store do not.
+The in-memory API server and the cloud survive; the loop, its journal, its store and the provider do not.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ metadata: {name: gpu}
 spec:
   mode: Act
   requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a, us-east-1b]}]
-  nodeTemplateRef: {kind: SimulatedNodeTemplate, name: default}
+  nodeTemplateRef: {kind: KIND, name: gpu}
   drivers: {profiles: [nvidia]}
   limits: {nodes: 4}
 ---
@@ -127,18 +127,41 @@ def small_catalog() -> Catalog:
 
 
 @cache
-def scenario() -> Scenario:
-    return parse_scenario(SCENARIO)
+def scenario(kind: str = "SimulatedNodeTemplate") -> Scenario:
+    return parse_scenario(SCENARIO.replace("KIND", kind))
 
 
-def live(prepare: Callable[[Simulation], None], *deaths: tuple[int, bool]) -> tuple[Simulation, list[Dying]]:
+@dataclass(frozen=True)
+class Cloud:
+    """Where the machines of a life come from: `kind` of node template, the simulation over it, and its machines.
+
+    `machines` answers, for each machine there ever was, what tells it apart from a double and whether it has ended.
+    """
+
+    kind: str
+    simulation: Callable[..., Simulation]
+    machines: Callable[[Simulation], list[tuple[str, bool]]]
+
+
+def _simulated(simulation: Simulation) -> list[tuple[str, bool]]:
+    now, behaviour = simulation.clock.now(), simulation.cloud.behaviour
+    machines = simulation.cloud.machines.values()
+    return [(machine.node, machine.state(now, behaviour) is InstanceState.TERMINATED) for machine in machines]
+
+
+SIMULATED = Cloud("SimulatedNodeTemplate", Simulation, _simulated)
+
+
+def live(
+    prepare: Callable[[Any], None], *deaths: tuple[int, bool], cloud: Cloud = SIMULATED
+) -> tuple[Simulation, list[Dying]]:
     """A whole life, with one process after the other dying before (True) or after its write number …; the last lives.
 
     Answers the simulation and the controllers' processes in order.
     """
-    simulation = Simulation(catalog=small_catalog(), start=START)
+    simulation = cloud.simulation(catalog=small_catalog(), start=START)
     prepare(simulation)
-    simulation.add(scenario())
+    simulation.add(scenario(cloud.kind))
     processes = [*(Dying(simulation.api, at, before) for at, before in deaths), Dying(simulation.api)]
     for process in processes:
         simulation.new_loop(process)
@@ -147,16 +170,15 @@ def live(prepare: Callable[[Simulation], None], *deaths: tuple[int, bool]) -> tu
     return simulation, processes
 
 
-def check(simulation: Simulation, step: str) -> None:
+def check(simulation: Simulation, step: str, *, cloud: Cloud = SIMULATED) -> None:
     """Exactly one machine a node, no orphan, no double, nothing left; the pods ran."""
-    machines = list(simulation.cloud.machines.values())
-    names = [machine.node for machine in machines]
+    machines = cloud.machines(simulation)
+    names = [name for name, _ in machines]
     assert len(names) == len(set(names)) == 2, f"{names} after dying at: {step}"
-    states = {m.state(simulation.clock.now(), simulation.cloud.behaviour) for m in machines}
-    assert states == {InstanceState.TERMINATED}, f"{states} after dying at: {step}"
+    assert all(ended for _, ended in machines), f"{machines} after dying at: {step}"
     chronicle = Chronicle(simulation.api)
     chronicle.catch_up(simulation.clock.now())
-    results = [pod.result for pod in chronicle.summary(scenario().expected(), simulation.clock.now()).pods]
+    results = [pod.result for pod in chronicle.summary(scenario(cloud.kind).expected(), simulation.clock.now()).pods]
     assert results == ["Succeeded", "Succeeded"], f"{results} after dying at: {step}"
     for resource in (PROVISIONED_NODES, LAUNCH_BATCHES, NODES):
         left = [item["metadata"]["name"] for item in list_all(simulation.api, resource)[0]]
