@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -59,13 +60,28 @@ def read_store(client: KubernetesClient, profile: KubernetesProfile | None = Non
     return store
 
 
-def read_cluster(kubeconfig: str, context: str, profile: KubernetesProfile | None) -> Loaded:
-    """The cluster as input of a plan."""
+def read_cluster(
+    kubeconfig: str, context: str, profile: KubernetesProfile | None
+) -> tuple[Loaded, Callable[[Sequence[Path], datetime], Catalog]]:
+    """The cluster as input of a plan, and what reads the catalog for it: directories, with its overlays over them."""
     from autoscaler.manifests.load import Loaded
     from autoscaler.manifests.plan_context import PlanContext
 
     store = read_store(connected(kubeconfig, context), profile)
-    return Loaded(snapshot=store.snapshot(), problems=(), context=PlanContext())
+    return Loaded(snapshot=store.snapshot(), problems=(), context=PlanContext()), partial(live_catalog, store)
+
+
+def live_catalog(store: Store, directories: Sequence[Path], now: datetime) -> Catalog:
+    """The catalog with the cluster's InstanceTypeOverlays over it. A layer that is defective is told and left out."""
+    from autoscaler.report.checks_text import refusal_text
+    from instance_catalog.loader import directory_layers, shipped_layers
+    from instance_catalog.standing import standing
+
+    files = [layer for directory in directories for layer in directory_layers(directory)]
+    found = standing((*shipped_layers(), *files, *store.overlays()), now=now)
+    for refused in found.refused:
+        click.echo(f"warning: {refused.layer}: {refusal_text(refused)}", err=True)
+    return found.catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +94,12 @@ class Decided:
     now: datetime
 
 
-def decided(store: Store, *, catalog_dirs: Sequence[Path] = (), policy: Policy | None = None) -> Decided:
-    """The plan for a cluster, with its InstanceTypeOverlays over the catalog. A defective overlay is told and left out.
-
-    Raises CatalogError when a file of the catalog cannot be used.
-    """
+def decided(store: Store, *, policy: Policy | None = None) -> Decided:
+    """The plan for a cluster as it is now."""
     from autoscaler.clock import SystemClock
     from autoscaler.planning.planner import plan_for
     from autoscaler.planning.policy import Policy
-    from autoscaler.report.checks_text import refusal_text
-    from instance_catalog.loader import directory_layers, shipped_layers
-    from instance_catalog.standing import standing
 
     now = SystemClock().now()
-    files = [layer for directory in catalog_dirs for layer in directory_layers(directory)]
-    found = standing((*shipped_layers(), *files, *store.overlays()), now=now)
-    for refused in found.refused:
-        click.echo(f"warning: {refused.layer}: {refusal_text(refused)}", err=True)
-    snapshot = store.snapshot()
-    return Decided(snapshot, found.catalog, plan_for(snapshot, found.catalog, policy or Policy(), now), now)
+    snapshot, catalog = store.snapshot(), live_catalog(store, (), now)
+    return Decided(snapshot, catalog, plan_for(snapshot, catalog, policy or Policy(), now), now)

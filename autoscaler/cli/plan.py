@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from autoscaler.model.plan import Plan
     from instance_catalog.catalog import Catalog
     from instance_catalog.kubernetes_profile import KubernetesProfile
+
+    ReadCatalog: TypeAlias = Callable[[Sequence[Path], datetime], Catalog]
 
 SOMETHING_LEFT_OUT = 3
 
@@ -73,13 +77,15 @@ def plan(
     """
     if live == bool(paths):
         raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")
+    read_catalog: ReadCatalog
     if live:
         from autoscaler.cli.live import read_cluster
 
-        loaded = read_cluster(kubeconfig, context, _profile(kubernetes_version))
+        loaded, read_catalog = read_cluster(kubeconfig, context, _profile(kubernetes_version))
     else:
         loaded = _load(paths, kubernetes_version, strict)
-    decided = _decide(loaded, catalog_dirs, moment, ties)
+        read_catalog = partial(_corrected_catalog, loaded)
+    decided = _decide(loaded, read_catalog, [Path(directory) for directory in catalog_dirs], moment, ties)
     _print(decided, loaded, output)
     if decided.left_out:
         sys.exit(SOMETHING_LEFT_OUT)
@@ -105,15 +111,22 @@ def _profile(version: str | None) -> KubernetesProfile | None:
     return None if version is None else chosen_kubernetes(version)
 
 
-def _decide(loaded: Loaded, catalog_dirs: tuple[str, ...], moment: str | None, ties: str | None) -> Plan:
-    from autoscaler.clock import SystemClock
+def _corrected_catalog(loaded: Loaded, directories: Sequence[Path], now: datetime) -> Catalog:
+    """The catalog with the InstanceTypeOverlays that are among the manifests."""
     from autoscaler.manifests.corrections import corrections_of
+
+    return chosen_catalog(directories, corrections_of(loaded.overlays, now))
+
+
+def _decide(
+    loaded: Loaded, read_catalog: ReadCatalog, directories: Sequence[Path], moment: str | None, ties: str | None
+) -> Plan:
+    from autoscaler.clock import SystemClock
     from autoscaler.planning.planner import plan_for
     from autoscaler.planning.policy import Policy
 
     now = _moment(moment) if moment else loaded.context.now or SystemClock().now()
-    directories = [Path(directory) for directory in catalog_dirs]
-    catalog = chosen_catalog(directories, corrections_of(loaded.overlays, now))
+    catalog = read_catalog(directories, now)
     decided = plan_for(loaded.snapshot, catalog, Policy(), now)
     return decided if ties is None else _replayed(decided, loaded, catalog, ties)
 

@@ -14,6 +14,7 @@ from autoscaler.cli.blocks import blocks
 from autoscaler.cli.doctor import doctor
 from autoscaler.cli.explain import explain
 from autoscaler.cli.nodes import nodes
+from autoscaler.cli.plan import plan
 from autoscaler.cli.status import status
 from autoscaler.cluster.resources import (
     CAPACITY_BLOCKS,
@@ -21,6 +22,7 @@ from autoscaler.cluster.resources import (
     DAEMON_SETS,
     DEPLOYMENTS,
     DEVICE_CLASSES,
+    INSTANCE_TYPE_OVERLAYS,
     NODES,
     PODS,
     PROVISIONED_NODES,
@@ -151,6 +153,17 @@ def test_status_shows_what_is_to_be_put_right(api: HttpApi) -> None:
     api.objects.create(DAEMON_SETS, workload("plugin", DRIVER_IMAGE, "gpu-kubelet-plugin"))
     (shown,) = data(api, status)["pools"]
     assert (shown["acts"], shown["conditions"]) == (True, [])
+
+
+def test_overlays_of_the_cluster_lie_over_the_catalog(api: HttpApi) -> None:
+    api.objects.create(CAPACITY_POOLS, pool())
+    before = data(api, plan, "--live")["catalogDigest"]
+    spec = {"cloud": "aws", "instanceType": "p5.4xlarge", "source": "measured", "entry": {"vcpu": 15}}
+    api.objects.create(INSTANCE_TYPE_OVERLAYS, {"metadata": {"name": "ours"}, "spec": spec})
+    assert data(api, plan, "--live")["catalogDigest"] != before
+    wrong = {**spec, "entry": {"vcpu": "many"}}
+    api.objects.create(INSTANCE_TYPE_OVERLAYS, {"metadata": {"name": "wrong"}, "spec": wrong})
+    assert "InstanceTypeOverlay wrong: nothing of it counts" in run(api, plan, "--live").output
 
 
 def test_nodes_and_what_was_done_for_a_pod(api: HttpApi) -> None:
