@@ -86,6 +86,7 @@ class Process:
             stack.callback(self._tracing.close)
             for listener in self.listeners:
                 listener.start()
+                _LOG.info("listening", serves=listener.serves, address=listener.address)
                 stack.callback(listener.stop)
             scheduler = schedule(periods_of(self._settings), self._controller.mark)
             scheduler.start()
@@ -168,11 +169,11 @@ def controller(settings: Settings, clock: Clock, read_catalog: CatalogReader) ->
     )
     page = page_app(board, Door(counted), cluster=cluster.name, holder=lambda: election.holder)
     addresses = (
-        (settings.serve.health_address, health_app(heartbeat)),
-        (settings.serve.metrics_address, metrics_app(recorder.registry)),
-        (settings.serve.page_address, page),
+        ("probes", settings.serve.health_address, health_app(heartbeat)),
+        ("metrics", settings.serve.metrics_address, metrics_app(recorder.registry)),
+        ("page", settings.serve.page_address, page),
     )
-    listeners = tuple(Listener(app, address) for address, app in addresses if address != OFF)
+    listeners = tuple(Listener(app, address, serves=what) for what, address, app in addresses if address != OFF)
     return Process(
         ticking,
         settings,

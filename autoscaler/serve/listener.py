@@ -23,9 +23,10 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 class Listener:
-    """An application at an address, from `start` to `stop`."""
+    """An application at an address, from `start` to `stop`. `serves` says in a word what it is, for the log."""
 
-    def __init__(self, app: Starlette, address: str) -> None:
+    def __init__(self, app: Starlette, address: str, *, serves: str = "") -> None:
+        self.serves = serves
         host, port = parse_address(address)
         try:
             # Bound here and not in the thread, so that an address in use ends the process with a reason.
@@ -46,6 +47,12 @@ class Listener:
     def port(self) -> int:
         """The port, which the system chose if 0 was asked for."""
         return int(self._socket.getsockname()[1])
+
+    @property
+    def address(self) -> str:
+        """Where it really listens: host:port."""
+        host = str(self._socket.getsockname()[0])
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
     def start(self) -> None:
         """Answer from now on."""

@@ -6,7 +6,9 @@ scheduler is real; kubelets are not: `Kubelets` reports nodes ready and pods run
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+import httpx
 import pytest
 import yaml
 
@@ -149,6 +152,12 @@ class Controller:
         """What it has said so far."""
         return self._log.read_text(encoding="utf-8")
 
+    def answer(self, serves: str, path: str) -> httpx.Response:
+        """What it answers over HTTP; the log says where it listens."""
+        lines = (json.loads(line) for line in self.log.splitlines())
+        (address,) = (line["address"] for line in lines if line["event"] == "listening" and line["serves"] == serves)
+        return httpx.get(f"http://{address}{path}", trust_env=False)
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Its exit status after a signal."""
         self._process.send_signal(number)
@@ -219,6 +228,13 @@ def test_observing_proposes_and_touches_nothing(running: ControlPlane, api: Kube
             return bool(api.get(CAPACITY_POOLS, "gpu").get("status", {}).get("proposedLaunches"))
 
         running.wait_until(proposed, f"a proposal\n{observing.log}", seconds=60)
+        running.wait_until(lambda: observing.answer("probes", "/readyz").status_code == 200, "a round", seconds=30)
+        assert observing.answer("probes", "/healthz").text == "ok"
+        metrics = observing.answer("metrics", "/metrics").text
+        (price,) = re.findall(r'^foreslice_proposed_usd_per_hour\{pool="gpu"\} (\S+)$', metrics, re.MULTILINE)
+        assert float(price) > 0
+        assert 'foreslice_pending_pods{reason="NewNode"} 1.0' in metrics
+        assert observing.answer("page", "/").status_code == 401
         assert observing.stop() == 0
         log = observing.log
     (proposal,) = api.get(CAPACITY_POOLS, "gpu")["status"]["proposedLaunches"]

@@ -38,6 +38,7 @@ def test_it_answers_from_start_to_stop() -> None:
     listener = Listener(APP, "127.0.0.1:0")
     listener.start()
     address = f"http://127.0.0.1:{listener.port}/"
+    assert address == f"http://{listener.address}/"
     with httpx.Client(trust_env=False) as client:
         answer = client.get(address)
         assert answer.text == "here"
@@ -60,4 +61,5 @@ def test_all_addresses_means_all_of_them() -> None:
     listener.start()
     with httpx.Client(trust_env=False) as client:
         assert client.get(f"http://127.0.0.1:{listener.port}/").text == "here"
+    assert listener.address in (f"[::]:{listener.port}", f"0.0.0.0:{listener.port}")
     listener.stop()
