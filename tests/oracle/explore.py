@@ -1,6 +1,6 @@
 """Hypothesis in place of seeds: it draws cases with an aim, and makes a difference small by itself.
 
-python -m tests.oracle.explore [--cases 500] [--seed TEXT] [--kinds allocation selector] [--releases 1.36 1.37]
+python -m tests.oracle.explore [--cases 500] [--seed TEXT] [--kinds placement] [--releases 1.36]
 
 The generators are those of the seeded cases, fed by Hypothesis instead of a random number generator.
 """
@@ -19,11 +19,16 @@ from hypothesis.errors import FlakyFailure
 
 from tests.oracle.allocation_cases import allocation_drawn
 from tests.oracle.comparison import KINDS, Kind, compare
+from tests.oracle.placement_cases import placement_drawn
 from tests.oracle.recorded import record
 from tests.oracle.selector_cases import selector_drawn
 from tests.oracle.upstream import RELEASES, Json, Release, Upstream
 
-DRAWN: Mapping[str, Callable[[Random], Json]] = {"allocation": allocation_drawn, "selector": selector_drawn}
+DRAWN: Mapping[str, Callable[[Random], Json]] = {
+    "allocation": allocation_drawn,
+    "placement": placement_drawn,
+    "selector": selector_drawn,
+}
 
 
 class DifferenceError(AssertionError):
@@ -77,7 +82,7 @@ def main() -> int:
     asked = parser.parse_args()
     failures = 0
     for kind in (KINDS[name] for name in asked.kinds):
-        for release in (RELEASES[name] for name in asked.releases):
+        for release in (RELEASES[name] for name in kind.versions if name in asked.releases):
             with kind.upstream(release) as upstream:
                 found = smallest_difference(kind, release, upstream, most=asked.cases, start=asked.seed)
                 if found is None:
