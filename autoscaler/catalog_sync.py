@@ -42,6 +42,10 @@ class Synced:
         """Whether writing it changes a fact."""
         return self.before.digest != self.after.digest
 
+    def write(self) -> None:
+        """Replace the file in one step. Raises BadInputError."""
+        replace_file(self.path, self.text)
+
 
 def synced(
     listing: Listing,

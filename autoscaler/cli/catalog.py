@@ -135,23 +135,24 @@ def validate(directory: Path | None) -> None:
     """Check the shipped catalog and, over it, the files of a directory.
 
     Every defect is reported at once, with file, line, field, what was found and what is allowed; exit code 1 then.
+    Overlays that have expired are checked as well.
 
     \b
     Try:
       foreslice catalog validate my-types/
     """
-    opened = _opened((directory,) if directory else ())
+    opened = _opened((directory,) if directory else (), with_expired=True)
     click.echo(f"{len(opened.types)} instance types, {len(opened.accelerators)} accelerators: no defects")
 
 
-def _opened(directories: tuple[Path, ...]) -> Catalog:
+def _opened(directories: tuple[Path, ...], *, with_expired: bool = False) -> Catalog:
     from autoscaler.clock import SystemClock
     from autoscaler.errors import BadInputError
     from instance_catalog.loader import load_catalog
     from instance_catalog.problem import CatalogError
 
     try:
-        return load_catalog(extra_dirs=directories, now=SystemClock().now())
+        return load_catalog(extra_dirs=directories, now=None if with_expired else SystemClock().now())
     except CatalogError as error:
         raise BadInputError(str(error)) from error
 

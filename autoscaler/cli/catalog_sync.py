@@ -133,7 +133,6 @@ def _sync(listing: Listing, target: Path, directories: tuple[Path, ...], *, writ
     from autoscaler.cli.catalog_diff import print_changes
     from autoscaler.clock import SystemClock
     from autoscaler.errors import BadInputError
-    from autoscaler.replace_file import replace_file
     from providers.errors import ProviderError
 
     try:
@@ -147,7 +146,7 @@ def _sync(listing: Listing, target: Path, directories: tuple[Path, ...], *, writ
     if not print_changes(found.before, found.after):
         click.echo("no fact changes")
     if write:
-        replace_file(found.path, found.text)
+        found.write()
         click.echo(f"{found.path} is written")
     elif found.changed:
         click.echo(f"\nnothing is written; --write keeps it in {found.path}")

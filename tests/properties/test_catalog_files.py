@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,19 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from instance_catalog.loader import load_catalog
+from instance_catalog.layers import Corrections, content_layer
+from instance_catalog.loader import load_catalog, shipped_layers
 from instance_catalog.overlay import merge
 from instance_catalog.problem import CatalogError, CatalogProblem
+from instance_catalog.standing import standing
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+SHIPPED = shipped_layers()
 
 SOUND: dict[str, Any] = {
+    "priority": 3,
+    "reason": "tests",
+    "expires": "2999-01-01",
     "cloud": "my-dc",
     "pricesAsOf": {"region": "cellar", "date": "2026-09"},
     "provenance": {"shape": {"source": "me", "date": "2026"}},
@@ -30,6 +39,8 @@ SOUND: dict[str, Any] = {
             "pci": {"root": ["pci0000:10", "pci0000:20"], "numa": [0, 1]},
             "networkCards": [{"kind": "efa", "count": 2, "rootGroup": [0, 1]}],
             "prices": {"on-demand": "1.5"},
+            "zones": {"cellar-1": ["cellar-1a"], "attic-1": []},
+            "zonePrices": {"cellar-1a": {"spot": "0.5"}},
             "allocatable": {"cpu": 7},
         },
         {"name": "p5.48xlarge", "notes": ["ours"]},
@@ -85,6 +96,22 @@ def test_any_value_anywhere_loads_or_is_explained(tmp_path: Path, place: tuple[A
         assert problem.file != str(file) or 1 <= problem.line <= max(lines, 1)
         assert problem.found
         assert problem.allowed
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(place=st.sampled_from(_places(SOUND)), junk=JUNK)
+def test_any_overlay_counts_whole_or_not_at_all(place: tuple[Any, ...], junk: Any) -> None:
+    """Beside a sound overlay, which counts in any case; and where it is refused, its last sound version goes on."""
+    deal = content_layer(Corrections("deal", 1, {"types": [{"name": "p5.48xlarge", "vcpu": 190}]}))
+    first = standing([*SHIPPED, deal, content_layer(Corrections("x", 1, SOUND))], now=NOW)
+    changed = _changed(SOUND, place, junk)
+    content = changed if isinstance(changed, dict) else {"types": changed}
+    found = standing([*SHIPPED, deal, content_layer(Corrections("x", 1, content))], now=NOW, before=first)
+    assert found.catalog.get("p5.48xlarge").vcpu == 190
+    for refused in found.refused:
+        assert (refused.layer, refused.kept) == ("x", True)
+        assert refused.problems
+        assert found.catalog == first.catalog
 
 
 def test_the_sound_file_is_sound(tmp_path: Path) -> None:

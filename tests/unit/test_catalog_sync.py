@@ -9,7 +9,6 @@ import pytest
 from autoscaler.catalog_sync import Synced, synced
 from autoscaler.clock import VirtualClock
 from autoscaler.errors import BadInputError
-from autoscaler.replace_file import replace_file
 from instance_catalog.instance_type import CapacityType
 from instance_catalog.loader import load_catalog
 from instance_catalog.quantity import Quantity
@@ -63,7 +62,7 @@ def clock() -> VirtualClock:
 
 def sync(cloud: Cloud, clock: VirtualClock, directory: Path, *, accept_removals: bool = False) -> Synced:
     found = synced(cloud, clock, directory=directory, accept_removals=accept_removals)
-    replace_file(found.path, found.text)
+    found.write()
     return found
 
 
