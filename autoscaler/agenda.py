@@ -10,11 +10,15 @@ import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, timedelta
 from enum import Enum
+from typing import Final
 
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
 from autoscaler.settings import Settings
+
+# Its machines cost what the catalog says.
+_WITHOUT_PRICES: Final = frozenset({"kwok"})
 
 
 class Duty(Enum):
@@ -28,14 +32,17 @@ class Duty(Enum):
 
 
 def periods_of(settings: Settings) -> Mapping[Duty, timedelta]:
-    """How often each duty comes due."""
-    return {
+    """How often each duty comes due; those are left out that could find nothing new."""
+    periods = {
         Duty.RESYNC: settings.loop.resync,
-        Duty.PRICES: settings.periods.prices,
-        Duty.CATALOG: settings.periods.catalog,
         Duty.ORPHANS: settings.periods.orphans,
         Duty.BLOCK_CLOCK: settings.periods.block_clock,
     }
+    if settings.cluster.catalog:
+        periods[Duty.CATALOG] = settings.periods.catalog
+    if set(settings.cluster.providers) - _WITHOUT_PRICES:
+        periods[Duty.PRICES] = settings.periods.prices
+    return periods
 
 
 class Agenda:

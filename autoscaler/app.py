@@ -132,11 +132,11 @@ def controller(settings: Settings, clock: Clock, read_catalog: CatalogReader) ->
         _LOG.warning("kubernetes_version", note=profile.note)
     _require_crds(client)
 
-    installed = version("foreslice")
+    release = version("foreslice")
     election = Election(client, clock, settings.lease, identity=f"{platform.node()}_{uuid4()}")
     leads = election.leads if settings.lease.elect else _always
-    recorder = Recorder(clock, version=installed, leads=leads)
-    tracing = tracing_of(settings.tracing, cluster=cluster.name, version=installed)
+    recorder = Recorder(clock, version=release, leads=leads)
+    tracing = tracing_of(settings.tracing, cluster=cluster.name, version=release)
     counted = AttendedApi(client, recorder.counting)
     api = AttendedApi(counted, only_while(leads))
     uid = str(counted.get(NAMESPACES, "kube-system")["metadata"]["uid"])
@@ -158,6 +158,12 @@ def controller(settings: Settings, clock: Clock, read_catalog: CatalogReader) ->
         )
 
     shelf = _Shelf(read_catalog(), read_catalog, recorder)
+
+    def renewed(duty: Duty) -> Loop | None:
+        """Another loop for a new catalog, and for new prices, which providers read when they are made."""
+        anew = duty is Duty.PRICES or (duty is Duty.CATALOG and shelf.changed())
+        return loop_with(shelf.catalog) if anew else None
+
     ticking = Controller(
         loop_with(shelf.catalog),
         bell,
@@ -165,7 +171,7 @@ def controller(settings: Settings, clock: Clock, read_catalog: CatalogReader) ->
         settings,
         telling=Telling(heartbeat, recorder, board, settings.serve.liveness, span=tracing.span),
         leads=leads,
-        renew=lambda duty: loop_with(shelf.catalog) if duty is Duty.CATALOG and shelf.changed() else None,
+        renew=renewed,
     )
     page = page_app(board, Door(counted), cluster=cluster.name, holder=lambda: election.holder)
     addresses = (

@@ -82,7 +82,7 @@ class PeriodSettings:
     """How often what nobody announces is looked at."""
 
     prices: timedelta = timedelta(hours=6)
-    """Between two readings of the providers' prices. On-demand prices change a few times a year."""
+    """Between two readings of the providers' prices (not kwok's). On-demand prices change a few times a year."""
 
     catalog: timedelta = timedelta(minutes=5)
     """Between two readings of the catalog's directories. A mounted ConfigMap follows its object within two minutes."""

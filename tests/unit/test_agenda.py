@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 
 from autoscaler.agenda import Agenda, Duty, periods_of, schedule
-from autoscaler.settings import DEFAULTS
+from autoscaler.settings import DEFAULTS, ClusterSettings
 
 
 def test_a_duty_is_taken_once() -> None:
@@ -22,10 +23,18 @@ def test_a_duty_is_taken_once() -> None:
 
 
 def test_every_duty_has_its_period_from_the_settings() -> None:
-    periods = periods_of(DEFAULTS)
-    assert set(periods) == set(Duty)
-    assert periods[Duty.RESYNC] == DEFAULTS.loop.resync
-    assert periods[Duty.BLOCK_CLOCK] == DEFAULTS.periods.block_clock
+    busy = replace(DEFAULTS, cluster=ClusterSettings(providers=("kwok", "aws"), catalog=("/catalog",)))
+    assert periods_of(busy) == {
+        Duty.RESYNC: DEFAULTS.loop.resync,
+        Duty.PRICES: DEFAULTS.periods.prices,
+        Duty.CATALOG: DEFAULTS.periods.catalog,
+        Duty.ORPHANS: DEFAULTS.periods.orphans,
+        Duty.BLOCK_CLOCK: DEFAULTS.periods.block_clock,
+    }
+
+
+def test_what_cannot_have_changed_is_not_read_again() -> None:
+    assert set(periods_of(DEFAULTS)) == {Duty.RESYNC, Duty.ORPHANS, Duty.BLOCK_CLOCK}
 
 
 def test_each_job_marks_its_own_duty() -> None:
