@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from instance_catalog.driver_data import driver_facts
+from instance_catalog.driver_data import DriverFacts, driver_facts
 from instance_catalog.driver_profile import DriverProfile, DriverProfileError, DriverSet, parse_driver_set
 from instance_catalog.driver_recognition import DriverRecognition, Setting, driver_recognition
 
@@ -82,7 +82,8 @@ def _profile(container: _Container, rule: DriverRecognition) -> tuple[DriverProf
     try:
         base = parse_driver_set(rule.profile + release)
         gates, unknown = _gates(container, rule, base.profiles[0])
-        read = parse_driver_set(":".join([rule.profile + release, *_options(container, rule), *gates]))
+        options = _options(container, rule, base.profiles[0].facts, gates)
+        read = parse_driver_set(":".join([rule.profile + release, *options, *gates]))
     except DriverProfileError as error:
         return None, [*notes, f"DaemonSet {container.home} runs {rule.profile}, which is left out: {error}"]
     notes += [f"{note} (DaemonSet {container.home})" for note in read.notes]
@@ -120,10 +121,12 @@ def _gates(container: _Container, rule: DriverRecognition, base: DriverProfile) 
     return known, unknown
 
 
-def _options(container: _Container, rule: DriverRecognition) -> Iterator[str]:
+def _options(container: _Container, rule: DriverRecognition, facts: DriverFacts, gates: Sequence[str]) -> Iterator[str]:
+    """Settings as options of the profile. Charts pass some of them on also where their gate is off."""
     for option in rule.options:
         value = container.setting(option.setting)
-        if value is None or value in option.ignored:
+        gate = facts.options[option.option].gate
+        if value is None or value in option.ignored or (gate is not None and f"{gate}=true" not in gates):
             continue
         if option.switch:
             if value != "false":

@@ -76,7 +76,7 @@ def future_node(candidate: Candidate, name: str, *, allocatable: FrozenMap[str, 
     facts = {
         **offering_labels(candidate),
         labels.HOSTNAME: name,
-        **node_labels(candidate.instance_type, candidate.drivers),
+        **node_labels(candidate.instance_type, candidate.drivers, unit=block.name if block else ""),
         **({} if pool.implicit else {labels.POOL: pool.name}),
         **({labels.CAPACITY_BLOCK: block.name} if block else {}),
         **pool.labels,

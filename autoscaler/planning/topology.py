@@ -20,7 +20,7 @@ from autoscaler.planning.objective import Score
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.purchases import Buying, buy
 from instance_catalog import labels
-from instance_catalog.prediction.predict import FUTURE_CLIQUE, PLACEHOLDER_NODE
+from instance_catalog.prediction.predict import PLACEHOLDER_NODE, is_future_clique
 
 _GEOGRAPHY = (labels.ZONE, labels.REGION)
 
@@ -103,7 +103,7 @@ def _domains(gang: Gang, market: Market, present: Present) -> Iterator[Domain]:
 
 
 def _new_domains(value: str, found: set[int], market: Market) -> Iterator[Domain]:
-    if value != FUTURE_CLIQUE:
+    if not is_future_clique(value):
         yield Domain(frozenset(), frozenset(found))
         return
     for index in sorted(found):

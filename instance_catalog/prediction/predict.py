@@ -34,8 +34,9 @@ from instance_catalog.prediction.contents import SliceContents
 from instance_catalog.resource_slice import NodeReach, Pool, ResourceSlice
 
 PLACEHOLDER_NODE: Final = "future-node"
-# Value of the clique label on a node whose NVLink domain is not known yet: enough for `Exists`, equal to no real one.
-FUTURE_CLIQUE: Final = "future"
+# Value of the clique label on a node whose NVLink domain is not known yet, followed by the capacity unit that the domain
+# belongs to: enough for `Exists`, equal to no real one, and equal on the nodes of one unit alone.
+_FUTURE_CLIQUE: Final = "future"
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery util/rand
 
 
@@ -66,14 +67,22 @@ def unpredictable(instance_type: InstanceType, driver_set: DriverSet) -> str | N
     return next((reason for reason in reasons if reason), None)
 
 
-def node_labels(instance_type: InstanceType, driver_set: DriverSet) -> FrozenMap[str, str]:
-    """The labels a node carries because of its devices and drivers, beyond those of every node."""
+def node_labels(instance_type: InstanceType, driver_set: DriverSet, *, unit: str = "") -> FrozenMap[str, str]:
+    """The labels a node carries because of its devices and drivers, beyond those of every node.
+
+    `unit` names the capacity unit (a capacity block) that the node is launched in: one NVLink domain, if there is one.
+    """
     found: dict[str, str] = {}
     for profile in driver_set.profiles:
         if runs_on(instance_type, profile):
             found.update(profile.facts.node_labels)
-            found.update(_platform_labels(instance_type, profile))
+            found.update(_platform_labels(instance_type, profile, unit))
     return FrozenMap(found)
+
+
+def is_future_clique(value: str) -> bool:
+    """Whether a value of the clique label stands for an NVLink domain that is not known yet."""
+    return value.partition("-")[0] == _FUTURE_CLIQUE
 
 
 def runs_on(instance_type: InstanceType, profile: DriverProfile) -> bool:
@@ -174,7 +183,7 @@ def _suffix(driver: str, index: int) -> str:
     return "".join(_SUFFIX_LETTERS[byte % len(_SUFFIX_LETTERS)] for byte in digest[:5])
 
 
-def _platform_labels(instance_type: InstanceType, profile: DriverProfile) -> dict[str, str]:
+def _platform_labels(instance_type: InstanceType, profile: DriverProfile, unit: str) -> dict[str, str]:
     if profile.name == "tpu":
         return _tpu_labels(instance_type, profile)
     found: dict[str, str] = {}
@@ -182,7 +191,7 @@ def _platform_labels(instance_type: InstanceType, profile: DriverProfile) -> dic
         if isinstance(profile.mig, StaticMig):
             found[labels.NVIDIA_MIG_CONFIG] = profile.mig.layout
         if instance_type.fabric.multi_node:
-            found[labels.NVIDIA_GPU_CLIQUE] = FUTURE_CLIQUE
+            found[labels.NVIDIA_GPU_CLIQUE] = f"{_FUTURE_CLIQUE}-{unit}" if unit else _FUTURE_CLIQUE
         if instance_type.cloud == "gcp":
             found[labels.GKE_NO_DEVICE_PLUGIN] = "true"
             found[labels.GKE_GPU_DRA_DRIVER] = "true"

@@ -68,10 +68,34 @@ def test_the_nvidia_chart_runs_two_drivers_in_one_daemonset() -> None:
             "nvidia:MPSSupport=true",
         ),
         (container("localhost:5000/networking/dranet:v1.3.0", "/dranet", "--v=4"), "dranet@v1.3.0"),
+        (
+            container(
+                f"{NVIDIA}:v0.5.0-dev", command=[GPU], FEATURE_GATES="ConsumableShares=true", CONSUMABLE_SHARES="4"
+            ),
+            "nvidia@v0.5.0-dev:consumable-shares=4:ConsumableShares=true",
+        ),
+        (container(f"{NVIDIA}:v0.4.1", command=[GPU], CONSUMABLE_SHARES="4"), "nvidia"),
+        (
+            container("rocm/k8s-gpu-dra-driver:v1.0.1", "--feature-gates=AutoPartition=true"),
+            "amd:AutoPartition=true",
+        ),
+        (
+            container(
+                "dra-driver-cpu:v0.2.0", "/dracpu", "--cpu-device-mode=grouped", "--group-by=socket",
+                "--reserved-cpus=0-1,48", "--expose-pcie-roots",
+            ),
+            "dra-cpu:group-by=socket:reserved=0-1+48:pcie-roots",
+        ),
+        (container("ghcr.io/intel/intel-gpu-resource-driver:v0.11.0", command=["/kubelet-gpu-plugin"]), "intel-gpu"),
+        (container("ghcr.io/intel/intel-gaudi-resource-driver:v0.7.2", command=["/kubelet-gaudi-plugin"]), "gaudi"),
+        (container("dra-example-driver:v0.2.0", NUM_DEVICES="4"), "example@v0.2.0:devices=4"),
         (container("registry.k8s.io/dra-driver-google-tpu:v0.2.0", command=["tpu-dra-kubeletplugin"]), "tpu"),
         (container("public.ecr.aws/neuron/neuron-dra-driver:2026.6"), "neuron"),
     ],
-    ids=["old image name", "digest and argument", "variable in argument", "registry with port", "tpu", "without v"],
+    ids=[
+        "old image name", "digest and argument", "variable in argument", "registry with port", "shares",
+        "shares without gate", "amd", "cpu", "intel", "gaudi", "example", "tpu", "without v",
+    ],
 )  # fmt: skip
 def test_a_driver_is_read_from_its_container(manifest: dict[str, Any], text: str) -> None:
     found = profiles_from_daemonsets([daemonset(manifest)])
@@ -137,3 +161,4 @@ def test_every_rule_names_a_profile_and_its_options() -> None:
     for rule in driver_recognition():
         assert rule.profile in driver_facts()
         assert rule.images
+        assert {option.option for option in rule.options} <= set(driver_facts()[rule.profile].options)

@@ -8,7 +8,7 @@ from instance_catalog.driver_profile import parse_driver_set
 from instance_catalog.instance_type import InstanceType
 from instance_catalog.kubernetes_profile import profile_for
 from instance_catalog.prediction.google_tpu import tpu_generation
-from instance_catalog.prediction.predict import node_labels, predict, unpredictable
+from instance_catalog.prediction.predict import is_future_clique, node_labels, predict, unpredictable
 from instance_catalog.resource_slice import Device, ResourceSlice, RuntimeOnly
 from tests.unit.instance_catalog.prediction import machines
 
@@ -192,3 +192,13 @@ def test_a_tpu_without_its_label_cannot_be_predicted() -> None:
 )
 def test_nodes_carry_the_labels_of_their_drivers(machine: InstanceType, drivers: str, expected: dict[str, str]) -> None:
     assert dict(node_labels(machine, parse_driver_set(drivers))) == expected
+
+
+def test_an_nvlink_domain_that_is_not_known_yet_is_that_of_its_capacity_unit() -> None:
+    drivers = parse_driver_set("nvidia")
+    rack = machines.grace_blackwell(machines.GB200)
+    cliques = [node_labels(rack, drivers, unit=unit)["nvidia.com/gpu.clique"] for unit in ("a", "a", "b", "")]
+    assert cliques[0] == cliques[1]
+    assert len(set(cliques)) == 3
+    assert all(map(is_future_clique, cliques))
+    assert not is_future_clique("a1b2c3d4-e5f6-7890-abcd-ef1234567890.0")
