@@ -34,9 +34,10 @@ _catalog_option = click.option(
 
 @click.group()
 def catalog() -> None:
-    """List, show and check the catalog of instance types.
+    """List, show, check and change the catalog of instance types.
 
-    The catalog is data: directories given with --catalog add types and correct facts or prices. See docs/catalog.md.
+    The catalog is data: directories given with --catalog add types and correct facts or prices. Their files come from
+    you (add, set, edit), from nodes (import, learn, verify) and from clouds (sync). See docs/catalog.md.
     """
 
 

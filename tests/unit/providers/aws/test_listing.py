@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any, cast
 
 import pytest
 
@@ -127,3 +128,48 @@ def test_without_credentials_it_says_how_to_give_some(clock: VirtualClock, monke
     with pytest.raises(PermissionDeniedError) as caught:
         fetch(AwsListing(Aws("us-east-1"), clock), clock)
     assert "credentials" in caught.value.next_step
+
+
+class _OneType:
+    """A client that lists one type as EC2 would."""
+
+    region = "us-east-1"
+
+    def __init__(self, **differs: Any) -> None:
+        self._found = {
+            "InstanceType": "x.large",
+            "ProcessorInfo": {"SupportedArchitectures": ["i386", "x86_64"]},
+            "VCpuInfo": {"DefaultVCpus": 2},
+            "MemoryInfo": {"SizeInMiB": 8192},
+            "SupportedUsageClasses": ["on-demand"],
+            **differs,
+        }
+
+    @property
+    def ec2(self) -> _OneType:
+        return self
+
+    def describe_instance_types(self, **_: Any) -> dict[str, Any]:
+        return {"InstanceTypes": [self._found]}
+
+
+def gpus(**gpu: Any) -> dict[str, Any]:
+    return {"Gpus": [{"Name": "L4", "Manufacturer": "NVIDIA", "MemoryInfo": {"SizeInMiB": 2861}, **gpu}]}
+
+
+@pytest.mark.parametrize(
+    ("differs", "count"),
+    [
+        pytest.param({"GpuInfo": gpus(Count=4)}, ["4"], id="whole cards"),
+        pytest.param({"GpuInfo": gpus(Count=0, GpuPartitionSize=0.125)}, ["1/8"], id="a part of a card, as g6f has"),
+        pytest.param({"GpuInfo": gpus(Count=0)}, [], id="nothing"),
+        pytest.param({}, [], id="no accelerator"),
+        pytest.param({"GpuInfo": gpus(Count=1, Manufacturer="Acme")}, [], id="a maker the catalog does not know"),
+        pytest.param(
+            {"GpuInfo": gpus(Count=1), "ProcessorInfo": {"SupportedArchitectures": ["arm64_mac"]}}, [], id="no Linux"
+        ),
+    ],
+)
+def test_which_types_are_listed(clock: VirtualClock, differs: dict[str, Any], count: list[str]) -> None:
+    listing = AwsListing(cast("Aws", _OneType(**differs)), clock)
+    assert [row["count"] for row in listing.page(TYPES, "", {}).rows] == count
