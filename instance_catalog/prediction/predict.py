@@ -34,8 +34,8 @@ from instance_catalog.prediction.contents import SliceContents
 from instance_catalog.resource_slice import NodeReach, Pool, ResourceSlice
 
 PLACEHOLDER_NODE: Final = "future-node"
-# Value of the clique label on a node whose NVLink domain is not known yet, followed by the capacity unit that the domain
-# belongs to: enough for `Exists`, equal to no real one, and equal on the nodes of one unit alone.
+# Value of the clique label on a node whose NVLink domain is not known yet, followed by the capacity unit of the domain:
+# enough for `Exists`, equal to no real one, and equal on the nodes of one unit alone.
 _FUTURE_CLIQUE: Final = "future"
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery util/rand
 
