@@ -1,0 +1,151 @@
+"""The life of a Capacity Block in docs/aws-block.md is one that was lived: find, buy, hold, jobs, extension, notice,
+drain, end, with the real commands, loop, adapter and SDK over the fake EC2. UPDATE_GOLDEN=1 rewrites the page.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from autoscaler.cli.main import foreslice
+from autoscaler.report.timeline import Happening, lines_of, mark_of
+from autoscaler.simulation.chronicle import Chronicle
+from autoscaler.simulation.scenario import parse_scenario
+from tests.aws import FakeAws
+from tests.faults.block_lives import p5_catalog
+from tests.faults.world import AwsSimulation
+from tests.golden.test_examples import ROOT
+
+PAGE = ROOT / "docs/aws-block.md"
+_BLOCK = re.compile(r"<!-- transcript: (?P<part>\S+) -->\n```(?P<kind>\w+)\n(?P<text>.*?)```\n", re.DOTALL)
+START = datetime(2027, 2, 1, 8, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+QUERY = "--type p5.48xlarge --count 2 --hours 24"
+POOL = """
+apiVersion: foreslice.dev/v1alpha1
+kind: CapacityPool
+metadata: {name: prepaid}
+spec:
+  mode: Act
+  capacityTypes: [capacity-block]
+  nodeTemplateRef: {kind: AWSNodeTemplate, name: gpu}
+  drivers: {profiles: [nvidia]}
+  limits: {nodes: 2}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: eight-gpus}
+spec: {spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu.nvidia.com, count: 8}}]}}}
+"""
+JOB = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {name}
+  annotations: {{simulation.foreslice.dev/at: {at}, simulation.foreslice.dev/title: "{title}"{more}}}
+spec:
+  tolerations: [{{key: foreslice.dev/capacity-block, operator: Exists}}]
+  resourceClaims: [{{name: gpus, resourceClaimTemplateName: eight-gpus}}]
+  containers: [{{name: main, image: pause, resources: {{claims: [{{name: gpus}}], requests: {{cpu: "64"}}}}}}]
+"""
+RUNS_FOR = ", simulation.foreslice.dev/runs-for: {}"
+
+
+class Life:
+    """One life, told in the parts of the page."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.simulation = AwsSimulation(catalog=p5_catalog(), start=START)
+        self.account = self.simulation.fake.account
+        self.journal = folder / "purchases.jsonl"
+        patch.setattr("autoscaler.aws.Aws", lambda *_, **__: FakeAws())
+        patch.setattr("autoscaler.clock.SystemClock", lambda: self.simulation.clock)
+        for zone, days, fee in (
+            ("us-east-1a", 0, "1920.00"),
+            ("us-east-1b", 0, "2112.00"),
+            ("us-east-1a", 2, "1728.00"),
+        ):
+            starts_in = timedelta(days=days, hours=3.5)
+            self.account.sell_block("p5.48xlarge", zone, 2, starts_in=starts_in, lasts=timedelta(days=1), fee=fee)
+        self.told: list[str] = []
+        self._at: datetime | None = None
+        self._chronicle = Chronicle(self.simulation.api, self._tell)
+
+    def parts(self) -> Iterator[tuple[str, str]]:
+        """Each part of the page by its name."""
+        yield "find", self._typed(f"blocks find {QUERY} --within 7")
+        limit = f"blocks buy cb-{1:017x} {QUERY} --within 7 --max-price 2000 --pool prepaid"
+        yield "look", self._typed(limit)
+        bought = self._typed(f"{limit} --yes")
+        yield "buy", bought
+        manifest = bought.partition("\n")[2].partition("\n")[2]
+        self.simulation.add(parse_scenario(f"{POOL}---\n{manifest}"))
+        self._passes(HOUR)
+        yield "wait", self._said()
+        self._passes(3 * HOUR)
+        yield "hold", self._said()
+        job = JOB.format(name="finetune", at="0s", title="Eight GPUs for six hours", more=RUNS_FOR.format("6h"))
+        late = JOB.format(name="pretrain", at="1h", title="Eight GPUs for as long as there are any", more="")
+        self.simulation.add(parse_scenario(f"{job}---{late}"))
+        self._passes(8 * HOUR)
+        yield "jobs", self._said()
+        yield "extend", self._extended()
+        self._passes(20 * HOUR)
+        yield "extended", self._said()
+        self._passes(20 * HOUR - timedelta(minutes=15))
+        yield "end", self._said()
+        assert self.account.alive() == []
+
+    def _typed(self, line: str) -> str:
+        options = ["--journal", str(self.journal)] if " buy " in line else []
+        result = CliRunner().invoke(foreslice, [*shlex.split(line), *options], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return f"$ foreslice {line}\n{result.output}"
+
+    def _extended(self) -> str:
+        """With the vendor's own tool: Foreslice never buys by itself, and an extension is a purchase."""
+        ec2, (reservation,) = self.simulation.fake.client("ec2"), self.account.holdings
+        asked = {"CapacityReservationId": reservation}
+        (offer,) = ec2.describe_capacity_block_extension_offerings(CapacityBlockExtensionDurationHours=24, **asked)[
+            "CapacityBlockExtensionOfferings"
+        ]
+        name = offer["CapacityBlockExtensionOfferingId"]
+        ec2.purchase_capacity_block_extension(CapacityBlockExtensionOfferingId=name, **asked)
+        return (
+            f"$ aws ec2 purchase-capacity-block-extension --capacity-reservation-id {reservation} \\\n"
+            f"    --capacity-block-extension-offering-id {name}\n"
+        )
+
+    def _passes(self, by: timedelta) -> None:
+        self.simulation.run(self.simulation.clock.now() + by, self._chronicle.observe)
+
+    def _tell(self, happening: Happening) -> None:
+        if happening.at != self._at:
+            self._at = happening.at
+            self.told.append(f"{happening.at:%a %H:%M:%S}")
+        head, *rest = [line for line in lines_of(happening.what) if line]
+        self.told += [f"  {mark_of(happening.what)} {head}", *(f"      {line}" for line in rest)]
+
+    def _said(self) -> str:
+        text, self.told, self._at = "".join(f"{line}\n" for line in self.told), [], None
+        return text
+
+
+def test_the_life_on_the_page_was_lived(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    parts = dict(Life(monkeypatch, tmp_path).parts())
+    page = PAGE.read_text(encoding="utf-8")
+    rewrite: Callable[[re.Match[str]], str] = lambda found: (  # noqa: E731  # the type is the point
+        f"<!-- transcript: {found['part']} -->\n```{found['kind']}\n{parts[found['part']]}```\n"
+    )
+    if os.environ.get("UPDATE_GOLDEN"):
+        page = _BLOCK.sub(rewrite, page)
+        PAGE.write_text(page, encoding="utf-8")
+    shown = {found["part"]: found["text"] for found in _BLOCK.finditer(page)}
+    assert shown == {part: text for part, text in parts.items() if text}
