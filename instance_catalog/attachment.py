@@ -37,4 +37,5 @@ def expanded(
 def _api_name(attachment: AttachmentEntry, cloud: str, accelerators: Mapping[str, Accelerator]) -> str:
     use = attachment.accelerator
     model = accelerators.get(use.model)  # an unknown model is reported when the pair is checked
-    return use.api_name or (model.api_names.get(cloud, use.model) if model else use.model)
+    known = model.api_names.get(cloud, use.model) if model else use.model
+    return use.api_name or known
