@@ -42,9 +42,7 @@ def summary_of(plan: Plan) -> list[str]:
         f"{_count(len(plan.placements), 'pod')} placed, {len(plan.left_out)} left out"
     ]
     if plan.out_of_scope:
-        lines.append(
-            f"{_count(len(plan.out_of_scope), 'pod')} left to other autoscalers: {_few(plan.out_of_scope)}"
-        )
+        lines.append(f"{_count(len(plan.out_of_scope), 'pod')} left to other autoscalers: {_few(plan.out_of_scope)}")
     lines += [f"warning: {text_of(warning)}" for warning in plan.warnings]
     return lines
 
