@@ -68,9 +68,7 @@ def candidates_of(
             (variant, _candidate(pool, drivers, offer, snapshot, policy=policy, now=now))
             for offer in offers
             for variant, drivers in enumerate(
-                driver_sets(
-                    pool, offer.instance_type, kubernetes=snapshot.profile, block=offer.block, running=running
-                )
+                driver_sets(pool, offer.instance_type, kubernetes=snapshot.profile, block=offer.block, running=running)
             )
         ]
         found += [candidate for _, candidate in sorted(numbered, key=_order) if _admits(candidate)]

@@ -109,9 +109,7 @@ class Market:
 
     def _kind(self, index: int) -> Kind:
         candidate = self.candidates[index]
-        choosy = (
-            candidate.block is not None or not offered_unasked(candidate) or candidate.pool.name in self.strangers
-        )
+        choosy = candidate.block is not None or not offered_unasked(candidate) or candidate.pool.name in self.strangers
         admissions = [self.admission(index, item) for item in range(len(self.classes))] if choosy else []
         spot = candidate.offering.capacity_type == "spot"
         return Kind(
