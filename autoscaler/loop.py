@@ -238,7 +238,7 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
 
 
 def _event(trouble: Trouble) -> Event:
-    return Event(trouble.kind, "", trouble.name, "", "Warning", trouble.reason, str(trouble.error))
+    return Event(trouble.kind, "", trouble.name, "", "Warning", trouble.reason, trouble.text)
 
 
 def _seen(reservation: Reservation) -> SeenReservation:

@@ -40,6 +40,12 @@ class Trouble:
         error = self.error
         return error.kind if isinstance(error, ProviderError) else type(error).__name__.removesuffix("Error")
 
+    @property
+    def text(self) -> str:
+        """What is wrong and what a person does about it."""
+        error = self.error
+        return f"{error.message}\n  {error.next_step}" if isinstance(error, ProviderError) else str(error)
+
 
 @dataclass(frozen=True)
 class Seen:

@@ -68,14 +68,16 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
     """Carry a batch as far as it goes: to machines, or to failure.
 
     Raises UncertainError while the outcome of its call is unknown and ThrottledError while the provider is overloaded;
-    then the same call is repeated, not before the error's back-off has passed.
+    then the same call is repeated, not before the error's back-off has passed. What a person has to correct is raised
+    (RefusedError) once everything else that could be done has been.
     """
     provider = providers.of(batch)
+    refusal: RefusedError | None = None
     while batch.outcome in UNFINISHED:
         if batch.outcome == "Intended":
             begun = _begin(batch, provider=provider, journal=journal, backoffs=backoffs, now=now)
             if begun is None:
-                return
+                break
             batch = begun
         elif backoffs.paused(batch.pool, now):
             return
@@ -89,8 +91,11 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             raise
         except RefusedError as error:
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
+            refusal = error
             answer = LaunchAnswer(missing=_wanted(batch))
         batch = _answered(batch, answer, journal=journal, backoffs=backoffs, now=now)
+    if refusal is not None:
+        raise refusal
 
 
 def give_up(batch: LaunchBatch, journal: Journal, now: datetime) -> None:

@@ -9,11 +9,12 @@ import pytest
 
 from autoscaler.cluster.intents import token_of
 from autoscaler.errors import ConfigurationError
+from autoscaler.execution.executor import Trouble
 from autoscaler.execution.launch import Providers, key_of, launch, request_of
 from autoscaler.model.provisioned_node import Phase
 from instance_catalog.frozen_map import FrozenMap
 from providers.contract import TAG_BATCH, TAG_CLUSTER, LaunchRequest
-from providers.errors import ThrottledError, TokenReusedError, UncertainError
+from providers.errors import TemplateError, ThrottledError, TokenReusedError, UncertainError
 from providers.simulated.cloud import Call, Fault
 from tests.desk import A, B, Desk, new_desk, planned
 
@@ -139,7 +140,11 @@ def test_throttled_and_unknown_answers_wait_until_their_back_off_has_passed(desk
 def test_a_refused_request_backs_the_pool_off(desk: Desk) -> None:
     desk.cloud.break_template("default", "no such image")
     desk.record(planned("n1"))
-    carry_out(desk)
+    with pytest.raises(TemplateError, match="no such image") as caught:
+        carry_out(desk)
+    assert Trouble("LaunchBatch", "b", caught.value).text.startswith(
+        "no such image\n  Correct the pool's node template"
+    )
     (backoff,) = desk.pool_status()["backoffs"]
     assert (backoff["reason"], backoff.get("zone", "")) == ("Configuration", "")
     assert desk.nodes()[0].phase is Phase.FAILED
