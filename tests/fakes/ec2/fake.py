@@ -77,7 +77,11 @@ class FakeEc2:
         self.rates_apply = rates_apply
         self._buckets = Buckets(clock)
         scaling = Scaling(self.groups)
-        self._operations = {**OPERATIONS, "autoscaling": scaling.autoscaling, "eks": scaling.eks}
+        self.operations: Mapping[str, Mapping[str, Operation]] = {
+            **OPERATIONS,
+            "autoscaling": scaling.autoscaling,
+            "eks": scaling.eks,
+        }
 
     def client(self, service: str) -> Any:
         """A boto3 client of this account, without sockets and without retries."""
@@ -113,7 +117,7 @@ class FakeEc2:
             return render_error(request.model.service_model, error, number)
 
     def _run(self, request: Request) -> Mapping[str, Any]:
-        operation = self._operations.get(request.service, {}).get(request.operation)
+        operation = self.operations.get(request.service, {}).get(request.operation)
         if operation is None:
             raise unknown_to_the_fake(f"{request.service}:{request.operation}")
         if request.region != self.account.geography.region and request.service not in _GLOBAL:

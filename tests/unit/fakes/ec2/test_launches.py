@@ -10,8 +10,7 @@ from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutE
 
 from autoscaler.clock import VirtualClock
 from tests.fakes.ec2 import CUT_AFTER, SLUGGISH, TIMEOUT_AFTER, TIMEOUT_BEFORE, FakeEc2, Fault, Server, refused
-
-ZONE = "us-east-1a"
+from tests.unit.fakes.ec2.account import ZONE, code, image, subnet
 
 
 @pytest.fixture
@@ -22,14 +21,6 @@ def clock() -> VirtualClock:
 @pytest.fixture
 def aws(clock: VirtualClock) -> FakeEc2:
     return FakeEc2(clock)
-
-
-def subnet(aws: FakeEc2, zone: str = ZONE) -> str:
-    return next(subnet.id for subnet in aws.account.geography.subnets.values() if subnet.zone == zone)
-
-
-def image(aws: FakeEc2, architecture: str = "x86_64") -> str:
-    return next(image.id for image in aws.account.geography.images.values() if image.architecture == architecture)
 
 
 def run(aws: FakeEc2, count: int = 1, *, minimum: int = 1, zone: str = ZONE, **params: Any) -> list[dict[str, Any]]:
@@ -46,10 +37,6 @@ def ids(instances: list[dict[str, Any]]) -> list[str]:
 def described(aws: FakeEc2, **params: Any) -> list[dict[str, Any]]:
     answer = aws.client("ec2").describe_instances(**params)
     return [instance for group in answer["Reservations"] for instance in group["Instances"]]
-
-
-def code(error: pytest.ExceptionInfo[ClientError]) -> str:
-    return str(error.value.response["Error"]["Code"])
 
 
 class TestTokens:
