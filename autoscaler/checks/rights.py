@@ -42,7 +42,8 @@ OBSERVE: tuple[Right, ...] = (
     *_rights("", "events", "create"),
 )
 ACT: tuple[Right, ...] = (
-    *_rights(_OURS, "provisionednodes launchbatches", "get create patch delete"),
+    *_rights(_OURS, "provisionednodes", "get create patch delete"),
+    *_rights(_OURS, "launchbatches", "get create delete"),
     *_rights(_OURS, "provisionednodes/status launchbatches/status", "update"),
     *_rights(_OURS, "capacitypools", "patch"),
     *_rights("", "nodes", "get patch delete"),

@@ -1,4 +1,4 @@
-"""The rights that `foreslice doctor` asks for are those of the ClusterRoles, no more and no fewer."""
+"""The rights that `foreslice doctor` asks for are among those of the ClusterRoles, and about all that these name."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ def granted(role: str) -> set[Right]:
 @pytest.mark.parametrize(
     ("role", "rights"), [("foreslice-observe", OBSERVE), ("foreslice-act", ACT), ("foreslice-kwok", KWOK)]
 )
-def test_the_table_is_what_the_roles_grant(role: str, rights: tuple[Right, ...]) -> None:
-    assert set(rights) == granted(role)
+def test_the_table_follows_the_roles(role: str, rights: tuple[Right, ...]) -> None:
+    assert set(rights) <= granted(role)
+    assert {(right.group, right.resource) for right in rights} == {(r.group, r.resource) for r in granted(role)}
 
 
 POOL = CapacityPool("p")
