@@ -14,9 +14,10 @@ from typing import Any, Final, TextIO
 
 import structlog
 
-from autoscaler.settings import LogFormat, LogSettings
+from autoscaler.settings import LogFormat, LogLevel, LogSettings
 
 REDACTED: Final = "[redacted]"
+_TALKATIVE: Final = ("apscheduler", "uvicorn", "urllib3", "botocore")
 _SECRET_NAMES: Final = re.compile(
     r"(^|[_.-])(token|password|passwd|secret|authorization|credentials?|api[_-]?key|private[_-]?key|cookie)s?($|[_.-])",
     re.IGNORECASE,
@@ -73,6 +74,9 @@ def log_to_stderr(settings: LogSettings, stream: TextIO | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.level.value.upper())
+    for library in _TALKATIVE:
+        # What they do is told by us where it matters: a line for every duty that comes round helps nobody.
+        logging.getLogger(library).setLevel(logging.DEBUG if settings.level is LogLevel.DEBUG else logging.WARNING)
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

@@ -77,6 +77,14 @@ def test_the_level_bounds_what_is_told(level: LogLevel, told: list[str]) -> None
     assert [line["event"] for line in lines(stream)] == told
 
 
+@pytest.mark.parametrize(("level", "count"), [(LogLevel.INFO, 0), (LogLevel.DEBUG, 1)], ids=["info", "debug"])
+def test_libraries_chat_only_when_everything_is_told(level: LogLevel, count: int) -> None:
+    stream = io.StringIO()
+    log_to_stderr(LogSettings(level=level), stream)
+    logging.getLogger("apscheduler.executors.default").info("Running job")
+    assert len(lines(stream)) == count
+
+
 def test_people_get_a_console() -> None:
     stream = io.StringIO()
     log_to_stderr(LogSettings(format=LogFormat.CONSOLE), stream)
