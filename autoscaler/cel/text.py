@@ -60,16 +60,16 @@ def _last_index_from(text: str, wanted: str, start: int) -> Value:
 
 
 def _index_from_bounded(text: str, wanted: str, start: int) -> Value:
-    """cel-go 0.29: an empty text is found only within the string."""
-    if not wanted and start >= 0:
-        return start if start <= len(text) else -1
-    return _out_of_range(start) if start < 0 else _index_of(text, wanted, start)
+    """cel-go 0.29: an empty text is found where the search starts, at the end of the string at the latest."""
+    if start < 0:
+        return _out_of_range(start)
+    return _index_of(text, wanted, start) if wanted else min(start, len(text))
 
 
 def _last_index_from_bounded(text: str, wanted: str, start: int) -> Value:
-    if not wanted and start >= 0:
-        return min(start, len(text))
-    return _out_of_range(start) if start < 0 else _last_index_from(text, wanted, start)
+    if start < 0:
+        return _out_of_range(start)
+    return _last_index_from(text, wanted, start) if wanted else min(start, len(text))
 
 
 def _replace(text: str, old: str, new: str, limit: int = -1) -> Value:
