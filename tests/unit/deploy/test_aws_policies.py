@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from botocore import xform_name
 
+from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES
 from providers.aws.calls import CALLS, Call, Role, actions_of
 from providers.aws.interruptions import notices_of
 from providers.aws.session import UnlistedCallError
@@ -36,6 +38,13 @@ def test_a_policy_allows_what_its_role_calls_and_nothing_else(role: Role) -> Non
     found = statements(role)
     assert all(statement["Effect"] == "Allow" for statement in found)
     assert {action for statement in found for action in statement["Action"]} == actions_of(role)
+
+
+def test_the_controller_may_read_its_templates() -> None:
+    role, binding = yaml.safe_load_all((ROOT / "deploy/aws/rbac.yaml").read_text(encoding="utf-8"))
+    templates = {AWS_NODE_TEMPLATES.plural, AWS_GROUP_NODE_TEMPLATES.plural}
+    assert [(set(rule["resources"]), set(rule["verbs"])) for rule in role["rules"]] == [(templates, {"get", "list"})]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
 
 
 def test_the_controller_cannot_buy() -> None:

@@ -1,0 +1,145 @@
+"""Groups: which one serves an offering, whose turn it is to resize it, and when a managed one loses its machines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from providers.aws.node_groups import AwsNodeGroups
+from providers.aws.provider import Account, AwsProvider
+from providers.aws.template import GroupTemplate
+from providers.contract import LaunchForm, LaunchRequest, OfferingKey, TemplateRef
+from providers.errors import AmbiguousError, NotOfferedError, ShortageError, TemplateError, ThrottledError
+from tests.aws import CLUSTER, P4, P5, Rig, catalog, request
+from tests.fakes.ec2 import CUT_BEFORE
+
+
+class One:
+    """A group template, as a test writes it."""
+
+    def __init__(self, template: GroupTemplate) -> None:
+        self._template = template
+
+    def template(self, reference: TemplateRef) -> GroupTemplate:
+        return self._template
+
+    def names(self) -> tuple[str, ...]:
+        return (self._template.name,)
+
+
+def group(rig: Rig, name: str, launch: dict[str, Any] | None = None, **details: Any) -> Any:
+    """A group of p5.48xlarge in us-east-1a."""
+    geography = rig.fake.account.geography
+    image = next(image.id for image in geography.images.values() if image.architecture == "x86_64")
+    data = {"ImageId": image, "InstanceType": P5.instance_type, **(launch or {})}
+    rig.aws.ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
+    subnets = [subnet.id for subnet in geography.subnets.values() if subnet.zone == P5.zone]
+    return rig.fake.groups.add(name, {"LaunchTemplateName": name, "Version": "1"}, subnets, **details)
+
+
+def provider(rig: Rig, **template: Any) -> AwsNodeGroups:
+    account = Account(rig.aws, rig.clock, catalog(), CLUSTER)
+    return AwsNodeGroups(account, One(GroupTemplate("groups", **template)))
+
+
+def asked(*nodes: str, batch: str = "b1", offering: OfferingKey = P5) -> LaunchRequest:
+    return replace(
+        request(*nodes, batch=batch, offerings=(offering,)), template=TemplateRef("AWSGroupNodeTemplate", "g")
+    )
+
+
+def test_a_managed_group_loses_the_machines_of_its_block_forty_minutes_before_the_end() -> None:
+    rig = Rig()
+    block = rig.fake.account.block(P5.instance_type, P5.zone, 2, starts_in=timedelta(0), lasts=timedelta(days=1))
+    target = {"CapacityReservationTarget": {"CapacityReservationId": block.id}}
+    launch = {"InstanceMarketOptions": {"MarketType": "capacity-block"}, "CapacityReservationSpecification": target}
+    group(rig, "managed", launch, cluster="test", node_group="blocks", capacity_type="CAPACITY_BLOCK")
+    groups = provider(rig, cluster="test", node_groups=("blocks",))
+    (found,) = groups.reservations()
+    assert found.form is LaunchForm.MANAGED_GROUP
+    assert found.ends_at is not None
+    assert found.reclaim_at == found.ends_at - timedelta(minutes=40)
+    # Launched into directly it would last ten minutes longer, so only the group's provider lists it.
+    assert len(rig.provider.reservations()) == 1
+    account = Account(rig.aws, rig.clock, catalog(), CLUSTER)
+    assert AwsProvider(account, rig.templates, held=groups.held).reservations() == ()
+    assert len(groups.launch(asked("a", "b", offering=found.offering)).instances) == 2
+
+
+@pytest.mark.parametrize(
+    "offering",
+    [
+        pytest.param(P4, id="another type"),
+        pytest.param(replace(P5, zone="us-east-1b"), id="another zone"),
+        pytest.param(replace(P5, capacity_type="spot"), id="another capacity type"),
+    ],
+)
+def test_what_no_group_starts_is_not_offered(offering: OfferingKey) -> None:
+    rig = Rig()
+    group(rig, "plain")
+    answer = provider(rig, groups=("plain",)).launch(asked("a", offering=offering))
+    (failure,) = answer.failures
+    assert isinstance(failure.error, NotOfferedError)
+    assert "plain (p5.48xlarge in us-east-1a)" in failure.error.message
+
+
+def test_a_group_that_does_not_exist_is_the_templates_fault() -> None:
+    with pytest.raises(TemplateError, match="no group 'none'"):
+        provider(Rig(), groups=("none",)).launch(asked("a"))
+
+
+def test_one_launch_at_a_time_resizes_a_group() -> None:
+    rig = Rig()
+    plain = group(rig, "plain")
+    groups = provider(rig, groups=("plain",), by_instances=False)
+    rig.fake.faults.inject("SetDesiredCapacity", CUT_BEFORE)
+    with pytest.raises(AmbiguousError):
+        groups.launch(asked("a"))
+    with pytest.raises(ThrottledError, match="another launch"):
+        groups.launch(asked("b", batch="b2"))
+    assert len(groups.launch(asked("a")).instances) == 1
+    assert len(groups.launch(asked("b", batch="b2")).instances) == 1
+    assert plain.desired == 2
+
+
+def test_a_shortage_is_read_from_the_activities_and_the_size_comes_down() -> None:
+    rig = Rig()
+    plain = group(rig, "plain")
+    rig.fake.account.stock.limit(P5.instance_type, P5.zone, 0)
+    groups = provider(rig, groups=("plain",), by_instances=False)
+    answer = groups.launch(asked("a", "b"))
+    assert [type(failure.error) for failure in answer.failures] == [ShortageError]
+    assert answer.missing == ("a", "b")
+    assert plain.desired == 0
+
+
+def test_a_group_at_its_largest_is_told() -> None:
+    rig = Rig()
+    group(rig, "plain", maximum=1)
+    with pytest.raises(TemplateError, match="cannot have 2 machines") as caught:
+        provider(rig, groups=("plain",), by_instances=False).launch(asked("a", "b"))
+    assert "raise the maximum size of plain" in caught.value.next_step
+
+
+def test_a_group_at_its_smallest_keeps_its_machines() -> None:
+    rig = Rig()
+    plain = group(rig, "plain")
+    groups = provider(rig, groups=("plain",))
+    (machine,) = groups.launch(asked("a")).instances
+    plain.minimum = 1
+    (error,) = groups.terminate((machine.id,)).failures.values()
+    assert isinstance(error, TemplateError)
+    assert error.next_step == "lower the minimum size of its group"
+
+
+def test_members_are_not_listed_by_the_provider_of_single_machines() -> None:
+    rig = Rig()
+    group(rig, "plain")
+    groups = provider(rig, groups=("plain",))
+    groups.launch(asked("a"))
+    rig.provider.launch(request("b", batch="b2"))
+    tags = {"foreslice.dev/cluster": CLUSTER}
+    assert len(groups.describe(tags).instances) == len(rig.provider.describe(tags).instances) == 1
