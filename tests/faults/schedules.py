@@ -197,6 +197,8 @@ class Schedules(RuleBasedStateMachine):
             assert names == [], f"{resource} left: {names}"
         self.told["machines"] += len(self.fake.account.machines)
         self.told["calls"] += self.fake.calls.total()
+        for launch in ("CreateFleet", "RunInstances"):
+            self.told[f"calls of {launch}"] += self.fake.calls[launch]
 
     def done(self) -> bool:
         """Whether no pod waits or runs, and no machine is left."""
