@@ -53,13 +53,13 @@ class Group:
 
     def order(self, account: Account, subnet: str) -> Order:
         """What the group launches in a subnet. Raises the template's configuration errors."""
-        launch = merged(account, {"LaunchTemplate": self.template})
+        launch, tags = merged(account, {"LaunchTemplate": self.template})
         launch |= {"InstanceType": self.instance_type} if self.instance_type else {}
         if "NetworkInterfaces" in launch:
             launch["NetworkInterfaces"] = [dict(i, SubnetId=subnet) for i in launch["NetworkInterfaces"]]
         else:
             launch["SubnetId"] = subnet
-        return order_of(account, launch)
+        return order_of(account, launch, tags)
 
 
 class Groups:

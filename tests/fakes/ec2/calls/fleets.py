@@ -27,9 +27,10 @@ _OVERRIDES: Final = ("InstanceType", "SubnetId", "ImageId", "BlockDeviceMappings
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """One override of one launch template: a way to serve the fleet, and how the answer names it."""
+    """One override of one launch template: a way to serve the fleet, and how the answer names both."""
 
-    shown: Mapping[str, Any]
+    template: Mapping[str, Any]
+    override: Mapping[str, Any]
     order: Order | ApiError
     priority: float
     price: float
@@ -74,7 +75,7 @@ def create_fleet(account: Account, params: Params) -> Answer:
             if sum(share.count for share in shares) >= max(minimum, 1):
                 break
         if sum(share.count for share in shares) < minimum:
-            errors += [_error(s.pool, shortage(str(s.pool.shown["InstanceType"]), "all")) for s in shares]
+            errors += [_error(s.pool, shortage(str(s.pool.override["InstanceType"]), "all")) for s in shares]
             shares = []
         rows = [_row(account, share, _tagged(account, share, params)) for share in shares]
         return {"FleetId": account.new_id("fleet"), "Instances": rows, "Errors": errors}, bool(rows)
@@ -109,18 +110,17 @@ def _of_override(
     account: Account, params: Params, kind: str, specification: Mapping[str, Any], override: Mapping[str, Any]
 ) -> Iterator[Pool]:
     try:
-        launch = merged(account, {"LaunchTemplate": specification})
-        launch = _overridden(launch, override)
-        order = order_of(account, launch)
+        launch, tags = merged(account, {"LaunchTemplate": specification})
+        order = order_of(account, _overridden(launch, override), tags)
     except ApiError as error:
         if error.status == 501:
             raise
-        yield Pool(_shown(specification, override), error, override.get("Priority", 0.0), 0.0)
+        yield Pool(specification, override, error, override.get("Priority", 0.0), 0.0)
         return
     named = override | {"InstanceType": order.instance_type, "SubnetId": order.subnet, "AvailabilityZone": order.zone}
     for found in _markets(account, params, kind, order):
         price = _price(account, order.instance_type)
-        yield Pool(_shown(specification, named), found, override.get("Priority", float("inf")), price)
+        yield Pool(specification, named, found, override.get("Priority", float("inf")), price)
 
 
 def _overridden(launch: dict[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,10 +174,6 @@ def _eligible(account: Account, options: Mapping[str, Any], order: Order) -> Ite
                 yield holding
 
 
-def _shown(specification: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    return {"_template": dict(specification), **override}
-
-
 def _price(account: Account, instance_type: str) -> float:
     found = account.geography.types[instance_type].prices
     return min((float(price.usd_per_hour) for price in found.values()), default=float("inf"))
@@ -204,7 +200,7 @@ def _alternatives(pools: list[Pool], options: Mapping[str, Any]) -> list[list[Po
         return [pools]
     groups: dict[tuple[Any, ...], list[Pool]] = {}
     for pool in pools:
-        groups.setdefault(tuple(pool.shown.get(name) for name in key), []).append(pool)
+        groups.setdefault(tuple(pool.override.get(name) for name in key), []).append(pool)
     return list(groups.values())
 
 
@@ -237,12 +233,11 @@ def _exhausted(pool: Pool) -> ApiError:
     """Why a pool that gave something gave no more."""
     if isinstance(pool.order, Order) and pool.order.reservation:
         return ApiError("ReservationCapacityExceeded", "The requested reservation does not have sufficient capacity.")
-    return shortage(str(pool.shown["InstanceType"]), str(pool.shown["AvailabilityZone"]))
+    return shortage(str(pool.override["InstanceType"]), str(pool.override["AvailabilityZone"]))
 
 
 def _details(pool: Pool) -> dict[str, Any]:
-    overrides = {key: value for key, value in pool.shown.items() if key != "_template"}
-    return {"LaunchTemplateSpecification": pool.shown["_template"], "Overrides": overrides}
+    return {"LaunchTemplateSpecification": pool.template, "Overrides": pool.override}
 
 
 def _error(pool: Pool, error: ApiError) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def remembered(account: Account, operation: str, zone: str, params: Params, run:
 def run_instances(account: Account, params: Params) -> Answer:
     """All or at least MinCount machines of one kind in one zone. Tokens are zonal: another zone is another launch."""
     counts = {"MinCount", "MaxCount", "ClientToken", "DryRun"}
-    order = order_of(account, merged(account, {k: v for k, v in params.items() if k not in counts}))
+    order = order_of(account, *merged(account, {k: v for k, v in params.items() if k not in counts}))
     minimum, maximum = params["MinCount"], params["MaxCount"]
     if not 1 <= minimum <= maximum:
         raise ApiError("InvalidParameterValue", "The minimum number of instances must be 1 to the maximum number.")
@@ -84,7 +84,7 @@ def describe_instances(account: Account, params: Params) -> Answer:
         text = "The parameter instancesSet cannot be used with the parameter maxResults"
         raise ApiError("InvalidParameterCombination", text)
     known = [_visible(account, name) for name in ids] if ids else _all_visible(account)
-    found = filtered(known, params.get("Filters", ()), FIELDS(account), lambda machine: machine.tags)
+    found = filtered(known, params.get("Filters", ()), _fields(account), lambda machine: machine.tags)
     found.sort(key=lambda machine: machine.key)
     page, token = paged(found, params, key=lambda machine: machine.key, limit=account.behaviour.page)
     launches: dict[str, list[Machine]] = {}
@@ -202,7 +202,7 @@ def instance(account: Account, machine: Machine) -> dict[str, Any]:
     return shown
 
 
-def FIELDS(account: Account) -> Mapping[str, Callable[[Machine], list[str]]]:  # noqa: N802  # a table that needs the state
+def _fields(account: Account) -> Mapping[str, Callable[[Machine], list[str]]]:
     """The filters of DescribeInstances that the fake knows."""
     return {
         "instance-id": lambda m: [m.id],

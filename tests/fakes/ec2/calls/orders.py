@@ -35,22 +35,22 @@ def template_of(account: Account, specification: Mapping[str, Any]) -> LaunchTem
     raise ApiError("InvalidLaunchTemplateName.NotFoundException", text)
 
 
-def merged(account: Account, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Launch parameters on top of those of their launch template; tags of both."""
+def merged(account: Account, params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Launch parameters on top of those of their launch template, with the tags of both; and the tags AWS adds."""
     given = dict(params)
     specification = given.pop("LaunchTemplate", None)
     if specification is None:
-        return given
+        return given, {}
     template = template_of(account, specification)
     data = dict(template.data(specification.get("Version", "")))
     tags = [*data.get("TagSpecifications", ()), *given.get("TagSpecifications", ())]
     number = str(template.version(specification.get("Version", "")))
     own = {"aws:ec2launchtemplate:id": template.id, "aws:ec2launchtemplate:version": number}
-    return data | given | {"TagSpecifications": tags, "_own_tags": own}
+    return data | given | {"TagSpecifications": tags}, own
 
 
-def order_of(account: Account, launch: Mapping[str, Any]) -> Order:
-    """What is asked for. Raises the configuration errors that EC2 finds before it looks for capacity."""
+def order_of(account: Account, launch: Mapping[str, Any], own_tags: Mapping[str, str]) -> Order:
+    """What is asked for; `own_tags` are AWS's. Raises the configuration errors that EC2 finds before it seeks room."""
     geography = account.geography
     if "ImageId" not in launch:
         raise ApiError("MissingParameter", "The request must contain the parameter ImageId")
@@ -69,8 +69,8 @@ def order_of(account: Account, launch: Mapping[str, Any]) -> Order:
         market=str(launch.get("InstanceMarketOptions", {}).get("MarketType", "on-demand")),
         reservation=str(target.get("CapacityReservationTarget", {}).get("CapacityReservationId", "")),
         preference=str(target.get("CapacityReservationPreference", "open")),
-        tags=tags_for("instance", launch.get("TagSpecifications", ())) | launch.get("_own_tags", {}),
-        launch={key: value for key, value in launch.items() if not key.startswith("_")},
+        tags=tags_for("instance", launch.get("TagSpecifications", ())) | dict(own_tags),
+        launch=dict(launch),
     )
     account.stock.check(order)
     _check_cards(account, order)
