@@ -35,7 +35,7 @@ oracle: setup
 	$(BIN)/python -m tests.oracle.explore --cases $$(($(N) / 40)) --seed "$(SEED)"
 
 # Random schedules of work and trouble, and random lives of Capacity Blocks, over the production loop, the AWS adapter
-# and a fake EC2, in virtual time; about half an hour on two cores.
+# and a fake EC2, in virtual time; about three quarters of an hour on two cores.
 SCHEDULES ?= 10000
 LIVES ?= 1000
 faults: setup

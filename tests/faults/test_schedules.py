@@ -14,7 +14,7 @@ from tests.faults.schedules import Schedules
 from tests.faults.world import AwsSimulation
 
 TestSchedules = Schedules.TestCase
-TestSchedules.settings = settings(max_examples=25, stateful_step_count=16, deadline=None, derandomize=True)
+TestSchedules.settings = settings(max_examples=12, stateful_step_count=16, deadline=None, derandomize=True)
 
 
 class Doubling(AwsProvider):
