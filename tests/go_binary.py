@@ -14,7 +14,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class GoProgram:
-    """A main package in a module of its own. `requires` is the module whose version tells builds apart."""
+    """A main package of a module. `requires` is the module whose version tells builds apart."""
 
     name: str
     folder: Path
@@ -22,6 +22,7 @@ class GoProgram:
     takes: str  # how long the first build takes, for the person who waits
     modfile: str = "go.mod"
     link: tuple[str, ...] = ()  # linker flags
+    package: str = "."  # of this module, or a tool that it requires
 
     @property
     def version(self) -> str:
@@ -52,7 +53,7 @@ class GoProgram:
         flags = ["-trimpath", "-mod=readonly", f"-modfile={self.modfile}", "-buildvcs=false"]
         link = " ".join(["-s", "-w", *self.link])
         subprocess.run(
-            ["go", "build", *flags, "-ldflags", link, "-o", str(partial), "."],
+            ["go", "build", *flags, "-ldflags", link, "-o", str(partial), self.package],
             cwd=self.folder,
             env={**os.environ, "GOWORK": "off", "CGO_ENABLED": "0"},
             check=True,

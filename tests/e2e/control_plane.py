@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.e2e import audit
 from tests.e2e.authority import Authority, key_pem, now, public_pem
 from tests.e2e.binary import control_plane_binary
 
@@ -45,7 +46,14 @@ class ApiError(Exception):
 class ControlPlane:
     """Context manager. `call` speaks JSON to the API server as a cluster administrator."""
 
-    def __init__(self, *, gates: Mapping[str, bool] | None = None, served: Mapping[str, bool] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        gates: Mapping[str, bool] | None = None,
+        served: Mapping[str, bool] | None = None,
+        audited: bool = False,
+    ) -> None:
+        self._audited = audited
         self._gates = dict(gates or {})
         self._served = dict(served or {})
         self._children: dict[str, subprocess.Popen[bytes]] = {}
@@ -147,10 +155,36 @@ class ControlPlane:
         self._file(name, self._kubeconfig(user, groups))
         return self._root / name
 
+    def service_account(self, namespace: str, name: str) -> Path:
+        """A kubeconfig with a token of a service account, as its pods have one."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        answer = self.call("POST", path, {"spec": {"expirationSeconds": 3600}})
+        file = f"{namespace}-{name}.kubeconfig"
+        self._file(file, self._configuration({"token": answer["status"]["token"]}))
+        return self._root / file
+
+    def asked(self, user: str) -> list[tuple[audit.Right, int]]:
+        """What a user has asked so far, with the answers' codes. Needs `audited`."""
+        return list(audit.asked(self._root, user))
+
+    def kill_api_server(self) -> None:
+        """End it without warning and start it again on the same data."""
+        child = self._children["apiserver"]
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        if child.stdin is not None:
+            child.stdin.close()
+        self._launch("apiserver", self._apiserver_flags())
+        self._wait_for("apiserver", "/readyz")
+
     def _kubeconfig(self, user: str, groups: Sequence[str] = ()) -> bytes:
         certificate, key = self._authority.client(user, groups)
         self._file(f"{user}.crt", certificate)
         self._file(f"{user}.key", key)
+        keys = {"client-certificate": f"{self._root}/{user}.crt", "client-key": f"{self._root}/{user}.key"}
+        return self._configuration(keys)
+
+    def _configuration(self, user: Mapping[str, str]) -> bytes:
         config = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -164,15 +198,7 @@ class ControlPlane:
                     },
                 }
             ],
-            "users": [
-                {
-                    "name": "e2e",
-                    "user": {
-                        "client-certificate": f"{self._root}/{user}.crt",
-                        "client-key": f"{self._root}/{user}.key",
-                    },
-                }
-            ],
+            "users": [{"name": "e2e", "user": dict(user)}],
             "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "e2e"}}],
         }
         return json.dumps(config).encode()
@@ -219,6 +245,7 @@ class ControlPlane:
             "--requestheader-group-headers=X-Remote-Group",
             "--requestheader-extra-headers-prefix=X-Remote-Extra-",
             *([f"--runtime-config={served}"] if served else []),
+            *(audit.flags(self._root) if self._audited else []),
         ]
 
     def _component_flags(self, name: str) -> list[str]:

@@ -1,0 +1,170 @@
+"""Foreslice in a cluster as its users have it: installed by Helm from the chart, its controller a real process.
+
+The process runs beside the cluster, with the settings, the service account and so the rights that the chart renders.
+KWOK plays the kubelets. Everything the service account asks is in the audit log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from autoscaler.clock import SystemClock
+from autoscaler.cluster.api import NotFoundError, Object
+from autoscaler.cluster.client import KubernetesClient
+from autoscaler.cluster.client_transport import connect
+from autoscaler.cluster.resources import BY_KIND, CAPACITY_POOLS, NODES, PODS, PROVISIONED_NODES, Resource
+from instance_catalog.driver_data import builtin_device_classes
+from instance_catalog.kubernetes_profile import REFERENCE
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.toolbox import Kwok, helm
+
+ROOT: Final = Path(__file__).parents[2]
+CHARTS: Final = ROOT / "deploy/charts"
+NAMESPACE: Final = "foreslice-system"
+NAME: Final = "foreslice"
+ACCOUNT: Final = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+# Tests do not wait for what is gathered or looked at again.
+_ANY_PORT: Final = "127.0.0.1:0"
+BRISK: Final = {
+    "batch": {"idle": "0s"},
+    "loop": {"resync": "2s"},
+    "serve": {"metricsAddress": _ANY_PORT, "healthAddress": _ANY_PORT, "pageAddress": _ANY_PORT},
+}
+
+
+class Installation:
+    """A cluster with Foreslice in it. A context manager; `api` is an administrator's."""
+
+    def __init__(self, folder: Path, *, charts: Path = CHARTS, values: Object | None = None) -> None:
+        self.folder = folder
+        self.control_plane = ControlPlane(audited=True)
+        self._charts = charts
+        self._values = values or {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Installation:
+        with ExitStack() as stack:
+            stack.enter_context(self.control_plane)
+            self._admin = self.control_plane.identity("admin-client", "system:masters")
+            clock = SystemClock()
+            self.api = KubernetesClient(connect(clock, kubeconfig=str(self._admin)), clock)
+            for facts in builtin_device_classes(REFERENCE):
+                selectors = [{"cel": {"expression": text}} for text in facts.selectors]
+                manifest = {"metadata": {"name": facts.name}, "spec": {"selectors": selectors}}
+                self.api.create(BY_KIND["DeviceClass"], manifest)
+            self.install(self._charts)
+            kwok = self.control_plane.identity("kwok", "system:masters")
+            stack.enter_context(Kwok(kwok, self.folder / "kwok.log"))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def install(self, charts: Path, **values: Any) -> None:
+        """Install or upgrade both charts."""
+        file = self.folder / "values.json"
+        file.write_text(json.dumps({"settings": BRISK, **self._values, **values}), encoding="utf-8")
+        there = ["--namespace", NAMESPACE, "--create-namespace"]
+        helm("upgrade", "--install", "foreslice-crds", str(charts / "foreslice-crds"), *there, kubeconfig=self._admin)
+        release = ["upgrade", "--install", NAME, str(charts / "foreslice"), "--values", str(file), *there]
+        helm(*release, kubeconfig=self._admin)
+        self.wait_until(lambda: self._served(), "the custom resources")
+
+    @property
+    def settings(self) -> Object:
+        """What the chart gives the controller."""
+        found = self.api.get(Resource("", "v1", "configmaps", "ConfigMap", namespaced=True), NAME, namespace=NAMESPACE)
+        settings: Object = yaml.safe_load(found["data"]["settings.yaml"])
+        return settings
+
+    def apply(self, text: str) -> None:
+        """Create all objects of a text."""
+        for document in yaml.safe_load_all(text):
+            self.api.create(BY_KIND[document["kind"]], document)
+
+    def wait_until(self, done: Callable[[], bool], what: str, *, seconds: float = 60) -> None:
+        """Poll until something holds; fails with the ends of the processes' logs."""
+        try:
+            self.control_plane.wait_until(done, what, seconds=seconds)
+        except AssertionError as error:
+            logs = [
+                f"--- {path.name}\n{path.read_text(encoding='utf-8')[-2000:]}" for path in self.folder.glob("*.log")
+            ]
+            raise AssertionError("\n".join([*logs, str(error)[:2000]])) from None
+
+    def mode(self, pool: str, mode: str) -> None:
+        """Let a pool observe or act."""
+        self.api.patch(CAPACITY_POOLS, pool, {"spec": {"mode": mode}})
+
+    def pods(self) -> dict[str, Object]:
+        """The pods of namespace default, by name."""
+        return {found["metadata"]["name"]: found for found in self.api.list(PODS, namespace="default").items}
+
+    def running(self, *names: str) -> bool:
+        """Whether all these pods run."""
+        found = self.pods()
+        return all(found[name]["status"]["phase"] == "Running" for name in names)
+
+    def is_empty(self) -> bool:
+        """Whether no node, ours or in Kubernetes, is left."""
+        return not self.api.list(NODES).items and not self.api.list(PROVISIONED_NODES).items
+
+    @contextmanager
+    def controller(self, log: str = "controller.log", *, root: Path = ROOT, **environment: str) -> Iterator[Controller]:
+        """`foreslice run`, of the repository at `root`, as the chart's service account."""
+        account = self.control_plane.service_account(NAMESPACE, NAME)
+        settings = self.folder / "settings.yaml"
+        settings.write_text(yaml.safe_dump(self.settings), encoding="utf-8")
+        started = Controller(account, settings, self.folder / log, environment, root=root)
+        try:
+            yield started
+            started.stop()  # gives its Lease back, so that the next one need not wait for it to run out
+        finally:
+            started.stop(signal.SIGKILL)
+
+    def _served(self) -> bool:
+        with suppress(NotFoundError):
+            return all(self.api.list(kind).items is not None for kind in _OURS)
+        return False
+
+
+_OURS: Final = tuple(found for found in BY_KIND.values() if found.group == "foreslice.dev")
+
+
+class Controller:
+    """`foreslice run` as a process."""
+
+    def __init__(self, kubeconfig: Path, settings: Path, log: Path, environment: dict[str, str], *, root: Path) -> None:
+        self._log = log
+        command = [sys.executable, "-m", "autoscaler.cli", "run", "--kubeconfig", str(kubeconfig)]
+        command += ["--config", str(settings)]
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                command, cwd=root, env={**os.environ, **environment}, stdout=output, stderr=output
+            )
+
+    @property
+    def log(self) -> str:
+        """What it has said so far."""
+        return self._log.read_text(encoding="utf-8")
+
+    @property
+    def lives(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Its exit status after a signal; that of its end if it has ended already."""
+        self._process.send_signal(number)
+        return self._process.wait(timeout=30)

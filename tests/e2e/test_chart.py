@@ -1,0 +1,102 @@
+"""The chart: what it renders, what it refuses, and that the plain manifests are the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.binary import version
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.manifests import ROOT, rendered
+from tests.e2e.toolbox import helm
+
+CHART = ROOT / "deploy/charts/foreslice"
+
+
+def documents(folder: Path, **values: Any) -> list[dict[str, Any]]:
+    """What the chart renders with these values."""
+    file = folder / "values.json"
+    file.write_text(json.dumps(values), encoding="utf-8")
+    text = helm("template", "mine", str(CHART), "-n", "here", "--kube-version", version(), "--values", str(file))
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def of_kind(found: list[dict[str, Any]], kind: str) -> list[str]:
+    return [document["metadata"]["name"] for document in found if document["kind"] == kind]
+
+
+@pytest.mark.parametrize("path", rendered(), ids=str)
+def test_the_plain_manifests_are_what_the_chart_renders(path: Path) -> None:
+    assert (ROOT / path).read_text(encoding="utf-8") == rendered()[path], "run `make manifests`"
+
+
+@pytest.mark.parametrize("chart", ["foreslice", "foreslice-crds"])
+def test_helm_finds_nothing_wrong(chart: str) -> None:
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART.parent / chart))
+
+
+def test_without_the_right_to_act_only_observing_is_granted(tmp_path: Path) -> None:
+    found = documents(tmp_path, rbac={"act": False})
+    assert of_kind(found, "ClusterRoleBinding") == ["mine-observe", "mine-auth"]
+
+
+def test_the_role_of_a_provider_is_granted_on_request(tmp_path: Path) -> None:
+    assert "mine-aws" in of_kind(documents(tmp_path, rbac={"aws": True}), "ClusterRole")
+    assert "mine-aws" not in of_kind(documents(tmp_path), "ClusterRole")
+
+
+def test_settings_and_catalogs_reach_the_controller(tmp_path: Path) -> None:
+    values = {"settings": {"spending": {"maxUsdPerHour": 250}}, "catalogConfigMaps": ["corrections"]}
+    found = documents(tmp_path, **values)
+    (configuration,) = (document for document in found if document["kind"] == "ConfigMap")
+    settings = yaml.safe_load(configuration["data"]["settings.yaml"])
+    assert settings["spending"] == {"maxUsdPerHour": 250}
+    assert settings["cluster"]["catalog"] == ["/etc/foreslice/catalog/corrections"]
+    assert settings["lease"] == {"name": "mine", "namespace": "here"}
+    (deployment,) = (document for document in found if document["kind"] == "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert "/etc/foreslice/catalog/corrections" in {mount["mountPath"] for mount in container["volumeMounts"]}
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        pytest.param({"replica": 2}, "replica", id="unknown-value"),
+        pytest.param({"replicas": 0}, "replicas", id="no-replica"),
+        pytest.param({"image": {"digest": "latest"}}, "digest", id="no-digest"),
+        pytest.param({"settings": {"cluster": "prod"}}, "cluster", id="setting-without-group"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_name(tmp_path: Path, values: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        documents(tmp_path, **values)
+
+
+def test_everything_the_chart_can_render_is_accepted(tmp_path: Path, control_plane: ControlPlane) -> None:
+    """Except kinds of operators that are not there."""
+    switches = {"networkPolicy": {"enabled": True}, "dashboards": {"enabled": True}}
+    control_plane.call("POST", "/api/v1/namespaces", {"metadata": {"name": "here"}})
+    for document in documents(tmp_path, **switches):
+        plural = _PLURALS[document["kind"]]
+        root = f"/apis/{document['apiVersion']}" if "/" in document["apiVersion"] else "/api/v1"
+        inside = "/namespaces/here" if document["metadata"].get("namespace") else ""
+        path = f"{root}{inside}/{plural}?dryRun=All&fieldValidation=Strict"
+        assert control_plane.call("POST", path, document)["metadata"]["name"]
+
+
+_PLURALS = {
+    "ClusterRole": "clusterroles",
+    "ClusterRoleBinding": "clusterrolebindings",
+    "ConfigMap": "configmaps",
+    "Deployment": "deployments",
+    "NetworkPolicy": "networkpolicies",
+    "PodDisruptionBudget": "poddisruptionbudgets",
+    "Role": "roles",
+    "RoleBinding": "rolebindings",
+    "Service": "services",
+    "ServiceAccount": "serviceaccounts",
+}

@@ -1,0 +1,59 @@
+"""Helm and KWOK, built once from Go modules: the real tools that a user has beside the cluster."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from tests.go_binary import GoProgram
+
+_MODULE: Final = Path(__file__).parent / "tools"
+_HELM: Final = GoProgram(
+    "helm", _MODULE, requires="helm.sh/helm/v3", takes="about a minute", package="helm.sh/helm/v3/cmd/helm"
+)
+_KWOK: Final = GoProgram(
+    "kwok", _MODULE, requires="sigs.k8s.io/kwok", takes="about two minutes", package="sigs.k8s.io/kwok/cmd/kwok"
+)
+# What a node and its pods go through when nothing takes time, as KWOK's installation guide has it.
+_STAGES: Final = (
+    "node/fast/node-initialize.yaml",
+    "node/heartbeat/node-heartbeat.yaml",
+    "pod/fast/pod-ready.yaml",
+    "pod/fast/pod-complete.yaml",
+    "pod/fast/pod-delete.yaml",
+)
+
+
+def helm(*arguments: str, kubeconfig: Path | None = None) -> str:
+    """The output of a Helm command. Raises AssertionError with what it said when it fails."""
+    where = [] if kubeconfig is None else ["--kubeconfig", str(kubeconfig)]
+    done = subprocess.run([str(_HELM.binary()), *arguments, *where], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"helm {' '.join(arguments)}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+class Kwok:
+    """KWOK as a process, for nodes with its annotation. A context manager."""
+
+    def __init__(self, kubeconfig: Path, log: Path) -> None:
+        self._kubeconfig = kubeconfig
+        self._log = log
+
+    def __enter__(self) -> Kwok:
+        stages = [f"--config={_source()}/kustomize/stage/{name}" for name in _STAGES]
+        flags = [f"--kubeconfig={self._kubeconfig}", "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake"]
+        with self._log.open("wb") as output:
+            self._process = subprocess.Popen([str(_KWOK.binary()), *flags, *stages], stdout=output, stderr=output)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def _source() -> str:
+    """Where Go keeps the module: KWOK's own stages come with it."""
+    query = ["go", "list", "-m", "-mod=readonly", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"]
+    done = subprocess.run(query, cwd=_MODULE, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
