@@ -41,10 +41,10 @@ def test_a_policy_allows_what_its_role_calls_and_nothing_else(role: Role) -> Non
 
 
 def test_the_controller_may_read_its_templates() -> None:
-    role, binding = yaml.safe_load_all((ROOT / "deploy/aws/rbac.yaml").read_text(encoding="utf-8"))
+    roles = yaml.safe_load((ROOT / "deploy/charts/foreslice/files/roles.yaml").read_text(encoding="utf-8"))
     templates = {AWS_NODE_TEMPLATES.plural, AWS_GROUP_NODE_TEMPLATES.plural}
-    assert [(set(rule["resources"]), set(rule["verbs"])) for rule in role["rules"]] == [(templates, {"get", "list"})]
-    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    found = [(set(rule["resources"]), set(rule["verbs"])) for rule in roles["cluster"]["aws"]]
+    assert found == [(templates, {"get", "list"})]
 
 
 def test_the_controller_cannot_buy() -> None:
