@@ -20,6 +20,7 @@ from typing import Any, Final, get_type_hints
 from autoscaler.kube.custom.schema import duration_text
 from autoscaler.planning.policy import Policy
 from autoscaler.settings import (
+    AwsSettings,
     BatchSettings,
     ClusterSettings,
     LeaseSettings,
@@ -119,6 +120,7 @@ class Section:
 
 SECTIONS: Final = (
     Section("cluster", ClusterSettings, "cluster"),
+    Section("aws", AwsSettings, "aws"),
     Section("loop", LoopSettings, "loop"),
     Section("batch", BatchSettings, "batch"),
     Section(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from autoscaler.configuration import read_settings
 from autoscaler.errors import BadInputError, ConfigurationError
 from autoscaler.setting_names import SECTIONS, Setting, all_settings
-from autoscaler.settings import DEFAULTS, LogFormat
+from autoscaler.settings import DEFAULTS, LogFormat, Settings
 
 
 def file(tmp_path: Path, text: str) -> Path:
@@ -151,6 +152,10 @@ def test_settings_that_contradict_each_other(tmp_path: Path, text: str, message:
         read_settings(file(tmp_path, text), environment={})
     assert message in caught.value.message
     assert caught.value.next_step
+
+
+def test_every_group_of_settings_can_be_given() -> None:
+    assert [section.target for section in SECTIONS] == [group.name for group in fields(Settings)]
 
 
 def test_every_setting_has_a_reason_and_names_of_its_own() -> None:
