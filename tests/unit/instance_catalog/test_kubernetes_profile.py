@@ -73,6 +73,7 @@ GATES = {
     "generic_workload": None,
     "gang_scheduling": None,
     "workload_resource_claims": None,
+    "node_declared_features": 36,
 }
 
 
