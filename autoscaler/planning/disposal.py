@@ -7,7 +7,7 @@ because it is not needed; never against a mark, and never more nodes at once tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -24,6 +24,7 @@ from autoscaler.planning.drivers import readable
 from autoscaler.planning.existing import Placed
 from autoscaler.planning.upkeep import LEAVING, floor_of, is_open
 from instance_catalog import labels
+from instance_catalog.custom_driver import CustomDriver
 from instance_catalog.instance_type import ANY_ZONE
 from instance_catalog.node_selector import requirement_matches
 
@@ -33,17 +34,22 @@ UNHEALTHY: Final = timedelta(minutes=15)
 _DRAIN: Final = Drain()
 
 
-def decide(snapshot: Snapshot, placed: Iterable[Placed], now: datetime) -> tuple[NodeDecision, ...]:
-    """One decision for each node of ours that is not on its way out already."""
-    run = _Run(snapshot, frozenset(entry.node for entry in placed), now)
+def decide(
+    snapshot: Snapshot, placed: Iterable[Placed], now: datetime, *, custom: Mapping[str, CustomDriver]
+) -> tuple[NodeDecision, ...]:
+    """One decision for each node of ours that is not on its way out already; `custom`: the catalog's own drivers."""
+    run = _Run(snapshot, frozenset(entry.node for entry in placed), now, custom)
     return tuple(run.decide(n) for n in snapshot.provisioned if n.phase not in OVER and n.phase not in LEAVING)
 
 
 class _Run:
     """One pass over the nodes."""
 
-    def __init__(self, snapshot: Snapshot, needed: frozenset[str], now: datetime) -> None:
+    def __init__(
+        self, snapshot: Snapshot, needed: frozenset[str], now: datetime, custom: Mapping[str, CustomDriver]
+    ) -> None:
         self._now = now
+        self._custom = custom
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._pools = {pool.name: pool for pool in snapshot.pools}
         self._blocks = {block.name: block for block in snapshot.blocks}
@@ -100,7 +106,7 @@ class _Run:
         if node.unhealthy_since is not None and self._now >= node.unhealthy_since + UNHEALTHY:
             return Reason.of(Code.NODE_UNHEALTHY, seconds=_seconds(self._now - node.unhealthy_since))
         if disruption.drift == "WhenEmpty" and pool is not None:
-            drift = drifted(node, pool, self._blocks.get(node.offering.block))
+            drift = drifted(node, pool, self._blocks.get(node.offering.block), custom=self._custom)
             if drift:
                 return Reason.of(Code.NODE_DRIFTED, f"pool {pool.name}", what=drift)
         idle = disruption.consolidate == "WhenEmpty" and node.empty_since is not None
@@ -120,7 +126,9 @@ class _Run:
         return Reason.of(Code.NODE_EMPTY, seconds=_seconds(self._now - node.empty_since) if node.empty_since else 0)
 
 
-def drifted(node: ProvisionedNode, pool: CapacityPool, block: CapacityBlock | None) -> str:
+def drifted(
+    node: ProvisionedNode, pool: CapacityPool, block: CapacityBlock | None, *, custom: Mapping[str, CustomDriver]
+) -> str:
     """The field of the pool that the node does not match any more; "" while it matches.
 
     Compared with what was written down when the node was bought, never with its Node: a label that somebody changed
@@ -128,8 +136,8 @@ def drifted(node: ProvisionedNode, pool: CapacityPool, block: CapacityBlock | No
     """
     if any(node.labels.get(key) != value for key, value in pool.labels.items()):
         return "labels"
-    wanted = readable((block.drivers if block else ()) or pool.drivers)
-    if wanted and wanted.profiles and wanted != readable(node.prediction.drivers):
+    wanted = readable((block.drivers if block else ()) or pool.drivers, custom=custom)
+    if wanted and wanted.profiles and wanted != readable(node.prediction.drivers, custom=custom):
         return "drivers"
     facts = {labels.CAPACITY_TYPE: node.offering.capacity_type}
     if node.offering.zone != ANY_ZONE:

@@ -57,7 +57,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         placements=tuple(_placements((*decided.assigned.placed, *decided.launches.placed))),
         left_out=(*left_out, *pods.waiting),
         demands=_demands(market, decided, policy),
-        nodes=decide(snapshot, decided.assigned.placed, now),
+        nodes=decide(snapshot, decided.assigned.placed, now, custom=catalog.drivers),
         outside=pods.outside,
         warnings=(*objections(snapshot, catalog), *([] if decided.buying.optimal else [Reason.of(Code.PLAN_BUDGET)])),
         usd_per_hour=sum((node.usd_per_hour or Decimal(0) for node in launches), Decimal(0)),

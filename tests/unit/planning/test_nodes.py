@@ -15,9 +15,10 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog import labels
+from instance_catalog.custom_driver import CustomDriver, DeviceTemplate
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.node_selector import Requirement
-from tests.unit.planning.scene import NOW, block, codes, gpus, ours, pairs, plan, pod, snapshot, types
+from tests.unit.planning.scene import CATALOG, NOW, block, codes, gpus, ours, pairs, plan, pod, snapshot, types
 
 LONG_AGO = NOW - timedelta(hours=1)
 ONLY_S1 = (Requirement(labels.INSTANCE_TYPE, "In", ("s1",)),)
@@ -175,6 +176,24 @@ def test_an_empty_node_that_its_pool_would_not_launch_any_more_goes(pool: Capaci
     assert decision(replace(state, pools=(never,))).disposal is Disposal.KEEP
     busy = replace(state, pods=(pod("busy", node_name="n", phase="Running"),))
     assert decision(busy).disposal is Disposal.KEEP
+
+
+@pytest.mark.parametrize(
+    ("bought", "asked", "disposal"),
+    [
+        pytest.param(("nvidia", "pipes"), ("nvidia", "pipes"), Disposal.KEEP, id="as-asked"),
+        pytest.param(("nvidia",), ("nvidia", "pipes"), Disposal.DRAIN, id="asked-since"),
+        pytest.param(("nvidia", "pipes"), ("nvidia",), Disposal.DRAIN, id="not-asked-any-more"),
+    ],
+)
+def test_drivers_that_the_catalog_describes_are_compared_like_others(
+    bought: tuple[str, ...], asked: tuple[str, ...], disposal: Disposal
+) -> None:
+    pipes = CustomDriver("pipes", "fabric.acme.com", "v1", (DeviceTemplate("node", "controller"),))
+    catalog = replace(CATALOG, drivers=FrozenMap({"pipes": pipes}))
+    state = replace(ready(drivers=bought), pools=(replace(TEAM, drivers=asked),))
+    (found,) = plan(state, catalog=catalog).nodes
+    assert found.disposal is disposal
 
 
 @pytest.mark.parametrize(
