@@ -7,7 +7,7 @@ stood before; it gets what stands now, and what to tell about the layers that do
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from instance_catalog.catalog import Catalog
@@ -27,12 +27,16 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The catalog in force: `given` are the layers that were to count, `layers` those that do."""
+    """The catalog in force: `given` are the layers that were to count, `layers` those that do.
+
+    `expired` are those whose time is over.
+    """
 
     catalog: Catalog
     given: tuple[Layer, ...]
     layers: tuple[Layer, ...]
     refused: tuple[Refused, ...] = ()
+    expired: tuple[Layer, ...] = ()
 
     @property
     def wake_at(self) -> datetime | None:
@@ -46,13 +50,15 @@ def standing(layers: Iterable[Layer], *, now: datetime, before: Standing | None 
     Nothing is computed when nothing has changed: the answer is `before` then. Raises CatalogError only when the shipped
     layers are defective, which is a broken installation.
     """
-    given = in_force(layers, now)
+    every = tuple(layers)
+    given = in_force(every, now)
+    expired = tuple(layer for layer in every if layer.expires is not None and layer.expires <= now)
     if before is not None and before.given == given and in_force(before.layers, now) == before.layers:
-        return before
+        return before if before.expired == expired else replace(before, expired=expired)
     try:
-        return Standing(catalog_of(given), given, given)
+        return Standing(catalog_of(given), given, given, expired=expired)
     except CatalogError as error:
-        return _without_defects(given, error, now=now, before=before)
+        return replace(_without_defects(given, error, now=now, before=before), expired=expired)
 
 
 def _without_defects(

@@ -42,6 +42,8 @@ _LONGEST_MESSAGE = 1024
 _REMEMBERED = 50_000
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 _ACCEPTED = ("True", "Accepted", "")
+_APPLIED = ("True", "Applied", "")
+_EXPIRED = ("False", "Expired", "its time is over; give another expiresAt, or delete it")
 _JUDGED = {resource.kind: resource for resource in (CAPACITY_POOLS, CAPACITY_BLOCKS)}
 _OVER = frozenset({Phase.GONE, Phase.FAILED})
 
@@ -87,14 +89,13 @@ class Publisher:
 
     def overlays(self, found: Standing, now: datetime) -> None:
         """Condition Ready of the InstanceTypeOverlays: whether they are in force, and if not, what is wrong."""
-        refused = {entry.layer: entry for entry in found.refused}
-        for layer in found.given:
-            name = layer.name.removeprefix(OVERLAY_LAYER)
-            if name == layer.name:
-                continue
-            wrong = refused.get(layer.name)
-            verdict = ("True", "Applied", "") if wrong is None else ("False", "Refused", refusal_text(wrong))
-            self._condition(INSTANCE_TYPE_OVERLAYS, name, verdict, now)
+        verdicts = {layer.name: _APPLIED for layer in found.given}
+        verdicts |= {layer.name: _EXPIRED for layer in found.expired}
+        verdicts |= {wrong.layer: ("False", "Refused", refusal_text(wrong)) for wrong in found.refused}
+        for layer, verdict in verdicts.items():
+            name = layer.removeprefix(OVERLAY_LAYER)
+            if name != layer:
+                self._condition(INSTANCE_TYPE_OVERLAYS, name, verdict, now)
 
     def _condition(
         self, resource: Resource, name: str, verdict: tuple[str, str, str], now: datetime, *, kind: str = "Ready"

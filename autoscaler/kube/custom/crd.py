@@ -41,6 +41,7 @@ class Kind:
 
 AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
 READY: Final = Column("Ready", ".status.conditions[?(@.type=='Ready')].status")
+STATE: Final = Column("State", ".status.conditions[?(@.type=='Ready')].reason")
 
 
 def crd(kind: Kind) -> Schema:

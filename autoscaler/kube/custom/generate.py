@@ -10,7 +10,7 @@ import yaml
 from autoscaler.kube.custom.aws_node_template import AWSGroupNodeTemplateSpec, AWSNodeTemplateSpec
 from autoscaler.kube.custom.capacity_block import CapacityBlockSpec, CapacityBlockStatus
 from autoscaler.kube.custom.capacity_pool import CapacityPoolSpec, CapacityPoolStatus
-from autoscaler.kube.custom.crd import AGE, READY, Column, Kind, crd
+from autoscaler.kube.custom.crd import AGE, READY, STATE, Column, Kind, crd
 from autoscaler.kube.custom.instance_type_overlay import InstanceTypeOverlaySpec, InstanceTypeOverlayStatus
 from autoscaler.kube.custom.launch_batch import LaunchBatchSpec, LaunchBatchStatus
 from autoscaler.kube.custom.node_template import KwokNodeTemplateSpec, NodeTemplateStatus, SimulatedNodeTemplateSpec
@@ -100,7 +100,7 @@ KINDS: Final = (
         (
             Column("Cloud", ".spec.cloud"),
             Column("Type", ".spec.instanceType"),
-            Column("State", ".status.state"),
+            STATE,
             Column("Expires", ".spec.expiresAt"),
             AGE,
         ),

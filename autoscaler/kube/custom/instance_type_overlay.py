@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import Field, JsonValue, WithJsonSchema
 
@@ -57,7 +57,6 @@ class InstanceTypeOverlayStatus(ApiModel):
 
     observed_generation: Annotated[int, Field(ge=0)] = 0
     conditions: Conditions = ()
-    state: Literal["Applied", "Refused", "Expired"] | None = None
 
 
 def overlay_layer(raw: Mapping[str, Any]) -> Layer:

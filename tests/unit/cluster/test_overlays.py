@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.resources import INSTANCE_TYPE_OVERLAYS
 from autoscaler.execution.launch import Providers
+from autoscaler.kube.custom.generate import KINDS
 from autoscaler.loop import Loop
 from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.kubernetes_profile import REFERENCE
@@ -20,18 +22,19 @@ class Cluster:
     """A loop on a cluster, with what it tells of the overlays."""
 
     def __init__(self) -> None:
-        self.api = ApiServer(VirtualClock())
+        self.clock = VirtualClock()
+        self.api = ApiServer(self.clock)
         self.loop = Loop(
             api=self.api,
             providers=Providers({}, cluster="u"),
             catalog=catalog_of(LAYERS),
             profile=REFERENCE,
-            clock=VirtualClock(),
+            clock=self.clock,
             layers=lambda: LAYERS,
         )
 
-    def put(self, name: str, entry: dict[str, Any], instance_type: str = "p5.48xlarge") -> None:
-        spec = {"cloud": "aws", "instanceType": instance_type, "source": "our contract", "entry": entry}
+    def put(self, name: str, entry: dict[str, Any], instance_type: str = "p5.48xlarge", **fields: str) -> None:
+        spec = {"cloud": "aws", "instanceType": instance_type, "source": "our contract", "entry": entry, **fields}
         self.api.create(INSTANCE_TYPE_OVERLAYS, {"metadata": {"name": name}, "spec": spec})
 
     def change(self, name: str, entry: dict[str, Any]) -> None:
@@ -81,3 +84,23 @@ def test_a_defect_from_the_beginning_leaves_the_others_in_force() -> None:
     cluster.put("ours", {"vcpu": 190})
     assert cluster.digest() != before
     assert cluster.ready("ours")[0] == "True"
+
+
+def test_an_overlay_that_has_expired_says_so() -> None:
+    cluster = Cluster()
+    before = cluster.digest()
+    end = cluster.clock.now() + timedelta(hours=1)
+    cluster.put("ours", {"vcpu": 190}, expiresAt=end.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    assert cluster.digest() != before
+    assert cluster.ready("ours")[1] == "Applied"
+    cluster.clock.advance(timedelta(hours=1))
+    assert cluster.digest() == before
+    status, reason, message = cluster.ready("ours")
+    assert (status, reason) == ("False", "Expired")
+    assert "expiresAt" in message
+
+
+def test_the_state_that_kubectl_shows_is_the_reason_of_the_condition() -> None:
+    (kind,) = (kind for kind in KINDS if kind.name == INSTANCE_TYPE_OVERLAYS.kind)
+    (column,) = (column for column in kind.columns if column.name == "State")
+    assert column.path == ".status.conditions[?(@.type=='Ready')].reason"
