@@ -6,6 +6,7 @@ Made from a snapshot and a plan, so it is the same whether a controller runs in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from autoscaler.model.plan import Considered, LeftOut, NearMiss, Placement, Plan, Target
@@ -90,8 +91,9 @@ def _offerings(pod: Pod, plan: Plan) -> Iterator[dict[str, Any]]:
 
 
 def _why(entry: Considered) -> str:
-    """The reason that decided: the first, which a check found before looking further."""
-    return texts_of(entry.reasons[:1])
+    """The reason that decided: the first, which a check found before looking further; without the offering's name."""
+    own = f"offering {entry.offering.instance_type}"
+    return texts_of(tuple(replace(r, subject="") if r.subject == own else r for r in entry.reasons[:1]))
 
 
 def _miss(miss: NearMiss) -> dict[str, Any]:

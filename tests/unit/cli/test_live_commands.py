@@ -109,6 +109,8 @@ class TestWithoutAnInstallation:
         assert found["decision"]["outcome"] == "new"
         chosen = [entry for entry in found["offerings"] if entry["outcome"] == "chosen"]
         assert [entry["offerings"] for entry in chosen] == [1]
+        barred = [entry["reason"] for entry in found["offerings"] if entry["codes"] == ["NeedsReservation"]]
+        assert len(barred) == 2, "capacity-block and reserved, not each type on a line of its own"
 
     def test_explain_counts_what_was_rejected_by_reason(self, api: HttpApi) -> None:
         demand(api, "dream", "Z9000")
