@@ -37,7 +37,7 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
     \b
     Try:
       foreslice doctor
-      foreslice doctor --service-account foreslice/foreslice
+      foreslice doctor --service-account foreslice-system/foreslice
       foreslice doctor -o json | jq '.[] | select(.level == "error")'
 
     Exit code 0: nothing is wrong; 3: something is; 1: the cluster cannot be read.
