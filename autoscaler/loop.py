@@ -24,7 +24,7 @@ from autoscaler.execution.launch import Providers
 from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.lifecycle.capacity_block import next_moment
 from autoscaler.lifecycle.provisioned_node import MachineState, times_out_at
-from autoscaler.lifecycle.quarantine import Misprediction, mispredicted, quarantined
+from autoscaler.lifecycle.quarantine import Drift, Misprediction, mispredicted, quarantined
 from autoscaler.lifecycle.reflect import SeenReservation, World, reflect
 from autoscaler.lifecycle.spending import moved_on, price_of
 from autoscaler.model.plan import Plan
@@ -32,8 +32,9 @@ from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.limits import binding_guards
 from autoscaler.planning.planner import plan_for
+from autoscaler.planning.slice_drift import slice_drifts
 from autoscaler.planning.upkeep import windows_of
-from autoscaler.report.events import Event, misprediction_event
+from autoscaler.report.events import Event, drift_event, misprediction_event
 from autoscaler.settings import DEFAULTS, LoopSettings, Settings
 from instance_catalog.catalog import Catalog
 from instance_catalog.driver_profile import parse_driver_set
@@ -101,7 +102,8 @@ class Loop:
             snapshot = reflect(world, now)
             self._journal.note(snapshot.provisioned)
         with self._stage("plan"):
-            snapshot, plan, mispredictions = self._decide(snapshot, now)
+            drifts = slice_drifts(snapshot, self._catalog, self._settings.drift.policy, now)
+            snapshot, plan, mispredictions = self._decide(snapshot, drifts, now)
             found = findings(snapshot, plan, self._catalog, policy=self._settings.policy, now=now)
             snapshot = held_back(snapshot, found)
         with self._stage("record"):
@@ -116,18 +118,21 @@ class Loop:
             self._publisher.check(found, now)
             if self._standing is not None:
                 self._publisher.overlays(self._standing, now)
-            for event in (*map(_event, troubles), *map(misprediction_event, mispredictions)):
+            told = (*map(_event, troubles), *map(drift_event, drifts), *map(misprediction_event, mispredictions))
+            for event in told:
                 self._publisher.tell(event, now)
         wake_at = next_wake(after, self._settings.loop, now)
         if self._standing is not None and self._standing.wake_at is not None:
             wake_at = min(self._standing.wake_at, wake_at or self._standing.wake_at)
         return Tick(now, after, plan, troubles, wake_at, mispredictions)
 
-    def _decide(self, snapshot: Snapshot, now: datetime) -> tuple[Snapshot, Plan, tuple[Misprediction, ...]]:
-        """The plan, made with what this tick taught about mispredictions."""
+    def _decide(
+        self, snapshot: Snapshot, drifts: Sequence[Drift], now: datetime
+    ) -> tuple[Snapshot, Plan, tuple[Misprediction, ...]]:
+        """The plan, made with what this tick taught about drift and mispredictions."""
         plan = plan_for(snapshot, self._catalog, self._settings.policy, now)
         mispredictions = mispredicted(snapshot, plan, now)
-        learned = replace(snapshot, quarantines=quarantined(snapshot, mispredictions, now))
+        learned = replace(snapshot, quarantines=quarantined(snapshot, mispredictions, now, drifts=drifts))
         if learned == snapshot:
             return snapshot, plan, mispredictions
         # Written first, so that nothing is launched again on an assumption that has just proved wrong.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 
+from autoscaler.dra.drift import DriftPolicy
 from autoscaler.planning.policy import Policy
 
 OFF = "off"
@@ -75,6 +76,15 @@ class BatchSettings:
 
     longest: timedelta = timedelta(seconds=10)
     """However many changes keep coming, the first one waits no longer than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class DriftSettings:
+    """What follows when a node publishes something else than was predicted. It is told in any case."""
+
+    policy: DriftPolicy = DriftPolicy.MATTERS
+    """When the type is quarantined with its drivers: Matters where the claims it was bought for are decided otherwise.
+    A driver's patch version matters to nobody, and Always would stop a fleet for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +189,7 @@ class Settings:
     loop: LoopSettings = field(default_factory=LoopSettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
     policy: Policy = field(default_factory=Policy)
+    drift: DriftSettings = field(default_factory=DriftSettings)
     periods: PeriodSettings = field(default_factory=PeriodSettings)
     lease: LeaseSettings = field(default_factory=LeaseSettings)
     serve: ServeSettings = field(default_factory=ServeSettings)

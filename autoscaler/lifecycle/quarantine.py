@@ -1,8 +1,9 @@
 """When a type is not launched any more with certain drivers, because reality contradicts what was assumed of it.
 
-Two things speak against a pair (instance type, driver profiles) of a pool: machines that never become usable nodes, and
-mispredictions: nodes that are there as planned, but do not take the pods they were bought for. Without this, either
-would launch, fail and launch again for as long as the pods wait.
+Three things speak against a pair (instance type, driver profiles) of a pool: machines that never become usable nodes;
+mispredictions: nodes that are there as planned, but do not take the pods they were bought for; and drift: nodes that
+published something else than predicted, as far as it is to be avoided. Without this, any of them would launch, fail and
+launch again for as long as the pods wait.
 
 Pure. The evidence names the machine it was seen on (names of nodes come again), so a restart that sees it once more
 does not count it twice.
@@ -21,6 +22,7 @@ from autoscaler.model.plan import Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Quarantine, Snapshot
+from instance_catalog.drift import Difference
 
 # One failed boot may be the cloud's, three in a row are not chance.
 FAILED_BOOTS: Final = 3
@@ -49,6 +51,20 @@ class Misprediction:
         return f"{self.pod} on {self.node.provider_id}"
 
 
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A node whose drivers published something else than predicted; `avoided`: its type is not to be bought again."""
+
+    node: ProvisionedNode
+    differences: tuple[Difference, ...]
+    avoided: bool
+
+    @property
+    def evidence(self) -> str:
+        """What is written down: the machine, which is compared once."""
+        return self.node.provider_id
+
+
 def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Misprediction, ...]:
     """Pods whose ready node, which nobody else took, does not take them.
 
@@ -71,14 +87,23 @@ def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Mispred
     return tuple(found)
 
 
-def quarantined(snapshot: Snapshot, mispredictions: Iterable[Misprediction], now: datetime) -> tuple[Quarantine, ...]:
-    """What the pools know after this tick: boots that failed and succeeded, and mispredictions, taken into account."""
+def quarantined(
+    snapshot: Snapshot, mispredictions: Iterable[Misprediction], now: datetime, *, drifts: Iterable[Drift] = ()
+) -> tuple[Quarantine, ...]:
+    """What the pools know after this tick, with boots that failed and succeeded, mispredictions and drift.
+
+    A node that becomes ready as predicted proves all that was held against its type wrong; one that has drifted to be
+    avoided only proves that the type boots.
+    """
+    drifted = {drift.node.name: drift for drift in drifts if drift.avoided}
     known = {(q.pool, q.instance_type, q.drivers): q for q in snapshot.quarantines}
     for node in snapshot.provisioned:
-        if node.phase is Phase.READY and node.phase_since == now:
+        if node.phase is Phase.READY and node.phase_since == now and node.name not in drifted:
             known.pop(_key(node), None)
         elif _failed_to_boot(node):
             _add(known, node, now, boot=node.provider_id)
+    for drift in drifted.values():
+        _add(known, drift.node, now, drift=drift.evidence)
     for misprediction in mispredictions:
         _add(known, misprediction.node, now, misprediction=misprediction.evidence)
     return tuple(known.values())
@@ -92,19 +117,26 @@ def _key(node: ProvisionedNode) -> _Key:
 
 
 def _add(
-    known: dict[_Key, Quarantine], node: ProvisionedNode, now: datetime, *, boot: str = "", misprediction: str = ""
+    known: dict[_Key, Quarantine],
+    node: ProvisionedNode,
+    now: datetime,
+    *,
+    boot: str = "",
+    misprediction: str = "",
+    drift: str = "",
 ) -> None:
     """One piece of evidence more; enough of it begins a quarantine, longer each time."""
     before = known.get(_key(node), Quarantine(*_key(node)))
-    if boot in before.failed_boots or misprediction in before.mispredictions:
+    if boot in before.failed_boots or misprediction in before.mispredictions or drift in before.drifts:
         return
     after = replace(
         before,
-        failed_boots=(*before.failed_boots, *([boot] if boot else []))[-_EVIDENCE:],
+        failed_boots=() if drift else (*before.failed_boots, *([boot] if boot else []))[-_EVIDENCE:],
         mispredictions=(*before.mispredictions, *([misprediction] if misprediction else []))[-_EVIDENCE:],
+        drifts=(*before.drifts, *([drift] if drift else []))[-_EVIDENCE:],
     )
     running = after.until is not None and after.until > now
-    if not running and (misprediction or len(after.failed_boots) >= FAILED_BOOTS):
+    if not running and (misprediction or drift or len(after.failed_boots) >= FAILED_BOOTS):
         lasts = min(FIRST * (1 << min(after.times, 10)), LONGEST)
         after = replace(after, times=after.times + 1, until=now + lasts)
     known[_key(node)] = after

@@ -76,6 +76,7 @@ class Quarantine:
     mispredictions: tuple[str, ...] = ()  # "namespace/pod on provider id"
     times: int = 0  # how often it was quarantined
     until: datetime | None = None
+    drifts: tuple[str, ...] = ()  # provider ids of machines that published something else than predicted
 
 
 @dataclass(frozen=True, slots=True)

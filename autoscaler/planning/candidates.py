@@ -176,7 +176,11 @@ def _barred(
             return Reason.of(Code.SHORTAGE, subject, until=backoff.until.isoformat(), error=backoff.reason)
     for quarantine in snapshot.quarantines:
         if quarantine.until is not None and quarantine.until > now and _quarantines(quarantine, candidate):
-            what = {"boots": len(quarantine.failed_boots), "mispredictions": len(quarantine.mispredictions)}
+            what = {
+                "boots": len(quarantine.failed_boots),
+                "mispredictions": len(quarantine.mispredictions),
+                "drifts": len(quarantine.drifts),
+            }
             return Reason.of(Code.QUARANTINED, subject, until=quarantine.until.isoformat(), **what)
     return None
 

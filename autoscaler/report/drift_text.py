@@ -9,6 +9,7 @@ from instance_catalog.resource_slice import Capacity, ListValue, RuntimeOnly, Un
 
 COLUMNS = ("change", "what", "driver", "devices", "predicted", "published")
 _MOST_NAMED = 3
+_MOST_LENGTH = 600  # an event's message has room for 1024 characters
 
 
 def drift_rows(differences: Iterable[Difference]) -> list[tuple[str, ...]]:
@@ -26,6 +27,21 @@ def drift_rows(differences: Iterable[Difference]) -> list[tuple[str, ...]]:
     return [
         (change, what, driver, _named(devices), *values) for (change, what, driver, *values), devices in grouped.items()
     ]
+
+
+def drift_text(differences: Iterable[Difference]) -> str:
+    """The first differences in one line, as many as fit into an event, and how many more there are."""
+    rows = drift_rows(differences)
+    shown_rows: list[str] = []
+    for change, what, driver, devices, predicted, published in rows[:_MOST_NAMED]:
+        where = f" of {devices}" if devices else ""
+        values = f" ({predicted} predicted, {published} published)" if (predicted, published) != ("-", "-") else ""
+        text = f"{change} {what}{where} [{driver}]{values}"
+        if sum(map(len, shown_rows)) + len(text) > _MOST_LENGTH:
+            break
+        shown_rows.append(text)
+    more = len(rows) - len(shown_rows)
+    return "; ".join([*shown_rows, *([f"{more} more"] if more else [])])
 
 
 def drift_data(differences: Iterable[Difference]) -> list[dict[str, str]]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoscaler.lifecycle.quarantine import Misprediction
+from autoscaler.lifecycle.quarantine import Drift, Misprediction
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.plan import Disposal, LeftOut, NodeDecision, Placement, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.report.drift_text import drift_text
 from autoscaler.report.reasons import text_of, texts_of
 
 
@@ -71,6 +72,20 @@ def misprediction_event(wrong: Misprediction) -> Event:
         f"foreslice catalog verify --slices published.yaml --type {node.offering.instance_type}"
     )
     return Event("Pod", namespace, name, "", "Warning", "Misprediction", message)
+
+
+def drift_event(drift: Drift) -> Event:
+    """A node whose drivers published something else than its type was believed to have."""
+    node = drift.node
+    instance_type = node.offering.instance_type
+    follows = f"; {instance_type} is quarantined in pool {node.pool}" if drift.avoided else ""
+    message = (
+        f"node {node.node_name} ({offering_text(node.offering)}) published something else than predicted{follows}: "
+        f"{drift_text(drift.differences)}. All of it: "
+        f"foreslice catalog verify --slices published.yaml --type {instance_type} --node {node.node_name}"
+    )
+    kind = "Warning" if drift.avoided else "Normal"
+    return Event("ProvisionedNode", "", node.name, node.uid, kind, "Drifted", message)
 
 
 def _placed(placement: Placement, launch: PlannedNode, uid: str, *, acts: bool) -> Event:

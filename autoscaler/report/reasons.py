@@ -96,7 +96,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.ARCHITECTURE_UNASKED: ("{architecture} nodes are offered to pods that select kubernetes.io/arch",),
     Code.SHORTAGE: ("the provider has none until {until}", "the provider has none"),
     Code.QUARANTINED: (
-        "is quarantined until {until} after {boots} failed boots and {mispredictions} mispredictions",
+        "is quarantined until {until} after {boots} failed boots, {mispredictions} mispredictions and {drifts} drifts",
         "is quarantined",
     ),
     Code.GANG_INCOMPLETE: ("needs {wanted} pods at once, {placed} could be placed", "is incomplete"),

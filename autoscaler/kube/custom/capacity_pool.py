@@ -212,6 +212,8 @@ class QuarantineStatus(ApiModel):
     """Machines (provider ids) whose boot failed, since the last one that succeeded."""
     mispredictions: Annotated[Items[LongText], Field(max_length=20)] = ()
     """Pods that stayed pending although the plan placed them, and on which machine."""
+    drifts: Annotated[Items[LongText], Field(max_length=20)] = ()
+    """Machines (provider ids) whose drivers published something else than predicted."""
     times: Annotated[int, Field(ge=0)] = 0
     """How often it was quarantined; each time lasts longer."""
     until: TimeText | None = None

@@ -52,6 +52,7 @@ def quarantines_of(status: CapacityPoolStatus, pool: str) -> tuple[Quarantine, .
             drivers=q.drivers,
             failed_boots=q.failed_boots,
             mispredictions=q.mispredictions,
+            drifts=q.drifts,
             times=q.times,
             until=moment(q.until) if q.until else None,
         )
@@ -69,6 +70,7 @@ def quarantine_manifests(quarantines: Iterable[Quarantine]) -> list[dict[str, An
                 "drivers": list(q.drivers),
                 "failedBoots": list(q.failed_boots),
                 "mispredictions": list(q.mispredictions),
+                "drifts": list(q.drifts),
                 "times": q.times,
                 "until": moment_text(q.until) if q.until else None,
             }

@@ -12,6 +12,7 @@ from autoscaler.lifecycle.quarantine import (
     FIRST,
     LONGEST,
     SCHEDULER_GRACE,
+    Drift,
     Misprediction,
     mispredicted,
     quarantined,
@@ -138,3 +139,27 @@ def test_evidence_during_a_quarantine_does_not_lengthen_it() -> None:
     before = Quarantine(*KEY, mispredictions=("x on y",), times=1, until=NOW + timedelta(minutes=1))
     (after,) = quarantined(scene(quarantines=(before,)), [Misprediction(POD.key, NODE)], NOW)
     assert (after.until, after.times) == (before.until, 1)
+
+
+READY = replace(NODE, phase_since=NOW)
+
+
+def test_drift_that_is_to_be_avoided_begins_a_quarantine_and_a_machine_counts_once() -> None:
+    before = Quarantine(*KEY, failed_boots=("a", "b"), times=1)
+    drift = Drift(READY, (), avoided=True)
+    (begun,) = quarantined(scene(node=READY, quarantines=(before,)), (), NOW, drifts=[drift])
+    assert begun == Quarantine(*KEY, drifts=("sim:///i-1",), times=2, until=NOW + 2 * FIRST)
+    assert quarantined(scene(node=READY, quarantines=(begun,)), (), NOW, drifts=[drift]) == (begun,)
+
+
+def test_drift_that_is_only_told_counts_as_a_boot_that_succeeded() -> None:
+    before = Quarantine(*KEY, failed_boots=("a", "b"))
+    assert quarantined(scene(node=READY, quarantines=(before,)), (), NOW, drifts=[Drift(READY, (), False)]) == ()
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["as-predicted-first", "drifted-first"])
+def test_a_node_as_predicted_does_not_hide_that_another_one_drifts_in_the_same_tick(first: int) -> None:
+    good = replace(READY, name="n2", node_name="n2", provider_id="sim:///i-2")
+    nodes = (good, READY) if first == 0 else (READY, good)
+    (found,) = quarantined(scene(provisioned=nodes), (), NOW, drifts=[Drift(READY, (), avoided=True)])
+    assert found.drifts == ("sim:///i-1",)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import CAPACITY_POOLS, EVENTS
+from autoscaler.dra.drift import DriftPolicy
+from autoscaler.settings import DEFAULTS, DriftSettings
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
 from instance_catalog.catalog import Catalog
@@ -76,9 +80,36 @@ def test_a_type_that_publishes_something_else_is_quarantined_and_another_one_tak
     (quarantine,) = simulation.api.get(CAPACITY_POOLS, "gpu")["status"]["quarantines"]
     assert (quarantine["instanceType"], quarantine["drivers"], quarantine["times"]) == ("g6.xlarge", ["nvidia"], 1)
     assert quarantine["mispredictions"][0].startswith("default/work on ")
+    first = next(iter(simulation.cloud.machines))
+    assert [machine.rpartition("/")[2] for machine in quarantine["drifts"]] == [first]
     told = [event for event in list_all(simulation.api, EVENTS)[0] if event["reason"] == "Misprediction"]
     assert [event["involvedObject"]["name"] for event in told] == ["work"]
     assert "quarantined" in told[0]["message"]
+
+
+def with_another_brand(catalog: Catalog, name: str) -> Catalog:
+    """The truth: a fact that no claim asks for is another one."""
+    found = catalog.types[name]
+    assert found.accelerator is not None
+    other = replace(found, accelerator=replace(found.accelerator, brand="Other"))
+    return replace(catalog, types=catalog.types.with_items({name: other}))
+
+
+@pytest.mark.parametrize(
+    ("policy", "quarantines"),
+    [(DriftPolicy.MATTERS, 0), (DriftPolicy.ALWAYS, 1)],
+    ids=["it-does-not-matter", "it-is-always-avoided"],
+)
+def test_drift_is_told_once_and_avoided_where_the_policy_says_so(policy: DriftPolicy, quarantines: int) -> None:
+    settings = replace(DEFAULTS, drift=DriftSettings(policy))
+    simulation = Simulation(catalog=with_another_brand(believed(), "g6.xlarge"), start=START, settings=settings)
+    simulation.new_loop(catalog=believed())
+    assert live(simulation, 0.2) == ["g6.xlarge"]
+    found = simulation.api.get(CAPACITY_POOLS, "gpu")["status"].get("quarantines", [])
+    assert [len(q["drifts"]) for q in found] == [1] * quarantines
+    (event,) = [event for event in list_all(simulation.api, EVENTS)[0] if event["reason"] == "Drifted"]
+    assert event["involvedObject"]["kind"] == "ProvisionedNode"
+    assert "brand" in event["message"]
 
 
 def test_machines_that_never_boot_are_not_bought_for_ever() -> None:

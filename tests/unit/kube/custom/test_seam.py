@@ -250,8 +250,9 @@ def test_backoffs_are_remembered_while_another_failure_would_lengthen_them() -> 
 def test_quarantines_survive_as_they_are() -> None:
     counted = Quarantine("research", "p5.48xlarge", ("nvidia",), failed_boots=("n1", "n2"))
     active = Quarantine("research", "g6.xlarge", ("nvidia",), (), ("default/a on n3",), 2, NOW + timedelta(hours=1))
-    status = _reread({"quarantines": quarantine_manifests((counted, active))})
-    assert quarantines_of(status, "research") == (active, counted)
+    drifted = replace(counted, failed_boots=(), drifts=("n4",), until=NOW + timedelta(minutes=1))
+    status = _reread({"quarantines": quarantine_manifests((counted, drifted, active))})
+    assert quarantines_of(status, "research") == (active, drifted, counted)
 
 
 def test_an_unreadable_status_counts_as_empty() -> None:
