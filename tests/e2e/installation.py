@@ -164,6 +164,19 @@ class Controller:
         """Whether it still runs."""
         return self._process.poll() is None
 
+    @property
+    def resident(self) -> int:
+        """Bytes of memory that it holds."""
+        pages = int(Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    @property
+    def cpu_seconds(self) -> float:
+        """What it has used of one core so far."""
+        # proc(5): the name in parentheses may contain spaces; utime and stime are the 12th and 13th field after it.
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Its exit status after a signal; that of its end if it has ended already."""
         self._process.send_signal(number)
