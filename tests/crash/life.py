@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from autoscaler.cluster.api import NO_LABELS, Object, Page, Subresource, WatchEvent, list_all
 from autoscaler.cluster.resources import EVENTS, LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES, Resource
@@ -23,6 +23,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.loader import load_catalog
 from providers.contract import InstanceState
 
+T = TypeVar("T")
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 # The pod runs for ten minutes, its node is empty for five, and then everything should be gone.
 END = START + timedelta(hours=1)
@@ -64,8 +65,13 @@ class Dying:
     api: ApiServer
     at: int = 0
     before: bool = False
-    writes: int = 0
     step: str = ""
+    kinds: list[str] = field(default_factory=list)
+
+    @property
+    def writes(self) -> int:
+        """How many writes it has begun."""
+        return len(self.kinds)
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         return self.api.get(resource, name, namespace=namespace)
@@ -85,11 +91,15 @@ class Dying:
         return self.api.watch(resource, resource_version=resource_version, timeout_seconds=timeout_seconds)
 
     def create(self, resource: Resource, manifest: Object) -> Object:
-        return self._write(f"create {resource}", resource, lambda: self.api.create(resource, manifest))
+        return self._write("create", resource, lambda: self.api.create(resource, manifest))
 
     def update(self, resource: Resource, manifest: Object, *, subresource: Subresource = "") -> Object:
-        step = f"update {resource} {manifest['metadata']['name']} {manifest.get('status', {})}"
-        return self._write(step, resource, lambda: self.api.update(resource, manifest, subresource=subresource))
+        def write() -> Object:
+            return self.api.update(resource, manifest, subresource=subresource)
+
+        status = manifest.get("status", {})
+        reached = status.get("phase") or status.get("outcome")
+        return self._write("update", resource, write, manifest["metadata"]["name"], f"to {reached}" if reached else "")
 
     def patch(
         self, resource: Resource, name: str, patch: Object, *, namespace: str = "", subresource: Subresource = ""
@@ -97,26 +107,28 @@ class Dying:
         def write() -> Object:
             return self.api.patch(resource, name, patch, namespace=namespace, subresource=subresource)
 
-        return self._write(f"patch {resource} {name} {patch}", resource, write)
+        fields = (f"{part}.{name}" for part, inside in patch.items() for name in inside)
+        told = ", ".join(path for path in fields if path != "metadata.resourceVersion")
+        return self._write("patch", resource, write, name, told)
 
     def delete(self, resource: Resource, name: str, **options: Any) -> None:
-        self._write(f"delete {resource} {name}", resource, lambda: self.api.delete(resource, name, **options))
+        self._write("delete", resource, lambda: self.api.delete(resource, name, **options), name)
 
     def evict(self, name: str, *, namespace: str, uid: str = "") -> None:
-        self._write(f"evict {name}", PODS, lambda: self.api.evict(name, namespace=namespace, uid=uid))
+        self._write("evict", PODS, lambda: self.api.evict(name, namespace=namespace, uid=uid), name)
 
-    def _write(self, step: str, resource: Resource, write: Any) -> Any:
+    def _write(self, verb: str, resource: Resource, write: Callable[[], T], name: str = "", what: str = "") -> T:
         if resource == EVENTS:  # they tell, nothing follows from them
             return write()
-        self.writes += 1
+        self.kinds.append(" ".join(part for part in (verb, resource.kind, what) if part))
         dies = self.writes == self.at
         if dies:
-            self.step = step
+            self.step = f"{self.kinds[-1]} {name}"
         if dies and self.before:
-            raise CrashError(step)
+            raise CrashError(self.step)
         answer = write()
         if dies:
-            raise CrashError(step)
+            raise CrashError(self.step)
         return answer
 
 
