@@ -6,7 +6,7 @@ cluster. Here they are kept per pool, so that a change copies one pool's entry a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -48,15 +48,6 @@ class AllocatedState:
         """The state that the allocations of these claims make; claims without one count for nothing."""
         return AllocatedState().plus(c.allocation for c in claims if c.allocation is not None)
 
-    @staticmethod
-    def beside(claims: Iterable[ResourceClaim], finished: Collection[str]) -> AllocatedState:
-        """The state once the claims that only `finished` pods (by uid) have reserved are freed.
-
-        The controller of claims does so within seconds (pkg/controller/resourceclaim, v1.36); until then kube-scheduler
-        counts them, and a node bought for that moment would be bought in vain.
-        """
-        return AllocatedState.of(claim for claim in claims if not _to_be_freed(claim, finished))
-
     def use_of(self, driver: str, pool: str) -> PoolUse:
         """The use of one pool."""
         return self.pools.get((driver, pool), UNUSED)
@@ -79,11 +70,6 @@ class AllocatedState:
                     key = (result.driver, result.pool)
                     pools[key] = change(pools.get(key, UNUSED), result)
         return AllocatedState(pools)
-
-
-def _to_be_freed(claim: ResourceClaim, finished: Collection[str]) -> bool:
-    consumers = claim.reserved_for
-    return bool(consumers) and all(one.resource == "pods" and one.uid in finished for one in consumers)
 
 
 def _add(use: PoolUse, result: AllocatedDevice) -> PoolUse:

@@ -15,7 +15,7 @@ from autoscaler.dra.allocator import (
     UnknownAllocation,
     allocate,
 )
-from autoscaler.dra.pod_claims import check_selectors, claims_of, extended_resource_claim, unavailable
+from autoscaler.dra.pod_claims import check_selectors, claims_of, extended_resource_claim, full, unavailable
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
@@ -51,7 +51,8 @@ def filter_claims(
     extra = extended_resource_claim(pod, node, extended_resources, devices.profile)
     if extra is not None:
         wanted.append(extra)
-    elsewhere = tuple(reason for claim in present if (reason := unavailable(claim, node, now=now)) is not None)
+    reasons = (reason for claim in present for reason in (full(claim, pod), unavailable(claim, node, now=now)))
+    elsewhere = tuple(reason for reason in reasons if reason is not None)
     verdict = _allocated(wanted, node, devices, allocated, budget) if wanted else Fits()
     # The allocation is tried even if a claim is elsewhere: an error has to win over "not available here".
     if elsewhere and not isinstance(verdict, Fatal):

@@ -19,7 +19,14 @@ from autoscaler.model.verdict import DoesNotFit, Fatal, Unknown
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.node_selector import BadSelectorError, matches
 
-__all__ = ["ClaimsOrVerdict", "claims_of", "extended_resource_claim", "extended_resource_classes", "unavailable"]
+__all__ = [
+    "ClaimsOrVerdict",
+    "claims_of",
+    "extended_resource_claim",
+    "extended_resource_classes",
+    "full",
+    "unavailable",
+]
 
 MAX_CONSUMERS = 256  # status.reservedFor
 BINDING_TIMEOUT = 600.0  # seconds
@@ -68,12 +75,16 @@ def unavailable(claim: ResourceClaim, node: Node, *, now: float | None = None) -
         return Reason.of(Code.CLAIM_ALLOCATED_ELSEWHERE, _subject(claim), node=node.name)
     ready = True
     for device in allocation.devices:
+        if not device.binding_conditions:
+            continue
         key = f"{device.driver}/{device.pool}/{device.device}"
         true = claim.device_conditions.get(key, ())
         failed = [condition for condition in device.binding_failure_conditions if condition in true]
-        if device.binding_conditions and failed:
+        if failed:
             return Reason.of(Code.BINDING_FAILED, _subject(claim), device=key, conditions=tuple(failed))
-        ready = ready and all(condition in true for condition in device.binding_conditions)
+        ready = all(condition in true for condition in device.binding_conditions)
+        if not ready:
+            break  # whatever the devices after it say
     if not ready and now is not None and allocation.allocated_at is not None:
         waited = now - allocation.allocated_at
         if waited > BINDING_TIMEOUT:
@@ -96,10 +107,14 @@ def _problem(
             # It may belong to the pod's PodGroup, whose uid is not part of the snapshot.
             return Unknown((Reason.of(Code.UNSUPPORTED, _subject(claim), feature="claim owned by a PodGroup"),))
         return DoesNotFit((Reason.of(Code.CLAIM_NOT_OWNED, _subject(claim), pod=pod.key),))
-    others = [consumer for consumer in claim.reserved_for if (consumer.resource, consumer.uid) != ("pods", pod.uid)]
-    if len(others) >= MAX_CONSUMERS:
-        return DoesNotFit((Reason.of(Code.CLAIM_RESERVED_FULL, _subject(claim), limit=MAX_CONSUMERS),))
     return None
+
+
+def full(claim: ResourceClaim, pod: Pod) -> Reason | None:
+    """Why the pod cannot be one more consumer of an allocated claim. The API server says so when the pod is bound."""
+    if len(claim.reserved_for) < MAX_CONSUMERS or any(consumer.uid == pod.uid for consumer in claim.reserved_for):
+        return None
+    return Reason.of(Code.CLAIM_RESERVED_FULL, _subject(claim), limit=MAX_CONSUMERS)
 
 
 def _check_classes(

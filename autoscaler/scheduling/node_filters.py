@@ -9,7 +9,7 @@ from __future__ import annotations
 from autoscaler.model.pod import HostPort, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.scheduling.node_state import NodeState, host_ports
-from autoscaler.scheduling.resources import is_extended, pod_requests
+from autoscaler.scheduling.resources import pod_requests
 from autoscaler.scheduling.world import World
 from instance_catalog.node_selector import BadSelectorError, matches
 from instance_catalog.taint import Taint
@@ -89,7 +89,7 @@ def node_resources(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ..
     for resource, amount in wanted.items():
         if amount == 0:
             continue
-        if is_extended(resource) and state.allocatable.get(resource, 0) <= 0 and world.served_by_dra(resource):
+        if state.allocatable.get(resource, 0) <= 0 and world.served_by_dra(resource):
             continue
         if amount > state.free(resource):
             short.append(

@@ -17,20 +17,11 @@ POD_LEVEL = ("cpu", "memory")  # and hugepages-*: the only resources pod-level r
 NOTHING: Final[FrozenMap[str, Quantity]] = FrozenMap()
 # pkg/scheduler/util/pod_resources.go
 _DEFAULTS: Final = {"cpu": Quantity(100, -3), "memory": Quantity.of(200 * 1024 * 1024)}
-_STANDARD = ("cpu", "memory", "ephemeral-storage", "pods")
 
 
 def units(resource: str, quantity: Quantity) -> int:
     """The integer the scheduler counts in: thousandths of a core for cpu, whole units rounded up for the rest."""
     return quantity.milli() if resource == "cpu" else quantity.ceil()
-
-
-def is_extended(resource: str) -> bool:
-    """Whether NodeResourcesFit treats it as an extended resource: domain-prefixed and not one of Kubernetes' own."""
-    if resource in _STANDARD or resource.startswith(("hugepages-", "attachable-volumes-", "requests.")):
-        return False
-    domain, slash, _ = resource.partition("/")
-    return bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
 
 
 def pod_requests(pod: Pod, missing: Mapping[str, Quantity] = NOTHING) -> dict[str, int]:

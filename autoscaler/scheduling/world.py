@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from autoscaler.dra.allocator import AllocatedState, ClusterDevices
 from autoscaler.dra.extended_resources import extended_resource_classes
+from autoscaler.dra.settled import settled
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
@@ -43,12 +44,13 @@ class World:
         for pod in snapshot.pods:
             if pod.bound and pod.node_name is not None:
                 pods.setdefault(pod.node_name, []).append(pod)
+        claims = settled(snapshot.claims.values(), snapshot.pods)
         return World(
             snapshot=snapshot,
             nodes={n.name: NodeState.of(n, tuple(pods.get(n.name, ()))) for n in snapshot.nodes},
-            claims=dict(snapshot.claims),
+            claims=claims,
             devices=ClusterDevices.of(snapshot.slices, snapshot.classes, snapshot.taint_rules, snapshot.profile),
-            allocated=AllocatedState.beside(snapshot.claims.values(), {p.uid for p in snapshot.pods if p.finished}),
+            allocated=AllocatedState.of(claims.values()),
             extended_resources=extended_resource_classes(snapshot.classes)
             if snapshot.profile.gates.extended_resource
             else {},

@@ -28,7 +28,7 @@ from tests.oracle.upstream import Given, Json, Release
 
 # An answer that upstream gives in time is compared, however many steps it took.
 _BUDGET = SearchBudget(steps=10**6, upstream_steps=10**18)
-_ANY_SHARE = "SHARE"  # upstream's are random
+_ANY_SHARE = "SHARE"
 _FIELDS = {
     "AdminAccess": "admin_access",
     "ConsumableCapacity": "consumable_capacity",
@@ -72,20 +72,20 @@ def difference(found: Json, expected: Json) -> str | None:
         return f"nodeError {found.get('nodeError', False)} instead of {expected.get('nodeError', False)}"
     for ours, theirs in zip(found.get("results", ()), expected.get("results") or (), strict=True):
         for field in ("claim", "nodeSelector", "devices"):
-            left, right = _plain(ours.get(field)), _plain(theirs.get(field))
+            left, right = plain(ours.get(field)), plain(theirs.get(field))
             if left != right:
                 return f"{field} {left} instead of {right}"
     return None
 
 
-def _plain(value: object) -> object:
-    """Without what is empty: Go leaves such fields out, or writes null."""
+def plain(value: object) -> object:
+    """An allocation without what is empty: Go leaves such fields out, or writes null."""
     match value:
         case dict():
-            found = {key: _plain(inner) for key, inner in value.items()}
+            found = {key: plain(inner) for key, inner in value.items()}
             return {key: inner for key, inner in found.items() if inner not in (None, "", [], {}, False)}
         case list() | tuple():
-            return [_plain(inner) for inner in value]
+            return [plain(inner) for inner in value]
     return value
 
 
@@ -107,9 +107,14 @@ def _described(outcome: AllocationOutcome, claims: list[ResourceClaim]) -> Json:
 
 
 def _result(claim: str, allocation: Allocation) -> Json:
+    written = described_allocation(allocation)
+    return {"claim": claim, "devices": written["devices"]["results"], "nodeSelector": written.get("nodeSelector")}
+
+
+def described_allocation(allocation: Allocation) -> Json:
+    """An allocation as the API has it, share ids aside: upstream's are random."""
     written = write_allocation(allocation)
-    devices = written["devices"]["results"]
-    for device in devices:
+    for device in written["devices"]["results"]:
         if "shareID" in device:
             device["shareID"] = _ANY_SHARE
-    return {"claim": claim, "devices": devices, "nodeSelector": written.get("nodeSelector")}
+    return written

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tests.e2e.binary import control_plane
 from tests.oracle import allocations, placements, selections
 from tests.oracle.allocation_cases import allocation_case
+from tests.oracle.claim_cases import claim_case
 from tests.oracle.placement_cases import placement_case
 from tests.oracle.selector_cases import selector_case
 from tests.oracle.upstream import RELEASES, Given, Json, OracleError, Release, Upstream
@@ -31,7 +32,7 @@ class Kind:
 
     def upstream(self, release: Release) -> Upstream:
         """The program to ask: the scheduler is in the control plane's, which builds with them once."""
-        if self.name == "placement":
+        if self.name in ("placement", "claim"):
             return Upstream(control_plane(), "placements")
         return Upstream(release.program)
 
@@ -42,6 +43,7 @@ KINDS = {
         Kind("allocation", allocation_case, allocations.question, allocations.simulated, allocations.difference),
         Kind("selector", selector_case, selections.question, selections.simulated, selections.difference),
         Kind("placement", placement_case, placements.question, placements.simulated, placements.difference, ("1.36",)),
+        Kind("claim", claim_case, placements.question, placements.simulated, placements.difference, ("1.36",)),
     )
 }
 

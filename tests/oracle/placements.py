@@ -8,7 +8,7 @@ from time import perf_counter_ns
 from typing import TypeVar
 
 from autoscaler.dra.filter import filter_claims
-from autoscaler.kube.device_class import parse_device_class
+from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata, parse_metadata
 from autoscaler.kube.node import parse_node
@@ -33,11 +33,13 @@ from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.scores import plugin_scores
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
+from tests.oracle.allocations import described_allocation, plain
 from tests.oracle.upstream import Given, Json, Release
 
 T = TypeVar("T")
 # Upstream writes "!" behind a plugin that ends the attempt; "?" stands behind one that the simulator cannot answer for.
 _MARKS: dict[type[Verdict], str] = {DoesNotFit: "", Fatal: "!", Unknown: "?"}
+_SPECIAL = "<extended-resources>"  # upstream's name for the claim that stands for extended resources
 
 
 def question(case: Json, _: Release) -> Json:
@@ -60,7 +62,19 @@ def simulated(case: Json, release: Release) -> Given:
     }
     fitting = {name: v for name, v in verdicts.items() if isinstance(v, Fits) and not refused[name]}
     scores = plugin_scores(pod, fitting, world)
-    return Given({"outcome": "decided", "refused": refused, "scores": scores}, perf_counter_ns() - start)
+    taken = perf_counter_ns() - start
+    allocations = {name: _allocations(verdict) for name, verdict in fitting.items()}
+    return Given({"outcome": "decided", "refused": refused, "scores": scores, "allocations": allocations}, taken)
+
+
+def _allocations(verdict: Fits) -> Json:
+    found: Json = {}
+    for key, allocation in verdict.allocations.items():
+        name = key.partition("/")[2]
+        # The one for extended resources has a name that no claim can have until it is written.
+        name = _SPECIAL if name.endswith("-extended-resources") else name
+        found[name] = described_allocation(allocation)
+    return found
 
 
 def _refusing(pod: Pod, state: NodeState, world: World, verdict: Verdict) -> list[str]:
@@ -100,13 +114,17 @@ def snapshot_of(case: Json, release: Release, problems: Problems) -> Snapshot:
         for kind, field in (("Service", "services"), ("ReplicaSet", "replicaSets"), ("StatefulSet", "statefulSets"))
         for raw in case.get(field, ())
     ]
+    profile = release.profile
+    if "taintRulesInForce" in case:
+        profile = profile.with_gates(device_taint_rules=case["taintRulesInForce"])
     return Snapshot(
-        profile=release.profile,
+        profile=profile,
         nodes=tuple(_with_limits(node, limits) for node in read("nodes", parse_node)),
         pods=read("pods", parse_pod),
         claims=FrozenMap({claim.key: claim for claim in claims}),
         classes=read("classes", parse_device_class),
         slices=read("slices", parse_resource_slice),
+        taint_rules=read("taintRules", parse_device_taint_rule),
         namespaces=FrozenMap({found.name: found.labels for found in read("namespaces", _metadata)}),
         selections=tuple(entry for entry in selections if entry is not None),
         volumes=FrozenMap({volume.name: volume for volume in read("volumes", parse_persistent_volume)}),
@@ -124,12 +142,23 @@ def _with_limits(node: Node, limits: dict[str, FrozenMap[str, int]]) -> Node:
     return replace(node, volume_limits=limits.get(node.name, FrozenMap()))
 
 
+def _same(ours: list[str], theirs: list[str]) -> bool:
+    """Whether the same plugins refuse; where an extended resource is short, NodeResourcesFit is enough.
+
+    If nobody serves the resource at all, DynamicResources refuses as well, before it looks at any claim.
+    """
+    claims = "DynamicResources"
+    if "NodeResourcesFit" in ours and claims in theirs:
+        return [name for name in ours if name.rstrip("!") != claims] == [name for name in theirs if name != claims]
+    return ours == theirs
+
+
 def difference(found: Json, expected: Json) -> str | None:
     """What differs between the simulator's answer and upstream's, or None."""
     if found["outcome"] != expected["outcome"]:
         return f"{found['outcome']} instead of {expected['outcome']} ({found.get('error') or expected.get('error')})"
     for node, names in expected["refused"].items():
-        if found["refused"].get(node) != names:
+        if not _same(found["refused"].get(node, []), names):
             wrong = sorted(set(found["refused"].get(node, ())) ^ set(names))
             return f"{','.join(wrong)} differ on {node}: {found['refused'].get(node)} instead of {names}"
     # Cases that were recorded before there were scores have none.
@@ -137,4 +166,9 @@ def difference(found: Json, expected: Json) -> str | None:
     for plugin in sorted(found["scores"].keys() | wanted):
         if found["scores"].get(plugin) != wanted.get(plugin):
             return f"{plugin}/score {found['scores'].get(plugin)} instead of {wanted.get(plugin)}"
+    # Nor allocations.
+    for node, given in expected.get("allocations", {}).items():
+        ours, theirs = plain(found["allocations"][node]), plain(given)
+        if ours != theirs:
+            return f"allocation on {node} {ours} instead of {theirs}"
     return None

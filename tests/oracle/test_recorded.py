@@ -58,6 +58,16 @@ def test_random_placements_are_read_without_problems_and_meet_every_filter_and_s
     assert set(telling) == {entry.plugin for entry in SCORES}
 
 
+def test_random_claims_are_read_without_problems_and_end_in_every_way() -> None:
+    kind = KINDS["claim"]
+    answers = [kind.simulated(kind.draw(f"fixed-{index}"), RELEASES["1.36"]).answer for index in range(200)]
+    refusing = Counter(name for answer in answers for names in answer["refused"].values() for name in names)
+    assert set(refusing) == {"DynamicResources", "DynamicResources!", "NodeResourcesFit"}
+    given = Counter(name for answer in answers for found in answer["allocations"].values() for name in found)
+    assert {"c0", "c1", "<extended-resources>"} <= set(given)
+    assert min(refusing.values()) >= 5 <= min(given.values())
+
+
 def test_a_difference_in_a_placement_is_made_small() -> None:
     kind = KINDS["placement"]
     drawn = (kind.draw(f"fixed-{index}") for index in range(300))

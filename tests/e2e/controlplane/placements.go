@@ -7,11 +7,15 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 	"k8s.io/kube-scheduler/framework"
 	frameworkimpl "k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
@@ -25,14 +29,16 @@ type placement struct {
 type placementAnswer struct {
 	Outcome     string                      `json:"outcome"` // decided, error, panic or bad_case
 	Error       string                      `json:"error,omitempty"`
-	Refused     map[string][]string         `json:"refused"` // by node: the plugins that do not let the pod in, each on its own
-	Scores      map[string]map[string]int64 `json:"scores"`  // by plugin and node: normalised and weighted; only plugins that take part
+	Refused     map[string][]string         `json:"refused"`     // by node: the plugins that do not let the pod in, each on its own
+	Scores      map[string]map[string]int64 `json:"scores"`      // by plugin and node: normalised and weighted; only plugins that take part
+	Allocations map[string]reservations     `json:"allocations"` // by node that lets the pod in: what its claims would get there
 	Nanoseconds int64                       `json:"nanoseconds"`
 }
 
 // runPlacements answers one JSON question per line with one JSON answer per line.
 func runPlacements(in io.Reader, out io.Writer) error {
 	metrics.Register() // plugins count, and crash where nobody does
+	klog.SetLogger(logr.Discard())
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 1<<20), 1<<28)
 	encoder := json.NewEncoder(out)
@@ -62,10 +68,13 @@ func (p *placement) answer() (found placementAnswer) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	if err := p.settle(ctx, append(slices.Clone(p.Pods), p.Pod)); err != nil {
+		return placementAnswer{Outcome: "error", Error: err.Error()}
+	}
 	plugins, nodes, err := p.scheduler(ctx)
 	if err == nil {
 		start := time.Now()
-		found, err = decide(ctx, plugins, nodes, p.Pod)
+		found, err = p.decide(ctx, plugins, nodes)
 		found.Nanoseconds = time.Since(start).Nanoseconds()
 	}
 	if err != nil {
@@ -74,7 +83,7 @@ func (p *placement) answer() (found placementAnswer) {
 	return found
 }
 
-// admit does to the pods what the API server does when they are created.
+// admit does to the pods what the API server does when they are created, and asks it about the claims.
 func (p *placement) admit() error {
 	for _, pod := range append(slices.Clone(p.Pods), p.Pod) {
 		if err := admitPod(pod); err != nil {
@@ -82,24 +91,41 @@ func (p *placement) admit() error {
 		}
 	}
 	p.setDefaults()
+	for _, claim := range p.Claims {
+		if err := validateClaim(claim); err != nil {
+			return fmt.Errorf("claim %s: %w", claim.Name, err)
+		}
+	}
 	return nil
 }
 
 // decide asks every plugin on its own whether it lets the pod in, and for scores of the nodes where all of them do.
-func decide(ctx context.Context, plugins []weightedPlugin, nodes []framework.NodeInfo, pod *v1.Pod) (placementAnswer, error) {
-	found := placementAnswer{Outcome: "decided", Refused: map[string][]string{}, Scores: map[string]map[string]int64{}}
+func (p *placement) decide(ctx context.Context, plugins []weightedPlugin, nodes []framework.NodeInfo) (placementAnswer, error) {
+	found := placementAnswer{
+		Outcome:     "decided",
+		Refused:     map[string][]string{},
+		Scores:      map[string]map[string]int64{},
+		Allocations: map[string]reservations{},
+	}
 	for _, node := range nodes {
 		found.Refused[node.Node().Name] = []string{}
 	}
 	state := frameworkimpl.NewCycleState()
 	for _, plugin := range plugins {
-		filter(ctx, plugin, state, pod, nodes, found.Refused)
+		filter(ctx, plugin, state, p.Pod, nodes, found.Refused)
+	}
+	if !p.reservable() {
+		for name, refusing := range found.Refused {
+			if !slices.ContainsFunc(refusing, isClaims) {
+				found.Refused[name] = append(refusing, names.DynamicResources)
+			}
+		}
 	}
 	var feasible []framework.NodeInfo
 	for _, node := range nodes {
-		names := found.Refused[node.Node().Name]
-		slices.Sort(names)
-		if len(names) == 0 {
+		refusing := found.Refused[node.Node().Name]
+		slices.Sort(refusing)
+		if len(refusing) == 0 {
 			feasible = append(feasible, node)
 		}
 	}
@@ -107,7 +133,7 @@ func decide(ctx context.Context, plugins []weightedPlugin, nodes []framework.Nod
 		return found, nil
 	}
 	for _, plugin := range plugins {
-		scores, err := score(ctx, plugin, state, pod, feasible)
+		scores, err := score(ctx, plugin, state, p.Pod, feasible)
 		if err != nil {
 			return found, fmt.Errorf("%s: %w", plugin.Name(), err)
 		}
@@ -115,7 +141,25 @@ func decide(ctx context.Context, plugins []weightedPlugin, nodes []framework.Nod
 			found.Scores[plugin.Name()] = scores
 		}
 	}
-	return found, nil
+	return found, p.reserve(ctx, plugins, state, feasible, found.Allocations)
+}
+
+// reserve asks for the allocations on each of the nodes that let the pod in.
+func (p *placement) reserve(ctx context.Context, plugins []weightedPlugin, state framework.CycleState, nodes []framework.NodeInfo, found map[string]reservations) error {
+	at := slices.IndexFunc(plugins, func(plugin weightedPlugin) bool { return plugin.Name() == names.DynamicResources })
+	for _, node := range nodes {
+		name := node.Node().Name
+		p.reserved = reservations{}
+		if status := plugins[at].Plugin.(framework.ReservePlugin).Reserve(ctx, state, p.Pod, name); !status.IsSuccess() {
+			return fmt.Errorf("reserving on %s: %w", name, status.AsError())
+		}
+		found[name] = p.reserved
+	}
+	return nil
+}
+
+func isClaims(refusing string) bool {
+	return strings.HasPrefix(refusing, names.DynamicResources)
 }
 
 func filter(ctx context.Context, plugin weightedPlugin, state framework.CycleState, pod *v1.Pod, nodes []framework.NodeInfo, refused map[string][]string) {

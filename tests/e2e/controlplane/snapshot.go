@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/apis/core"
 	podregistry "k8s.io/kubernetes/pkg/registry/core/pod"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
@@ -44,6 +47,11 @@ type cluster struct {
 	Claims         []*resourcev1.ResourceClaim `json:"claims"`
 	Classes        []*resourcev1.DeviceClass   `json:"classes"`
 	Slices         []*resourcev1.ResourceSlice `json:"slices"`
+
+	TaintRules        []*resourcev1beta2.DeviceTaintRule `json:"taintRules"`
+	TaintRulesInForce bool                               `json:"taintRulesInForce"` // the gate DRADeviceTaintRules
+
+	reserved reservations
 }
 
 // weightedPlugin is a plugin of the default profile with the weight of its score.
@@ -63,13 +71,17 @@ func admitPod(pod *v1.Pod) error {
 	if err := legacyscheme.Scheme.Convert(pod, &internal, nil); err != nil {
 		return err
 	}
-	deleted := internal.DeletionTimestamp
+	deleted, status := internal.DeletionTimestamp, internal.Status
 	ctx := genericrequest.WithNamespace(context.Background(), pod.Namespace)
 	podregistry.Strategy.PrepareForCreate(ctx, &internal)
 	if err := podregistry.Strategy.Validate(ctx, &internal).ToAggregate(); err != nil {
 		return err
 	}
 	internal.DeletionTimestamp = deleted
+	internal.Status.ResourceClaimStatuses = status.ResourceClaimStatuses
+	if status.Phase != "" {
+		internal.Status.Phase = status.Phase
+	}
 	return legacyscheme.Scheme.Convert(&internal, pod, nil)
 }
 
@@ -90,6 +102,7 @@ func (c *cluster) objects() []runtime.Object {
 	all = append(all, objects(c.Claims)...)
 	all = append(all, objects(c.Classes)...)
 	all = append(all, objects(c.Slices)...)
+	all = append(all, objects(c.TaintRules)...)
 	return all
 }
 
@@ -103,7 +116,11 @@ func objects[T runtime.Object](list []T) []runtime.Object {
 
 // scheduler makes the plugins of the default profile, with their arguments there, and the nodes as they see them.
 func (c *cluster) scheduler(ctx context.Context) ([]weightedPlugin, []framework.NodeInfo, error) {
-	snapshot := cache.NewSnapshot(c.Pods, c.Nodes)
+	// The scheduler's cache has no pods that ran to their end, and none that nobody has assigned.
+	running := slices.DeleteFunc(slices.Clone(c.Pods), func(pod *v1.Pod) bool {
+		return podutil.IsPodTerminal(pod) || pod.Spec.NodeName == ""
+	})
+	snapshot := cache.NewSnapshot(running, c.Nodes)
 	handle, err := c.handle(ctx, snapshot)
 	if err != nil {
 		return nil, nil, err
@@ -138,14 +155,7 @@ func (c *cluster) handle(ctx context.Context, snapshot *cache.Snapshot) (framewo
 	client := kubernetes.NewForConfigOrDie(&rest.Config{})
 	factory := informers.NewSharedInformerFactory(client, 0)
 	core, storage, apps, resource := factory.Core().V1(), factory.Storage().V1(), factory.Apps().V1(), factory.Resource().V1()
-	fill := func(informer toolscache.SharedIndexInformer, objects []runtime.Object) error {
-		for _, object := range objects {
-			if err := informer.GetIndexer().Add(object); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	rules := factory.Resource().V1beta2().DeviceTaintRules()
 	for _, entry := range []struct {
 		informer toolscache.SharedIndexInformer
 		objects  []runtime.Object
@@ -162,17 +172,24 @@ func (c *cluster) handle(ctx context.Context, snapshot *cache.Snapshot) (framewo
 		{resource.ResourceClaims().Informer(), objects(c.Claims)},
 		{resource.DeviceClasses().Informer(), objects(c.Classes)},
 		{resource.ResourceSlices().Informer(), objects(c.Slices)},
+		{rules.Informer(), objects(c.TaintRules)},
 	} {
 		if err := fill(entry.informer, entry.objects); err != nil {
 			return nil, err
 		}
 	}
-	slices, err := tracker.StartTracker(ctx, tracker.Options{SliceInformer: resource.ResourceSlices()})
+	published, err := tracker.StartTracker(ctx, tracker.Options{
+		EnableDeviceTaintRules:   c.TaintRulesInForce,
+		EnableConsumableCapacity: true,
+		SliceInformer:            filledSlices{resource.ResourceSlices()},
+		TaintInformer:            filledRules{rules},
+		ClassInformer:            filledClasses{resource.DeviceClasses()},
+	})
 	if err != nil {
 		return nil, err
 	}
 	claims := assumecache.NewAssumeCache(klog.FromContext(ctx), present(objects(c.Claims)), "ResourceClaim", "", nil)
-	devices := dynamicresources.NewDRAManager(ctx, claims, slices, factory)
+	devices := dynamicresources.NewDRAManager(ctx, claims, published, factory)
 	if handler, ok := devices.DeviceClassResolver().(toolscache.ResourceEventHandler); ok {
 		for _, class := range c.Classes {
 			handler.OnAdd(class, true)
@@ -181,7 +198,7 @@ func (c *cluster) handle(ctx context.Context, snapshot *cache.Snapshot) (framewo
 	return frameworkruntime.NewFramework(ctx, plugins.NewInTreeRegistry(), nil,
 		frameworkruntime.WithClientSet(client),
 		frameworkruntime.WithInformerFactory(factory),
-		frameworkruntime.WithSharedDRAManager(devices),
+		frameworkruntime.WithSharedDRAManager(&reservingManager{devices, &c.reserved}),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(storage.CSINodes().Lister())),
 		frameworkruntime.WithSnapshotSharedLister(snapshot))
 }

@@ -62,6 +62,9 @@ def allocated_to(node: str, **more: object) -> ResourceClaim:
     return replace(claim(), allocation=Allocation((device,), NodeSelector.for_node(node), allocated_at=1000.0))
 
 
+CONSUMERS = tuple(Consumer("pods", f"p{i}", f"u{i}") for i in range(256))
+
+
 def test_an_unallocated_claim_is_allocated() -> None:
     verdict = judge(POD, claim())
     assert isinstance(verdict, Fits)
@@ -87,11 +90,7 @@ def test_the_preference_is_the_sum_of_chosen_alternatives() -> None:
         (POD, (), Code.CLAIM_NOT_FOUND),
         (POD, (replace(claim(), deleting=True),), Code.CLAIM_DELETING),
         (OWN, (replace(claim(), controller="somebody"),), Code.CLAIM_NOT_OWNED),
-        (
-            POD,
-            (replace(claim(), reserved_for=tuple(Consumer("pods", f"p{i}", f"u{i}") for i in range(256))),),
-            Code.CLAIM_RESERVED_FULL,
-        ),
+        (POD, (replace(allocated_to("node-1"), reserved_for=CONSUMERS),), Code.CLAIM_RESERVED_FULL),
         (POD, (claim(replace(request(), device_class="gone")),), Code.CLASS_NOT_FOUND),
         (replace(POD, claims=(PodClaim("a", "claim"), PodClaim("b", "claim"))), (claim(),), Code.MALFORMED_REQUEST),
     ],
@@ -104,8 +103,9 @@ def test_what_keeps_a_pod_off_every_node(pod: Pod, claims: tuple[ResourceClaim, 
 
 
 def test_owned_claims_and_a_reservation_for_the_pod_itself_are_fine() -> None:
-    consumers = (*(Consumer("pods", f"p{i}", f"u{i}") for i in range(255)), Consumer("pods", "pod", "pod-uid"))
-    assert isinstance(judge(OWN, replace(claim(), controller="pod-uid", reserved_for=consumers)), Fits)
+    consumers = (*CONSUMERS[1:], Consumer("pods", "pod", "pod-uid"))
+    owned = replace(allocated_to("node-1"), controller="pod-uid", reserved_for=consumers)
+    assert isinstance(judge(OWN, owned), Fits)
 
 
 def test_a_claim_of_a_pod_group_is_not_guessed_at() -> None:
@@ -226,21 +226,3 @@ def test_every_class_serves_its_implicit_name_and_the_newest_the_explicit_one() 
     assert serving["x/gpu"] is twin
     assert serving["deviceclass.resource.kubernetes.io/old"] is old
     assert extended_resource_classes([old, new])["x/gpu"] is new
-
-
-@pytest.mark.parametrize(
-    ("consumers", "freed"),
-    [
-        ((Consumer("pods", "a", "done"),), True),
-        ((Consumer("pods", "a", "done"), Consumer("pods", "b", "running")), False),
-        ((Consumer("podgroups", "a", "done"),), False),
-        ((), False),
-    ],
-    ids=["its only pod has finished", "another pod still runs", "held by a group", "reserved by nobody"],
-)
-def test_devices_of_finished_pods_are_free_again(consumers: tuple[Consumer, ...], freed: bool) -> None:
-    held = replace(
-        claim(), reserved_for=consumers, allocation=Allocation((AllocatedDevice("r", DRIVER, "pool", "gpu"),))
-    )
-    state = AllocatedState.beside([held], {"done"})
-    assert ("gpu" not in state.use_of(DRIVER, "pool").exclusive) is freed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.model.pod import Container, Pod
-from autoscaler.scheduling.resources import is_extended, pod_requests, units
+from autoscaler.scheduling.resources import pod_requests, units
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity
 
@@ -81,18 +81,3 @@ def test_pod_requests(pod: Pod, expected: dict[str, int]) -> None:
 def test_units_round_up() -> None:
     assert units("cpu", Quantity.parse("1.0001")) == 1001
     assert units("memory", Quantity.parse("1500m")) == 2
-
-
-@pytest.mark.parametrize(
-    ("resource", "expected"),
-    [
-        ("cpu", False),
-        ("hugepages-2Mi", False),
-        ("nvidia.com/gpu", True),
-        ("example.kubernetes.io/x", False),
-        ("kubernetes.io/batch-cpu", False),
-        ("gpu", False),
-    ],
-)
-def test_is_extended(resource: str, expected: bool) -> None:
-    assert is_extended(resource) is expected

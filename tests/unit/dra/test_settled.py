@@ -1,0 +1,62 @@
+"""What the controller of claims takes from pods that will not run any more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.dra.settled import settled
+from autoscaler.model.pod import Pod
+from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer, ResourceClaim
+
+PODS = (
+    Pod("ns", "done", uid="done", phase="Succeeded", node_name="node"),
+    Pod("ns", "given-up", uid="given-up", deleting=True),
+    Pod("ns", "running", uid="running", node_name="node"),
+    Pod("ns", "leaving", uid="leaving", node_name="node", deleting=True),
+)
+HELD = ResourceClaim("ns", "claim", (), allocation=Allocation((AllocatedDevice("r", "d", "pool", "gpu"),)))
+
+
+def consumers(*names: str) -> tuple[Consumer, ...]:
+    return tuple(Consumer("pods", name, name) for name in names)
+
+
+def settle(claim: ResourceClaim) -> ResourceClaim:
+    return settled([claim], PODS)["ns/claim"]
+
+
+@pytest.mark.parametrize(
+    ("reserved", "left", "freed"),
+    [
+        (consumers("done"), (), True),
+        (consumers("given-up"), (), True),
+        (consumers("leaving"), consumers("leaving"), False),
+        (consumers("done", "running"), consumers("running"), False),
+        (consumers("nobody-knows"), consumers("nobody-knows"), False),
+        ((Consumer("podgroups", "a", "done"),), (Consumer("podgroups", "a", "done"),), False),
+        ((), (), False),
+    ],
+    ids=["finished", "given up before it ran", "not gone yet", "another still runs", "unknown", "a group", "nobody"],
+)
+def test_the_last_consumer_takes_the_devices_with_it(
+    reserved: tuple[Consumer, ...], left: tuple[Consumer, ...], freed: bool
+) -> None:
+    found = settle(replace(HELD, reserved_for=reserved))
+    assert found.reserved_for == left
+    assert (found.allocation is None) is freed
+    assert not found.deleting
+
+
+def test_a_claim_that_is_being_deleted_keeps_its_devices_for_its_consumers_alone() -> None:
+    assert settle(replace(HELD, deleting=True)).allocation is None
+    used = replace(HELD, deleting=True, reserved_for=consumers("running"))
+    assert settle(used) == used
+
+
+def test_the_claim_that_was_generated_for_a_finished_pod_is_deleted() -> None:
+    found = settle(replace(HELD, controller="done"))
+    assert found.deleting
+    assert found.allocation is None
+    assert settle(replace(HELD, controller="running")) == replace(HELD, controller="running")
