@@ -19,14 +19,14 @@ import (
 	"k8s.io/kubernetes/pkg/controller/resourceclaim"
 )
 
-// The controller handles claims in the order of their names; once this one has lost its consumer, the others are done.
+// The controller handles claims by namespace and name; once this one has lost its consumer, the others are done.
 const lastClaim = "~"
 
 // settle lets the controller of claims take reservations from pods that ran to their end, free devices and delete claims.
 func (c *cluster) settle(ctx context.Context, pods []*v1.Pod) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	last := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: lastClaim, Namespace: "default"}}
+	last := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: lastClaim, Namespace: lastClaim}}
 	last.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: lastClaim, UID: lastClaim}}
 	claims := append(objects(c.Claims), last)
 	client := fake.NewSimpleClientset(append(objects(pods), claims...)...)
