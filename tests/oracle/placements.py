@@ -71,7 +71,7 @@ def _allocations(verdict: Fits) -> Json:
     found: Json = {}
     for key, allocation in verdict.allocations.items():
         name = key.partition("/")[2]
-        # The one for extended resources has a name that no claim can have until it is written.
+        # The claim for extended resources is made up, and upstream gives it a name only when it is written.
         name = _SPECIAL if name.endswith("-extended-resources") else name
         found[name] = described_allocation(allocation)
     return found
