@@ -29,6 +29,8 @@ FAILED_BOOTS: Final = 3
 # kube-scheduler looks at every unschedulable pod again after five minutes at the latest (scheduling queue, 1.36), so a
 # pod that still waits then was not overlooked.
 SCHEDULER_GRACE: Final = timedelta(minutes=6)
+# Watches of pods, claims and slices do not arrive together: for a moment a pod looks pending that is bound already.
+SETTLED: Final = timedelta(seconds=30)
 FIRST: Final = timedelta(hours=1)
 LONGEST: Final = timedelta(hours=24)
 # The last pieces of evidence are kept; a person needs no more.
@@ -68,21 +70,23 @@ class Drift:
 def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Misprediction, ...]:
     """Pods whose ready node, which nobody else took, does not take them.
 
-    Either the plan itself, made with what the drivers really published, puts the pod elsewhere or nowhere; or it still
-    says that the pod fits, and kube-scheduler does not bind it. A node with a tainted device, or one that is closed to
-    pods, says nothing about its type.
+    Either the plan itself, made with what the drivers really published, needs a new node for the pod or has none; or
+    it still says that the pod fits, and kube-scheduler does not bind it. A node with a tainted device, or one that is
+    closed to pods, says nothing about its type.
     """
     pods = {pod.key: pod for pod in snapshot.pods}
     placed = {placement.pod: placement for placement in plan.placements}
     gathering = {pods[key].gang for n in snapshot.provisioned if n.phase in _STARTING for key in n.pods if key in pods}
     found = []
     for node in _undisturbed(snapshot):
-        overlooked = now >= (node.phase_since or now) + SCHEDULER_GRACE
+        ready_for = now - (node.phase_since or now)
+        overlooked = ready_for >= SCHEDULER_GRACE
+        settled = ready_for >= SETTLED
         for pod in _waiting(node, pods):
             placement = placed.get(pod.key)
             nowhere = placement is None or placement.target is Target.NEW
             here = placement is not None and placement.node == node.node_name
-            if (nowhere or (here and overlooked)) and (pod.gang is None or pod.gang not in gathering):
+            if ((nowhere and settled) or (here and overlooked)) and (pod.gang is None or pod.gang not in gathering):
                 found.append(Misprediction(pod.key, node))
     return tuple(found)
 

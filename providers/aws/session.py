@@ -6,6 +6,7 @@ caller's back-off is the only one. Nothing happens at import: credentials are lo
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 from typing import Any, Final
 
@@ -37,7 +38,8 @@ class Aws:
     """One account and region. `endpoint` replaces AWS itself, for tests; `profile` is one of ~/.aws/config."""
 
     def __init__(self, region: str = "", *, profile: str = "", endpoint: str = "", **credentials: str) -> None:
-        self._region = region
+        # boto3 reads AWS_DEFAULT_REGION only; pods on EKS and most tools have AWS_REGION.
+        self._region = region or os.environ.get("AWS_REGION", "")
         self._profile = profile
         self._endpoint = endpoint
         self._credentials = credentials

@@ -33,10 +33,10 @@ CHARTS: Final = ROOT / "deploy/charts"
 NAMESPACE: Final = "foreslice-system"
 NAME: Final = "foreslice"
 ACCOUNT: Final = f"system:serviceaccount:{NAMESPACE}:{NAME}"
-# Tests do not wait for what is gathered or looked at again.
+# Tests do not wait for what is looked at again. Changes are gathered as in production: watches of different kinds do
+# not arrive together, and whoever decides in between sees a pod as pending that is bound already.
 _ANY_PORT: Final = "127.0.0.1:0"
 BRISK: Final = {
-    "batch": {"idle": "0s"},
     "loop": {"resync": "2s"},
     "serve": {"metricsAddress": _ANY_PORT, "healthAddress": _ANY_PORT, "pageAddress": _ANY_PORT},
 }

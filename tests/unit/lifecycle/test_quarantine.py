@@ -12,6 +12,7 @@ from autoscaler.lifecycle.quarantine import (
     FIRST,
     LONGEST,
     SCHEDULER_GRACE,
+    SETTLED,
     Drift,
     Misprediction,
     mispredicted,
@@ -63,8 +64,9 @@ def failed(name: str, why: str = "BootTimedOut") -> ProvisionedNode:
 @pytest.mark.parametrize(
     ("plan", "ready_for", "wrong"),
     [
-        pytest.param(ANEW, timedelta(0), True, id="another-node-would-be-bought"),
-        pytest.param(NOWHERE, timedelta(0), True, id="fits-nothing-any-more"),
+        pytest.param(ANEW, SETTLED, True, id="another-node-would-be-bought"),
+        pytest.param(NOWHERE, SETTLED, True, id="fits-nothing-any-more"),
+        pytest.param(ANEW, timedelta(seconds=1), False, id="its-binding-may-not-have-been-seen-yet"),
         pytest.param(HERE, timedelta(0), False, id="the-scheduler-has-not-looked-yet"),
         pytest.param(HERE, SCHEDULER_GRACE, True, id="the-scheduler-looked-and-refused"),
         pytest.param(ELSEWHERE, SCHEDULER_GRACE, False, id="another-node-takes-it"),

@@ -1,0 +1,144 @@
+"""The AWS adapter in a real cluster: the controller calls the fake EC2 over HTTP, and its machines join as nodes.
+
+boto3, the adapter and everything above are the process that users run. A machine joins with the labels and taints that
+its user data says; from then on KWOK plays its kubelet, and the predicted slices are what its drivers publish.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autoscaler.clock import SystemClock
+from autoscaler.cluster.api import AlreadyExistsError
+from autoscaler.cluster.resources import (
+    DAEMON_SETS,
+    LAUNCH_BATCHES,
+    NODES,
+    PODS,
+    PROVISIONED_NODES,
+    RESOURCE_SLICES,
+)
+from autoscaler.execution.machine import machine_of
+from autoscaler.kube.write import write_node
+from autoscaler.kube.write_slices import slice_manifest
+from instance_catalog import labels
+from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.loader import load_catalog
+from instance_catalog.prediction.concrete import make_concrete
+from providers.contract import InstanceState
+from tests.e2e.installation import BRISK, Installation
+from tests.e2e.test_installation import TEMPLATE, pod
+from tests.fakes.ec2 import FakeEc2, Server
+from tests.faults.world import DRIVER, Inside
+
+POOL = """
+apiVersion: foreslice.dev/v1alpha1
+kind: AWSNodeTemplate
+metadata: {name: gpu}
+spec:
+  cluster: {name: test}
+  subnets: [{tags: {kubernetes.io/cluster/test: owned}}]
+  securityGroups: [{tags: {kubernetes.io/cluster/test: owned}}]
+  ami:
+    ssmParameter: /aws/service/eks/optimized-ami/1.35/amazon-linux-2023/x86_64/nvidia/recommended/image_id
+  instanceProfile: nodes
+---
+apiVersion: foreslice.dev/v1alpha1
+kind: CapacityPool
+metadata: {name: gpu}
+spec:
+  mode: Act
+  nodeTemplateRef: {kind: AWSNodeTemplate, name: gpu}
+  requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a, us-east-1b]}]
+  drivers: {profiles: [nvidia]}
+  limits: {nodes: 4}
+  disruption: {after: 1s}
+"""
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "AKIAFAKE", "AWS_SECRET_ACCESS_KEY": "fake", "AWS_REGION": "us-east-1"}
+
+
+class Region:
+    """The fake region beside the cluster, and what lets its machines join."""
+
+    def __init__(self, cluster: Installation, fake: FakeEc2, server: Server) -> None:
+        self.cluster = cluster
+        self.fake = fake
+        self.environment = {**CREDENTIALS, "AWS_ENDPOINT_URL": server.url, "AWS_EC2_METADATA_DISABLED": "true"}
+        self._inside = Inside(fake)
+        self._joined: set[str] = set()
+
+    def alive(self) -> list[Any]:
+        """The instances that run or start."""
+        now, pace = self.fake.account.now, self._inside.behaviour
+        gone = {InstanceState.TERMINATING, InstanceState.TERMINATED}
+        return [machine for machine in self._inside.machines.values() if machine.state(now, pace) not in gone]
+
+    def join(self) -> None:
+        """Let every new instance become a node with slices."""
+        for machine in self.alive():
+            if machine.id in self._joined:
+                continue
+            request = self._inside.launches[machine.id].request
+            found = machine_of(request, machine.offering, machine.node, catalog=load_catalog(), profile=REFERENCE)
+            manifest = write_node(replace(found.node, provider_id=machine.provider_id))
+            manifest["metadata"].setdefault("annotations", {})[labels.KWOK_NODE] = "fake"
+            self.cluster.api.create(NODES, manifest)
+            for piece in make_concrete(found.slices, node_name=machine.node, seed=machine.id):
+                with suppress(AlreadyExistsError):
+                    self.cluster.api.create(RESOURCE_SLICES, slice_manifest(piece))
+            self._joined.add(machine.id)
+
+    def runs(self, *names: str) -> bool:
+        """Whether these pods run, after letting machines join."""
+        self.join()
+        return self.cluster.running(*names)
+
+
+@pytest.fixture(scope="module")
+def region(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Region]:
+    values = {"settings": {**BRISK, "cluster": {"providers": ["aws"]}}, "rbac": {"aws": True}}
+    fake = FakeEc2(SystemClock())
+    with ExitStack() as stack:
+        server = stack.enter_context(Server(fake))
+        cluster = stack.enter_context(Installation(tmp_path_factory.mktemp("aws"), values=values))
+        cluster.api.create(DAEMON_SETS, DRIVER)
+        cluster.apply(POOL + "---" + TEMPLATE)
+        yield Region(cluster, fake, server)
+
+
+def leave(region: Region, *names: str) -> None:
+    """The pods go, and with them everything they caused."""
+    for name in names:
+        region.cluster.api.delete(PODS, name, namespace="default")
+    region.cluster.wait_until(region.cluster.is_empty, "no node")
+    assert region.alive() == []
+    assert region.cluster.api.list(LAUNCH_BATCHES).items == ()
+
+
+def test_a_pod_gets_an_instance_and_gives_it_back(region: Region) -> None:
+    region.cluster.apply(pod("work"))
+    with region.cluster.controller(**region.environment):
+        region.cluster.wait_until(lambda: region.runs("work"), "a running pod")
+        (machine,) = region.alive()
+        (node,) = region.cluster.api.list(PROVISIONED_NODES).items
+        assert node["status"]["providerID"] == machine.provider_id
+        assert machine.tags[labels.POOL] == "gpu"
+        leave(region, "work")
+
+
+def test_a_controller_that_dies_while_it_launches_leaves_one_instance(region: Region) -> None:
+    region.cluster.apply(pod("again"))
+    with region.cluster.controller("first.log", **region.environment) as first:
+        region.cluster.wait_until(lambda: bool(region.cluster.api.list(LAUNCH_BATCHES).items), "an intent")
+        first.stop(signal.SIGKILL)
+    with region.cluster.controller("second.log", **region.environment):
+        region.cluster.wait_until(lambda: region.runs("again"), "a running pod")
+        nodes = region.cluster.api.list(PROVISIONED_NODES).items
+        assert len(region.alive()) == len(nodes) == 1
+        leave(region, "again")
