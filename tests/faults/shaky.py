@@ -6,11 +6,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TypeVar
 
 from autoscaler.cluster.api import ConflictError, Object, UnavailableError
 from autoscaler.cluster.resources import EVENTS, LAUNCH_BATCHES, Resource
 from tests.crash.life import CrashError, Dying
+
+T = TypeVar("T")
 
 
 class Mishap(Enum):
@@ -35,9 +37,10 @@ class Shaky(Dying):
             self.batches[manifest["metadata"]["name"]] = len(manifest["spec"]["nodes"])
         return super().create(resource, manifest)
 
-    def _write(self, step: str, resource: Resource, write: Callable[[], Any]) -> Any:
+    def _write(self, verb: str, resource: Resource, write: Callable[[], T], name: str = "", what: str = "") -> T:
         if resource == EVENTS or not self.mishaps:
             return write()
+        step = f"{verb} {resource.kind} {name} {what}".rstrip()
         left, mishap = self.mishaps.popleft()
         if left:
             self.mishaps.appendleft((left - 1, mishap))
