@@ -114,6 +114,7 @@ FULL: Final[dict[str, Json]] = {
         "source": "contract 2026",
         "expiresAt": "2027-01-31T08:00:00Z",
     },
+    "Spending": {},
     "SimulatedNodeTemplate": {"boot": "1m", "publish": "5s", "shutdown": "1m30s", "broken": "no such subnet"},
     "KwokNodeTemplate": {
         "labels": {"team": "research"},
@@ -169,6 +170,7 @@ LEAST: Final[dict[str, Json]] = {
         "offerings": [{"instanceType": "t", "zone": "z", "capacityType": "spot"}],
     },
     "InstanceTypeOverlay": {"cloud": "aws", "instanceType": "t", "source": "s"},
+    "Spending": {},
     "SimulatedNodeTemplate": {},
     "KwokNodeTemplate": {},
     "AWSNodeTemplate": {

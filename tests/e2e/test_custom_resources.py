@@ -178,7 +178,7 @@ def test_server_and_models_refuse_the_same(kind: Kind, api: ControlPlane) -> Non
     definition = yaml.safe_load((ROOT / FOLDER / f"foreslice.dev_{kind.plural}.yaml").read_text())
     schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     specs = list(broken(FULL[kind.name], schema))
-    assert len(specs) > 5
+    assert len(specs) > (5 if FULL[kind.name] else 0)  # an object without fields can only be something else
     assert [place for place, spec in specs if not refusal(api, kind, spec)] == []
     assert [place for place, spec in specs if accepted_by_model(kind, spec)] == []
 
@@ -194,6 +194,11 @@ RULES: Final = [
     ("CapacityPool", {"drivers": {"profiles": ["nvidia", "Auto"]}}, "Auto stands alone"),
     (
         "CapacityPool",
+        {"scope": {"pods": "Selected"}},
+        "Selected needs podSelector or namespaceSelector, and these count for Selected only",
+    ),
+    (
+        "CapacityPool",
         {"requirements": [{"key": "a", "operator": "Gt", "values": ["four"]}]},
         "In and NotIn need values, Gt and Lt exactly one integer",
     ),
@@ -207,6 +212,17 @@ RULES: Final = [
         {"consumers": {"podSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}}},
         "In and NotIn need values, Exists and DoesNotExist take none",
     ),
+    ("AWSNodeTemplate", {"userData": {"kind": "Custom"}}, "Custom user data needs a text"),
+    ("AWSNodeTemplate", {"subnets": [{}]}, "select by id or by tags: exactly one of them"),
+    (
+        "AWSNodeTemplate",
+        {"securityGroups": [{"id": "sg-1", "tags": {"a": "b"}}]},
+        "select by id or by tags: exactly one of them",
+    ),
+    ("AWSNodeTemplate", {"ami": {}}, "name the image by id or by ssmParameter: exactly one of them"),
+    ("AWSNodeTemplate", {"blockDevices": [{}]}, "give sizeGiB, snapshotId or both"),
+    ("AWSGroupNodeTemplate", {"autoScalingGroups": [], "nodeGroups": []}, "name at least one group"),
+    ("AWSGroupNodeTemplate", {"clusterName": ""}, "nodeGroups need clusterName"),
     ("LaunchBatch", {"minimum": 3}, "minimum cannot exceed the number of nodes"),
 ]
 CHANGES: Final = [

@@ -71,6 +71,8 @@ def compare(kind: Kind, case: Json, release: Release, upstream: Upstream) -> Com
     given = kind.simulated(case, release)
     expected = upstream.answer()
     theirs = expected.pop("nanoseconds", 0) + expected.pop("compileNanoseconds", 0)
+    if theirs > LIMIT * 1e9:  # the plugins are not stopped by us; what they say then is about their own time limit
+        expected = {**expected, "outcome": "timeout"}
     difference = None if expected["outcome"] in UNANSWERED else kind.difference(given.answer, expected)
     if difference is not None and any(
         kind.difference(given.answer, again) is None for again in _answers(upstream, question)
