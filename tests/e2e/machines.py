@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autoscaler.model.node import Node
 from instance_catalog.driver_profile import DriverSet
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import InstanceType
 from instance_catalog.kubernetes_profile import REFERENCE
 from instance_catalog.labels import HOSTNAME
@@ -36,4 +37,15 @@ def _made(kind: InstanceType, drivers: DriverSet, name: str) -> Machine:
     labels = node_labels(kind, drivers).with_items({HOSTNAME: name})
     node = Node(name, labels=labels, allocatable=node_allocatable(kind))
     slices = make_concrete(predict(kind, drivers, kubernetes=REFERENCE, node_name=name), node_name=name)
-    return Machine(node, slices)
+    return Machine(node, tuple(_published(piece) for piece in slices))
+
+
+def _published(piece: ResourceSlice) -> ResourceSlice:
+    """As it is read back: what a driver has published is no guess any more."""
+    return replace(
+        piece,
+        devices=tuple(
+            replace(device, capacity=FrozenMap({k: replace(v, guess=False) for k, v in device.capacity.items()}))
+            for device in piece.devices
+        ),
+    )
