@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -52,11 +52,11 @@ def synced(
     clock: Clock,
     *,
     directory: Path,
-    below: Sequence[Path] = (),
+    layers: Iterable[Layer],
     accept_removals: bool = False,
     told: Callable[[str, Progress], None] = lambda step, progress: None,
 ) -> Synced:
-    """Read the whole listing and merge it with the catalog files of `directory`, over those of `below`.
+    """Read the whole listing and merge it with `layers`, what the catalog is made of; the result is for `directory`.
 
     What was read is kept in a hidden state file of the directory until the end, so that a sync that was cut off goes on
     from there. `told` hears of every page. Raises ProviderErrors, and BadInputError for files or a listing that cannot
@@ -64,7 +64,7 @@ def synced(
     """
     path = directory / f"synced-{listing.cloud}-{listing.scope}.yaml"
     last = _last(path)
-    others = [layer for layer in _layers(directory, below) if layer.name != str(path)]
+    others = [layer for layer in layers if layer.name != str(path)]
     state = directory / f".{path.stem}.json"
 
     def page_read(step: str, progress: Progress) -> None:
@@ -79,11 +79,12 @@ def synced(
         )
     try:
         giving_way = catalog_of([layer for layer in others if layer.shipped or layer.priority < PRIORITY])
-        merged = merge_listing(found, giving_way, last=last, accept_removals=accept_removals)
+        merged = merge_listing(
+            found, giving_way, last=last, accept_removals=accept_removals, spoken_of=_spoken_of(others)
+        )
         text = _marked(merged.content)
-        layers = [*others, text_layer(str(path), str(directory), text)]
         before = catalog_of([*others, *([text_layer(str(path), str(directory), _marked(last))] if last else [])])
-        after = catalog_of(layers)
+        after = catalog_of([*others, text_layer(str(path), str(directory), text)])
     except ShrunkListingError as error:
         raise BadInputError(str(error), next_step="give --accept-removals if that is right") from error
     except CatalogError as error:
@@ -93,13 +94,26 @@ def synced(
     return Synced(path, text, replace(merged, conflicts=conflicts), before, after)
 
 
-def _layers(directory: Path, below: Sequence[Path]) -> list[Layer]:
-    given = [layer for other in (*below, directory) if _has_files(other) for layer in directory_layers(other)]
+def layers_of(directories: Iterable[Path]) -> list[Layer]:
+    """The shipped layers and those of the directories, which need not have files yet."""
+    given = [layer for directory in directories if _has_files(directory) for layer in directory_layers(directory)]
     return [*shipped_layers(), *given]
 
 
 def _has_files(directory: Path) -> bool:
     return any(not path.name.startswith(".") for path in directory.rglob("*.y*ml"))
+
+
+def _spoken_of(layers: Iterable[Layer]) -> frozenset[str]:
+    """Types and accelerators about which people or nodes have said something."""
+    entries = (
+        entry.get(key)
+        for layer in layers
+        if layer.file is not None and layer.priority > PRIORITY and not layer.shipped
+        for found, key in ((layer.file.types, "name"), (layer.file.accelerators, "key"))
+        for entry in found
+    )
+    return frozenset(name for name in entries if isinstance(name, str))
 
 
 def _last(path: Path) -> dict[str, Any] | None:

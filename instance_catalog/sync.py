@@ -7,7 +7,7 @@ without the file is written, which keeps the file short enough to be read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -100,12 +100,19 @@ class ShrunkListingError(ValueError):
 
 
 def merge_listing(
-    listing: CloudListing, below: Catalog, *, last: Content | None = None, accept_removals: bool = False
+    listing: CloudListing,
+    below: Catalog,
+    *,
+    last: Content | None = None,
+    accept_removals: bool = False,
+    spoken_of: Collection[str] = (),
 ) -> Merged:
     """The file that a listing comes to. `below` is the catalog of everything that gives way to a sync, `last` what the
-    file holds now. Raises ShrunkListingError.
+    file holds now. Types and accelerators that are no longer listed stay where people have `spoken_of` them: what they
+    wrote would complete nothing any more. Raises ShrunkListingError.
     """
-    before = {str(entry["name"]) for entry in (last or {}).get("types", ()) if _is_sold(entry)}
+    last = last or {}
+    before = {str(entry["name"]) for entry in last.get("types", ()) if _is_sold(entry)}
     gone = sorted(before - {listed.name for listed in listing.types})
     if len(gone) > MOST_REMOVED * len(before) and not accept_removals:
         raise ShrunkListingError(
@@ -127,12 +134,17 @@ def merge_listing(
             facts = {"provenance": _provenance(listing)} if known is None else {}
             types.append({"name": listed.name, **entry, **facts})
     types += _not_sold(listing, below)
+    kept = list(_kept(listing, below, last, spoken_of))
+    types += kept
+    wanted = {*spoken_of, *(entry.get("accelerator", {}).get("model") for entry in kept)}
+    known_before = {model["key"]: model for model in last.get("accelerators", ()) if model["key"] in wanted}
     prices = f"; prices: {listing.price_source}" if listing.prices else ""
     reason = f"synced on {listing.date} from {listing.source}{prices}"
     content: Content = {"priority": PRIORITY, "reason": reason, "cloud": listing.cloud}
-    content |= {"accelerators": [models[key] for key in sorted(models)]} if models else {}
+    every = {**known_before, **models}
+    content |= {"accelerators": [every[key] for key in sorted(every)]} if every else {}
     content |= {"types": sorted(types, key=lambda entry: str(entry["name"]))} if types else {}
-    return Merged(content, tuple(conflicts), tuple(gone), tuple(_notes(models)))
+    return Merged(content, tuple(conflicts), tuple(gone), (*_notes(models), *_notes_of_kept(kept)))
 
 
 def _is_sold(entry: Mapping[str, Any]) -> bool:
@@ -254,6 +266,18 @@ def _not_sold(listing: CloudListing, below: Catalog) -> Iterator[Content]:
             yield {"name": known.name, "zones": {region: [] for region in listing.regions}}
 
 
+def _kept(
+    listing: CloudListing, below: Catalog, last: Mapping[str, Any], spoken_of: Collection[str]
+) -> Iterator[Content]:
+    """Types that only the file described, no longer listed, of which people speak: as they were, and sold nowhere."""
+    listed = {one.name for one in listing.types}
+    for entry in last.get("types", ()):
+        name = entry["name"]
+        if name in spoken_of and name not in listed and name not in below.types:
+            facts = {key: value for key, value in entry.items() if key != "zonePrices"}
+            yield {**facts, "zones": {region: [] for region in sorted({*listing.regions, *entry.get("zones", {})})}}
+
+
 def _provenance(listing: CloudListing) -> Content:
     """Of a new type. A known type keeps its sources; what is written over it has the layer's reason as its own."""
     return {group: {"source": listing.source, "date": listing.date, "guess": False} for group in _GROUPS}
@@ -293,6 +317,11 @@ def _new_model(theirs: ListedAccelerator, listing: CloudListing, models: dict[st
 def _notes(models: Mapping[str, Content]) -> Iterator[str]:
     for key in sorted(models):
         yield f"accelerator {key} is new: give its productName, architecture and memory as its driver publishes them"
+
+
+def _notes_of_kept(kept: Iterable[Content]) -> Iterator[str]:
+    for entry in kept:
+        yield f"{entry['name']} is no longer listed; it stays, sold nowhere, because your files speak of it"
 
 
 def _count(count: Fraction) -> int | str:

@@ -129,7 +129,7 @@ def sync_gcp(
 
 
 def _sync(listing: Listing, target: Path, directories: tuple[Path, ...], *, write: bool, accept_removals: bool) -> None:
-    from autoscaler.catalog_sync import synced
+    from autoscaler.catalog_sync import layers_of, synced
     from autoscaler.cli.catalog_diff import print_changes
     from autoscaler.clock import SystemClock
     from autoscaler.errors import BadInputError
@@ -137,7 +137,12 @@ def _sync(listing: Listing, target: Path, directories: tuple[Path, ...], *, writ
 
     try:
         found = synced(
-            listing, SystemClock(), directory=target, below=directories, accept_removals=accept_removals, told=_told
+            listing,
+            SystemClock(),
+            directory=target,
+            layers=layers_of((*directories, target)),
+            accept_removals=accept_removals,
+            told=_told,
         )
     except ProviderError as error:
         raise BadInputError(f"{listing.cloud}: {error.message}", next_step=error.next_step) from error

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.catalog_sync import Synced, synced
+from autoscaler.catalog_sync import Synced, layers_of, synced
 from autoscaler.clock import VirtualClock
 from autoscaler.errors import BadInputError
 from instance_catalog.instance_type import CapacityType
@@ -61,7 +61,7 @@ def clock() -> VirtualClock:
 
 
 def sync(cloud: Cloud, clock: VirtualClock, directory: Path, *, accept_removals: bool = False) -> Synced:
-    found = synced(cloud, clock, directory=directory, accept_removals=accept_removals)
+    found = synced(cloud, clock, directory=directory, layers=layers_of([directory]), accept_removals=accept_removals)
     found.write()
     return found
 
@@ -97,6 +97,20 @@ def test_a_listing_that_shrinks_needs_consent(clock: VirtualClock, tmp_path: Pat
     assert "--accept-removals" in caught.value.next_step
     assert path.read_text() == before
     assert sync(Cloud(7), clock, tmp_path, accept_removals=True).merged.gone == ("x7.large", "x8.large", "x9.large")
+
+
+def test_what_people_wrote_of_a_type_that_is_no_longer_listed_stays(clock: VirtualClock, tmp_path: Path) -> None:
+    sync(Cloud(8), clock, tmp_path)
+    (tmp_path / "mine.yaml").write_text("types:\n  - {name: x7.large, vcpu: 7}\n")
+    for _ in range(2):
+        found = sync(Cloud(7), clock, tmp_path)
+        assert found.merged.notes == (
+            "x7.large is no longer listed; it stays, sold nowhere, because your files speak of it",
+        )
+        kept = load_catalog(extra_dirs=[tmp_path]).get("x7.large")
+        assert (kept.vcpu, kept.sold_in("here-1a")) == (7, False)
+    (tmp_path / "mine.yaml").unlink()
+    assert "x7.large" not in sync(Cloud(7), clock, tmp_path).after.types
 
 
 def test_a_sync_that_was_cut_off_goes_on(clock: VirtualClock, tmp_path: Path) -> None:
