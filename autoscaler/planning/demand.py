@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
+from autoscaler.lifecycle.quarantine import SETTLED
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import LeftOut
 from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.naming import named_like_ours
 from autoscaler.planning.scope import Scopes
 from instance_catalog import labels
 
+# A node in one of these phases may take pods already, as far as one can see.
+_THERE = (Phase.REGISTERED, Phase.DRIVERS_READY, Phase.READY)
 _CONSUMED = (labels.CONSUME_PROVISIONING_REQUEST, labels.CA_CONSUME_PROVISIONING_REQUEST)
 
 
@@ -113,6 +118,22 @@ def _place_is_made(node: str, snapshot: Snapshot) -> bool:
     # A nomination of ours may outlive its launch, and must not keep the pod waiting then.
     ours = named_like_ours(node, snapshot.pools) or any(found.node_name == node for found in snapshot.provisioned)
     return not ours
+
+
+def awaited_bindings(snapshot: Snapshot, now: datetime) -> dict[str, str]:
+    """Pods whose own node has just come, with that node's name: kube-scheduler is about to bind them, or has.
+
+    Pods, claims and nodes arrive by watches of their own. Where the binding of a pod comes last, its place already looks
+    taken, by itself; no other node is bought for it until all of them had SETTLED to arrive. (Karpenter v1.8 keeps
+    nodes it nominated for pods for twice its longest batch for the same reason, state/cluster.go; Cluster Autoscaler
+    asks nothing and relies on one listing of everything.)
+    """
+    just_came = (
+        node
+        for node in snapshot.provisioned
+        if node.phase in _THERE and node.phase_since is not None and now - node.phase_since < SETTLED
+    )
+    return {pod: node.node_name for node in just_came for pod in node.pods}
 
 
 def _verdict(reasons: Iterable[Reason]) -> str:

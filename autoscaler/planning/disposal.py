@@ -21,7 +21,6 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.blocks import OVER
 from autoscaler.planning.drivers import readable
-from autoscaler.planning.existing import Placed
 from autoscaler.planning.upkeep import LEAVING, floor_of, is_open
 from instance_catalog import labels
 from instance_catalog.custom_driver import CustomDriver
@@ -35,10 +34,13 @@ _DRAIN: Final = Drain()
 
 
 def decide(
-    snapshot: Snapshot, placed: Iterable[Placed], now: datetime, *, custom: Mapping[str, CustomDriver]
+    snapshot: Snapshot, needed: frozenset[str], now: datetime, *, custom: Mapping[str, CustomDriver]
 ) -> tuple[NodeDecision, ...]:
-    """One decision for each node of ours that is not on its way out already; `custom`: the catalog's own drivers."""
-    run = _Run(snapshot, frozenset(entry.node for entry in placed), now, custom)
+    """One decision for each node of ours that is not on its way out already.
+
+    `needed` are names of nodes that pending pods go to, `custom` the catalog's own drivers.
+    """
+    run = _Run(snapshot, needed, now, custom)
     return tuple(run.decide(n) for n in snapshot.provisioned if n.phase not in OVER and n.phase not in LEAVING)
 
 

@@ -21,8 +21,8 @@ from autoscaler.planning.candidates import Candidate, candidates_of
 from autoscaler.planning.demand import running_members
 from autoscaler.planning.hypothetical import Shape, shapes_of, watched_labels
 from autoscaler.planning.limits import Limit, limits_of
+from autoscaler.planning.packing.problem import GangRule, Item, Kind, Problem
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.problem import GangRule, Item, Kind, Problem
 from autoscaler.planning.scope import Scopes, pools_of
 from autoscaler.planning.trial import Trials
 from autoscaler.scheduling.world import World

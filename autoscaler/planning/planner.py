@@ -55,9 +55,9 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
     return Plan(
         launches=launches,
         placements=tuple(_placements((*decided.assigned.placed, *decided.launches.placed))),
-        left_out=(*left_out, *pods.waiting),
+        left_out=(*left_out, *_awaiting(market, decided.assigned), *pods.waiting),
         demands=_demands(market, decided, policy),
-        nodes=decide(snapshot, decided.assigned.placed, now, custom=catalog.drivers),
+        nodes=decide(snapshot, _needed(decided.assigned), now, custom=catalog.drivers),
         outside=pods.outside,
         warnings=(*objections(snapshot, catalog), *([] if decided.buying.optimal else [Reason.of(Code.PLAN_BUDGET)])),
         usd_per_hour=sum((node.usd_per_hour or Decimal(0) for node in launches), Decimal(0)),
@@ -172,7 +172,8 @@ def _placements(placed: Iterable[Placed]) -> Iterable[Placement]:
 
 def _left_out(market: Market, decided: _Decided, whole: Callable[[], Market], policy: Policy) -> Iterator[LeftOut]:
     outcome = Outcome(
-        placed=frozenset(p.bundle.key for p in (*decided.assigned.placed, *decided.launches.placed)),
+        placed=frozenset(p.bundle.key for p in (*decided.assigned.placed, *decided.launches.placed))
+        | decided.assigned.awaiting.keys(),
         stuck=decided.assigned.stuck,
         dropped=decided.dropped,
         bought=decided.buying.bought,
@@ -180,6 +181,20 @@ def _left_out(market: Market, decided: _Decided, whole: Callable[[], Market], po
     )
     outside = cache(whole)
     return unplaced(market, outcome, policy, lambda item: _outside_the_pools(outside(), item))
+
+
+def _awaiting(market: Market, assigned: Assigned) -> Iterator[LeftOut]:
+    """The pods that kube-scheduler is about to bind, although what is seen shows no place for them."""
+    for bundle in (bundle for found in market.classes for bundle in found.members):
+        node = assigned.awaiting.get(bundle.key)
+        for pod in bundle.pods if node else ():
+            reason = Reason.of(Code.AWAITS_BINDING, f"pod {pod.key}", node=node or "")
+            yield LeftOut(pod.key, "does-not-fit", (reason,), claims=claim_keys(pod))
+
+
+def _needed(assigned: Assigned) -> frozenset[str]:
+    """The nodes that pending pods go to."""
+    return frozenset({*(entry.node for entry in assigned.placed), *assigned.awaiting.values()})
 
 
 def _outside_the_pools(whole: Market, item: int) -> Iterator[Reason]:

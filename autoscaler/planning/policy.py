@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from autoscaler.planning.problem import Budget
+from autoscaler.planning.packing.problem import Budget
 
 
 @dataclass(frozen=True, slots=True)

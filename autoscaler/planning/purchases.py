@@ -14,10 +14,10 @@ from autoscaler.planning.hypothetical import hypothetical
 from autoscaler.planning.launches import Purchase
 from autoscaler.planning.limits import binding
 from autoscaler.planning.market import Market, Offered, Sale
-from autoscaler.planning.objective import Score
-from autoscaler.planning.packing import solve
+from autoscaler.planning.packing.objective import Score
+from autoscaler.planning.packing.problem import Column, Counts, Solution
+from autoscaler.planning.packing.solve import solve
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.problem import Column, Counts, Solution
 from autoscaler.planning.trial import Filled
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World

@@ -16,7 +16,7 @@ from autoscaler.planning.candidates import Candidate
 from autoscaler.planning.existing import Assigned, Present, assign
 from autoscaler.planning.hypothetical import future_node
 from autoscaler.planning.market import Market, Offered, started_members
-from autoscaler.planning.objective import Score
+from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.purchases import Buying, buy
 from instance_catalog import labels

@@ -13,7 +13,7 @@ from autoscaler.model.reason import Code
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Verdict
 from autoscaler.planning.bundles import BundleClass
 from autoscaler.planning.hypothetical import Shape
-from autoscaler.planning.problem import Counts
+from autoscaler.planning.packing.problem import Counts
 from autoscaler.planning.units import Unit, devices_of
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World

@@ -13,9 +13,9 @@ from decimal import Decimal
 
 import pytest
 
-from autoscaler.planning.objective import Score, left_out, on_rank
-from autoscaler.planning.packing import solve
-from autoscaler.planning.problem import Budget, Counts, GangRule, Item, Kind, Problem, Solution
+from autoscaler.planning.packing.objective import Score, left_out, on_rank
+from autoscaler.planning.packing.problem import Budget, Counts, GangRule, Item, Kind, Problem, Solution
+from autoscaler.planning.packing.solve import solve
 
 Vector = tuple[int, ...]
 EXACT = Budget(demands=10_000, puts=100_000, states=1_000_000)

@@ -13,8 +13,8 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
+from autoscaler.planning.packing.problem import Budget
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.problem import Budget
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
 from tests.unit.planning.scene import claim, gang, gpus, ours, plan, pod, snapshot

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autoscaler.planning.exact import assemble, solve_exactly
-from autoscaler.planning.fillings import Fillings, OutOfStepsError
-from autoscaler.planning.greedy import solve_greedily
-from autoscaler.planning.milp import improve
-from autoscaler.planning.problem import Budget, Oracle, Problem, Solution, State
+from autoscaler.planning.packing.exact import assemble, solve_exactly
+from autoscaler.planning.packing.fillings import Fillings, OutOfStepsError
+from autoscaler.planning.packing.greedy import solve_greedily
+from autoscaler.planning.packing.milp import improve
+from autoscaler.planning.packing.problem import Budget, Oracle, Problem, Solution, State
 
 
 def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:

@@ -14,9 +14,9 @@ from decimal import Decimal
 from itertools import combinations, product
 from math import prod
 
-from autoscaler.planning.fillings import Fillings, OutOfStepsError
-from autoscaler.planning.objective import Score, left_out, on_rank
-from autoscaler.planning.problem import (
+from autoscaler.planning.packing.fillings import Fillings, OutOfStepsError
+from autoscaler.planning.packing.objective import Score, left_out, on_rank
+from autoscaler.planning.packing.problem import (
     Budget,
     Column,
     Counts,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Protocol, TypeAlias, TypeVar
 
-from autoscaler.planning.objective import Score
+from autoscaler.planning.packing.objective import Score
 
 State = TypeVar("State")
 Counts: TypeAlias = tuple[int, ...]  # how many bundles of each item

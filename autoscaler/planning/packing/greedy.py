@@ -10,10 +10,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
-from autoscaler.planning.exact import assemble
-from autoscaler.planning.fillings import Fillings
-from autoscaler.planning.objective import Score, on_rank
-from autoscaler.planning.problem import Column, Counts, Kind, Problem, Solution, State, subtract, within
+from autoscaler.planning.packing.exact import assemble
+from autoscaler.planning.packing.fillings import Fillings
+from autoscaler.planning.packing.objective import Score, on_rank
+from autoscaler.planning.packing.problem import Column, Counts, Kind, Problem, Solution, State, subtract, within
 
 Rate: TypeAlias = tuple[Fraction, ...]
 

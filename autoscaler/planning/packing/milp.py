@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from autoscaler.planning.exact import assemble, keep
-from autoscaler.planning.fillings import Fillings
-from autoscaler.planning.greedy import fills
-from autoscaler.planning.objective import Score
-from autoscaler.planning.problem import Budget, Column, Counts, Problem, Solution, State
+from autoscaler.planning.packing.exact import assemble, keep
+from autoscaler.planning.packing.fillings import Fillings
+from autoscaler.planning.packing.greedy import fills
+from autoscaler.planning.packing.objective import Score
+from autoscaler.planning.packing.problem import Budget, Column, Counts, Problem, Solution, State
 
 _NODES = 2000
 _TOLERANCE = 1e-7

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic
 
-from autoscaler.planning.objective import Score, on_rank
-from autoscaler.planning.problem import Column, Counts, Kind, Oracle, Problem, State, add, within
+from autoscaler.planning.packing.objective import Score, on_rank
+from autoscaler.planning.packing.problem import Column, Counts, Kind, Oracle, Problem, State, add, within
 
 
 class OutOfStepsError(Exception):
