@@ -30,7 +30,7 @@ OBSERVE: tuple[Right, ...] = (
     *_rights("", "pods nodes persistentvolumes persistentvolumeclaims resourcequotas", "list watch"),
     *_rights("", "namespaces", "get list watch"),
     *_rights("storage.k8s.io", "storageclasses csinodes", "list watch"),
-    *_rights("scheduling.k8s.io", "priorityclasses", "list watch"),
+    *_rights("scheduling.k8s.io", "priorityclasses podgroups", "list watch"),
     *_rights("scheduling.x-k8s.io", "podgroups", "list watch"),
     *_rights("apps", "daemonsets deployments", "list watch"),
     *_rights("resource.k8s.io", "resourceclaims resourceslices deviceclasses devicetaintrules", "list watch"),

@@ -6,7 +6,7 @@ not wait; `ring` is called whenever something has. Errors and repetitions are cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
@@ -23,6 +23,9 @@ from providers.contract import Clock
 _DRA: Final = "resource.k8s.io"
 # Best first; the converters of autoscaler/kube read all of them. DeviceTaintRules began in v1alpha3.
 _DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1", "v1alpha3")
+# PodGroups are v1alpha2 in 1.36 and newer later; the group's v1 has none.
+_GANGS: Final = "scheduling.k8s.io"
+_GANG_VERSIONS: Final = ("v1beta1", "v1alpha3", "v1alpha2")
 
 
 def _silent() -> None:
@@ -144,12 +147,9 @@ class KubernetesClient:
             raise ConfigurationError(str(error), next_step="correct the setting cluster.featureGates") from error
 
     def _discover(self, version: str) -> tuple[str, ...]:
-        """The served versions of resource.k8s.io, best first; each of its resources is read in the best that has it."""
-        try:
-            group = self._object("GET", f"/apis/{_DRA}")
-        except NotFoundError:
-            group = {}
-        found = {entry["version"] for entry in group.get("versions", ())}
+        """The served versions of resource.k8s.io, best first; each of its resources, and of those of gangs, is read in
+        the best that has it."""
+        found = self._offered(_DRA)
         served = tuple(known for known in _DRA_VERSIONS if known in found)
         if not served:
             raise ConfigurationError(
@@ -157,10 +157,24 @@ class KubernetesClient:
                 f"none of {', '.join(_DRA_VERSIONS)}",
                 next_step="upgrade to Kubernetes 1.34 or later, where Dynamic Resource Allocation is on by default",
             )
-        for candidate in reversed(served):
-            for entry in self._object("GET", f"/apis/{_DRA}/{candidate}").get("resources", ()):
-                self._versions[_DRA, entry["name"]] = candidate
+        self._prefer(_DRA, served)
+        offered = self._offered(_GANGS)
+        self._prefer(_GANGS, [known for known in _GANG_VERSIONS if known in offered])
         return served
+
+    def _offered(self, group: str) -> frozenset[str]:
+        """The versions of a group that are served."""
+        try:
+            answer = self._object("GET", f"/apis/{group}")
+        except NotFoundError:
+            return frozenset()
+        return frozenset(entry["version"] for entry in answer.get("versions", ()))
+
+    def _prefer(self, group: str, versions: Sequence[str]) -> None:
+        """Read each resource of a group in the first of the versions that has it."""
+        for candidate in reversed(versions):
+            for entry in self._object("GET", f"/apis/{group}/{candidate}").get("resources", ()):
+                self._versions[group, entry["name"]] = candidate
 
     def _as_served(self, resource: Resource) -> Resource:
         """The resource in the version in which it is read. Writes keep to the version that manifests are written in."""

@@ -23,6 +23,7 @@ from autoscaler.cluster.resources import (
     INSTANCE_TYPE_OVERLAYS,
     LAUNCH_BATCHES,
     NAMESPACES,
+    NATIVE_POD_GROUPS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
@@ -103,6 +104,7 @@ class Store:
         self._slices = Mirror(api, RESOURCE_SLICES, parse_resource_slice)
         self._taint_rules = Mirror(api, DEVICE_TAINT_RULES, parse_device_taint_rule)
         self._gangs = Mirror(api, POD_GROUPS, parse_pod_group)
+        self._native_gangs = Mirror(api, NATIVE_POD_GROUPS, parse_pod_group)
         self._daemon_sets = Mirror(api, DAEMON_SETS, parse_daemon_set)
         self._autoscalers = Mirror(api, DEPLOYMENTS, parse_autoscaler)
         self._quotas = Mirror(api, QUOTAS, parse_quota)
@@ -136,7 +138,7 @@ class Store:
             classes=self._classes.values,
             slices=self._slices.values,
             taint_rules=self._taint_rules.values,
-            gangs=_by_key(self._gangs.values),
+            gangs=_by_key((*self._gangs.values, *self._native_gangs.values)),
             daemon_sets=self._daemon_sets.values,
             autoscalers=self._autoscalers.values,
             quotas=self._quotas.values,
@@ -183,6 +185,7 @@ class Store:
             self._slices,
             self._taint_rules,
             self._gangs,
+            self._native_gangs,
             self._daemon_sets,
             self._autoscalers,
             self._quotas,

@@ -96,6 +96,7 @@ RARE = {
     Right("", "pods", "patch"),
     # Listed, and watched only where a cluster serves them.
     Right("resource.k8s.io", "devicetaintrules", "watch"),
+    Right("scheduling.k8s.io", "podgroups", "watch"),
     Right("scheduling.x-k8s.io", "podgroups", "watch"),
 }
 

@@ -22,12 +22,13 @@ EVERY = tuple(value for value in vars(resources).values() if isinstance(value, R
 
 @dataclass
 class HttpApi:
-    """What is served. `served` are versions of resource.k8s.io; `denied` (verb, plural) pairs are refused; plurals that
-    are `missing` are not known to the server."""
+    """What is served. `served` are versions of resource.k8s.io, `gangs` of scheduling.k8s.io beside v1. `denied` (verb,
+    plural) pairs are refused; plurals that are `missing` are not known to the server."""
 
     objects: ApiServer = field(default_factory=lambda: ApiServer(VirtualClock()))
     version: str = "v1.36.3"
     served: tuple[str, ...] = ("v1", "v1beta2", "v1beta1")
+    gangs: tuple[str, ...] = ()
     denied: Collection[tuple[str, str]] = ()
     missing: Collection[str] = ()
     requests: list[str] = field(default_factory=list)
@@ -39,15 +40,16 @@ class HttpApi:
         path, query = urlsplit(url).path, {k: v[0] for k, v in parse_qs(urlsplit(url).query).items()}
         if path == "/version":
             return 200, {"gitVersion": self.version}
-        if path == "/apis/resource.k8s.io":
-            return 200, {"versions": [{"version": version} for version in self.served]}
+        versions = {"/apis/resource.k8s.io": self.served, "/apis/scheduling.k8s.io": ("v1", *self.gangs)}
+        if path in versions:
+            return 200, {"versions": [{"version": version} for version in versions[path]]}
         if method == "POST" and path.endswith("/selfsubjectaccessreviews"):
             asked = body["spec"]["resourceAttributes"]
             allowed = (asked["verb"], asked["resource"]) not in self.denied
             return 201, {"metadata": {}, "status": {"allowed": allowed}}
         parts = path.strip("/").split("/")
         group, version, rest = ("", parts[1], parts[2:]) if parts[0] == "api" else (parts[1], parts[2], parts[3:])
-        if group == "resource.k8s.io" and not rest:
+        if not rest:
             return 200, {"resources": [{"name": r.plural} for r in EVERY if r.group == group]}
         return self._listed(group, version, rest, query)
 
@@ -55,7 +57,7 @@ class HttpApi:
         self, group: str, version: str, rest: list[str], query: Mapping[str, str]
     ) -> tuple[int, dict[str, Any]]:
         resource = next((r for r in EVERY if (r.group, r.plural) == (group, rest[0])), None)
-        known = resource is not None and (version == resource.version or version in self.served)
+        known = resource is not None and (version == resource.version or version in (*self.served, *self.gangs))
         if resource is None or not known or resource.plural in self.missing:
             return 404, {"reason": "NotFound", "message": "the server could not find the requested resource"}
         if ("list", resource.plural) in self.denied:

@@ -9,7 +9,7 @@ import pytest
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.client import KubernetesClient
 from autoscaler.cluster.client_transport import connect
-from autoscaler.cluster.resources import DEVICE_CLASSES, DEVICE_TAINT_RULES, NODES, PODS
+from autoscaler.cluster.resources import DEVICE_CLASSES, DEVICE_TAINT_RULES, NATIVE_POD_GROUPS, NODES, PODS
 from autoscaler.errors import ConfigurationError
 from tests.fakes.http_api import HttpApi, serving
 
@@ -57,6 +57,19 @@ def test_the_best_served_version_is_read(tmp_path: Path, served: tuple[str, ...]
     assert f"GET /apis/resource.k8s.io/{read}/devicetaintrules?limit=500" in api.requests
     assert "GET /api/v1/nodes?limit=500" in api.requests
     assert [item["metadata"]["name"] for item in page.items] == ["gpu"]
+
+
+@pytest.mark.parametrize(
+    ("served", "read"),
+    [((), "v1alpha2"), (("v1alpha2",), "v1alpha2"), (("v1alpha2", "v1beta1"), "v1beta1")],
+    ids=["none", "v1alpha2", "v1beta1"],
+)
+def test_gangs_are_read_in_the_best_served_version(tmp_path: Path, served: tuple[str, ...], read: str) -> None:
+    with serving(tmp_path, gangs=served) as api:
+        found = client(api)
+        found.profile()
+        found.list(NATIVE_POD_GROUPS)
+    assert f"GET /apis/scheduling.k8s.io/{read}/podgroups?limit=500" in api.requests
 
 
 def test_labels_are_selected_by_the_server(tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ from autoscaler.cluster.resources import (
     CSI_NODES,
     LAUNCH_BATCHES,
     NAMESPACES,
+    NATIVE_POD_GROUPS,
     NODES,
+    POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
     RESOURCE_SLICES,
@@ -46,6 +48,18 @@ def test_what_changes_is_seen_at_the_next_refresh(api: ApiServer, store: Store) 
     assert store.refresh()
     assert [found.name for found in store.snapshot().pods] == ["a"]
     assert not store.refresh()
+
+
+def test_gangs_of_kubernetes_and_of_coscheduling_are_seen(api: ApiServer, store: Store) -> None:
+    policy = {"schedulingPolicy": {"gang": {"minCount": 4}}}
+    for resource, spec in ((NATIVE_POD_GROUPS, policy), (POD_GROUPS, {"minMember": 2})):
+        metadata = {"name": resource.version, "namespace": "default"}
+        api.create(resource, {"apiVersion": resource.api_version, "metadata": metadata, "spec": spec})
+    store.refresh()
+    assert {key: gang.min_count for key, gang in store.snapshot().gangs.items()} == {
+        "default/v1alpha1": 2,
+        "default/v1alpha2": 4,
+    }
 
 
 def test_forgotten_history_is_listed_again(api: ApiServer, store: Store) -> None:
