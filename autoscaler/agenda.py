@@ -27,6 +27,7 @@ class Duty(Enum):
     RESYNC = "resync"  # another round, though nothing was reported
     PRICES = "prices"
     CATALOG = "catalog"
+    SYNC = "sync"  # another look at what clouds list
     ORPHANS = "orphans"  # every round looks for them; this bounds the time between two
     BLOCK_CLOCK = "block clock"  # whether the wall clock has passed the moment the loop rests until
 
@@ -40,6 +41,8 @@ def periods_of(settings: Settings) -> Mapping[Duty, timedelta]:
     }
     if settings.cluster.catalog:
         periods[Duty.CATALOG] = settings.periods.catalog
+    if settings.sync.aws or settings.sync.gcp:
+        periods[Duty.SYNC] = settings.sync.every
     if set(settings.cluster.providers) - _WITHOUT_PRICES:
         periods[Duty.PRICES] = settings.periods.prices
     return periods

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import platform
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -19,6 +18,7 @@ from uuid import uuid4
 import structlog
 
 from autoscaler.agenda import Duty, periods_of, schedule
+from autoscaler.catalog_shelf import Shelf
 from autoscaler.cluster.api import KubernetesApi, NotFoundError
 from autoscaler.cluster.attended import AttendedApi, only_while
 from autoscaler.cluster.client import KubernetesClient
@@ -27,11 +27,13 @@ from autoscaler.cluster.lease import Election, campaign
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import CAPACITY_POOLS, KWOK_NODE_TEMPLATES, NAMESPACES
 from autoscaler.controller import Bell, Controller
-from autoscaler.errors import BadInputError, ConfigurationError
+from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import Providers
 from autoscaler.kube.problem import did_you_mean
 from autoscaler.kwok_machines import KwokMachines
+from autoscaler.listings import listings_of
 from autoscaler.loop import Loop, Stage
+from autoscaler.periodic_sync import PeriodicSync
 from autoscaler.serve.access import Door
 from autoscaler.serve.health import Heartbeat
 from autoscaler.serve.listener import Listener
@@ -42,15 +44,12 @@ from autoscaler.settings import OFF, LeaseSettings, Settings
 from autoscaler.telling import Telling
 from instance_catalog.catalog import Catalog
 from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.layers import Layer
-from instance_catalog.loader import directory_layers, shipped_layers
+from instance_catalog.standing import Standing
 from providers.contract import Clock, Provider
 from providers.kwok.provider import KwokProvider
 from providers.plugins import PluginError, Surroundings, installed, plugged_in
 
 _LOG: Final = structlog.get_logger("foreslice")
-CatalogReader = Callable[[], Catalog]
-"""Reads the shipped catalog with the directories of the settings over it. Raises BadInputError."""
 
 
 class Process:
@@ -88,7 +87,10 @@ class Process:
                 listener.start()
                 _LOG.info("listening", serves=listener.serves, address=listener.address)
                 stack.callback(listener.stop)
-            scheduler = schedule(periods_of(self._settings), self._controller.mark)
+            periods = periods_of(self._settings)
+            if Duty.SYNC in periods:
+                self._controller.mark(Duty.SYNC)  # the others may wait for their first time
+            scheduler = schedule(periods, self._controller.mark)
             scheduler.start()
             stack.callback(scheduler.shutdown)
             if self._settings.lease.elect:
@@ -117,8 +119,11 @@ def _candidacy(election: Election, settings: LeaseSettings, bell: Bell) -> Itera
         election.release()
 
 
-def controller(settings: Settings, clock: Clock, read_catalog: CatalogReader) -> Process:
+def controller(settings: Settings, clock: Clock) -> Process:
     """The controller of a cluster. Raises ConfigurationError when the cluster is not prepared, ApiError when unread."""
+    listings = listings_of(settings, clock)
+    own = Path(settings.sync.directory) if listings else None
+    shelf = Shelf([Path(directory) for directory in settings.cluster.catalog], clock, synced=own)
     bell, heartbeat, board = Bell(), Heartbeat(clock), Board()
     cluster = settings.cluster
     client = KubernetesClient(
@@ -141,9 +146,9 @@ def controller(settings: Settings, clock: Clock, read_catalog: CatalogReader) ->
     api = AttendedApi(counted, only_while(leads))
     uid = str(counted.get(NAMESPACES, "kube-system")["metadata"]["uid"])
 
-    def loop_with(catalog: Catalog) -> Loop:
-        """The loop and its providers, with empty memory: as a restart would make them."""
-        layers = _layers(settings)
+    def loop_with(catalog: Catalog, standing: Standing | None = None) -> Loop:
+        """The loop and its providers, as a restart would make them, but for the last good InstanceTypeOverlays."""
+        layers = shelf.layers
         return Loop(
             api=api,
             providers=Providers(
@@ -155,17 +160,29 @@ def controller(settings: Settings, clock: Clock, read_catalog: CatalogReader) ->
             settings=settings,
             stage=_both(tracing.span, recorder.timing_stage),
             layers=lambda: layers,
+            standing=standing,
         )
 
-    shelf = _Shelf(read_catalog(), read_catalog, recorder)
+    loop = loop_with(shelf.catalog)
+    sync: PeriodicSync | None = None
 
     def renewed(duty: Duty) -> Loop | None:
         """Another loop for a new catalog, and for new prices, which providers read when they are made."""
-        anew = duty is Duty.PRICES or (duty is Duty.CATALOG and shelf.changed())
-        return loop_with(shelf.catalog) if anew else None
+        nonlocal loop
+        anew = duty is Duty.PRICES
+        if duty is Duty.SYNC and sync is not None:
+            sync.start()
+        if duty is Duty.CATALOG:
+            anew = shelf.changed()
+            if shelf.whole:
+                recorder.catalog_read()
+        if not anew:
+            return None
+        loop = loop_with(shelf.catalog, loop.standing)
+        return loop
 
     ticking = Controller(
-        loop_with(shelf.catalog),
+        loop,
         bell,
         clock,
         settings,
@@ -173,6 +190,15 @@ def controller(settings: Settings, clock: Clock, read_catalog: CatalogReader) ->
         leads=leads,
         renew=renewed,
     )
+    if own is not None:
+        sync = PeriodicSync(
+            listings,
+            clock,
+            directory=own,
+            layers=lambda: shelf.layers,
+            changed=lambda: ticking.mark(Duty.CATALOG),
+            told=recorder.catalog_synced,
+        )
     page = page_app(board, Door(counted), cluster=cluster.name, holder=lambda: election.holder)
     addresses = (
         ("probes", settings.serve.health_address, health_app(heartbeat)),
@@ -189,34 +215,6 @@ def controller(settings: Settings, clock: Clock, read_catalog: CatalogReader) ->
         heartbeat=heartbeat,
         tracing=tracing,
     )
-
-
-@dataclass(slots=True)
-class _Shelf:
-    """The catalog that is decided with; files that cannot be read leave it as it is, and its age tells."""
-
-    catalog: Catalog
-    read: CatalogReader
-    recorder: Recorder
-
-    def changed(self) -> bool:
-        """Read it again; whether it says something else now."""
-        try:
-            found = self.read()
-        except BadInputError as error:
-            _LOG.warning("catalog_not_read", error=str(error))
-            return False
-        self.recorder.catalog_read()
-        before, self.catalog = self.catalog, found
-        if before.digest != found.digest:
-            _LOG.info("catalog_changed", digest=found.digest, types=len(found.types))
-        return before.digest != found.digest
-
-
-def _layers(settings: Settings) -> tuple[Layer, ...]:
-    """What the catalog is made of, over which the cluster's InstanceTypeOverlays lie."""
-    files = [layer for directory in settings.cluster.catalog for layer in directory_layers(Path(directory))]
-    return (*shipped_layers(), *files)
 
 
 def _kwok(surroundings: Surroundings, profile: KubernetesProfile, _: Settings) -> Mapping[str, Provider]:

@@ -156,6 +156,11 @@ def _check(settings: Settings) -> None:
             f"and lease.duration ({duration_text(lease.duration)}) must grow in this order",
             next_step="leave them out, or keep the proportions of 2s, 10s and 15s",
         )
+    if (settings.sync.aws or settings.sync.gcp) and not settings.sync.directory:
+        raise ConfigurationError(
+            "sync lists a cloud, and sync.directory does not say where to keep it",
+            next_step="give a directory that can be written to; the chart mounts one",
+        )
     if settings.batch.idle > settings.batch.longest:
         raise ConfigurationError(
             "batch.idle is longer than batch.longest", next_step="wait for quiet at most as long as for everything"

@@ -41,7 +41,8 @@ from instance_catalog.driver_profile import parse_driver_set
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.layers import Layer
 from instance_catalog.prediction.predict import predict
-from instance_catalog.standing import Standing, standing
+from instance_catalog.standing import Standing
+from instance_catalog.standing import standing as standing_at
 from providers.contract import TAG_CLUSTER, Clock, Instance, Reservation, ReservationState, describe_all
 from providers.errors import ProviderError
 
@@ -76,15 +77,16 @@ class Loop:
         settings: Settings = DEFAULTS,
         stage: Stage = nullcontext,
         layers: Callable[[], Sequence[Layer]] | None = None,
+        standing: Standing | None = None,
     ) -> None:
         """`layers`: what the catalog is made of now; the cluster's InstanceTypeOverlays then lie over it in each tick.
-        Without it the catalog stays as it is."""
+        Without it the catalog stays as it is. `standing`: that of a loop before, whose last good versions go on."""
         self._api = api
         self._stage = stage
         self._providers = providers
         self._catalog = catalog
         self._layers = layers
-        self._standing: Standing | None = None
+        self._standing = standing
         self._clock = clock
         self._settings = settings
         self._store = Store(api, profile)
@@ -93,6 +95,11 @@ class Loop:
         self._executor = Executor(api, self._journal, self._backoffs, providers)
         self._account = Account(api)
         self._publisher = Publisher(api)
+
+    @property
+    def standing(self) -> Standing | None:
+        """The layers in force at the last tick; None before the first, and where the catalog has none."""
+        return self._standing
 
     def tick(self) -> Tick:
         """Observe, reflect, decide, record, carry out, publish."""
@@ -157,7 +164,7 @@ class Loop:
         self._store.refresh()
         if self._layers is not None:
             layers = (*self._layers(), *self._store.overlays())
-            self._standing = standing(layers, now=now, before=self._standing)
+            self._standing = standing_at(layers, now=now, before=self._standing)
             self._catalog = self._standing.catalog
         snapshot = self._store.snapshot()
         self._journal.resume(self._store.batches(), snapshot.provisioned, now, seen_up_to=self._store.seen_up_to())

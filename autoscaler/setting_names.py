@@ -29,6 +29,7 @@ from autoscaler.settings import (
     LoopSettings,
     PeriodSettings,
     ServeSettings,
+    SyncSettings,
     TracingSettings,
 )
 
@@ -133,6 +134,7 @@ SECTIONS: Final = (
     ),
     Section("drift", DriftSettings, "drift"),
     Section("periods", PeriodSettings, "periods"),
+    Section("sync", SyncSettings, "sync"),
     Section("lease", LeaseSettings, "lease"),
     Section("serve", ServeSettings, "serve"),
     Section("log", LogSettings, "log"),

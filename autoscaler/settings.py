@@ -105,6 +105,30 @@ class PeriodSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SyncSettings:
+    """What clouds list, taken over into the catalog while the controller runs: `foreslice catalog sync`, on a timer."""
+
+    aws: tuple[str, ...] = ()
+    """Regions to list. None, the default, lists nothing and needs no permission."""
+
+    gcp: tuple[str, ...] = ()
+    """Projects to list."""
+
+    every: timedelta = timedelta(hours=24)
+    """Between two listings, each some hundred calls. What clouds sell changes by the week, list prices by the month."""
+
+    directory: str = ""
+    """Where the listings are kept, as catalog files below those of cluster.catalog. It must be writable; in a pod an
+    emptyDir will do, since all is listed again after a move."""
+
+    spot: bool = False
+    """Whether AWS's spot prices are taken as well: they change by the hour, and a catalog of yesterday's misleads."""
+
+    gcp_prices: str = ""
+    """Path of a file with Google's prices, instead of sums of what the billing catalogue lists apart."""
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseSettings:
     """The Lease that elects which replica acts. Names and defaults are those of Kubernetes' own components."""
 
@@ -191,6 +215,7 @@ class Settings:
     policy: Policy = field(default_factory=Policy)
     drift: DriftSettings = field(default_factory=DriftSettings)
     periods: PeriodSettings = field(default_factory=PeriodSettings)
+    sync: SyncSettings = field(default_factory=SyncSettings)
     lease: LeaseSettings = field(default_factory=LeaseSettings)
     serve: ServeSettings = field(default_factory=ServeSettings)
     log: LogSettings = field(default_factory=LogSettings)

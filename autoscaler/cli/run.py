@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 import click
 
 from autoscaler.app import controller
-from autoscaler.cli.choices import chosen_catalog
 from autoscaler.clock import SystemClock
 from autoscaler.configuration import read_settings
 from autoscaler.serve.logs import log_to_stderr
@@ -56,8 +55,7 @@ def run(config: Path | None, **flags: str | None) -> None:
     given = {setting.flag: value for setting in all_settings() if (value := flags[_parameter(setting)]) is not None}
     settings = read_settings(config, flags=given)
     log_to_stderr(settings.log)
-    directories = [Path(directory) for directory in settings.cluster.catalog]
-    running = controller(settings, SystemClock(), lambda: chosen_catalog(directories))
+    running = controller(settings, SystemClock())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: running.stop())
     running.run()

@@ -183,6 +183,20 @@ LEADER: Final = Metric(
 CATALOG_AGE: Final = Metric(
     "foreslice_catalog_age_seconds", Kind.GAUGE, "seconds", "Time since the catalog was last read without an error."
 )
+CATALOG_SYNCS: Final = Metric(
+    "foreslice_catalog_syncs_total",
+    Kind.COUNTER,
+    "listings",
+    "Listings of a cloud that were read for the catalog: changed, unchanged, or failed, which the log explains.",
+    labels=("cloud", "scope", "outcome"),
+)
+CATALOG_CONFLICTS: Final = Metric(
+    "foreslice_catalog_conflicts",
+    Kind.GAUGE,
+    "facts",
+    "What a cloud's last listing says otherwise than the catalog, which goes on with what people or nodes said.",
+    labels=("cloud", "scope"),
+)
 BUILD: Final = Metric("foreslice_build_info", Kind.GAUGE, "1", "The version that runs.", labels=("version",))
 
 METRICS: Final = (
@@ -206,6 +220,8 @@ METRICS: Final = (
     STAGE_SECONDS,
     API_REQUESTS,
     CATALOG_AGE,
+    CATALOG_SYNCS,
+    CATALOG_CONFLICTS,
     LEADER,
     BUILD,
 )

@@ -21,11 +21,14 @@ from autoscaler.cluster.resources import Resource
 from autoscaler.lifecycle.spending import hours
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.periodic_sync import SyncOutcome
 from autoscaler.report.metric_samples import gauges_of, increments_of
 from autoscaler.report.metrics import (
     API_REQUESTS,
     BUILD,
     CATALOG_AGE,
+    CATALOG_CONFLICTS,
+    CATALOG_SYNCS,
     LEADER,
     METRICS,
     STAGE_SECONDS,
@@ -53,6 +56,7 @@ class Recorder:
         self._totals: dict[tuple[Metric, tuple[str, ...]], float] = {(TICKS, (name,)): 0 for name in _OUTCOMES}
         self._before: tuple[Snapshot, datetime] | None = None
         self._catalog_read_at = clock.monotonic()
+        self._conflicts: dict[tuple[str, str], int] = {}
         self.registry = CollectorRegistry()
         self.registry.register(self)
         self._tick_seconds = self._histogram(TICK_SECONDS)
@@ -83,6 +87,13 @@ class Recorder:
     def catalog_read(self) -> None:
         """The catalog was read without an error."""
         self._catalog_read_at = self._clock.monotonic()
+
+    def catalog_synced(self, sync: SyncOutcome) -> None:
+        """A cloud's listing was read, or could not be."""
+        with self._lock:
+            self._add([Sample(CATALOG_SYNCS, (sync.cloud, sync.scope, sync.outcome), 1)])
+            if sync.conflicts is not None:
+                self._conflicts[sync.cloud, sync.scope] = sync.conflicts
 
     @contextmanager
     def timing_tick(self) -> Iterator[None]:
@@ -122,6 +133,7 @@ class Recorder:
             samples = [
                 *self._gauges,
                 *(Sample(metric, labels, value) for (metric, labels), value in self._totals.items()),
+                *(Sample(CATALOG_CONFLICTS, where, count) for where, count in self._conflicts.items()),
             ]
         samples.append(Sample(LEADER, (), self._leads()))
         samples.append(Sample(CATALOG_AGE, (), self._clock.monotonic() - self._catalog_read_at))

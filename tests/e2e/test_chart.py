@@ -62,6 +62,18 @@ def test_settings_and_catalogs_reach_the_controller(tmp_path: Path) -> None:
     assert "/etc/foreslice/catalog/corrections" in {mount["mountPath"] for mount in container["volumeMounts"]}
 
 
+def test_a_sync_gets_a_place_to_write_to(tmp_path: Path) -> None:
+    found = documents(tmp_path, settings={"sync": {"aws": ["us-east-1"]}})
+    (configuration,) = (document for document in found if document["kind"] == "ConfigMap")
+    settings = yaml.safe_load(configuration["data"]["settings.yaml"])
+    (deployment,) = (document for document in found if document["kind"] == "Deployment")
+    pod = deployment["spec"]["template"]["spec"]
+    mounts = {mount["mountPath"]: mount for mount in pod["containers"][0]["volumeMounts"]}
+    assert settings["sync"] == {"aws": ["us-east-1"], "directory": "/var/lib/foreslice/synced"}
+    volume = mounts[settings["sync"]["directory"]]["name"]
+    assert next(found for found in pod["volumes"] if found["name"] == volume)["emptyDir"]
+
+
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [

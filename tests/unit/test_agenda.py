@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from autoscaler.agenda import Agenda, Duty, periods_of, schedule
-from autoscaler.settings import DEFAULTS, ClusterSettings
+from autoscaler.settings import DEFAULTS, ClusterSettings, SyncSettings
 
 
 def test_a_duty_is_taken_once() -> None:
@@ -24,10 +24,12 @@ def test_a_duty_is_taken_once() -> None:
 
 def test_every_duty_has_its_period_from_the_settings() -> None:
     busy = replace(DEFAULTS, cluster=ClusterSettings(providers=("kwok", "aws"), catalog=("/catalog",)))
+    busy = replace(busy, sync=SyncSettings(gcp=("mine",), directory="/synced"))
     assert periods_of(busy) == {
         Duty.RESYNC: DEFAULTS.loop.resync,
         Duty.PRICES: DEFAULTS.periods.prices,
         Duty.CATALOG: DEFAULTS.periods.catalog,
+        Duty.SYNC: timedelta(hours=24),
         Duty.ORPHANS: DEFAULTS.periods.orphans,
         Duty.BLOCK_CLOCK: DEFAULTS.periods.block_clock,
     }

@@ -78,16 +78,6 @@ def test_the_cluster_is_chosen_as_in_other_commands(controller: Recorded, flag: 
     assert controller.settings.cluster.context == "staging"
 
 
-def test_the_catalog_is_read_with_the_directories_over_it(controller: Recorded, tmp_path: Path) -> None:
-    (tmp_path / "broken.yaml").write_text("{{")
-    assert CliRunner().invoke(command.run, []).exit_code == 0
-    assert CliRunner().invoke(command.run, ["--cluster-catalog", str(tmp_path)]).exit_code == 0
-    assert "p5.48xlarge" in controller.made[0][2]().types
-    read_catalog = controller.made[1][2]
-    with pytest.raises(BadInputError, match=r"broken\.yaml"):
-        read_catalog()
-
-
 def test_a_value_that_cannot_be_used_is_told_with_its_flag(controller: Recorded) -> None:
     result = CliRunner().invoke(command.run, ["--loop-resync", "soon"])
     assert isinstance(result.exception, BadInputError)

@@ -14,6 +14,7 @@ from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.kubernetes_profile import REFERENCE
 from instance_catalog.loader import shipped_layers
 from instance_catalog.merging import catalog_of
+from instance_catalog.standing import Standing
 
 LAYERS = shipped_layers()
 
@@ -24,13 +25,17 @@ class Cluster:
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.api = ApiServer(self.clock)
-        self.loop = Loop(
+        self.loop = self.loop_after(None)
+
+    def loop_after(self, standing: Standing | None) -> Loop:
+        return Loop(
             api=self.api,
             providers=Providers({}, cluster="u"),
             catalog=catalog_of(LAYERS),
             profile=REFERENCE,
             clock=self.clock,
             layers=lambda: LAYERS,
+            standing=standing,
         )
 
     def put(self, name: str, entry: dict[str, Any], instance_type: str = "p5.48xlarge", **fields: str) -> None:
@@ -104,3 +109,13 @@ def test_the_state_that_kubectl_shows_is_the_reason_of_the_condition() -> None:
     (kind,) = (kind for kind in KINDS if kind.name == INSTANCE_TYPE_OVERLAYS.kind)
     (column,) = (column for column in kind.columns if column.name == "State")
     assert column.path == ".status.conditions[?(@.type=='Ready')].reason"
+
+
+def test_the_last_good_version_outlives_the_loop() -> None:
+    cluster = Cluster()
+    cluster.put("ours", {"vcpu": 190})
+    good = cluster.digest()
+    cluster.change("ours", {"vcpu": "many"})
+    cluster.loop = cluster.loop_after(cluster.loop.standing)
+    assert cluster.digest() == good
+    assert cluster.ready("ours")[:2] == ("False", "Refused")

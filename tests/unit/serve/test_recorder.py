@@ -13,6 +13,7 @@ from autoscaler.cluster.resources import CAPACITY_POOLS, PODS
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Quarantine, Snapshot
+from autoscaler.periodic_sync import SyncOutcome
 from autoscaler.report.metrics import METRICS, Kind
 from autoscaler.serve.recorder import Recorder
 from autoscaler.simulation.api_server import ApiServer
@@ -99,6 +100,14 @@ def test_leader_and_age_are_of_the_moment_of_asking(clock: VirtualClock) -> None
     assert value(recorder, "foreslice_catalog_age_seconds") == 90
     recorder.catalog_read()
     assert value(recorder, "foreslice_catalog_age_seconds") == 0
+
+
+def test_what_came_of_a_clouds_listing_is_counted(recorder: Recorder) -> None:
+    where = {"cloud": "aws", "scope": "us-east-1"}
+    recorder.catalog_synced(SyncOutcome(**where, outcome="changed", conflicts=2))
+    recorder.catalog_synced(SyncOutcome(**where, outcome="failed"))
+    assert value(recorder, "foreslice_catalog_conflicts", **where) == 2
+    assert value(recorder, "foreslice_catalog_syncs_total", **where, outcome="failed") == 1
 
 
 def test_two_recorders_share_nothing(clock: VirtualClock, recorder: Recorder) -> None:

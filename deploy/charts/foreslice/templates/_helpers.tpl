@@ -38,5 +38,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if $catalog -}}
 {{- $_ := set $own "cluster" (dict "catalog" $catalog) -}}
 {{- end -}}
+{{- if .Values.settings.sync -}}
+{{- $_ := set $own "sync" (dict "directory" "/var/lib/foreslice/synced") -}}
+{{- end -}}
 {{- toYaml (mergeOverwrite $own (deepCopy .Values.settings)) -}}
 {{- end -}}
