@@ -24,7 +24,7 @@ from autoscaler.execution.launch import Providers
 from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.lifecycle.capacity_block import next_moment
 from autoscaler.lifecycle.provisioned_node import MachineState, times_out_at
-from autoscaler.lifecycle.quarantine import Drift, Misprediction, mispredicted, quarantined
+from autoscaler.lifecycle.quarantine import SETTLED, Drift, Misprediction, mispredicted, quarantined
 from autoscaler.lifecycle.reflect import SeenReservation, World, reflect
 from autoscaler.lifecycle.spending import moved_on, price_of
 from autoscaler.model.plan import Plan
@@ -226,6 +226,9 @@ def next_wake(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> date
 
 def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[datetime]:
     after = {pool.name: pool.disruption.after for pool in snapshot.pools}
+    for pod in snapshot.pods:
+        if pod.no_node_before is not None and pod.node_name is None:
+            yield pod.no_node_before
     for block in snapshot.blocks:
         moment = next_moment(block, now)
         if moment is not None:
@@ -241,6 +244,8 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
         timeout = times_out_at(node)
         if timeout is not None:
             yield timeout
+        if node.pods and node.phase_since is not None:
+            yield node.phase_since + SETTLED  # what its pods still lack then is bought for
         if node.empty_since is not None and node.pool in after:
             yield node.empty_since + after[node.pool]
         if node.phase in (Phase.LAUNCHING, Phase.FAILED):

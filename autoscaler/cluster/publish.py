@@ -31,7 +31,7 @@ from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.checks_text import refusal_text, verdict_of
-from autoscaler.report.events import Event, events_of
+from autoscaler.report.events import Event, events_of, invalid_event
 from instance_catalog.standing import Standing
 
 _COMPONENT = "foreslice"
@@ -45,6 +45,8 @@ _ACCEPTED = ("True", "Accepted", "")
 _APPLIED = ("True", "Applied", "")
 _EXPIRED = ("False", "Expired", "its time is over; give another expiresAt, or delete it")
 _JUDGED = {resource.kind: resource for resource in (CAPACITY_POOLS, CAPACITY_BLOCKS)}
+# By whether it is a pod: what is wrong of an object that has no condition to tell it.
+_TOLD = {True: (Severity.ERROR, Severity.WARNING), False: (Severity.ERROR,)}
 _OVER = frozenset({Phase.GONE, Phase.FAILED})
 
 
@@ -68,17 +70,24 @@ class Publisher:
             self._status(CAPACITY_BLOCKS, block.name, _block_status(block, snapshot, now))
 
     def judge(self, snapshot: Snapshot, problems: Iterable[tuple[str, str, Problem]], now: datetime) -> None:
-        """Condition Ready of pools and blocks: whether they can be used, and if not, which field to correct."""
+        """Condition Ready of pools and blocks: whether they can be used, and if not, which field to correct.
+
+        Of other objects that cannot be read, and of pods with an annotation that cannot, an event says so.
+        """
         for pool in snapshot.pools:
             self._condition(CAPACITY_POOLS, pool.name, _ACCEPTED, now)
         for block in snapshot.blocks:
             self._condition(CAPACITY_BLOCKS, block.name, _ACCEPTED, now)
         wrong: dict[tuple[Resource, str], list[str]] = {}
+        uids: dict[str, str] | None = None
         for kind, name, problem in problems:
             resource = _JUDGED.get(kind)
             if resource is not None and problem.severity is Severity.ERROR:
                 line = f"{problem.field or kind}: {problem.message}; {problem.next_step}".removesuffix("; ")
                 wrong.setdefault((resource, name), []).append(line)
+            elif resource is None and problem.severity in _TOLD[kind == PODS.kind]:
+                uids = {pod.key: pod.uid for pod in snapshot.pods} if uids is None else uids
+                self.tell(invalid_event(kind, name, uids.get(name, "") if kind == PODS.kind else "", problem), now)
         for (resource, name), lines in wrong.items():
             self._condition(resource, name, ("False", "Invalid", "\n".join(lines)[:_LONGEST_MESSAGE]), now)
 

@@ -7,6 +7,7 @@ a misspelled constraint or one of a newer Kubernetes, and ignoring either could 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID, uuid5
 
@@ -14,6 +15,7 @@ from autoscaler.kube.affinity import parse_affinity, parse_topology_spread
 from autoscaler.kube.containers import parse_container, pod_level_requests, resource_list
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata, parse_metadata
+from autoscaler.kube.pod_delay import no_node_before
 from autoscaler.kube.priority import PriorityClass, resolve_priority
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.selectors import parse_toleration
@@ -66,7 +68,8 @@ def parse_pod(
     status = fields.child("status")
     pod = _parse(fields, metadata, status, origin=origin, priorities=priorities)
     fields.unread()
-    return pod
+    until = no_node_before(fields, metadata)
+    return pod if until is None else replace(pod, no_node_before=until)
 
 
 def parse_pod_template(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from autoscaler.model.labels import LabelSelector
@@ -142,6 +143,7 @@ class Pod:
     # When the pod promises to be finished, seconds of run time (activeDeadlineSeconds); None: unknown.
     active_deadline_seconds: int | None = None
     termination_grace_seconds: int = 30
+    no_node_before: datetime | None = None  # until then it takes places that are there, but nothing is bought for it
     unsupported: tuple[str, ...] = ()
     origin: Origin = field(default=CLUSTER, compare=False)
 

@@ -78,6 +78,8 @@ class Code(Enum):
     PROVISIONING_REQUEST = "ProvisioningRequest"  # request: its capacity is asked for there
     NOMINATED = "Nominated"  # node: a place is being made for it there
     NOT_TRIED = "NotTried"  # kube-scheduler has not said anything about it yet
+    AWAITS_BINDING = "AwaitsBinding"  # node: bought for it and just there; kube-scheduler binds it in a moment
+    SCALE_UP_DELAYED = "ScaleUpDelayed"  # until: its annotation wants no node before
     UNSCHEDULABLE = "Unschedulable"  # what kube-scheduler said
     SCHEDULER_ERROR = "SchedulerError"  # what kube-scheduler failed on
     NO_CANDIDATE = "NoCandidate"  # no offering of any pool fits

@@ -6,7 +6,7 @@ is being made for it). Those are told apart here, before anything is simulated. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -120,13 +120,12 @@ def _place_is_made(node: str, snapshot: Snapshot) -> bool:
     return not ours
 
 
-def awaited_bindings(snapshot: Snapshot, now: datetime) -> dict[str, str]:
+def awaited_bindings(snapshot: Snapshot, now: datetime) -> Mapping[str, str]:
     """Pods whose own node has just come, with that node's name: kube-scheduler is about to bind them, or has.
 
-    Pods, claims and nodes arrive by watches of their own. Where the binding of a pod comes last, its place already looks
-    taken, by itself; no other node is bought for it until all of them had SETTLED to arrive. (Karpenter v1.8 keeps
-    nodes it nominated for pods for twice its longest batch for the same reason, state/cluster.go; Cluster Autoscaler
-    asks nothing and relies on one listing of everything.)
+    Pods, claims and nodes arrive by watches of their own. Where the binding of a pod comes last, its place looks taken,
+    by itself; so no other node is bought for it until everything had SETTLED to arrive, and its own is kept. Karpenter
+    v1 keeps a node that it nominated for a pod for twice its longest batch (state/statenode.go, nominationWindow).
     """
     just_came = (
         node
@@ -134,6 +133,19 @@ def awaited_bindings(snapshot: Snapshot, now: datetime) -> dict[str, str]:
         if node.phase in _THERE and node.phase_since is not None and now - node.phase_since < SETTLED
     )
     return {pod: node.node_name for node in just_came for pod in node.pods}
+
+
+def why_postponed(pod: Pod, bindings: Mapping[str, str], now: datetime) -> Reason | None:
+    """Why nothing is bought for the pod yet, though it goes wherever it fits; `bindings` are the awaited ones.
+
+    A delay counts from the pod's creation and only holds purchases back (Cluster Autoscaler 1.34
+    core/static_autoscaler.go, filterOutYoungPods).
+    """
+    if pod.key in bindings:
+        return Reason.of(Code.AWAITS_BINDING, f"pod {pod.key}", node=bindings[pod.key])
+    if pod.no_node_before is not None and now < pod.no_node_before:
+        return Reason.of(Code.SCALE_UP_DELAYED, f"pod {pod.key}", until=pod.no_node_before.isoformat())
+    return None
 
 
 def _verdict(reasons: Iterable[Reason]) -> str:

@@ -7,7 +7,7 @@ because it is not needed; never against a mark, and never more nodes at once tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final

@@ -16,13 +16,14 @@ from autoscaler.model.node import Node
 from autoscaler.model.plan import Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import Allocation
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fatal, Fits
 from autoscaler.planning.blocks import OVER, admission
 from autoscaler.planning.bundles import Bundle, BundleClass
 from autoscaler.planning.candidates import Candidate
-from autoscaler.planning.demand import awaited_bindings, claim_keys
+from autoscaler.planning.demand import awaited_bindings, claim_keys, why_postponed
 from autoscaler.planning.drivers import readable
 from autoscaler.planning.hypothetical import Hypothetical, hypothetical
 from autoscaler.scheduling.fit import fit
@@ -66,14 +67,14 @@ class Placed:
 class Assigned:
     """What present nodes take. By index of the class: `rest`, the bundles they do not; `stuck`, why nothing helps.
 
-    `awaiting`, by key of the bundle: the node on which kube-scheduler is about to bind it. It is in no `rest`.
+    `postponed`, by key of the bundle: why nothing is bought for it yet. Those are in no `rest`.
     """
 
     world: World
     placed: tuple[Placed, ...]
     rest: Mapping[int, tuple[Bundle, ...]]
     stuck: Mapping[int, Fatal]
-    awaiting: Mapping[str, str]
+    postponed: Mapping[str, Reason]
 
 
 def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present:
@@ -141,7 +142,7 @@ def assign(classes: Mapping[int, BundleClass], present: Present, snapshot: Snaps
     run = _Run(present, snapshot, now)
     for index, bundle_class in classes.items():
         run.take(index, bundle_class)
-    return Assigned(run.world, tuple(run.placed), run.rest, run.stuck, run.awaiting)
+    return Assigned(run.world, tuple(run.placed), run.rest, run.stuck, run.postponed)
 
 
 def joined(parts: Sequence[Assigned]) -> Assigned:
@@ -151,7 +152,7 @@ def joined(parts: Sequence[Assigned]) -> Assigned:
         placed=tuple(entry for part in parts for entry in part.placed),
         rest={index: bundles for part in parts for index, bundles in part.rest.items()},
         stuck={index: verdict for part in parts for index, verdict in part.stuck.items()},
-        awaiting={key: node for part in parts for key, node in part.awaiting.items()},
+        postponed={key: reason for part in parts for key, reason in part.postponed.items()},
     )
 
 
@@ -163,7 +164,7 @@ class _Run:
         self.placed: list[Placed] = []
         self.rest: dict[int, tuple[Bundle, ...]] = {}
         self.stuck: dict[int, Fatal] = {}
-        self.awaiting: dict[str, str] = {}
+        self.postponed: dict[str, Reason] = {}
         self._bindings = awaited_bindings(snapshot, now)
         self._present = present
         self._snapshot = snapshot
@@ -179,15 +180,16 @@ class _Run:
                 if found is not None:
                     self.stuck[index] = found
                 else:
-                    self.awaiting |= {b.key: node for b in left if (node := self._about_to_be_bound(b))}
-                self.rest[index] = tuple(bundle for bundle in left if bundle.key not in self.awaiting)
+                    self.postponed |= {b.key: why for b in left if (why := self._why_postponed(b))}
+                self.rest[index] = tuple(bundle for bundle in left if bundle.key not in self.postponed)
                 return
             name, verdict = found
             self.world = self.world.placed(bundle.pods, name, verdict)
             self.placed.append(Placed(bundle, name, self._present.targets[name], verdict))
 
-    def _about_to_be_bound(self, bundle: Bundle) -> str | None:
-        return next((self._bindings[pod.key] for pod in bundle.pods if pod.key in self._bindings), None)
+    def _why_postponed(self, bundle: Bundle) -> Reason | None:
+        reasons = (why_postponed(pod, self._bindings, self._now) for pod in bundle.pods)
+        return next((reason for reason in reasons if reason), None)
 
     def _best(self, bundle: Bundle, open_nodes: list[str], *, ask_all: bool) -> tuple[str, Fits] | Fatal | None:
         """The best node; nodes that refuse are struck off the list. All are asked once, to see a fatal verdict."""

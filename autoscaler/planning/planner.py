@@ -20,7 +20,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits, Verdict
 from autoscaler.planning.bundles import BundleClass, bundles_of, classes_of
-from autoscaler.planning.demand import claim_keys, pending, pending_pods
+from autoscaler.planning.demand import awaited_bindings, claim_keys, pending, pending_pods
 from autoscaler.planning.disposal import decide
 from autoscaler.planning.existing import Assigned, Placed, Present, assign, joined, present_nodes
 from autoscaler.planning.explain import considered, cost_of
@@ -55,9 +55,9 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
     return Plan(
         launches=launches,
         placements=tuple(_placements((*decided.assigned.placed, *decided.launches.placed))),
-        left_out=(*left_out, *_awaiting(market, decided.assigned), *pods.waiting),
+        left_out=(*left_out, *_postponed(market, decided.assigned), *pods.waiting),
         demands=_demands(market, decided, policy),
-        nodes=decide(snapshot, _needed(decided.assigned), now, custom=catalog.drivers),
+        nodes=decide(snapshot, _needed(snapshot, decided.assigned, now), now, custom=catalog.drivers),
         outside=pods.outside,
         warnings=(*objections(snapshot, catalog), *([] if decided.buying.optimal else [Reason.of(Code.PLAN_BUDGET)])),
         usd_per_hour=sum((node.usd_per_hour or Decimal(0) for node in launches), Decimal(0)),
@@ -173,7 +173,7 @@ def _placements(placed: Iterable[Placed]) -> Iterable[Placement]:
 def _left_out(market: Market, decided: _Decided, whole: Callable[[], Market], policy: Policy) -> Iterator[LeftOut]:
     outcome = Outcome(
         placed=frozenset(p.bundle.key for p in (*decided.assigned.placed, *decided.launches.placed))
-        | decided.assigned.awaiting.keys(),
+        | decided.assigned.postponed.keys(),
         stuck=decided.assigned.stuck,
         dropped=decided.dropped,
         bought=decided.buying.bought,
@@ -183,18 +183,19 @@ def _left_out(market: Market, decided: _Decided, whole: Callable[[], Market], po
     return unplaced(market, outcome, policy, lambda item: _outside_the_pools(outside(), item))
 
 
-def _awaiting(market: Market, assigned: Assigned) -> Iterator[LeftOut]:
-    """The pods that kube-scheduler is about to bind, although what is seen shows no place for them."""
+def _postponed(market: Market, assigned: Assigned) -> Iterator[LeftOut]:
+    """The pods that fit no node that is there, and for which nothing is bought yet."""
     for bundle in (bundle for found in market.classes for bundle in found.members):
-        node = assigned.awaiting.get(bundle.key)
-        for pod in bundle.pods if node else ():
-            reason = Reason.of(Code.AWAITS_BINDING, f"pod {pod.key}", node=node or "")
-            yield LeftOut(pod.key, "does-not-fit", (reason,), claims=claim_keys(pod))
+        reason = assigned.postponed.get(bundle.key)
+        for pod in bundle.pods if reason else ():
+            yield LeftOut(pod.key, "does-not-fit", (reason,) if reason else (), claims=claim_keys(pod))
 
 
-def _needed(assigned: Assigned) -> frozenset[str]:
-    """The nodes that pending pods go to."""
-    return frozenset({*(entry.node for entry in assigned.placed), *assigned.awaiting.values()})
+def _needed(snapshot: Snapshot, assigned: Assigned, now: datetime) -> frozenset[str]:
+    """The nodes that pending pods go to, as planned now or when they were bought."""
+    bindings = awaited_bindings(snapshot, now)
+    awaited = (bindings[pod.key] for pod in pending_pods(snapshot) if pod.key in bindings)
+    return frozenset({*(entry.node for entry in assigned.placed), *awaited})
 
 
 def _outside_the_pools(whole: Market, item: int) -> Iterator[Reason]:

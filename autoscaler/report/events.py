@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from autoscaler.kube.problem import Problem
 from autoscaler.lifecycle.quarantine import Drift, Misprediction
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.plan import Disposal, LeftOut, NodeDecision, Placement, Plan, PlannedNode, Target
@@ -72,6 +73,12 @@ def misprediction_event(wrong: Misprediction) -> Event:
         f"foreslice catalog verify --slices published.yaml --type {node.offering.instance_type}"
     )
     return Event("Pod", namespace, name, "", "Warning", "Misprediction", message)
+
+
+def invalid_event(kind: str, key: str, uid: str, problem: Problem) -> Event:
+    """An object of which something cannot be read; `key` is its namespace/name, or its name."""
+    namespace, _, name = key.rpartition("/")
+    return Event(kind, namespace, name, uid, "Warning", "Invalid", str(problem))
 
 
 def drift_event(drift: Drift) -> Event:

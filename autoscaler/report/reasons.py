@@ -85,6 +85,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.PROVISIONING_REQUEST: ("gets its capacity through ProvisioningRequest {request}",),
     Code.NOMINATED: ("is nominated to node {node}, where a place is being made for it",),
     Code.NOT_TRIED: ("kube-scheduler has not tried it yet",),
+    Code.AWAITS_BINDING: ("waits for kube-scheduler to bind it to node {node}, which was bought for it and just came",),
+    Code.SCALE_UP_DELAYED: ("no node is bought for it before {until}, as its annotation pod-scale-up-delay wants",),
     Code.UNSCHEDULABLE: ("kube-scheduler finds no node: {message}", "kube-scheduler finds no node"),
     Code.SCHEDULER_ERROR: ("kube-scheduler fails on it, {error}: {message}", "kube-scheduler fails on it, {error}"),
     Code.NO_CANDIDATE: ("none of {offerings} offerings fits", "no offering fits"),

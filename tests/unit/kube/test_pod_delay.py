@@ -1,0 +1,49 @@
+"""When a node may be bought for a pod at the earliest, as Cluster Autoscaler's annotation says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from autoscaler.kube.pod import parse_pod
+from autoscaler.kube.problem import Problems, Severity
+from instance_catalog.labels import CA_POD_SCALE_UP_DELAY
+
+CREATED = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
+
+
+def waiting(delay: Any, *, created: str | None = "2027-01-31T08:00:00Z") -> tuple[datetime | None, Problems]:
+    metadata = {"name": "a", "annotations": {CA_POD_SCALE_UP_DELAY: delay}, "creationTimestamp": created}
+    problems = Problems()
+    pod = parse_pod({"metadata": metadata, "spec": {"containers": [{"name": "main"}]}}, problems)
+    return pod.no_node_before, problems
+
+
+@pytest.mark.parametrize(
+    ("text", "delay"),
+    [
+        ("5m", timedelta(minutes=5)),
+        ("1h30m", timedelta(minutes=90)),
+        ("1.5h", timedelta(minutes=90)),
+        (".5s", timedelta(milliseconds=500)),
+        ("300ms", timedelta(milliseconds=300)),
+        ("0s", timedelta(0)),
+    ],
+)
+def test_a_delay_counts_from_the_pods_creation(text: str, delay: timedelta) -> None:
+    until, problems = waiting(text)
+    assert (until, list(problems)) == (CREATED + delay, [])
+
+
+@pytest.mark.parametrize("text", ["soon", "5", "-5m", "5 m", "1h30", "9e9h", "9" * 100 + "h", "999999999h"])
+def test_what_is_no_duration_is_told_and_delays_nothing(text: str) -> None:
+    until, (problem,) = waiting(text)
+    assert (until, problem.severity) == (None, Severity.WARNING)
+    assert problem.path == ("metadata", "annotations", CA_POD_SCALE_UP_DELAY)
+    assert "write it like 30s, 5m or 1h30m" in problem.next_step
+
+
+def test_a_pod_that_never_met_an_api_server_has_no_age() -> None:
+    assert waiting("5m", created=None)[0] is None

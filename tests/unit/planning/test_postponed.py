@@ -1,0 +1,147 @@
+"""Pods for which nothing is bought yet: their node has just come, or they asked to wait."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from autoscaler.lifecycle.quarantine import SETTLED
+from autoscaler.model.capacity import Disruption
+from autoscaler.model.node import Node
+from autoscaler.model.plan import Disposal
+from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
+from autoscaler.model.reason import Code
+from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from instance_catalog.driver_profile import parse_driver_set
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.prediction.predict import predict
+from instance_catalog.quantity import Quantity
+from tests.unit.planning.scene import (
+    CATALOG,
+    NOW,
+    TEAM,
+    claim,
+    gang,
+    ours,
+    places,
+    plan,
+    pod,
+    snapshot,
+    types,
+    why_left,
+)
+
+SOON = NOW + timedelta(seconds=1)
+PROVISIONED = ours(
+    "n1",
+    phase=Phase.READY,
+    phase_since=NOW,
+    pods=("default/own",),
+    offering=OfferingRef("s1", "any", "on-demand", "1.00"),
+    provider_id="i-1",
+)
+SLICES = predict(CATALOG.types["s1"], parse_driver_set("nvidia"), kubernetes=REFERENCE, node_name="n1")
+NODE = Node(
+    "n1",
+    ready=True,
+    allocatable=FrozenMap({name: Quantity.parse(amount) for name, amount in (("cpu", "8"), ("pods", "99"))}),
+)
+
+
+def taken() -> ResourceClaim:
+    """The claim that holds the node's only GPU: kube-scheduler's for the pod itself, whose binding was not seen yet."""
+    (piece,) = (piece for piece in SLICES if piece.devices)
+    device = AllocatedDevice("gpu", piece.driver, piece.pool.name, piece.devices[0].name)
+    return replace(claim("implicit"), allocation=Allocation((device,)))
+
+
+def torn(provisioned: ProvisionedNode = PROVISIONED, *pods: str, **fields: Any) -> Snapshot:
+    """The claim was seen, the binding was not."""
+    names = pods or ("own",)
+    claims = [claim(f"c-{name}") for name in names]
+    return snapshot(
+        [pod(name, f"c-{name}") for name in names],
+        [*claims, taken()],
+        nodes=(NODE,),
+        slices=SLICES,
+        provisioned=(provisioned,),
+        pools=(TEAM,),
+        **fields,
+    )
+
+
+@pytest.mark.parametrize("phase", [Phase.REGISTERED, Phase.DRIVERS_READY, Phase.READY], ids=lambda phase: phase.value)
+def test_nothing_is_bought_for_a_pod_whose_node_just_came(phase: Phase) -> None:
+    result = plan(torn(replace(PROVISIONED, phase=phase)), now=SOON)
+    assert (result.launches, why_left(result, "own")) == ((), [Code.AWAITS_BINDING])
+    (left,) = result.left_out
+    assert left.reasons[0].detail["node"] == "n1"
+
+
+@pytest.mark.parametrize(
+    ("state", "later"),
+    [
+        pytest.param(torn(), SETTLED, id="everything-had-time-to-arrive"),
+        pytest.param(torn(replace(PROVISIONED, pods=("default/other",))), timedelta(0), id="bought-for-another"),
+        pytest.param(torn(replace(PROVISIONED, phase=Phase.LAUNCHED)), timedelta(0), id="has-not-registered"),
+        pytest.param(torn(replace(PROVISIONED, phase=Phase.DRAINING)), timedelta(0), id="goes"),
+    ],
+)
+def test_a_pod_without_a_place_gets_another_node(state: Snapshot, later: timedelta) -> None:
+    result = plan(state, now=NOW + later)
+    assert types(result) == ["s1"]
+    assert result.left_out == ()
+
+
+def test_others_are_served_meanwhile() -> None:
+    result = plan(torn(PROVISIONED, "own", "stranger"), now=SOON)
+    assert types(result) == ["s1"]
+    assert list(places(result)) == ["stranger"]
+
+
+def test_a_pod_that_fits_its_node_goes_there() -> None:
+    state = replace(torn(), claims=FrozenMap({"default/c-own": claim("c-own")}))
+    result = plan(state, now=SOON)
+    assert (places(result), result.launches, result.left_out) == ({"own": "n1"}, (), ())
+
+
+def test_the_node_is_kept_for_its_pod() -> None:
+    impatient = replace(TEAM, disruption=Disruption(after=timedelta(0)))
+    state = replace(torn(replace(PROVISIONED, empty_since=NOW)), pools=(impatient,))
+    assert [decision.disposal for decision in plan(state, now=SOON).nodes] == [Disposal.KEEP]
+    assert [d.disposal for d in plan(state, now=NOW + SETTLED).nodes] == [Disposal.DRAIN]
+
+
+def test_a_gang_with_such_a_member_is_not_bought_for_in_part() -> None:
+    members = [pod(name, f"c-{name}", gang="g") for name in ("own", "b")]
+    state = replace(torn(PROVISIONED, "own", "b"), pods=tuple(members), gangs=gang("g", 2))
+    assert plan(state, now=SOON).launches == ()
+    assert types(plan(state, now=NOW + SETTLED)) == ["s1", "s1"]
+
+
+class TestDelay:
+    WAITING = pod("a", "c", no_node_before=NOW + timedelta(minutes=5))
+
+    def test_nothing_is_bought_before_it_is_over(self) -> None:
+        result = plan(snapshot([self.WAITING], [claim("c")], pools=(TEAM,)))
+        assert (result.launches, why_left(result, "a")) == ((), [Code.SCALE_UP_DELAYED])
+        (left,) = result.left_out
+        assert left.reasons[0].detail["until"] == "2026-11-21T08:05:00+00:00"
+
+    def test_afterwards_it_is_like_any_other(self) -> None:
+        state = snapshot([self.WAITING], [claim("c")], pools=(TEAM,))
+        assert types(plan(state, now=NOW + timedelta(minutes=5))) == ["s1"]
+
+    def test_a_place_that_is_there_is_taken_at_once(self) -> None:
+        state = snapshot([self.WAITING], [claim("c")], provisioned=(ours("coming"),), pools=(TEAM,))
+        assert places(plan(state)) == {"a": "coming"}
+
+    def test_equal_pods_that_do_not_wait_are_bought_for(self) -> None:
+        state = snapshot([self.WAITING, pod("b", "d")], [claim("c"), claim("d")], pools=(TEAM,))
+        result = plan(state)
+        assert (types(result), list(places(result))) == (["s1"], ["b"])
