@@ -30,7 +30,7 @@ from autoscaler.lifecycle.spending import moved_on, price_of
 from autoscaler.model.plan import Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.limits import binding_guards
+from autoscaler.planning.limits import accelerators_in_use, binding_guards
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.slice_drift import slice_drifts
 from autoscaler.planning.upkeep import windows_of
@@ -120,7 +120,7 @@ class Loop:
             troubles = self._executor.carry_out(self._journal.pending(), Seen(snapshot, machines), now)
         after = replace(snapshot, provisioned=self._journal.nodes)
         with self._stage("publish"):
-            self._publisher.publish(plan, after, now)
+            self._publisher.publish(plan, after, now, accelerators=accelerators_in_use(after, self._catalog))
             self._publisher.judge(after, self._store.problems(), now)
             self._publisher.check(found, now)
             if self._standing is not None:

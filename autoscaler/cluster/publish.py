@@ -7,7 +7,7 @@ So a tick in which nothing changed writes nothing, and a restart repeats nothing
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
@@ -32,6 +32,7 @@ from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.checks_text import refusal_text, verdict_of
 from autoscaler.report.events import Event, events_of, invalid_event
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.standing import Standing
 
 _COMPONENT = "foreslice"
@@ -40,6 +41,7 @@ _CLUSTER_EVENTS = "default"
 _LONGEST_MESSAGE = 1024
 # Events remembered as told. One that was forgotten costs a call that the API server answers with AlreadyExists.
 _REMEMBERED = 50_000
+_NO_COUNTS: Mapping[str, int] = FrozenMap()
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 _ACCEPTED = ("True", "Accepted", "")
 _APPLIED = ("True", "Applied", "")
@@ -59,13 +61,15 @@ class Publisher:
         self._statuses: dict[tuple[Resource, str], dict[str, Any]] = {}
         self._conditions: dict[tuple[Resource, str, str], tuple[str, str, str]] = {}
 
-    def publish(self, plan: Plan, snapshot: Snapshot, now: datetime) -> None:
-        """Events, nominations and statuses of one tick."""
+    def publish(
+        self, plan: Plan, snapshot: Snapshot, now: datetime, *, accelerators: Mapping[str, int] = _NO_COUNTS
+    ) -> None:
+        """Events, nominations and statuses of one tick. `accelerators` of the nodes that each pool has, by its name."""
         for event in events_of(plan, snapshot):
             self.tell(event, now)
         self._nominate(snapshot)
         for pool in snapshot.pools:
-            self._status(CAPACITY_POOLS, pool.name, _pool_status(pool, plan, snapshot))
+            self._status(CAPACITY_POOLS, pool.name, _pool_status(pool, plan, snapshot, accelerators))
         for block in snapshot.blocks:
             self._status(CAPACITY_BLOCKS, block.name, _block_status(block, snapshot, now))
 
@@ -192,11 +196,16 @@ def _accepted(node: ProvisionedNode) -> bool:
     )
 
 
-def _pool_status(pool: CapacityPool, plan: Plan, snapshot: Snapshot) -> dict[str, Any]:
+def _pool_status(pool: CapacityPool, plan: Plan, snapshot: Snapshot, accelerators: Mapping[str, int]) -> dict[str, Any]:
     nodes = [node for node in snapshot.provisioned if node.pool == pool.name and node.phase not in _OVER]
     price = sum((Decimal(node.offering.usd_per_hour or 0) for node in nodes), Decimal(0))
     proposed = [launch for launch in plan.launches if launch.pool == pool.name and not pool.acts]
-    return {"nodes": len(nodes), "usdPerHour": str(price), "proposedLaunches": _proposals(proposed)}
+    return {
+        "nodes": len(nodes),
+        "accelerators": accelerators.get(pool.name, 0),
+        "usdPerHour": str(price),
+        "proposedLaunches": _proposals(proposed),
+    }
 
 
 def _proposals(launches: list[PlannedNode]) -> list[dict[str, Any]]:

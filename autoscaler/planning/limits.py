@@ -5,11 +5,12 @@ Each becomes one number in the packing problem, with what is in use already take
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
+from math import ceil
 
 from autoscaler.lifecycle.spending import hours_left_today, recent_launches, spent_today
 from autoscaler.model.plan import Plan
@@ -81,6 +82,18 @@ def limits_of(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetim
         for b in snapshot.blocks
     ]
     return (*found, *_guards(snapshot.spending, _spent(alive), policy, now))
+
+
+def accelerators_in_use(snapshot: Snapshot, catalog: Catalog) -> Mapping[str, int]:
+    """By pool, the accelerators of its nodes as its limit counts them; a type that left the catalog counts as none.
+
+    Parts of accelerators, which some types have, are added up before they are rounded up.
+    """
+    used: dict[str, Decimal] = {}
+    for node in snapshot.provisioned:
+        if node.phase not in OVER:
+            used[node.pool] = used.get(node.pool, Decimal(0)) + _accelerators_of(node, catalog)
+    return {pool: ceil(count) for pool, count in used.items()}
 
 
 def _guards(account: Spending | None, usd_per_hour: Decimal, policy: Policy, now: datetime) -> Iterator[Limit]:

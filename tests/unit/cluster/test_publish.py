@@ -134,9 +134,11 @@ def test_readiness_is_written_only_when_it_changes(desk: Desk) -> None:
 
 def test_an_acting_pool_counts_its_nodes_and_their_price(desk: Desk) -> None:
     gone = replace(NODE, name="n2", phase=Phase.GONE)
-    Publisher(desk.api).publish(Plan(), Snapshot(pools=(POOL,), provisioned=(NODE, gone)), desk.now)
+    snapshot = Snapshot(pools=(POOL,), provisioned=(NODE, gone))
+    Publisher(desk.api).publish(Plan(), snapshot, desk.now, accelerators={"gpu": 8, "other": 1})
     status = desk.pool_status()
-    assert (status["nodes"], status["usdPerHour"], status["proposedLaunches"]) == (1, "55.04", [])
+    assert (status["nodes"], status["accelerators"], status["usdPerHour"]) == (1, 8, "55.04")
+    assert status["proposedLaunches"] == []
 
 
 def test_back_offs_in_the_status_are_left_alone(desk: Desk) -> None:

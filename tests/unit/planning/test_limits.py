@@ -1,0 +1,32 @@
+"""How many accelerators the nodes of a pool have, as its limit counts them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from autoscaler.model.provisioned_node import Phase
+from autoscaler.planning.limits import accelerators_in_use
+from instance_catalog.catalog import Catalog
+from tests.unit.planning.scene import SMALL, machine, ours, snapshot
+
+CATALOG = Catalog.of(
+    [machine("s4", SMALL, 4, "3.60"), replace(machine("half", SMALL, 1, "0.50"), accelerator_count=Fraction(1, 2))]
+)
+
+
+def test_nodes_that_are_there_or_coming_count_for_their_pool() -> None:
+    nodes = (
+        ours("a", "s4", phase=Phase.READY),
+        ours("b", "s4", phase=Phase.INTENDED),
+        ours("c", "s4", phase=Phase.GONE),
+        ours("d", "s4", phase=Phase.FAILED),
+        ours("e", "s4", pool="other"),
+        ours("f", "left-the-catalog"),
+    )
+    assert accelerators_in_use(snapshot([], provisioned=nodes), CATALOG) == {"team": 8, "other": 4}
+
+
+def test_parts_are_added_up_before_they_are_rounded() -> None:
+    three = tuple(ours(name, "half") for name in "abc")
+    assert accelerators_in_use(snapshot([], provisioned=three), CATALOG) == {"team": 2}
