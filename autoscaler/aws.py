@@ -74,9 +74,9 @@ class AwsTemplates:
             raise _unusable(AWS_NODE_TEMPLATES, reference, problems)
         return node_template(reference.name, spec)
 
-    def names(self) -> tuple[str, ...]:
+    def references(self) -> tuple[TemplateRef, ...]:
         """All there are."""
-        return _names(self._objects, AWS_NODE_TEMPLATES)
+        return _references(self._objects, AWS_NODE_TEMPLATES)
 
 
 class AwsGroupTemplates:
@@ -99,9 +99,9 @@ class AwsGroupTemplates:
             by_instances=spec.launch == "Instances",
         )
 
-    def names(self) -> tuple[str, ...]:
+    def references(self) -> tuple[TemplateRef, ...]:
         """All there are."""
-        return _names(self._objects, AWS_GROUP_NODE_TEMPLATES)
+        return _references(self._objects, AWS_GROUP_NODE_TEMPLATES)
 
 
 def node_template(name: str, spec: AWSNodeTemplateSpec) -> NodeTemplate:
@@ -156,6 +156,7 @@ def _unusable(resource: Resource, reference: TemplateRef, problems: Problems) ->
     return TemplateError(f"{resource.kind} {reference.name}: {'; '.join(str(problem) for problem in problems)}")
 
 
-def _names(objects: KubernetesObjects, resource: Resource) -> tuple[str, ...]:
+def _references(objects: KubernetesObjects, resource: Resource) -> tuple[TemplateRef, ...]:
     found = objects.list((resource.api_version, resource.plural), labels={})
-    return tuple(item["metadata"]["name"] for item in found)
+    metadata = (item["metadata"] for item in found)
+    return tuple(TemplateRef(resource.kind, about["name"], about.get("generation", 0)) for about in metadata)

@@ -312,6 +312,52 @@ class Preflight(Protocol):
         """Look at everything a launch needs."""
 
 
+@dataclass(frozen=True, slots=True)
+class TemplateFault:
+    """What is wrong with a node template: the field to correct, the error's kind and message, and what to do.
+
+    `certain` False: the provider could not look, which says nothing about the template.
+    """
+
+    field: str
+    kind: str
+    message: str
+    next_step: str
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateVerdict:
+    """What a node template comes to now.
+
+    `resolved` are the fields of the template's status that say what its names and selectors stand for. `zones` are
+    those that machines can start in; () where that is not known. `drift` is what has moved on since it was resolved
+    and is not followed, with how to follow it.
+    """
+
+    template: TemplateRef
+    resolved: Mapping[str, Any] = EMPTY
+    faults: tuple[TemplateFault, ...] = ()
+    zones: tuple[str, ...] = ()
+    drift: str = ""
+
+
+@runtime_checkable
+class TemplateJudge(Protocol):
+    """Optional: a provider that can say what is wrong with a node template before a machine is asked for."""
+
+    def judged(self) -> tuple[TemplateVerdict, ...]:
+        """Verdicts on all its templates, by name, a few minutes old at most. Raises only when none can be listed."""
+
+
+@runtime_checkable
+class Announcer(Protocol):
+    """Optional: something that hears of changes before they are described, in a thread that may wait for them."""
+
+    def announced(self, wait: timedelta) -> bool:
+        """Whether something has been announced, waiting so long for it. It takes nothing away from `describe`."""
+
+
 class KubernetesObjects(Protocol):
     """What a provider may need from Kubernetes: cluster-scoped objects as JSON dicts. `app` hands in an implementation.
 

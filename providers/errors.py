@@ -37,6 +37,7 @@ class ProviderError(Exception):
     │   └── QuotaError              the account may not have more
     ├── RefusedError                the request is wrong and stays wrong until a person changes something
     │   ├── TemplateError           node template or launch parameters (configuration)
+    │   ├── NoSubnetError           the node template reaches no subnet in that zone; others are not affected
     │   ├── PermissionDeniedError   our credentials do not allow it
     │   └── TokenReusedError        this token was used with other parameters
     ├── ThrottledError              too many calls; nothing happened
@@ -139,6 +140,14 @@ class TemplateError(RefusedError):
     advice = "Correct the pool's node template; it is tried again when the template changes."
 
 
+class NoSubnetError(RefusedError):
+    """The node template reaches no subnet in the zone; the other zones are not affected."""
+
+    kind = "NoSubnet"
+    scope = BackoffScope.ZONE
+    advice = "Give the node template a subnet in this zone, or leave the zone out of the pool's requirements."
+
+
 class PermissionDeniedError(RefusedError):
     """Our credentials are missing, or do not allow the call."""
 
@@ -206,6 +215,7 @@ ERRORS: Final[tuple[type[ProviderError], ...]] = (
     AddressesExhaustedError,
     QuotaError,
     TemplateError,
+    NoSubnetError,
     PermissionDeniedError,
     TokenReusedError,
     ThrottledError,

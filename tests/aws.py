@@ -78,8 +78,8 @@ class Written:
             raise TemplateError(f"there is no AWSNodeTemplate {reference.name}")
         return self.templates[reference.name]
 
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.templates)
+    def references(self) -> tuple[TemplateRef, ...]:
+        return tuple(TemplateRef("AWSNodeTemplate", name, 1) for name in self.templates)
 
 
 @dataclass

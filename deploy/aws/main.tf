@@ -1,5 +1,5 @@
-# What Foreslice needs in an AWS account: a role for the controller (EKS Pod Identity), a policy for whoever buys capacity
-# blocks, and a queue with EC2's notices. docs/aws.md explains the parts.
+# What Foreslice needs in an AWS account: a role for the controller (EKS Pod Identity), policies for whoever checks an
+# installation and for whoever buys capacity blocks, and a queue with EC2's notices. docs/aws.md explains the parts.
 #
 #   terraform apply -var cluster_name=research -var node_role_arn=arn:aws:iam::…:role/nodes \
 #     -var cluster_uid="$(kubectl get namespace kube-system -o jsonpath='{.metadata.uid}')"
@@ -87,6 +87,13 @@ resource "aws_eks_access_entry" "nodes" {
   cluster_name  = var.cluster_name
   principal_arn = var.node_role_arn
   type          = "EC2_LINUX"
+}
+
+# Attach it to the people who run `foreslice aws check` and `foreslice catalog sync`. A dry run needs the permission of the
+# launch that it tries, so they could start this cluster's machines; without the statements Try… the rest is checked.
+resource "aws_iam_policy" "person" {
+  name   = "foreslice-${var.cluster_name}-person"
+  policy = templatefile("${path.module}/person-policy.json", local.names)
 }
 
 # Attach it to the people who may spend the money. The controller never buys.

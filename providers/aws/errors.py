@@ -104,6 +104,7 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "InvalidBlockDeviceMapping": TemplateError,
     "InvalidNetworkInterface.InUse": TemplateError,
     "ParameterNotFound": TemplateError,
+    "NoSuchEntity": TemplateError,
     "ResourceNotFoundException": TemplateError,
     "NonExistentQueue": TemplateError,
     "AWS.SimpleQueueService.NonExistentQueue": TemplateError,

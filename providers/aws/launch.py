@@ -34,6 +34,7 @@ from providers.errors import (
     AddressesExhaustedError,
     CapacityError,
     GoneError,
+    NoSubnetError,
     NotOfferedError,
     ProviderError,
     QuotaError,
@@ -64,7 +65,7 @@ class Launcher:
         """One call, made again only when its launch template turns out to have been deleted."""
         try:
             answer = self._launch(request, template)
-        except TemplateError:
+        except (TemplateError, NoSubnetError):
             self.network.forget(template)  # a subnet or group may be gone that is still remembered
             raise
         if answer.instances or not any("LaunchTemplate" in failure.error.code for failure in answer.failures):

@@ -3,26 +3,40 @@
 A version's description holds two hashes: of the content, and of where its image comes from. The first makes versions
 findable after a restart; the second keeps what an SSM parameter said first, because the image of an earlier version
 with the same source is taken again. So the memory of pinned images is in EC2, beside what was launched with them.
+
+Old ones are deleted: EC2 keeps 5,000 templates in a region and 10,000 versions of one. A call that is repeated needs
+the very version it named first, so nothing goes that a launch under way might name.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
+from providers.aws.describe import tags_of
 from providers.aws.errors import translated
 from providers.aws.images import resolve
 from providers.aws.session import Aws
 from providers.aws.template import Image, NodeTemplate, Volume
-from providers.contract import TAG_CLUSTER
+from providers.contract import TAG_CLUSTER, Clock
 from providers.errors import GoneError, ProviderError
 
 NODE_TEMPLATE_TAG: Final = "foreslice.dev/node-template"
 _ABSENT: Final = "InvalidLaunchTemplateName.NotFoundException"
 _EXISTS: Final = "InvalidLaunchTemplateName.AlreadyExistsException"
+# The newest versions of a template stay whatever their age: each pool, capacity type and block makes one of its own.
+_KEPT: Final = 200
+# Nothing younger goes, and nothing that was used so lately.
+_YOUNG: Final = timedelta(days=1)
+# After a restart, what is in use is not known before every launch of unknown outcome has been repeated; the longest
+# back-off between two repetitions is an hour.
+_SETTLED: Final = timedelta(hours=2)
+# EC2 takes 200 versions in one call.
+_CHUNK: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +55,16 @@ class Version:
         return {"LaunchTemplateName": self.template, "Version": str(self.number)}
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """The image in use, and the one its parameter names now."""
-
-    template: str
-    parameter: str
-    used: str
-    current: str
-
-
 class LaunchTemplates:
     """Finds and makes the launch templates of one cluster."""
 
-    def __init__(self, aws: Aws, cluster: str) -> None:
+    def __init__(self, aws: Aws, clock: Clock, cluster: str) -> None:
         self._aws = aws
+        self._clock = clock
         self._cluster = cluster
         self._known: dict[str, dict[str, Version]] = {}  # by template name, then by content
+        self._used: dict[tuple[str, int], float] = {}  # when a version was last asked for, by the monotonic clock
+        self._began = clock.monotonic()
 
     def version(self, template: NodeTemplate, data: Mapping[str, Any]) -> Version:
         """The version with this content (all but its image), made when there is none. Raises what EC2 refuses."""
@@ -73,26 +80,67 @@ class LaunchTemplates:
             ami = pinned or resolve(self._aws, image)
             found = self._make(template, Version(name, 0, content, source, ami), data)
             self._known[name][content] = found
+        self._used[name, found.number] = self._clock.monotonic()
         return found
 
     def forget(self, template: NodeTemplate) -> None:
         """Look at EC2 again: somebody deleted it."""
         self._known.pop(self._name(template), None)
 
-    def drift(self, template: NodeTemplate) -> Drift | None:
-        """The difference between the image in use and what the parameter names now; None without one."""
+    def pinned(self, template: NodeTemplate) -> str:
+        """The image that its parameter named at its first launch; "" before that, and without a parameter to pin."""
         if not template.image.parameter or template.image.follow:
-            return None
+            return ""
         source = _digest(template.image.parameter)
-        used = next((v.image for v in self._read(self._name(template)).values() if v.source == source), "")
-        current = resolve(self._aws, template.image)
-        return Drift(template.name, template.image.parameter, used, current) if used not in ("", current) else None
+        return next((v.image for v in self._read(self._name(template)).values() if v.source == source), "")
+
+    def tidy(self, templates: Collection[str]) -> None:
+        """Delete the launch templates of node templates other than these, and old versions of theirs."""
+        if self._clock.monotonic() - self._began < _SETTLED.total_seconds():
+            return
+        own = [{"Name": f"tag:{TAG_CLUSTER}", "Values": [self._cluster]}]
+        with translated("DescribeLaunchTemplates"):
+            pages = list(self._aws.ec2.get_paginator("describe_launch_templates").paginate(Filters=own))
+        for found in (found for page in pages for found in page["LaunchTemplates"]):
+            name = found["LaunchTemplateName"]
+            if tags_of(found).get(NODE_TEMPLATE_TAG) in templates:
+                if found["LatestVersionNumber"] > _KEPT:
+                    self._delete_old_versions(name)
+            elif found["CreateTime"] < self._clock.now() - _YOUNG:
+                with translated(f"DeleteLaunchTemplate {name}"):
+                    self._aws.ec2.delete_launch_template(LaunchTemplateName=name)
+                self._known.pop(name, None)
+
+    def _delete_old_versions(self, name: str) -> None:
+        young = self._clock.now() - _YOUNG
+        used_after = self._clock.monotonic() - _YOUNG.total_seconds()
+        in_use = {number for (of, number), at in self._used.items() if of == name and at > used_after}
+        old = [
+            _number(version)
+            for version in self._rows(name)[:-_KEPT]
+            if version["CreateTime"] < young and not version["DefaultVersion"] and _number(version) not in in_use
+        ]
+        for start in range(0, len(old), _CHUNK):
+            numbers = [str(number) for number in old[start : start + _CHUNK]]
+            with translated(f"DeleteLaunchTemplateVersions {name}"):
+                self._aws.ec2.delete_launch_template_versions(LaunchTemplateName=name, Versions=numbers)
+        if old:
+            self._known.pop(name, None)
 
     def _name(self, template: NodeTemplate) -> str:
         return f"foreslice-{self._cluster}-{template.name}"
 
     def _read(self, name: str) -> dict[str, Version]:
         """All versions of ours; of equal ones the oldest, so that everybody chooses the same."""
+        found: dict[str, Version] = {}
+        for version in self._rows(name):
+            content, _, source = version.get("VersionDescription", "").partition(" ")
+            image = version["LaunchTemplateData"].get("ImageId", "")
+            found.setdefault(content, Version(name, _number(version), content, source, image))
+        return found
+
+    def _rows(self, name: str) -> list[Mapping[str, Any]]:
+        """All versions as EC2 describes them, oldest first; none when there is no template."""
         try:
             with translated(f"DescribeLaunchTemplateVersions {name}"):
                 pages = list(
@@ -101,14 +149,8 @@ class LaunchTemplates:
         except GoneError as error:
             if error.code != _ABSENT:
                 raise
-            return {}
-        versions = sorted((v for page in pages for v in page["LaunchTemplateVersions"]), key=_number)
-        found: dict[str, Version] = {}
-        for version in versions:
-            content, _, source = version.get("VersionDescription", "").partition(" ")
-            image = version["LaunchTemplateData"].get("ImageId", "")
-            found.setdefault(content, Version(name, _number(version), content, source, image))
-        return found
+            return []
+        return sorted((v for page in pages for v in page["LaunchTemplateVersions"]), key=_number)
 
     def _make(self, template: NodeTemplate, wanted: Version, data: Mapping[str, Any]) -> Version:
         about = {

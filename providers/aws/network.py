@@ -18,7 +18,7 @@ from providers.aws.remembered import Remembered
 from providers.aws.session import Aws
 from providers.aws.template import Interfaces, NodeTemplate, Selector
 from providers.contract import Clock
-from providers.errors import TemplateError
+from providers.errors import NoSubnetError, TemplateError
 
 # Subnets and groups change by hand, rarely.
 _LIFETIME: Final = timedelta(minutes=5)
@@ -46,13 +46,12 @@ class Network:
         return self._subnets.get(template.subnets, lambda: self._read_subnets(template))
 
     def subnets_in(self, template: NodeTemplate, zone: str) -> tuple[Subnet, ...]:
-        """Those of one zone, or of all for ANY_ZONE. Raises TemplateError when there is none."""
+        """Those of one zone, or of all for ANY_ZONE. Raises NoSubnetError when there is none."""
         found = tuple(subnet for subnet in self.subnets(template) if zone in (subnet.zone, ANY_ZONE))
         if not found:
             zones = ", ".join(sorted({subnet.zone for subnet in self.subnets(template)}))
-            raise TemplateError(
+            raise NoSubnetError(
                 f"AWSNodeTemplate {template.name} selects no subnet in {zone} (only in {zones})",
-                code="NoSubnetInZone",
                 next_step=f"create a subnet in {zone} that spec.subnets selects, or keep the pool out of that zone",
             )
         return found
@@ -78,7 +77,7 @@ class Network:
                 for found in page["Subnets"]
             }
 
-        found = _selected(template.subnets, "subnet", "spec.subnets", template.name, read)
+        found = _selected(template.subnets, "subnet", "spec.subnets", self._place(template), read)
         return tuple(found[key] for key in sorted(found))
 
     def _read_groups(self, template: NodeTemplate) -> tuple[str, ...]:
@@ -87,7 +86,11 @@ class Network:
                 pages = list(self._aws.ec2.get_paginator("describe_security_groups").paginate(Filters=filters))
             return {found["GroupId"]: found["GroupId"] for page in pages for found in page["SecurityGroups"]}
 
-        return tuple(sorted(_selected(template.security_groups, "group", "spec.securityGroups", template.name, read)))
+        place = self._place(template)
+        return tuple(sorted(_selected(template.security_groups, "group", "spec.securityGroups", place, read)))
+
+    def _place(self, template: NodeTemplate) -> str:
+        return f"AWSNodeTemplate {template.name} in region {self._aws.region}"
 
 
 def subnet_of(subnets: tuple[Subnet, ...], token: str) -> Subnet:
@@ -124,7 +127,7 @@ def _selected(
     selectors: Iterable[Selector],
     prefix: str,
     field: str,
-    template: str,
+    place: str,
     read: Callable[[list[dict[str, Any]]], dict[str, Any]],
 ) -> dict[str, Any]:
     """What the selectors find together; each must find something."""
@@ -134,9 +137,9 @@ def _selected(
         if not matched:
             what = selector.id or ", ".join(f"{key}={value}" for key, value in selector.tags.items())
             raise TemplateError(
-                f"AWSNodeTemplate {template}: {field}[{index}] ({what}) finds nothing",
+                f"{place}: {field}[{index}] ({what}) finds nothing",
                 code="NothingSelected",
-                next_step=f"correct {field}, or tag what it should find",
+                next_step=f"correct {field} or the region, or tag what it should find",
             )
         found.update(matched)
     return found

@@ -22,6 +22,7 @@ from providers.aws.launch import answer_of, fingerprint
 from providers.aws.launch_template import tag_list
 from providers.aws.provider import WINDOW, Account
 from providers.aws.template import GroupTemplates
+from providers.aws.verdicts import GroupVerdicts
 from providers.contract import (
     TAG_BATCH,
     TAG_CLUSTER,
@@ -35,7 +36,7 @@ from providers.contract import (
     OfferingKey,
     OfferingStatus,
     Reservation,
-    TemplateRef,
+    TemplateVerdict,
     TerminateAnswer,
     Traits,
 )
@@ -50,7 +51,6 @@ from providers.errors import (
     TokenReusedError,
 )
 
-KIND: Final = "AWSGroupNodeTemplate"
 TRAITS: Final = Traits(exact=False, counted=True, consistency_window=WINDOW)
 _SLOT_TAG: Final = "foreslice.dev/resizing"
 # How far EC2's clock and ours may be apart.
@@ -86,6 +86,7 @@ class AwsNodeGroups:
         self._cluster = account.cluster
         self._templates = templates
         self._groups = Groups(account.aws, account.clock)
+        self._verdicts = GroupVerdicts(self._groups, templates, account.clock)
         self._reservations = {
             form: Reservations(account.aws, account.clock, window=WINDOW, form=form)
             for form in (LaunchForm.GROUP, LaunchForm.MANAGED_GROUP)
@@ -176,9 +177,13 @@ class AwsNodeGroups:
             for zone in group.zones
         )
 
+    def judged(self) -> tuple[TemplateVerdict, ...]:
+        """What the AWSGroupNodeTemplates come to."""
+        return self._verdicts.all()
+
     def _all_groups(self) -> Iterable[Group]:
-        for name in self._templates.names():
-            yield from self._groups.of(self._templates.template(TemplateRef(KIND, name)))
+        for reference in self._templates.references():
+            yield from self._groups.of(self._templates.template(reference))
 
     # --- LaunchInstances -----------------------------------------------------------------------------------------
 

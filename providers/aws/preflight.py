@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from providers.aws.describe import listed
 from providers.aws.errors import translated
-from providers.aws.images import facts, resolve
+from providers.aws.images import resolve
 from providers.aws.launch import Launcher
 from providers.aws.launch_template import tag_list
 from providers.aws.template import Interfaces, NodeTemplate, Templates
+from providers.aws.verdicts import TAKE_NEW_IMAGE, image_of, role_of, strategy_of
 from providers.contract import TAG_CLUSTER, Finding, ReservationState, TemplateRef
 from providers.errors import PermissionDeniedError, ProviderError
 
@@ -43,8 +44,8 @@ class Check:
             return identity
         found = [*identity, *_found("AWSNodeTemplates", self._any_template)]
         zones: set[str] = set()
-        for name in self._names():
-            found += _found(f"AWSNodeTemplate {name}", partial(self._template, name, zones))
+        for reference in self._references():
+            found += _found(f"AWSNodeTemplate {reference.name}", partial(self._template, reference, zones))
         return (*found, *_found("quotas", self._quotas), *_found("reservations", lambda: self._reservations(zones)))
 
     def _identity(self) -> Iterator[Finding]:
@@ -53,25 +54,25 @@ class Check:
         yield Finding("account", True, f"{identity['Account']} as {identity['Arn']} in {self.launcher.aws.region}")
 
     def _any_template(self) -> Iterator[Finding]:
-        names = self.templates.names()
-        if not names:
+        if not self.templates.references():
             yield Finding("AWSNodeTemplates", False, "there is none", "create one: docs/aws.md shows a small one")
 
-    def _names(self) -> tuple[str, ...]:
+    def _references(self) -> tuple[TemplateRef, ...]:
         try:
-            return self.templates.names()
+            return self.templates.references()
         except ProviderError:
             return ()
 
-    def _template(self, name: str, zones: set[str]) -> Iterator[Finding]:
-        template = self.templates.template(TemplateRef("AWSNodeTemplate", name))
-        subject = f"AWSNodeTemplate {name}"
+    def _template(self, reference: TemplateRef, zones: set[str]) -> Iterator[Finding]:
+        template = self.templates.template(reference)
+        subject = f"AWSNodeTemplate {reference.name}"
         parts: tuple[tuple[str, Callable[[], Iterable[Finding]]], ...] = (
             ("cluster", lambda: self._cluster(template)),
             ("subnets", lambda: self._subnets(template, zones)),
             ("security groups", lambda: self._groups(template)),
             ("image", lambda: self._image(template)),
             ("instance profile", lambda: self._profile(template)),
+            ("placement group", lambda: self._placement(template)),
             ("permissions", lambda: self._permissions(template)),
         )
         for part, look in parts:
@@ -105,24 +106,20 @@ class Check:
             yield Finding(_of(template, "EFA"), True, "a group admits all traffic of its own members")
 
     def _image(self, template: NodeTemplate) -> Iterator[Finding]:
-        aws = self.launcher.aws
-        image = facts(aws, resolve(aws, template.image))
+        image, drift = image_of(self.launcher, template)
         yield Finding(_of(template, "image"), True, f"{image.id} {image.name} ({image.architecture})")
-        drift = self.launcher.launch_templates.drift(template)
-        if drift is not None:
-            step = "nothing must be done; to take the new one, change spec.ami (set its id, or follow: true)"
-            message = f"launches use {drift.used}, {drift.parameter} names {drift.current} by now"
-            yield Finding(_of(template, "image drift"), False, message, step, required=False)
+        if drift:
+            yield Finding(_of(template, "image drift"), False, drift, TAKE_NEW_IMAGE, required=False)
 
     def _profile(self, template: NodeTemplate) -> Iterator[Finding]:
-        name = template.instance_profile.rpartition("/")[2]
-        with translated(f"GetInstanceProfile {name}"):
-            roles = self.launcher.aws.iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"]["Roles"]
-        if roles:
-            yield Finding(_of(template, "instance profile"), True, f"{name} with role {roles[0]['RoleName']}")
-        else:
-            step = "add the node role: aws iam add-role-to-instance-profile"
-            yield Finding(_of(template, "instance profile"), False, f"{name} has no role", step)
+        role = role_of(self.launcher.aws, template)
+        yield Finding(_of(template, "instance profile"), True, f"{template.instance_profile} with role {role}")
+
+    def _placement(self, template: NodeTemplate) -> Iterator[Finding]:
+        if template.placement_group:
+            strategy = strategy_of(self.launcher.aws, template)
+            message = f"{template.placement_group}, strategy {strategy}"
+            yield Finding(_of(template, "placement group"), True, message)
 
     def _permissions(self, template: NodeTemplate) -> Iterator[Finding]:
         ec2, subnet = self.launcher.aws.ec2, self.launcher.network.subnets(template)[0]

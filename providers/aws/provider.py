@@ -23,6 +23,7 @@ from providers.aws.prices import Override, Prices
 from providers.aws.session import Aws
 from providers.aws.template import Templates
 from providers.aws.terminate import terminate
+from providers.aws.verdicts import Verdicts
 from providers.contract import (
     Clock,
     Finding,
@@ -33,6 +34,7 @@ from providers.contract import (
     OfferingKey,
     OfferingStatus,
     Reservation,
+    TemplateVerdict,
     TerminateAnswer,
     Traits,
 )
@@ -54,7 +56,7 @@ class Account:
 
 
 class AwsProvider:
-    """Rents EC2 machines. Also a CapacityMarket and a Preflight."""
+    """Rents EC2 machines. Also a CapacityMarket, a Preflight and a TemplateJudge."""
 
     def __init__(
         self,
@@ -79,9 +81,10 @@ class AwsProvider:
             catalog=account.catalog,
             network=self._network,
             clusters=Clusters(account.aws, account.clock),
-            launch_templates=LaunchTemplates(account.aws, account.cluster),
+            launch_templates=LaunchTemplates(account.aws, account.clock, account.cluster),
             reservations=self._reservations,
         )
+        self._verdicts = Verdicts(self._launcher, templates)
         self._market = BlockMarket(account.aws, self._reservations)
         self._interruptions = Interruptions(account.aws, queue)
         self._noticed: dict[str, Notice] = {}
@@ -132,6 +135,10 @@ class AwsProvider:
         ]
         reserved = [OfferingStatus(r.offering, Decimal(0), r.available) for r in self._reservations.all()]
         return (*on_demand, *self._prices.spot(), *reserved)
+
+    def judged(self) -> tuple[TemplateVerdict, ...]:
+        """What the AWSNodeTemplates come to."""
+        return self._verdicts.all()
 
     def find(self, query: CapacityQuery) -> tuple[CapacityOffer, ...]:
         """Capacity Blocks on offer."""

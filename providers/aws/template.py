@@ -109,8 +109,8 @@ class GroupTemplates(Protocol):
     def template(self, reference: TemplateRef) -> GroupTemplate:
         """The template of a pool. Raises TemplateError, with the next step, for one that cannot be used."""
 
-    def names(self) -> tuple[str, ...]:
-        """The names of all templates of this kind."""
+    def references(self) -> tuple[TemplateRef, ...]:
+        """All templates of this kind, by name."""
 
 
 class Templates(Protocol):
@@ -119,5 +119,5 @@ class Templates(Protocol):
     def template(self, reference: TemplateRef) -> NodeTemplate:
         """The template of a pool. Raises TemplateError, with the next step, for one that cannot be used."""
 
-    def names(self) -> tuple[str, ...]:
-        """The names of all templates of this kind."""
+    def references(self) -> tuple[TemplateRef, ...]:
+        """All templates of this kind, by name."""

@@ -33,8 +33,8 @@ class Groups:
     def template(self, reference: TemplateRef) -> GroupTemplate:
         return self.found
 
-    def names(self) -> tuple[str, ...]:
-        return (self.found.name,)
+    def references(self) -> tuple[TemplateRef, ...]:
+        return (TemplateRef("AWSGroupNodeTemplate", self.found.name),)
 
 
 @dataclass

@@ -42,7 +42,7 @@ def written(resource: Any, spec: dict[str, Any]) -> ProviderObjects:
 def test_a_template_as_it_is_written() -> None:
     templates = AwsTemplates(written(AWS_NODE_TEMPLATES, SPEC))
     found = templates.template(TemplateRef("AWSNodeTemplate", "gpu"))
-    assert templates.names() == ("gpu",)
+    assert templates.references() == (TemplateRef("AWSNodeTemplate", "gpu", 1),)
     assert found.subnets == (Selector(tags=FrozenMap({"kubernetes.io/cluster/test": "owned"})), Selector("subnet-1"))
     assert (found.image.parameter, found.image.follow) == ("/aws/service/ami", False)
     assert found.user_data is UserData.BOTTLEROCKET
@@ -56,7 +56,7 @@ def test_a_group_template_as_it_is_written() -> None:
     templates = AwsGroupTemplates(written(AWS_GROUP_NODE_TEMPLATES, spec))
     found = templates.template(TemplateRef("AWSGroupNodeTemplate", "gpu"))
     assert found == GroupTemplate("gpu", (), "test", ("blocks",), by_instances=False)
-    assert templates.names() == ("gpu",)
+    assert templates.references() == (TemplateRef("AWSGroupNodeTemplate", "gpu", 1),)
 
 
 @pytest.mark.parametrize(

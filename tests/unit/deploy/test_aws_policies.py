@@ -19,7 +19,7 @@ from tests.aws import FakeAws, Rig
 from tests.fakes.ec2.requests import service_model
 
 ROOT = Path(__file__).parents[3]
-POLICIES = {Role.CONTROLLER: "controller", Role.BUYER: "buyer"}
+POLICIES = {Role.CONTROLLER: "controller", Role.BUYER: "buyer", Role.PERSON: "person"}
 UID = "${cluster_uid}"
 
 
@@ -58,6 +58,7 @@ def test_the_controller_cannot_buy() -> None:
         pytest.param("autoscaling:SetDesiredCapacity", "aws:ResourceTag/foreslice.dev/cluster", id="resizes its own"),
         pytest.param("ec2:CreateLaunchTemplate", "aws:RequestTag/foreslice.dev/cluster", id="tags its templates"),
         pytest.param("ec2:CreateLaunchTemplateVersion", "aws:ResourceTag/foreslice.dev/cluster", id="changes its own"),
+        pytest.param("ec2:DeleteLaunchTemplate", "aws:ResourceTag/foreslice.dev/cluster", id="deletes its own"),
     ],
 )
 def test_the_clusters_tag_is_a_condition(action: str, condition: str) -> None:
@@ -65,8 +66,21 @@ def test_the_clusters_tag_is_a_condition(action: str, condition: str) -> None:
     assert statement["Condition"] == {"StringEquals": {condition: UID}}
 
 
-def test_machines_are_launched_with_the_clusters_tag_only() -> None:
-    launching = allowing(Role.CONTROLLER, "ec2:RunInstances")
+def test_a_person_may_try_no_more_than_the_controller_may_do() -> None:
+    """What a dry run needs would also launch, so it has the controller's conditions."""
+    for tried in (s for s in statements(Role.PERSON) if s["Resource"] != "*"):
+        allowed = [
+            statement
+            for statement in statements(Role.CONTROLLER)
+            if set(tried["Action"]) <= set(statement["Action"])
+            and (tried["Resource"], tried.get("Condition")) == (statement["Resource"], statement.get("Condition"))
+        ]
+        assert allowed, tried["Sid"]
+
+
+@pytest.mark.parametrize("role", [Role.CONTROLLER, Role.PERSON], ids=lambda role: role.value)
+def test_machines_are_launched_with_the_clusters_tag_only(role: Role) -> None:
+    launching = allowing(role, "ec2:RunInstances")
     made = [s for s in launching if any(":instance/" in resource for resource in s["Resource"])]
     assert [s["Condition"] for s in made] == [{"StringEquals": {"aws:RequestTag/foreslice.dev/cluster": UID}}]
 
@@ -79,7 +93,7 @@ def test_only_reading_is_allowed_on_everything() -> None:
         if statement["Resource"] == "*"
         for action in statement["Action"]
     }
-    assert verbs == {"Describe", "Get"}
+    assert verbs == {"Describe", "Get", "List"}
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.service}:{call.operation}")

@@ -13,6 +13,7 @@ from providers.contract import TemplateRef
 from providers.errors import (
     AddressesExhaustedError,
     AmbiguousError,
+    NoSubnetError,
     PermissionDeniedError,
     ProviderError,
     QuotaError,
@@ -162,7 +163,7 @@ def test_a_wrong_template_is_the_templates_fault(change: dict[str, Any], kind: t
 def test_a_block_in_a_zone_without_subnet() -> None:
     rig = Rig()
     rig.write(subnets=(Selector(next(iter(rig.fake.account.geography.subnets))),))
-    with pytest.raises(TemplateError, match="selects no subnet in us-east-1b") as caught:
+    with pytest.raises(NoSubnetError, match="selects no subnet in us-east-1b") as caught:
         rig.provider.launch(request(offerings=(replace(P5, zone="us-east-1b"),)))
     assert "create a subnet in us-east-1b" in caught.value.next_step
 
@@ -175,7 +176,7 @@ def test_a_subnet_that_is_deleted_meanwhile_is_looked_for_again() -> None:
     del subnets[gone]
     with pytest.raises(TemplateError):
         rig.provider.launch(request(batch="b2"))
-    with pytest.raises(TemplateError, match="selects no subnet in us-east-1a"):
+    with pytest.raises(NoSubnetError, match="selects no subnet in us-east-1a"):
         rig.provider.launch(request(batch="b3"))
 
 

@@ -26,8 +26,8 @@ class One:
     def template(self, reference: TemplateRef) -> GroupTemplate:
         return self._template
 
-    def names(self) -> tuple[str, ...]:
-        return (self._template.name,)
+    def references(self) -> tuple[TemplateRef, ...]:
+        return (TemplateRef("AWSGroupNodeTemplate", self._template.name, 1),)
 
 
 def group(rig: Rig, name: str, launch: dict[str, Any] | None = None, **details: Any) -> Any:
