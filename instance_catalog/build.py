@@ -119,10 +119,18 @@ def reservation_mismatches(entry: schema.NodeEntry) -> Iterator[Mismatch]:
 
 
 def driver_mismatches(entry: DriverEntry) -> Iterator[Mismatch]:
-    """A name that a shipped driver has."""
-    if entry.name in driver_facts():
-        shipped = ", ".join(driver_facts())
-        yield Mismatch(("name",), repr(entry.name), f"a name of its own; {shipped} are shipped with Foreslice")
+    """Names that shipped drivers have."""
+    shipped = driver_facts()
+    if entry.name in shipped:
+        allowed = f"a name of its own; {', '.join(shipped)} are shipped with Foreslice"
+        yield Mismatch(("name",), repr(entry.name), allowed)
+    if any(entry.driver == facts.driver for facts in shipped.values()):
+        yield Mismatch(("driver",), repr(entry.driver), "a driver that is not shipped with Foreslice")
+    taken = {row.name for facts in shipped.values() for row in facts.device_classes}
+    for index, found in enumerate(entry.device_classes):
+        if found.name in taken:
+            allowed = "a name that no shipped driver's DeviceClass has"
+            yield Mismatch(("deviceClasses", index, "name"), repr(found.name), allowed)
 
 
 def instance_type_of(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
+from instance_catalog.driver_terms import DeviceClassFacts, PrepareRules
 from instance_catalog.frozen_map import FrozenMap
 
 ForEach: TypeAlias = Literal["accelerator", "networkCard", "node"]
@@ -92,4 +93,6 @@ class CustomDriver:
     release: str
     devices: tuple[DeviceTemplate, ...]
     node_labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    prepare: PrepareRules = PrepareRules()
+    device_classes: tuple[DeviceClassFacts, ...] = ()
     source: str = ""

@@ -6,12 +6,13 @@ easily than code. Must not know instance types or what a prediction does with th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from instance_catalog.custom_driver import CustomDriver
+from instance_catalog.driver_terms import DeviceClassFacts, PrepareRules
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.package_data import contents
@@ -32,24 +33,6 @@ class Gate:
 
     default: bool
     since: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceClassFacts:
-    """A DeviceClass that a driver's chart installs. `selectors` are CEL expressions."""
-
-    name: str
-    selectors: tuple[str, ...]
-    extended_resource_name: str | None
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class PrepareRules:
-    """What a driver refuses after scheduling, when the kubelet prepares a claim."""
-
-    all_devices_of_node: bool = False  # a claim must hold every device the driver published on the node
-    one_compute_domain_per_node: bool = False  # channels of two ComputeDomains cannot share a node
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,15 +213,20 @@ def facts_of(custom: CustomDriver) -> DriverFacts:
         gates=FrozenMap(),
         exclusive_gates=(),
         unpredicted_gates=frozenset(),
-        prepare=PrepareRules(),
+        prepare=custom.prepare,
         node_labels=custom.node_labels,
-        device_classes=(),
+        device_classes=custom.device_classes,
     )
 
 
-def prepare_rules(driver: str) -> PrepareRules:
-    """What a driver such as tpu.google.com refuses after scheduling; nothing is known of other drivers' refusals."""
-    return next((facts.prepare for facts in driver_facts().values() if facts.driver == driver), PrepareRules())
+def prepare_rules(driver: str, custom: Iterable[CustomDriver] = ()) -> PrepareRules:
+    """What a driver such as tpu.google.com refuses after scheduling; nothing is known of other drivers' refusals.
+
+    `custom` are the drivers that the catalog describes.
+    """
+    rules = [facts.prepare for facts in driver_facts().values() if facts.driver == driver]
+    rules += [described.prepare for described in custom if described.driver == driver]
+    return next(iter(rules), PrepareRules())
 
 
 @cache
@@ -263,14 +251,17 @@ def mig_tables() -> FrozenMap[str, MigTable]:
 
 
 @cache
-def builtin_device_classes(kubernetes: KubernetesProfile) -> tuple[DeviceClassFacts, ...]:
-    """The DeviceClasses that driver charts install, by name.
+def builtin_device_classes(
+    kubernetes: KubernetesProfile, custom: tuple[CustomDriver, ...] = ()
+) -> tuple[DeviceClassFacts, ...]:
+    """The DeviceClasses that driver charts install, by name; `custom` are the drivers that the catalog describes.
 
     Without the gate DRAExtendedResource the API server drops extendedResourceName, so the classes have none.
     """
     rows = [row for facts in driver_facts().values() for row in facts.device_classes]
     others = contents("drivers")["other_classes"]
     rows += [_device_class(row, row["source"]) for row in others["device_classes"]]
+    rows += [row for described in custom for row in described.device_classes]
     if not kubernetes.gates.extended_resource:
         rows = [DeviceClassFacts(r.name, r.selectors, None, r.source) for r in rows]
     return tuple(sorted(rows, key=lambda row: row.name))

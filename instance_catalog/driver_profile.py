@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from instance_catalog.custom_driver import CustomDriver
-from instance_catalog.driver_data import DriverFacts, PrepareRules, Release, assumptions, driver_facts, facts_of
+from instance_catalog.driver_data import DriverFacts, Release, assumptions, driver_facts, facts_of
+from instance_catalog.driver_terms import PrepareRules
 from instance_catalog.frozen_map import FrozenMap
 
 GRAMMAR = "NAME[@RELEASE][:OPTION]…, several separated by commas, e.g. nvidia:dynamic-mig,compute-domain,dranet@v1.4.0"

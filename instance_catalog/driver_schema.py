@@ -23,11 +23,14 @@ from instance_catalog.custom_driver import (
     fields_in,
     only_field,
 )
+from instance_catalog.driver_terms import DeviceClassFacts, PrepareRules
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity, QuantityError
 
 _MOST_PROPERTIES: Final = 32  # attributes and capacities of a device, k8s.io/api resource/v1
 _LONGEST_TEXT: Final = 64
+_LONGEST_SELECTOR: Final = 10 * 1024  # of a DeviceClass, as the number of its selectors
+_LONGEST_TABLE: Final = 32
 _LITERALS: Final[Mapping[Kind, re.Pattern[str]]] = {
     "int": re.compile(r"-?\d{1,18}"),
     "bool": re.compile("true|false"),
@@ -39,6 +42,7 @@ _BRACES: Final = re.compile(r"[{}]")
 QualifiedName: TypeAlias = Annotated[
     str, Field(pattern=r"^([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?/)?[A-Za-z_][A-Za-z0-9_]{0,31}$")
 ]
+Subdomain: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
 
 
 class _Entry(BaseModel):
@@ -121,6 +125,22 @@ class DeviceEntry(_Entry):
         )
 
 
+class PrepareEntry(_Entry):
+    """What the driver refuses after scheduling. The scheduler does not know: the pod would be bound and never start."""
+
+    all_devices_of_node: bool = False  # a claim that does not hold all its devices on the node
+
+
+class DeviceClassEntry(_Entry):
+    """A DeviceClass that the driver's chart installs."""
+
+    name: Subdomain
+    selectors: list[Annotated[str, Field(min_length=1, max_length=_LONGEST_SELECTOR)]] = Field(
+        min_length=1, max_length=_LONGEST_TABLE, description="CEL; a device must meet all of them"
+    )
+    extended_resource_name: Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")] | None = None
+
+
 class DriverEntry(_Entry):
     """A driver that Foreslice does not ship, of one release."""
 
@@ -129,7 +149,16 @@ class DriverEntry(_Entry):
     release: str = Field("v0.0.0", pattern=r"^v?\d+\.\d+(\.\d+)?$")
     source: str = Field("", description="where the description comes from")
     node_labels: dict[str, str] = Field({}, description="labels that nodes with its devices carry")
+    prepare: PrepareEntry = PrepareEntry()
+    device_classes: list[DeviceClassEntry] = []
     devices: list[DeviceEntry] = Field(min_length=1)
+
+    @field_validator("device_classes")
+    @classmethod
+    def _distinct_classes(cls, classes: list[DeviceClassEntry]) -> list[DeviceClassEntry]:
+        if len({found.name for found in classes}) != len(classes):
+            raise ValueError("another name for every DeviceClass")
+        return classes
 
     @field_validator("devices")
     @classmethod
@@ -147,6 +176,11 @@ class DriverEntry(_Entry):
             release=self.release,
             devices=tuple(device.template() for device in self.devices),
             node_labels=FrozenMap(self.node_labels),
+            prepare=PrepareRules(all_devices_of_node=self.prepare.all_devices_of_node),
+            device_classes=tuple(
+                DeviceClassFacts(found.name, tuple(found.selectors), found.extended_resource_name, self.source)
+                for found in self.device_classes
+            ),
             source=self.source,
         )
 

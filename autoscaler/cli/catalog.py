@@ -142,7 +142,14 @@ def validate(directory: Path | None) -> None:
     Try:
       foreslice catalog validate my-types/
     """
+    from autoscaler.cli.catalog_selectors import selector_problems
+    from autoscaler.errors import BadInputError
+    from instance_catalog.loader import directory_layers
+    from instance_catalog.problem import CatalogError
+
     opened = _opened((directory,) if directory else (), with_expired=True)
+    if wrong := tuple(selector_problems(directory_layers(directory))) if directory else ():
+        raise BadInputError(str(CatalogError(wrong)))
     click.echo(f"{len(opened.types)} instance types, {len(opened.accelerators)} accelerators: no defects")
 
 

@@ -12,15 +12,18 @@ from autoscaler.replace_file import replace_file as replace_file  # for the comm
 
 def defects(path: Path, text: str, directories: Sequence[Path]) -> str:
     """What would be wrong with the catalog if `path` held `text`; "" if nothing. Expired overlays are checked too."""
+    from autoscaler.cli.catalog_selectors import selector_problems
+    from instance_catalog.layers import text_layer
     from instance_catalog.loader import edited_layers
     from instance_catalog.merging import catalog_of
     from instance_catalog.problem import CatalogError
 
     try:
         catalog_of(edited_layers(path, text, directory=path.parent, below=directories))
+        problems = tuple(selector_problems([text_layer(str(path), str(path.parent), text)]))
     except CatalogError as error:
-        return "\n".join(f"  {problem}" for problem in error.problems)
-    return ""
+        problems = error.problems
+    return "\n".join(f"  {problem}" for problem in problems)
 
 
 def edited(path: Path, text: str, directories: Sequence[Path], *, template: str = "") -> str | None:

@@ -83,7 +83,7 @@ def plan(
 
         loaded, read_catalog = read_cluster(kubeconfig, context, _profile(kubernetes_version))
     else:
-        loaded = _load(paths, kubernetes_version, strict)
+        loaded = _load(paths, kubernetes_version, strict, [Path(directory) for directory in catalog_dirs])
         read_catalog = partial(_corrected_catalog, loaded)
     decided = _decide(loaded, read_catalog, [Path(directory) for directory in catalog_dirs], moment, ties)
     _print(decided, loaded, output)
@@ -91,11 +91,13 @@ def plan(
         sys.exit(SOMETHING_LEFT_OUT)
 
 
-def _load(paths: tuple[str, ...], kubernetes_version: str | None, strict: bool) -> Loaded:
+def _load(paths: tuple[str, ...], kubernetes_version: str | None, strict: bool, directories: Sequence[Path]) -> Loaded:
     from autoscaler.errors import BadInputError
     from autoscaler.manifests.load import load
 
-    loaded = load(paths, stdin=sys.stdin, profile=_profile(kubernetes_version), strict=strict)
+    # The DeviceClasses of described drivers are there like those of shipped ones, before any name is looked up.
+    described = chosen_catalog(directories).drivers.values() if directories else ()
+    loaded = load(paths, stdin=sys.stdin, profile=_profile(kubernetes_version), strict=strict, drivers=described)
     if not loaded.ok:
         found = len(loaded.errors)
         listed = "\n".join(str(problem) for problem in loaded.problems)

@@ -1,38 +1,47 @@
 """What a driver refuses after scheduling, when the kubelet prepares a claim.
 
 kube-scheduler does not know these rules and would bind the pod; it would then never start. Foreslice buys no node for
-that. The rules are data of the driver profiles (instance_catalog/data/drivers).
+that. The rules are data of the driver profiles (instance_catalog/data/drivers), or of drivers that a catalog describes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from autoscaler.dra.devices import ClusterDevices
 from autoscaler.model.node import Node
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
+from instance_catalog.custom_driver import CustomDriver
 from instance_catalog.driver_data import prepare_rules
 from instance_catalog.labels import NVIDIA_COMPUTE_DOMAIN
 from instance_catalog.resource_slice import DeviceId
 
 
 def refusals(
-    allocations: Mapping[str, Allocation], node: Node, devices: ClusterDevices, claims: Mapping[str, ResourceClaim]
+    allocations: Mapping[str, Allocation],
+    node: Node,
+    devices: ClusterDevices,
+    claims: Mapping[str, ResourceClaim],
+    described: Collection[CustomDriver] = (),
 ) -> tuple[Reason, ...]:
     """A reason for every claim (by namespace/name) whose new allocation on the node its driver would refuse.
 
-    `claims` are all claims by namespace/name, as they are without the new allocations.
+    `claims` are all claims by namespace/name, as they are without the new allocations; `described` the drivers that
+    the catalog describes.
     """
-    return (*_incomplete(allocations, node, devices), *_second_domains(allocations, node, claims))
+    return (*_incomplete(allocations, node, devices, described), *_second_domains(allocations, node, claims))
 
 
-def _incomplete(allocations: Mapping[str, Allocation], node: Node, devices: ClusterDevices) -> Iterator[Reason]:
+def _incomplete(
+    allocations: Mapping[str, Allocation], node: Node, devices: ClusterDevices, described: Collection[CustomDriver]
+) -> Iterator[Reason]:
     """Claims for some of the devices of a node whose driver only gives all of them."""
     for key, allocation in allocations.items():
         for driver, taken in _by_driver(allocation).items():
-            if prepare_rules(driver).all_devices_of_node and taken != (published := _published(driver, node, devices)):
+            rules = prepare_rules(driver, described)
+            if rules.all_devices_of_node and taken != (published := _published(driver, node, devices)):
                 counts = {"taken": len(taken), "published": len(published)}
                 yield Reason.of(Code.PREPARE_REFUSED, f"claim {key}", driver=driver, **counts)
 

@@ -11,6 +11,7 @@ from autoscaler.manifests.gathered import Gathered
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import with_volume_limits
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.custom_driver import CustomDriver
 from instance_catalog.driver_data import builtin_device_classes
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import KubernetesProfile
@@ -19,11 +20,11 @@ V = TypeVar("V")
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"  # a label that every namespace has
 
 
-def complete(gathered: Gathered, profile: KubernetesProfile) -> None:
-    """Add the driver charts' DeviceClasses, generated claims, replicas of gangs, and default storage classes."""
+def complete(gathered: Gathered, profile: KubernetesProfile, drivers: tuple[CustomDriver, ...] = ()) -> None:
+    """Add the driver charts' DeviceClasses (`drivers` are those that the catalog describes), generated claims, replicas of gangs, and default storage classes."""
     installed = {
         row.name: DeviceClass(row.name, tuple(Selector(text) for text in row.selectors), row.extended_resource_name)
-        for row in builtin_device_classes(profile)
+        for row in builtin_device_classes(profile, drivers)
     }
     gathered.classes = installed | gathered.classes
     for key, pod in list(gathered.pods.items()):

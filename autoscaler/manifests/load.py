@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -21,6 +21,7 @@ from autoscaler.manifests.references import check_references, check_use
 from autoscaler.manifests.selectors import check_selectors
 from autoscaler.manifests.sources import read_sources
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.custom_driver import CustomDriver
 from instance_catalog.kubernetes_profile import KubernetesProfile
 
 _ORDER = {kind: position for position, kind in enumerate(KINDS)}
@@ -73,12 +74,13 @@ def load(
     stdin: TextIO | None = None,
     profile: KubernetesProfile | None = None,
     strict: bool = False,
+    drivers: Iterable[CustomDriver] = (),
 ) -> Loaded:
     """Everything the files say, as a Snapshot, and everything that is wrong with them.
 
     `paths` are files, directories, or "-" for `stdin`. `profile` overrides the Kubernetes version of a PlanContext in
-    the files, whose feature gates count in any case. With `strict`, unknown fields are errors. Never raises for what is
-    in the files.
+    the files, whose feature gates count in any case. With `strict`, unknown fields are errors. `drivers` are those that
+    the catalog describes, whose DeviceClasses are there as well. Never raises for what is in the files.
     """
     objects: list[_Object] = []
     problems: list[LocatedProblem] = []
@@ -91,7 +93,7 @@ def load(
     used = _interpret(objects, gathered)
     context = gathered.contexts[0] if gathered.contexts else PlanContext()
     decided = context.profile_over(profile)
-    complete(gathered, decided)
+    complete(gathered, decided, tuple(drivers))
     complete_input = all(problem.severity is not Severity.ERROR for problem in problems)
     for found in objects:
         _check_gates(found, decided)

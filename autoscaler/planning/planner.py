@@ -39,7 +39,7 @@ from instance_catalog.catalog import Catalog
 
 def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> Plan:
     """What to launch, where every pending pod goes, what becomes of our nodes; a reason for everything left out."""
-    world = World.of(snapshot)
+    world = World.of(snapshot, catalog.drivers.values())
     scopes = Scopes.of(snapshot, pending_pods(snapshot), world.extended_resources)
     pods = pending(snapshot, scopes)
     present = present_nodes(snapshot, catalog, world)

@@ -40,7 +40,7 @@ class Replay:
 
 def replay(plan: Plan, snapshot: Snapshot, catalog: Catalog, choose: Choice) -> Replay:
     """Schedule the pods of the plan on the nodes it has: those that stay, those that are coming, those it launches."""
-    present = present_nodes(snapshot, catalog, World.of(snapshot))
+    present = present_nodes(snapshot, catalog, World.of(snapshot, catalog.drivers.values()))
     world = present.world
     for name in [name for name in world.nodes if name not in present.targets]:
         world = world.without_node(name)

@@ -53,6 +53,6 @@ def fit_one(pod: Pod, node_name: str, world: World) -> Verdict:
         allocated=world.allocated,
     )
     if isinstance(verdict, Fits) and verdict.allocations:
-        refused = refusals(verdict.allocations, state.node, world.devices, world.claims)
+        refused = refusals(verdict.allocations, state.node, world.devices, world.claims, world.drivers)
         return DoesNotFit(refused) if refused else verdict
     return verdict

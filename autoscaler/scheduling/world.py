@@ -20,6 +20,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.volumes import Volumes
+from instance_catalog.custom_driver import CustomDriver
 from instance_catalog.frozen_map import EMPTY
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.resource_slice import ResourceSlice
@@ -36,10 +37,11 @@ class World:
     allocated: AllocatedState
     extended_resources: Mapping[str, DeviceClass]  # resource name -> the class that serves it
     volumes: Volumes
+    drivers: tuple[CustomDriver, ...] = ()
 
     @staticmethod
-    def of(snapshot: Snapshot) -> World:
-        """The world as observed."""
+    def of(snapshot: Snapshot, drivers: Iterable[CustomDriver] = ()) -> World:
+        """The world as observed; `drivers` are those that the catalog describes."""
         pods: dict[str, list[Pod]] = {}
         for pod in snapshot.pods:
             if pod.bound and pod.node_name is not None:
@@ -55,6 +57,7 @@ class World:
             if snapshot.profile.gates.extended_resource
             else {},
             volumes=Volumes.of(snapshot),
+            drivers=tuple(drivers),
         )
 
     @property

@@ -25,7 +25,8 @@ from autoscaler.simulation.kubelets import Kubelets
 from autoscaler.simulation.scenario import Scenario, moment_of
 from autoscaler.simulation.scheduler import Scheduler
 from instance_catalog.catalog import Catalog
-from instance_catalog.driver_data import DeviceClassFacts, builtin_device_classes
+from instance_catalog.driver_data import builtin_device_classes
+from instance_catalog.driver_terms import DeviceClassFacts
 from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile
 from providers.simulated.cloud import SimulatedCloud
 from providers.simulated.machines import Behaviour

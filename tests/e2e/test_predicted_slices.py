@@ -96,7 +96,7 @@ def test_slices_of_a_family(family: str, control_plane: ControlPlane) -> None:
 
 @pytest.mark.parametrize("facts", builtin_device_classes(REFERENCE), ids=lambda facts: str(facts.name))
 def test_built_in_device_classes(facts: object, control_plane: ControlPlane) -> None:
-    from instance_catalog.driver_data import DeviceClassFacts
+    from instance_catalog.driver_terms import DeviceClassFacts
 
     assert isinstance(facts, DeviceClassFacts)
     spec: Json = {"selectors": [{"cel": {"expression": text}} for text in facts.selectors]}

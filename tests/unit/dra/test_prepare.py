@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -15,6 +16,8 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import DoesNotFit, Fits
 from autoscaler.scheduling.fit import fit_one
 from autoscaler.scheduling.world import World
+from instance_catalog.custom_driver import CustomDriver
+from instance_catalog.driver_terms import PrepareRules
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity
 from instance_catalog.resource_slice import Device, NodeReach, Pool, ResourceSlice
@@ -22,7 +25,7 @@ from instance_catalog.resource_slice import Device, NodeReach, Pool, ResourceSli
 CHIPS = 4
 
 
-def verdict(driver: str, count: int) -> Fits | DoesNotFit:
+def verdict(driver: str, count: int, described: Sequence[CustomDriver] = ()) -> Fits | DoesNotFit:
     node = Node("n1", allocatable=FrozenMap({"pods": Quantity.parse("10")}))
     devices = tuple(Device(f"accel{index}") for index in range(CHIPS))
     piece = ResourceSlice("s", driver, Pool("n1"), devices, NodeReach("n1"))
@@ -32,7 +35,7 @@ def verdict(driver: str, count: int) -> Fits | DoesNotFit:
     snapshot = Snapshot(
         nodes=(node,), slices=(piece,), classes=(device_class,), claims=FrozenMap({claim.key: claim}), pods=(pod,)
     )
-    found = fit_one(pod, "n1", World.of(snapshot))
+    found = fit_one(pod, "n1", World.of(snapshot, described))
     assert isinstance(found, Fits | DoesNotFit)
     return found
 
@@ -48,6 +51,13 @@ def test_a_tpu_claim_takes_the_whole_node(count: int, fits: bool) -> None:
 
 def test_other_drivers_share_a_node() -> None:
     assert isinstance(verdict("gpu.nvidia.com", 1), Fits)
+
+
+def test_a_described_driver_refuses_what_its_description_says() -> None:
+    greedy = CustomDriver("pipes", "fabric.acme.com", "v1", (), prepare=PrepareRules(all_devices_of_node=True))
+    assert isinstance(verdict("fabric.acme.com", 1), Fits)
+    assert isinstance(verdict("fabric.acme.com", CHIPS, [greedy]), Fits)
+    assert isinstance(verdict("fabric.acme.com", 1, [greedy]), DoesNotFit)
 
 
 DOMAINS = "compute-domain.nvidia.com"

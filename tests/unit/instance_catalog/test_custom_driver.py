@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from instance_catalog.catalog import Catalog
+from instance_catalog.driver_data import builtin_device_classes, prepare_rules
 from instance_catalog.driver_profile import DriverProfileError, parse_driver_set
+from instance_catalog.driver_terms import PrepareRules
 from instance_catalog.kubernetes_profile import profile_for
 from instance_catalog.loader import load_catalog
 from instance_catalog.prediction.predict import node_labels, predict, runs_on
@@ -20,6 +22,11 @@ drivers:
     driver: fabric.acme.com
     release: v1.2.0
     nodeLabels: {acme.com/pipes: "true"}
+    prepare: {allDevicesOfNode: true}
+    deviceClasses:
+      - name: pipes.acme.com
+        selectors: ['device.driver == "fabric.acme.com"']
+        extendedResourceName: acme.com/pipe
     devices:
       - forEach: accelerator
         where: {vendor: NVIDIA}
@@ -108,6 +115,18 @@ def test_a_described_driver_is_named_like_a_shipped_one(tmp_path: Path) -> None:
         parse_driver_set("pipe", custom=found.drivers)
 
 
+def test_what_it_refuses_and_its_classes_are_those_of_the_description(tmp_path: Path) -> None:
+    found = catalog(tmp_path)
+    described = tuple(found.drivers.values())
+    assert prepare_rules("fabric.acme.com", described) == PrepareRules(all_devices_of_node=True)
+    assert prepare_rules("fabric.acme.com") == PrepareRules()
+    assert prepare_rules("tpu.google.com", described) == prepare_rules("tpu.google.com")
+    classes = {row.name: row for row in builtin_device_classes(profile_for("1.36"), described)}
+    assert classes["pipes.acme.com"].selectors == ('device.driver == "fabric.acme.com"',)
+    assert classes["pipes.acme.com"].extended_resource_name == "acme.com/pipe"
+    assert classes.keys() > {row.name for row in builtin_device_classes(profile_for("1.36"))}
+
+
 def test_a_driver_without_matching_hardware_publishes_nothing(tmp_path: Path) -> None:
     only_amd = PIPES.split("      - forEach: networkCard")[0].replace("vendor: NVIDIA", "vendor: AMD")
     found = catalog(tmp_path, only_amd)
@@ -130,6 +149,19 @@ def test_every_type_knows_the_drivers_of_its_catalog(tmp_path: Path) -> None:
             "name: nvidia",
             ":3: driver nvidia: name: found 'nvidia'; allowed: a name of its own; compute-domain,",
         ),
+        (
+            "driver: fabric.acme.com",
+            "driver: tpu.google.com",
+            ":4: driver pipes: driver: found 'tpu.google.com'; allowed: a driver that is not shipped with Foreslice",
+        ),
+        (
+            "- name: pipes.acme.com",
+            "- name: gpu.nvidia.com",
+            ":9: driver pipes: deviceClasses[0].name: found 'gpu.nvidia.com'; allowed: a name that no shipped",
+        ),
+        ("selectors: ['", "selector: ['", ":10: driver pipes: deviceClasses[0].selector: found an unknown field;"),
+        ("acme.com/pipe\n", "pipe\n", ":11: driver pipes: deviceClasses[0].extendedResourceName: found 'pipe'"),
+        ("allDevicesOfNode: true", "allDevices: true", ":7: driver pipes: prepare.allDevices: found an unknown field;"),
         ("driver: fabric.acme.com", "driver: Fabric", ":4: driver pipes: driver: found 'Fabric'; allowed: text like"),
         ("where: {vendor: NVIDIA}", "where: {kind: efa}", "where: 'kind' is no field here; there are vendor, model,"),
         ("name: pipe-{index}", "name: pipe", "a name with {index}, which tells the devices apart"),

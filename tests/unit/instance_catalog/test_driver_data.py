@@ -6,13 +6,13 @@ import pytest
 
 from instance_catalog.driver_data import (
     DriverFacts,
-    PrepareRules,
     assumptions,
     builtin_device_classes,
     driver_facts,
     mig_tables,
     prepare_rules,
 )
+from instance_catalog.driver_terms import PrepareRules
 from instance_catalog.kubernetes_profile import profile_for
 from instance_catalog.loader import load_catalog
 

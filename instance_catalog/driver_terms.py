@@ -1,0 +1,26 @@
+"""What a driver brings to a cluster beside devices: the DeviceClasses of its chart, and the claims it refuses.
+
+The same for shipped drivers and those that a catalog file describes. Knows neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClassFacts:
+    """A DeviceClass that a driver's chart installs. `selectors` are CEL expressions."""
+
+    name: str
+    selectors: tuple[str, ...]
+    extended_resource_name: str | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareRules:
+    """What a driver refuses after scheduling, when the kubelet prepares a claim."""
+
+    all_devices_of_node: bool = False  # a claim must hold every device the driver published on the node
+    one_compute_domain_per_node: bool = False  # channels of two ComputeDomains cannot share a node
