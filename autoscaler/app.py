@@ -1,14 +1,15 @@
 """The composition root of the controller: the real client, the providers, the loop, and everything that runs beside it.
 
 Threads: the controller's own (the caller of `Process.run`), the election, APScheduler, one for each HTTP address, one
-for each watch. Only the first one decides and writes; the others ring its bell or read what it has shown.
+for each watch, one for a cloud's notices. Only the first one decides and writes; the others ring its bell or read what
+it has shown.
 """
 
 from __future__ import annotations
 
 import platform
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -33,6 +34,7 @@ from autoscaler.kube.problem import did_you_mean
 from autoscaler.kwok_machines import KwokMachines
 from autoscaler.listings import listings_of
 from autoscaler.loop import Loop, Stage
+from autoscaler.notices import NoticeWatch
 from autoscaler.periodic_sync import PeriodicSync
 from autoscaler.serve.access import Door
 from autoscaler.serve.health import Heartbeat
@@ -65,8 +67,10 @@ class Process:
         bell: Bell,
         heartbeat: Heartbeat,
         tracing: Tracing,
+        notices: NoticeWatch | None = None,
     ) -> None:
         self.listeners = listeners
+        self._notices = notices
         self._controller = controller
         self._settings = settings
         self._election = election
@@ -93,6 +97,9 @@ class Process:
             scheduler = schedule(periods, self._controller.mark)
             scheduler.start()
             stack.callback(scheduler.shutdown)
+            if self._notices is not None:
+                self._notices.start()
+                stack.callback(self._notices.stop)
             if self._settings.lease.elect:
                 stack.enter_context(_candidacy(self._election, self._settings.lease, self._bell))
             self._controller.run()
@@ -214,7 +221,18 @@ def controller(settings: Settings, clock: Clock) -> Process:
         bell=bell,
         heartbeat=heartbeat,
         tracing=tracing,
+        notices=_notices(settings, bell, leads),
     )
+
+
+def _notices(settings: Settings, bell: Bell, leads: Callable[[], bool]) -> NoticeWatch | None:
+    """The thread that hears of a cloud's notices; None where nothing announces any."""
+    if "aws" not in settings.cluster.providers or not settings.aws.queue:
+        return None
+    from autoscaler.aws import aws_announcer  # boto3 is an extra
+
+    announcer = aws_announcer(settings.aws)
+    return None if announcer is None else NoticeWatch(announcer, bell.ring, leads=leads)
 
 
 def _kwok(surroundings: Surroundings, profile: KubernetesProfile, _: Settings) -> Mapping[str, Provider]:

@@ -18,6 +18,7 @@ from autoscaler.kube.problem import Problems
 from autoscaler.settings import AwsSettings
 from instance_catalog.frozen_map import FrozenMap
 from providers.aws.capacity import Reservations
+from providers.aws.interruptions import Interruptions
 from providers.aws.market import BlockMarket
 from providers.aws.node_groups import AwsNodeGroups
 from providers.aws.prices import load_overrides
@@ -33,7 +34,7 @@ from providers.aws.template import (
     UserData,
     Volume,
 )
-from providers.contract import Clock, KubernetesObjects, Provider, TemplateRef
+from providers.contract import Announcer, Clock, KubernetesObjects, Provider, TemplateRef
 from providers.errors import TemplateError
 from providers.plugins import Surroundings
 
@@ -52,6 +53,13 @@ def aws_providers(surroundings: Surroundings, settings: AwsSettings) -> Mapping[
         held=groups.held,
     )
     return {AWS_NODE_TEMPLATES.kind: machines, AWS_GROUP_NODE_TEMPLATES.kind: groups}
+
+
+def aws_announcer(settings: AwsSettings) -> Announcer | None:
+    """What hears of EC2's notices; None without a queue. Its clients are its own, since another thread uses them."""
+    if not settings.queue:
+        return None
+    return Interruptions(Aws(settings.region, profile=settings.profile), settings.queue)
 
 
 def aws_market(region: str, profile: str, clock: Clock) -> BlockMarket:

@@ -34,11 +34,24 @@ class Notice:
 
 
 class Interruptions:
-    """Reads a queue. Without one there are no notices."""
+    """Reads a queue. Without one there are no notices. Also an Announcer."""
 
     def __init__(self, aws: Aws, queue: str) -> None:
         self._aws = aws
         self._queue = queue
+
+    def announced(self, wait: timedelta) -> bool:
+        """Whether there is a message, waiting so long for one (at most 20 seconds). It stays, for `poll` to read."""
+        if not self._queue:
+            return False
+        with translated("ReceiveMessage"):
+            answer = self._aws.sqs.receive_message(
+                QueueUrl=self._queue,
+                MaxNumberOfMessages=1,
+                WaitTimeSeconds=int(wait.total_seconds()),
+                VisibilityTimeout=0,
+            )
+        return bool(answer.get("Messages"))
 
     def poll(self) -> tuple[Notice, ...]:
         """What has arrived since the last time. Does not wait."""

@@ -56,12 +56,13 @@ class Version:
 
 
 class LaunchTemplates:
-    """Finds and makes the launch templates of one cluster."""
+    """Finds, makes and tidies the launch templates of one cluster. The newest `kept` versions of each stay."""
 
-    def __init__(self, aws: Aws, clock: Clock, cluster: str) -> None:
+    def __init__(self, aws: Aws, clock: Clock, cluster: str, *, kept: int = _KEPT) -> None:
         self._aws = aws
         self._clock = clock
         self._cluster = cluster
+        self._kept = kept
         self._known: dict[str, dict[str, Version]] = {}  # by template name, then by content
         self._used: dict[tuple[str, int], float] = {}  # when a version was last asked for, by the monotonic clock
         self._began = clock.monotonic()
@@ -104,7 +105,7 @@ class LaunchTemplates:
         for found in (found for page in pages for found in page["LaunchTemplates"]):
             name = found["LaunchTemplateName"]
             if tags_of(found).get(NODE_TEMPLATE_TAG) in templates:
-                if found["LatestVersionNumber"] > _KEPT:
+                if found["LatestVersionNumber"] > self._kept:
                     self._delete_old_versions(name)
             elif found["CreateTime"] < self._clock.now() - _YOUNG:
                 with translated(f"DeleteLaunchTemplate {name}"):
@@ -117,7 +118,7 @@ class LaunchTemplates:
         in_use = {number for (of, number), at in self._used.items() if of == name and at > used_after}
         old = [
             _number(version)
-            for version in self._rows(name)[:-_KEPT]
+            for version in self._rows(name)[: -self._kept]
             if version["CreateTime"] < young and not version["DefaultVersion"] and _number(version) not in in_use
         ]
         for start in range(0, len(old), _CHUNK):

@@ -14,6 +14,7 @@ from tests.aws import CLUSTER, TEMPLATE, Rig, request
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
+KEPT = 5
 
 
 def templates_of(rig: Rig) -> Mapping[str, list[int]]:
@@ -21,59 +22,58 @@ def templates_of(rig: Rig) -> Mapping[str, list[int]]:
     return {one.name: sorted(one.versions) for one in rig.fake.account.templates.values()}
 
 
-def filled(rig: Rig, versions: int) -> LaunchTemplates:
+def templates(rig: Rig) -> LaunchTemplates:
+    """What a controller that has just started has."""
+    return LaunchTemplates(rig.aws, rig.clock, CLUSTER, kept=KEPT)
+
+
+def filled(rig: Rig, versions: int, age: timedelta = DAY) -> LaunchTemplates:
     """As an earlier run of the controller left them; the answer is a new run's, three hours old."""
-    before = LaunchTemplates(rig.aws, rig.clock, CLUSTER)
-    for number in range(versions):
+    before = templates(rig)
+    for number in range(1, versions + 1):
         before.version(TEMPLATE, {"UserData": str(number)})
-        rig.clock.advance(timedelta(seconds=1))
-    rig.clock.advance(DAY)
-    made = LaunchTemplates(rig.aws, rig.clock, CLUSTER)
+    rig.clock.advance(age)
+    made = templates(rig)
     rig.clock.advance(3 * HOUR)
     return made
 
 
 def test_old_versions_go_and_the_newest_stay() -> None:
     rig = Rig()
-    filled(rig, 210).tidy({"gpu"})
+    filled(rig, 9).tidy({"gpu"})
     # The first is the default, which EC2 does not delete.
-    assert templates_of(rig) == {f"foreslice-{CLUSTER}-gpu": [1, *range(11, 211)]}
+    assert templates_of(rig) == {f"foreslice-{CLUSTER}-gpu": [1, 5, 6, 7, 8, 9]}
 
 
 def test_what_was_used_lately_stays_however_old_it_is() -> None:
     rig = Rig()
-    made = filled(rig, 210)
-    used = made.version(TEMPLATE, {"UserData": "4"}).number
+    made = filled(rig, 9)
+    assert made.version(TEMPLATE, {"UserData": "3"}).number == 3
     made.tidy({"gpu"})
-    assert templates_of(rig) == {f"foreslice-{CLUSTER}-gpu": [1, used, *range(11, 211)]}
-    assert made.version(TEMPLATE, {"UserData": "4"}).number == used
+    assert templates_of(rig) == {f"foreslice-{CLUSTER}-gpu": [1, 3, 5, 6, 7, 8, 9]}
+    assert made.version(TEMPLATE, {"UserData": "3"}).number == 3
 
 
 def test_what_is_young_stays_however_much_there_is() -> None:
     rig = Rig()
-    made = LaunchTemplates(rig.aws, rig.clock, CLUSTER)
-    rig.clock.advance(3 * HOUR)
-    for number in range(210):
-        LaunchTemplates(rig.aws, rig.clock, CLUSTER).version(TEMPLATE, {"UserData": str(number)})
-        rig.clock.advance(timedelta(seconds=1))
-    made.tidy({"gpu"})
-    assert len(templates_of(rig)[f"foreslice-{CLUSTER}-gpu"]) == 210
+    filled(rig, 9, age=HOUR).tidy({"gpu"})
+    assert len(templates_of(rig)[f"foreslice-{CLUSTER}-gpu"]) == 9
 
 
 def test_a_version_that_was_deleted_is_made_again() -> None:
     rig = Rig()
-    made = filled(rig, 210)
+    made = filled(rig, 9)
     made.tidy({"gpu"})
-    assert made.version(TEMPLATE, {"UserData": "5"}).number == 211
+    assert made.version(TEMPLATE, {"UserData": "2"}).number == 10
 
 
 def test_after_a_start_nothing_goes_before_every_launch_was_repeated() -> None:
     rig = Rig()
-    filled(rig, 210)
-    young = LaunchTemplates(rig.aws, rig.clock, CLUSTER)
+    filled(rig, 9)
+    young = templates(rig)
     rig.clock.advance(HOUR)
     young.tidy(())
-    assert len(templates_of(rig)[f"foreslice-{CLUSTER}-gpu"]) == 210
+    assert len(templates_of(rig)[f"foreslice-{CLUSTER}-gpu"]) == 9
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_after_a_start_nothing_goes_before_every_launch_was_repeated() -> None:
 )
 def test_launch_templates_go_with_their_node_templates(wanted: set[str], age: timedelta, left: set[str]) -> None:
     rig = Rig()
-    made = LaunchTemplates(rig.aws, rig.clock, CLUSTER)
+    made = templates(rig)
     made.version(TEMPLATE, {})
     made.version(replace(TEMPLATE, name="old"), {})
     rig.clock.advance(age + HOUR)
@@ -97,7 +97,7 @@ def test_launch_templates_go_with_their_node_templates(wanted: set[str], age: ti
 def test_templates_of_other_clusters_are_left_alone() -> None:
     rig = Rig()
     LaunchTemplates(rig.aws, rig.clock, "another-cluster").version(TEMPLATE, {})
-    made = LaunchTemplates(rig.aws, rig.clock, CLUSTER)
+    made = templates(rig)
     rig.clock.advance(2 * DAY)
     made.tidy(())
     assert set(templates_of(rig)) == {"foreslice-another-cluster-gpu"}
