@@ -10,25 +10,19 @@ import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, timedelta
 from enum import Enum
-from typing import Final
 
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
 from autoscaler.settings import Settings
 
-# Its machines cost what the catalog says.
-_WITHOUT_PRICES: Final = frozenset({"kwok"})
-
 
 class Duty(Enum):
     """What comes round."""
 
-    RESYNC = "resync"  # another round, though nothing was reported
-    PRICES = "prices"
-    CATALOG = "catalog"
-    SYNC = "sync"  # another look at what clouds list
-    ORPHANS = "orphans"  # every round looks for them; this bounds the time between two
+    RESYNC = "resync"  # another round, though nothing was reported: machines, orphans, time-outs
+    CATALOG = "catalog"  # another look at its directories
+    SYNC = "sync"  # another look at what clouds list, and at what price
     BLOCK_CLOCK = "block clock"  # whether the wall clock has passed the moment the loop rests until
 
 
@@ -36,15 +30,12 @@ def periods_of(settings: Settings) -> Mapping[Duty, timedelta]:
     """How often each duty comes due; those are left out that could find nothing new."""
     periods = {
         Duty.RESYNC: settings.loop.resync,
-        Duty.ORPHANS: settings.periods.orphans,
         Duty.BLOCK_CLOCK: settings.periods.block_clock,
     }
     if settings.cluster.catalog:
         periods[Duty.CATALOG] = settings.periods.catalog
     if settings.sync.aws or settings.sync.gcp:
         periods[Duty.SYNC] = settings.sync.every
-    if set(settings.cluster.providers) - _WITHOUT_PRICES:
-        periods[Duty.PRICES] = settings.periods.prices
     return periods
 
 

@@ -44,9 +44,7 @@ from autoscaler.serve.site import Board, health_app, metrics_app, page_app
 from autoscaler.serve.tracing import Tracing, tracing_of
 from autoscaler.settings import OFF, LeaseSettings, Settings
 from autoscaler.telling import Telling
-from instance_catalog.catalog import Catalog
 from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.standing import Standing
 from providers.contract import Clock, Provider
 from providers.kwok.provider import KwokProvider
 from providers.plugins import PluginError, Surroundings, installed, plugged_in
@@ -153,40 +151,37 @@ def controller(settings: Settings, clock: Clock) -> Process:
     api = AttendedApi(counted, only_while(leads))
     uid = str(counted.get(NAMESPACES, "kube-system")["metadata"]["uid"])
 
-    def loop_with(catalog: Catalog, standing: Standing | None = None) -> Loop:
-        """The loop and its providers, as a restart would make them, but for the last good InstanceTypeOverlays."""
-        layers = shelf.layers
-        return Loop(
-            api=api,
-            providers=Providers(
-                _providers(Surroundings(uid, clock, ProviderObjects(api), catalog), profile, settings), cluster=uid
-            ),
-            catalog=catalog,
-            profile=profile,
-            clock=clock,
-            settings=settings,
-            stage=_both(tracing.span, recorder.timing_stage),
-            layers=lambda: layers,
-            standing=standing,
-        )
+    def providers() -> Providers:
+        """Made of the catalog that is in force."""
+        surroundings = Surroundings(uid, clock, ProviderObjects(api), shelf.catalog)
+        return Providers(_providers(surroundings, profile, settings), cluster=uid)
 
-    loop = loop_with(shelf.catalog)
+    loop = Loop(
+        api=api,
+        providers=providers(),
+        catalog=shelf.catalog,
+        profile=profile,
+        clock=clock,
+        settings=settings,
+        stage=_both(tracing.span, recorder.timing_stage),
+        layers=lambda: shelf.layers,
+    )
+    made_of = shelf.catalog.digest
     sync: PeriodicSync | None = None
 
-    def renewed(duty: Duty) -> Loop | None:
-        """Another loop for a new catalog, and for new prices, which providers read when they are made."""
-        nonlocal loop
-        anew = duty is Duty.PRICES
+    def perform(duty: Duty) -> None:
+        """What a duty asks for besides another round."""
+        nonlocal made_of
         if duty is Duty.SYNC and sync is not None:
             sync.start()
         if duty is Duty.CATALOG:
-            anew = shelf.changed()
+            shelf.changed()
+            # Providers that could not be made are tried again, although the catalog has not changed since.
+            if made_of != shelf.catalog.digest:
+                loop.renew(shelf.catalog, providers())
+                made_of = shelf.catalog.digest
             if shelf.whole:
                 recorder.catalog_read()
-        if not anew:
-            return None
-        loop = loop_with(shelf.catalog, loop.standing)
-        return loop
 
     ticking = Controller(
         loop,
@@ -195,7 +190,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
         settings,
         telling=Telling(heartbeat, recorder, board, settings.serve.liveness, span=tracing.span),
         leads=leads,
-        renew=renewed,
+        perform=perform,
     )
     if own is not None:
         sync = PeriodicSync(

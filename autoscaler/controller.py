@@ -2,7 +2,7 @@
 
 A tick begins when something in the cluster has changed and then been quiet for a moment. What goes wrong with the API
 or a provider is told and tried again; anything else ends the process, and the next one goes on from what the API holds.
-Of several replicas only the leader ticks; one that has led and does not any more ends.
+Of several replicas only the leader ticks, while the others follow; one that has led and does not any more ends.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Ticking(Protocol):
     def tick(self) -> Tick:
         """One round."""
 
+    def follow(self) -> None:
+        """Take over what changed in the cluster, and do nothing about it."""
+
 
 class Controller:
-    """Ticks until it is stopped. `leads` says whether this replica may act.
-
-    `renew` answers what to go on with when a duty is due: another loop, such as one with a new catalog, or None.
-    """
+    """Ticks until it is stopped. `leads` says whether this replica may act; `perform` does a duty that is due."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Controller:
         *,
         telling: Telling,
         leads: Callable[[], bool] = lambda: True,
-        renew: Callable[[Duty], Ticking | None] = lambda duty: None,
+        perform: Callable[[Duty], None] = lambda duty: None,
     ) -> None:
         self._loop = loop
         self._bell = bell
@@ -82,7 +82,7 @@ class Controller:
         self._settings = settings
         self._telling = telling
         self._leads = leads
-        self._renew = renew
+        self._perform = perform
         self._agenda = Agenda(bell.ring)
         self._stopping = False
         self._failures = 0
@@ -112,38 +112,52 @@ class Controller:
             elif led:
                 raise LeadershipLostError("this replica could not renew its Lease in time, so another one may act")
             else:
-                self._wait_for_election()
+                self._stand_by()
 
-    def _wait_for_election(self) -> None:
-        """Another replica acts; this one serves by standing by."""
+    def _stand_by(self) -> None:
+        """Another replica acts; this one follows what it does, so that it can take its place at once."""
         longest = self._settings.loop.resync
         self._telling.standing_by(longest)
-        self._bell.wait(longest.total_seconds())
+        try:
+            self._loop.follow()
+            self._failures = 0
+        except ApiError as error:
+            self._telling.not_followed(error)
+            longest = self._next_attempt()
+        self._wait(longest, unless=self._leads)
 
     def _tick(self) -> timedelta:
         """One tick; how long to rest when nothing happens."""
         with self._telling.round():
             try:
                 for duty in self._agenda.take():
-                    self._loop = self._renew(duty) or self._loop
+                    self._perform(duty)
                 tick = self._loop.tick()
             except (ApiError, ConfigurationError, ProviderError) as error:
-                self._failures += 1
                 self._telling.cut_short(error)
-                return min(_FIRST_RETRY * (1 << min(self._failures - 1, 10)), self._settings.loop.resync)
+                return self._next_attempt()
         self._failures = 0
         self._wake_at = tick.wake_at
         self._telling.ticked(tick)
         return _UNBOUNDED if tick.wake_at is None else tick.wake_at - self._clock.now()
 
+    def _next_attempt(self) -> timedelta:
+        """After another failure in a row: how long to wait."""
+        self._failures += 1
+        return min(_FIRST_RETRY * (1 << min(self._failures - 1, 10)), self._settings.loop.resync)
+
     def _rest(self, longest: timedelta) -> None:
-        """Until something changes, and then until it has been quiet for a while; or until something falls due."""
+        """Until something changes or falls due."""
         # The agenda rings at least that often; should it ever fall silent, the probe finds out.
         self._telling.resting(min(longest, self._settings.loop.resync))
+        self._wait(longest)
+
+    def _wait(self, longest: timedelta, *, unless: Callable[[], bool] = lambda: False) -> None:
+        """Until something changes, and then until it has been quiet for a while, unless there is no time for that."""
         if not self._bell.wait(longest.total_seconds()):
             return
         batch = self._settings.batch
         until = self._clock.monotonic() + batch.longest.total_seconds()
-        while not self._stopping and (left := until - self._clock.monotonic()) > 0:
+        while not self._stopping and not unless() and (left := until - self._clock.monotonic()) > 0:
             if not self._bell.wait(min(batch.idle.total_seconds(), left)):
                 return

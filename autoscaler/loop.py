@@ -77,16 +77,15 @@ class Loop:
         settings: Settings = DEFAULTS,
         stage: Stage = nullcontext,
         layers: Callable[[], Sequence[Layer]] | None = None,
-        standing: Standing | None = None,
     ) -> None:
         """`layers`: what the catalog is made of now; the cluster's InstanceTypeOverlays then lie over it in each tick.
-        Without it the catalog stays as it is. `standing`: that of a loop before, whose last good versions go on."""
+        Without it the catalog stays as it is."""
         self._api = api
         self._stage = stage
         self._providers = providers
         self._catalog = catalog
         self._layers = layers
-        self._standing = standing
+        self._standing: Standing | None = None
         self._clock = clock
         self._settings = settings
         self._store = Store(api, profile)
@@ -96,15 +95,23 @@ class Loop:
         self._account = Account(api)
         self._publisher = Publisher(api)
 
-    @property
-    def standing(self) -> Standing | None:
-        """The layers in force at the last tick; None before the first, and where the catalog has none."""
-        return self._standing
+    def follow(self) -> None:
+        """Take over what changed in the cluster while another replica acts, so that the first tick lists little."""
+        self._store.refresh()
+        self._followed = True
+
+    def renew(self, catalog: Catalog, providers: Providers) -> None:
+        """Go on with another catalog, and with providers that were made of it. What was seen and written stays."""
+        self._catalog = catalog
+        self._providers = providers
+        self._executor = replace(self._executor, providers=providers)
 
     def tick(self) -> Tick:
         """Observe, reflect, decide, record, carry out, publish."""
         now = self._clock.now()
         with self._stage("observe"):
+        self._templates = TemplateStatuses(api)
+        self._followed = False
             world, machines = self._observe(now)
             snapshot = reflect(world, now)
             self._journal.note(snapshot.provisioned)
@@ -174,6 +181,10 @@ class Loop:
         self._account.resume(snapshot.spending)
         snapshot = replace(snapshot, spending=self._account.current)
         machines: dict[str, Mapping[str, Instance]] = {}
+        if self._followed:
+            # A watch may lag behind what the leader before wrote last, and nothing may be done twice.
+            self._store.reread_own()
+            self._followed = False
         windows: dict[str, timedelta] = {}
         reservations: list[SeenReservation] | None = []
         for provider in self._providers.by_template.values():

@@ -61,7 +61,8 @@ class LoopSettings:
     """When the loop looks again without being woken."""
 
     resync: timedelta = timedelta(minutes=1)
-    """The longest rest between two rounds. Machines report nothing by themselves; a minute is short beside a boot."""
+    """The longest rest between two rounds. Machines report nothing by themselves; a minute is short beside a boot.
+    Each round also looks for machines without an object."""
 
     retry: timedelta = timedelta(seconds=5)
     """After a provider call whose outcome is unknown, or a launch that failed: the pods wait, so it is short."""
@@ -91,14 +92,8 @@ class DriftSettings:
 class PeriodSettings:
     """How often what nobody announces is looked at."""
 
-    prices: timedelta = timedelta(hours=6)
-    """Between two readings of the providers' prices (not kwok's). On-demand prices change a few times a year."""
-
     catalog: timedelta = timedelta(minutes=5)
     """Between two readings of the catalog's directories. A mounted ConfigMap follows its object within two minutes."""
-
-    orphans: timedelta = timedelta(minutes=5)
-    """The longest time between two searches for machines without an object: each one costs money until it is found."""
 
     block_clock: timedelta = timedelta(seconds=30)
     """Between two looks at the wall clock, which may be set while the loop rests; the end of a block does not wait."""

@@ -57,6 +57,10 @@ class Telling:
         self.recorder.cut_short()
         _LOG.warning("round_cut_short", error=str(error), kind=type(error).__name__)
 
+    def not_followed(self, error: Exception) -> None:
+        """What happens in the cluster was not read while standing by. The leader's rounds are not touched by that."""
+        _LOG.warning("cluster_not_followed", error=str(error), kind=type(error).__name__)
+
     def standing_by(self, longest: timedelta) -> None:
         """Another replica acts. Waiting for its place is what this one is there for, so it is ready."""
         self.heartbeat.ready()

@@ -128,6 +128,11 @@ class Store:
         changed += [mirror.refresh() for mirror in self._mirrors()]
         return repriced or any(changed)
 
+    def reread_own(self) -> None:
+        """List the objects that only a leader writes: a list shows what was written before it, a watch some time."""
+        for mirror in (self._pools, self._blocks, self._provisioned, self._batches, self._spendings):
+            mirror.reread()
+
     def snapshot(self) -> Snapshot:
         """The cluster as one frozen value."""
         return Snapshot(

@@ -143,7 +143,7 @@ def test_what_the_kubelet_sets_for_a_service_of_ours_is_no_setting(name: str) ->
         pytest.param("lease: {renewDeadline: 20s}", "must grow in this order", id="deadline after duration"),
         pytest.param("lease: {retry: 10s}", "must grow in this order", id="retry as long as the deadline"),
         pytest.param("batch: {longest: 0s}", "batch.longest is 0s", id="zero"),
-        pytest.param("periods: {orphans: 0s}", "periods.orphans is 0s", id="zero period"),
+        pytest.param("periods: {catalog: 0s}", "periods.catalog is 0s", id="zero period"),
         pytest.param("sync: {aws: [us-east-1]}", "sync.directory does not say where", id="sync without a place"),
         pytest.param("batch: {idle: 20s}", "batch.idle is longer than batch.longest", id="quiet longer than all"),
     ],

@@ -14,7 +14,7 @@ from autoscaler.agenda import Duty
 from autoscaler.clock import EPOCH, VirtualClock
 from autoscaler.cluster.api import ApiError, ForbiddenError, UnavailableError
 from autoscaler.cluster.lease import LeadershipLostError
-from autoscaler.controller import Bell, Controller, Ticking
+from autoscaler.controller import Bell, Controller
 from autoscaler.errors import ConfigurationError, InternalError
 from autoscaler.execution.executor import Trouble
 from autoscaler.loop import Tick
@@ -40,6 +40,13 @@ class Script:
     stop: Callable[[], None] = lambda: None
     bell: Bell = field(default_factory=Bell)
     ticks: int = 0
+    followed: int = 0
+    unseen: list[ApiError] = field(default_factory=list)
+
+    def follow(self) -> None:
+        self.followed += 1
+        if self.unseen:
+            raise self.unseen.pop()
 
     def tick(self) -> Tick:
         outcome = self.outcomes[self.ticks]
@@ -61,7 +68,7 @@ class Stand:
     clock: VirtualClock = field(default_factory=VirtualClock)
     settings: Settings = AT_ONCE
     leads: Callable[[], bool] = lambda: True
-    renew: Callable[[Duty], Ticking | None] = lambda duty: None
+    perform: Callable[[Duty], None] = lambda duty: None
 
     def __post_init__(self) -> None:
         self.heartbeat = Heartbeat(self.clock)
@@ -74,7 +81,7 @@ class Stand:
             self.settings,
             telling=Telling(self.heartbeat, self.recorder, self.board, timedelta(minutes=5)),
             leads=self.leads,
-            renew=self.renew,
+            perform=self.perform,
         )
         self.script.stop = self.controller.stop
 
@@ -205,9 +212,20 @@ def test_who_does_not_lead_is_ready_and_does_not_tick() -> None:
     stand = Stand(Script([]), leads=seat)
     seat.stop, seat.ring = stand.controller.stop, stand.script.bell.ring
     stand.controller.run()
-    assert stand.script.ticks == 0
+    assert (stand.script.ticks, stand.script.followed) == (0, 1)
     assert stand.heartbeat.is_ready
     assert stand.heartbeat.problem == ""
+
+
+def test_who_cannot_follow_tries_again_and_is_elected_all_the_same(log: list[Any]) -> None:
+    seat = Seat(False, False, True, True, True)
+    script = Script([QUIET, QUIET], unseen=[UnavailableError("no answer")])
+    stand = Stand(script, leads=seat)
+    seat.ring = script.bell.ring
+    stand.controller.run()
+    assert (script.followed, script.ticks) == (1, 2)
+    assert [line["event"] for line in log] == ["cluster_not_followed"]
+    assert stand.ticks("failed") == 0
 
 
 def test_who_is_elected_ticks() -> None:
@@ -232,21 +250,14 @@ def test_what_a_fence_refuses_ends_the_process_too() -> None:
 
 
 def test_a_duty_is_done_before_the_next_tick() -> None:
-    second, done = Script([QUIET]), []
-
-    def renew(duty: Duty) -> Ticking | None:
-        done.append((duty, first.ticks))
-        return second if duty is Duty.CATALOG else None
-
-    first = Script([QUIET])
-    stand = Stand(first, renew=renew)
-    first.stop = lambda: stand.controller.mark(Duty.CATALOG)
-    second.stop, second.bell = stand.controller.stop, first.bell
-    stand.controller.mark(Duty.PRICES)
-    stand.controller.mark(Duty.PRICES)
+    done: list[tuple[Duty, int]] = []
+    script = Script([QUIET, QUIET])
+    stand = Stand(script, perform=lambda duty: done.append((duty, script.ticks)))
+    stand.controller.mark(Duty.CATALOG)
+    stand.controller.mark(Duty.CATALOG)
     stand.controller.run()
-    assert done == [(Duty.PRICES, 0), (Duty.CATALOG, 1)]
-    assert (first.ticks, second.ticks) == (1, 1)
+    assert done == [(Duty.CATALOG, 0)]
+    assert script.ticks == 2
 
 
 @pytest.mark.parametrize(

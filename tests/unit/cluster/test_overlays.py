@@ -14,7 +14,6 @@ from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.kubernetes_profile import REFERENCE
 from instance_catalog.loader import shipped_layers
 from instance_catalog.merging import catalog_of
-from instance_catalog.standing import Standing
 
 LAYERS = shipped_layers()
 
@@ -25,17 +24,13 @@ class Cluster:
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.api = ApiServer(self.clock)
-        self.loop = self.loop_after(None)
-
-    def loop_after(self, standing: Standing | None) -> Loop:
-        return Loop(
+        self.loop = Loop(
             api=self.api,
             providers=Providers({}, cluster="u"),
             catalog=catalog_of(LAYERS),
             profile=REFERENCE,
             clock=self.clock,
             layers=lambda: LAYERS,
-            standing=standing,
         )
 
     def put(self, name: str, entry: dict[str, Any], instance_type: str = "p5.48xlarge", **fields: str) -> None:
@@ -111,11 +106,11 @@ def test_the_state_that_kubectl_shows_is_the_reason_of_the_condition() -> None:
     assert column.path == ".status.conditions[?(@.type=='Ready')].reason"
 
 
-def test_the_last_good_version_outlives_the_loop() -> None:
+def test_the_last_good_version_outlives_another_catalog() -> None:
     cluster = Cluster()
     cluster.put("ours", {"vcpu": 190})
     good = cluster.digest()
     cluster.change("ours", {"vcpu": "many"})
-    cluster.loop = cluster.loop_after(cluster.loop.standing)
+    cluster.loop.renew(catalog_of(LAYERS), Providers({}, cluster="u"))
     assert cluster.digest() == good
     assert cluster.ready("ours")[:2] == ("False", "Refused")
