@@ -94,7 +94,9 @@ def classes_of(bundles: Iterable[Bundle], snapshot: Snapshot) -> tuple[BundleCla
 
 
 def _signature(bundle: Bundle, claims: Mapping[str, ResourceClaim], observed: frozenset[str]) -> Hashable:
-    """Everything that can make a difference for placement; names of pods and of their own claims do not."""
+    """Everything that can make a difference for where they fit; names of pods and of their own claims do not.
+
+    Nor do nominations: each pod has a node of its own there, and that would make every pod a class of its own."""
     order: dict[str, int] = {}
     for pod in bundle.pods:
         for key in claim_keys(pod):
@@ -123,7 +125,6 @@ def _pod_signature(pod: Pod, order: Mapping[str, int], observed: frozenset[str])
         pod.tolerations,
         pod.volumes,
         pod.host_network,
-        pod.nominated_node,
         pod.scheduler_name,
         pod.priority,
         pod.gang,

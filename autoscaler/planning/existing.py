@@ -172,7 +172,7 @@ class _Run:
 
     def take(self, index: int, bundle_class: BundleClass) -> None:
         """Place the members one by one. Nodes only fill up, so one that refused a member refuses its equals."""
-        open_nodes = [name for name in self._order(bundle_class.sample) if self._welcome(bundle_class.sample, name)]
+        open_nodes = [name for name in self._order() if self._welcome(bundle_class.sample, name)]
         for number, bundle in enumerate(bundle_class.members):
             found = self._best(bundle, open_nodes, ask_all=number == 0)
             if not isinstance(found, tuple):
@@ -194,7 +194,8 @@ class _Run:
     def _best(self, bundle: Bundle, open_nodes: list[str], *, ask_all: bool) -> tuple[str, Fits] | Fatal | None:
         """The best node; nodes that refuse are struck off the list. All are asked once, to see a fatal verdict."""
         best: tuple[str, Fits] | None = None
-        for name in tuple(open_nodes):
+        nominated = {pod.nominated_node for pod in bundle.pods}
+        for name in sorted(open_nodes, key=lambda name: name not in nominated):  # a stable sort: those come first
             verdict = fit(bundle.pods, name, self.world)
             if isinstance(verdict, Fatal):
                 return verdict
@@ -206,14 +207,10 @@ class _Run:
                 break
         return best
 
-    def _order(self, bundle: Bundle) -> Iterator[str]:
-        """The nominated node first, then nodes that are there, then coming ones."""
-        targets = self._present.targets
-        nominated = next((p.nominated_node for p in bundle.pods if p.nominated_node in targets), None)
-        if nominated:
-            yield nominated
+    def _order(self) -> Iterator[str]:
+        """Nodes that are there, then coming ones."""
         for wanted in (Target.EXISTING, Target.COMING):
-            yield from (name for name, target in targets.items() if target is wanted and name != nominated)
+            yield from (name for name, target in self._present.targets.items() if target is wanted)
 
     def _welcome(self, bundle: Bundle, name: str) -> bool:
         block = self._present.blocks.get(name)

@@ -15,7 +15,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.bundles import bundles_of, classes_of
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.node_selector import Requirement
-from tests.unit.planning.scene import block, claim, gpus, pod, snapshot
+from tests.unit.planning.scene import TEAM, block, claim, gpus, ours, plan, pod, snapshot
 
 
 def groups(pods: list[Pod], claims: list[ResourceClaim]) -> list[list[str]]:
@@ -46,6 +46,15 @@ def test_an_allocated_claim_binds_nobody_together() -> None:
 def test_names_do_not_make_a_difference() -> None:
     state = snapshot([pod("a", "x"), pod("b", "y")], [claim("x"), claim("y")])
     assert class_sizes(state) == [2]
+
+
+def test_pods_that_wait_for_a_node_each_remain_one_class_and_get_their_own_nodes() -> None:
+    nominated = [pod("p1", "x", nominated_node="n2"), pod("p2", "y", nominated_node="n1"), pod("p3", "z")]
+    coming = tuple(ours(name, "s1") for name in ("n0", "n1", "n2"))
+    state = snapshot(nominated, [claim("x"), claim("y"), claim("z")], pools=(TEAM,), provisioned=coming)
+    assert class_sizes(state) == [3]
+    placed = {placement.pod: placement.node for placement in plan(state).placements}
+    assert placed == {"default/p1": "n2", "default/p2": "n1", "default/p3": "n0"}
 
 
 @pytest.mark.parametrize(
