@@ -41,7 +41,7 @@ def solve_exactly(problem: Problem, fillings: Fillings[State], start: Solution, 
         raise OutOfStepsError
     if prod(count + 1 for count in problem.demand) > budget.demands:
         raise OutOfStepsError
-    columns = _columns(problem, fillings, start, budget=budget, limits=limits)
+    columns = every_column(problem, fillings, start, budget=budget, limits=limits)
     search = _Search(problem, _by_first_item(columns, len(problem.items)), limits, [budget.states])
     best = start
     gangs = range(len(problem.gangs))
@@ -65,10 +65,13 @@ def _binding(problem: Problem) -> tuple[int, ...]:
     )
 
 
-def _columns(
-    problem: Problem, fillings: Fillings[State], start: Solution, *, budget: Budget, limits: tuple[int, ...]
+def every_column(
+    problem: Problem, fillings: Fillings[State], start: Solution, *, budget: Budget, limits: Sequence[int]
 ) -> list[Column]:
-    """Every node worth considering: all fillings of all kinds, less those that another one always beats."""
+    """Every node worth considering: all fillings of all kinds, less those that another one always beats.
+
+    `start` is any solution; `limits` are those that some plan could hit. Raises OutOfStepsError.
+    """
     best: dict[Counts, list[Column]] = {}
     shapes: dict[int, list[int]] = {}
     for index, kind in enumerate(problem.kinds):

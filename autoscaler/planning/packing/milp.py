@@ -2,8 +2,10 @@
 
 For demands too large for the exact search. The program chooses how often each pattern is bought; every pattern was
 filled through the oracle, so whatever it answers is possible, and its floating-point objective only proposes: the
-result is scored exactly and kept only if it is better. HiGHS is imported here, when needed, because that takes as long
-as a small plan. Node limits instead of time limits keep the answer the same on every machine.
+result is scored exactly and kept only if it is better. Over all patterns that are worth buying its answer is the best
+there is; where these are too many, it is the best of those that filling nodes in turn comes across. HiGHS is imported
+here, when needed, because that takes as long as a small plan. Node limits instead of time limits keep the answer the
+same on every machine.
 """
 
 from __future__ import annotations
@@ -13,27 +15,36 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from autoscaler.planning.packing.exact import assemble, keep
-from autoscaler.planning.packing.fillings import Fillings
+from autoscaler.planning.packing.exact import assemble, every_column, keep
+from autoscaler.planning.packing.fillings import Fillings, OutOfStepsError
 from autoscaler.planning.packing.greedy import fills
 from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.packing.problem import Budget, Column, Counts, Problem, Solution, State
 
 _NODES = 2000
-_TOLERANCE = 1e-7
+# Half of what two plans differ by at least: prices have at most five decimals, everything else is whole.
+_TOLERANCE = 5e-6
 
 
 def improve(problem: Problem, fillings: Fillings[State], start: Solution, budget: Budget) -> Solution:
-    """The better of `start` and the best combination of generated patterns."""
-    columns = _generate(problem, fillings, start, budget)
+    """The better of `start` and the best combination of patterns; proven if these are all there are."""
+    try:
+        columns = every_column(problem, fillings, start, budget=budget, limits=range(len(problem.limits)))
+        complete = len(columns) <= budget.columns
+    except OutOfStepsError:
+        complete = False
+    if not complete:
+        columns = _generate(problem, fillings, start, budget)
     chosen = _Program(problem, columns).solve(start)
     if chosen is None:
         return start
     found = assemble(problem, chosen)
-    return found if found.score < start.score else start
+    better = found if found.score < start.score else start
+    return better.proven() if complete else better
 
 
 def _generate(problem: Problem, fillings: Fillings[State], start: Solution, budget: Budget) -> list[Column]:
+    """Patterns that simulated filling comes across, and those of `start`."""
     limits = range(len(problem.limits))
     best: dict[Counts, list[Column]] = {}
     for column in start.columns:
@@ -67,6 +78,7 @@ class _Program:
         self._highs.silent()
         self._highs.setOptionValue("threads", 1)
         self._highs.setOptionValue("mip_max_nodes", _NODES)
+        self._highs.setOptionValue("mip_rel_gap", 0.0)
         self._optimal = highspy.HighsModelStatus.kOptimal
         self._sum = self._highs.qsum
         demand = problem.demand
@@ -110,7 +122,7 @@ class _Program:
             if self._highs.getModelStatus() != self._optimal:
                 return None
             value = float(self._highs.getInfo().objective_function_value)
-            self._highs.addConstr(expression <= value + _TOLERANCE * max(1.0, abs(value)))
+            self._highs.addConstr(expression <= value + _TOLERANCE)
         times = [round(self._highs.val(x)) for x in self._bought]
         chosen = [column for column, n in zip(self._columns, times, strict=True) for _ in range(n)]
         return chosen if self._possible(chosen) else None
@@ -132,6 +144,8 @@ class _Program:
             lambda s: float(s.disruption),
             lambda s: float(s.nodes),
             lambda s: float(s.fragmentation),
+            lambda s: float(s.weight),
+            lambda s: float(s.order),
         ]
         goals += [_Goal(part, nothing) for part in parts if any(part(c.score) for c in self._columns)]
         return goals
