@@ -94,6 +94,7 @@ class Loop:
         self._executor = Executor(api, self._journal, self._backoffs, providers)
         self._account = Account(api)
         self._publisher = Publisher(api)
+        self._followed = False
 
     def follow(self) -> None:
         """Take over what changed in the cluster while another replica acts, so that the first tick lists little."""
@@ -110,8 +111,6 @@ class Loop:
         """Observe, reflect, decide, record, carry out, publish."""
         now = self._clock.now()
         with self._stage("observe"):
-        self._templates = TemplateStatuses(api)
-        self._followed = False
             world, machines = self._observe(now)
             snapshot = reflect(world, now)
             self._journal.note(snapshot.provisioned)
