@@ -168,6 +168,10 @@ class Loop:
     def _observe(self, now: datetime) -> tuple[World, Mapping[str, Mapping[str, Instance]]]:
         """Read the cluster and the providers. Nothing is concluded from a provider that did not answer."""
         self._store.refresh()
+        if self._followed:
+            # A watch may lag behind what the leader before wrote last, and nothing may be done twice.
+            self._store.reread_own()
+            self._followed = False
         if self._layers is not None:
             layers = (*self._layers(), *self._store.overlays())
             self._standing = standing_at(layers, now=now, before=self._standing)
@@ -180,10 +184,6 @@ class Loop:
         self._account.resume(snapshot.spending)
         snapshot = replace(snapshot, spending=self._account.current)
         machines: dict[str, Mapping[str, Instance]] = {}
-        if self._followed:
-            # A watch may lag behind what the leader before wrote last, and nothing may be done twice.
-            self._store.reread_own()
-            self._followed = False
         windows: dict[str, timedelta] = {}
         reservations: list[SeenReservation] | None = []
         for provider in self._providers.by_template.values():
