@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from autoscaler.dra.extended_resources import extended_resource_claim, extended_resource_classes
+from autoscaler.dra.pod_groups import made_for, reserved_for
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod, PodClaim
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import FirstAvailable, ResourceClaim
-from autoscaler.model.verdict import DoesNotFit, Fatal, Unknown
+from autoscaler.model.verdict import DoesNotFit, Fatal
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.node_selector import BadSelectorError, matches
 
@@ -31,7 +32,7 @@ __all__ = [
 MAX_CONSUMERS = 256  # status.reservedFor
 BINDING_TIMEOUT = 600.0  # seconds
 
-ClaimsOrVerdict: TypeAlias = tuple[ResourceClaim, ...] | DoesNotFit | Fatal | Unknown
+ClaimsOrVerdict: TypeAlias = tuple[ResourceClaim, ...] | DoesNotFit | Fatal
 
 
 def claims_of(
@@ -92,9 +93,7 @@ def unavailable(claim: ResourceClaim, node: Node, *, now: float | None = None) -
     return None
 
 
-def _problem(
-    pod: Pod, entry: PodClaim, claim: ResourceClaim | None, profile: KubernetesProfile
-) -> DoesNotFit | Unknown | None:
+def _problem(pod: Pod, entry: PodClaim, claim: ResourceClaim | None, profile: KubernetesProfile) -> DoesNotFit | None:
     if entry.claim is None:
         subject = f"pod {pod.key}, claim {entry.name}"
         return DoesNotFit((Reason.of(Code.CLAIM_NOT_CREATED, subject, template=entry.template or ""),))
@@ -102,17 +101,14 @@ def _problem(
         return DoesNotFit((Reason.of(Code.CLAIM_NOT_FOUND, f"claim {pod.namespace}/{entry.claim}"),))
     if claim.deleting:
         return DoesNotFit((Reason.of(Code.CLAIM_DELETING, _subject(claim)),))
-    if entry.template is not None and claim.controller != pod.uid:
-        if profile.gates.workload_resource_claims and pod.gang is not None:
-            # It may belong to the pod's PodGroup, whose uid is not part of the snapshot.
-            return Unknown((Reason.of(Code.UNSUPPORTED, _subject(claim), feature="claim owned by a PodGroup"),))
+    if entry.template is not None and not made_for(claim, pod, profile):
         return DoesNotFit((Reason.of(Code.CLAIM_NOT_OWNED, _subject(claim), pod=pod.key),))
     return None
 
 
-def full(claim: ResourceClaim, pod: Pod) -> Reason | None:
+def full(claim: ResourceClaim, pod: Pod, profile: KubernetesProfile) -> Reason | None:
     """Why the pod cannot be one more consumer of an allocated claim. The API server says so when the pod is bound."""
-    if len(claim.reserved_for) < MAX_CONSUMERS or any(consumer.uid == pod.uid for consumer in claim.reserved_for):
+    if len(claim.reserved_for) < MAX_CONSUMERS or reserved_for(claim, pod, profile):
         return None
     return Reason.of(Code.CLAIM_RESERVED_FULL, _subject(claim), limit=MAX_CONSUMERS)
 

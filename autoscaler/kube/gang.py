@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header, parse_metadata
+from autoscaler.kube.pod import uid_of
 from autoscaler.kube.problem import Problems
-from autoscaler.model.gang import Gang
+from autoscaler.model.gang import API_GROUP, Gang
 from autoscaler.model.origin import CLUSTER, Origin
+from autoscaler.model.pod import PodClaim
 
 # Queueing and accounting: no influence on where the members fit.
 _IGNORED = (
@@ -36,7 +38,7 @@ _IGNORED = (
     "preemptionPriority",
 )
 # Known, and they would change which members fit where.
-_UNSUPPORTED = ("resourceClaims", "subGroups", "minTaskMember", "networkTopology", "minSubGroup")
+_UNSUPPORTED = ("subGroups", "minTaskMember", "networkTopology", "minSubGroup")
 
 
 def parse_pod_group(raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER) -> Gang:
@@ -47,8 +49,11 @@ def parse_pod_group(raw: object, problems: Problems | None = None, *, origin: Or
     version = header(raw)[0]
     spec = fields.child("spec")
     spec.ignore(*_IGNORED)
-    if version.startswith("scheduling.k8s.io/"):
+    uid, claims = metadata.uid, tuple[PodClaim, ...]()
+    if version.startswith(f"{API_GROUP}/"):
         count, topology, unsupported = _policy(spec)
+        uid = uid or uid_of("PodGroup", metadata.namespace, metadata.name)
+        claims = tuple(_claim(entry) for entry in spec.children("resourceClaims"))
     else:
         if "minMember" not in spec:
             spec.warn("minMember", "is missing: 1 is assumed", "say how many pods must start together")
@@ -56,9 +61,33 @@ def parse_pod_group(raw: object, problems: Problems | None = None, *, origin: Or
         constraint = spec.child("topologyConstraint")  # KAI; the level is a node label
         constraint.ignore("topology", "preferredTopologyLevel")
         topology = constraint.text("requiredTopologyLevel") or None
-        unsupported = constraint.unread()
+        unsupported = (*constraint.unread(), *spec.unsupported("resourceClaims"))
     unsupported = (*unsupported, *spec.unsupported(*_UNSUPPORTED), *spec.unread(), *fields.unread())
-    return Gang(metadata.namespace, metadata.name, f"PodGroup {version}", count, topology, unsupported, origin)
+    return Gang(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        kind=f"PodGroup {version}",
+        min_count=count,
+        topology_key=topology,
+        unsupported=unsupported,
+        uid=uid,
+        claims=claims,
+        origin=origin,
+    )
+
+
+def _claim(entry: Fields) -> PodClaim:
+    """What pods have to name to share the claim. A generated claim is found through them."""
+    found = PodClaim(
+        entry.required("name"),
+        entry.optional_text("resourceClaimName"),
+        template=entry.optional_text("resourceClaimTemplateName"),
+    )
+    if (found.claim is None) == (found.template is None):
+        step = "write either resourceClaimName or resourceClaimTemplateName"
+        entry.error("resourceClaimName", "a claim of a PodGroup needs one source", step)
+    entry.unread()
+    return found
 
 
 def parse_workload(raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER) -> tuple[Gang, ...]:

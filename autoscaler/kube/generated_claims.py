@@ -6,20 +6,25 @@ same pods always have the same claims.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from autoscaler.kube.pod import uid_of
+from autoscaler.model.gang import Gang
 from autoscaler.model.pod import Pod, PodClaim
 from autoscaler.model.resource_claim import ResourceClaim, ResourceClaimTemplate
 
 
 def generate_claims(
-    pod: Pod, templates: Mapping[str, ResourceClaimTemplate], taken: Container[str]
+    pod: Pod,
+    templates: Mapping[str, ResourceClaimTemplate],
+    taken: Mapping[str, ResourceClaim],
+    group: Gang | None = None,
 ) -> tuple[Pod, tuple[ResourceClaim, ...]]:
-    """The pod with its claims named, and the claims. `taken` are keys of claims that exist.
+    """The pod with its claims named, and the claims. `taken` are those that exist, by namespace/name.
 
-    Entries whose template is not among `templates` (by namespace/name) stay as they are: not created yet.
+    Entries whose template is not among `templates` (by namespace/name) stay as they are: not created yet. The claims of
+    the pod's PodGroup, where the cluster knows such claims, are made once for all of its pods.
     """
     entries: list[PodClaim] = []
     made: list[ResourceClaim] = []
@@ -28,24 +33,29 @@ def generate_claims(
         if template is None:
             entries.append(entry)
             continue
-        name = _free_name(f"{pod.name}-{entry.name}", pod.namespace, taken)
-        made.append(
-            replace(
-                template.spec,
-                namespace=pod.namespace,
-                name=name,
-                uid=uid_of("ResourceClaim", pod.namespace, name),
-                controller=pod.uid,
-                origin=pod.origin,
+        owner = group if group is not None and group.shares(entry) else pod
+        of_group = owner.name if isinstance(owner, Gang) else ""
+        name = _free_name(f"{owner.name}-{entry.name}", pod.namespace, taken, of_group)
+        if f"{pod.namespace}/{name}" not in taken:
+            made.append(
+                replace(
+                    template.spec,
+                    namespace=pod.namespace,
+                    name=name,
+                    uid=uid_of("ResourceClaim", pod.namespace, name),
+                    controller=owner.uid,
+                    pod_group=of_group,
+                    origin=owner.origin,
+                )
             )
-        )
         entries.append(replace(entry, claim=name))
-    return (replace(pod, claims=tuple(entries)), tuple(made)) if made else (pod, ())
+    return replace(pod, claims=tuple(entries)), tuple(made)
 
 
-def _free_name(wanted: str, namespace: str, taken: Container[str]) -> str:
+def _free_name(wanted: str, namespace: str, taken: Mapping[str, ResourceClaim], group: str) -> str:
+    """A name that no claim has, but one that was made for the same PodGroup."""
     name, number = wanted, 1
-    while f"{namespace}/{name}" in taken:
+    while (claim := taken.get(f"{namespace}/{name}")) is not None and not (group and claim.pod_group == group):
         number += 1
         name = f"{wanted}-{number}"
     return name

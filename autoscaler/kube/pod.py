@@ -109,7 +109,7 @@ def _parse(
         spec.error("containers", "a pod needs at least one container", "add `containers:` to the pod's spec")
     affinity = parse_affinity(spec.child("affinity"), namespace=metadata.namespace, labels=metadata.labels)
     priority, preemption_policy = resolve_priority(spec, priorities)
-    owner = metadata.controller
+    owner, pod_group = metadata.controller, _pod_group(spec.child("schedulingGroup"))
     unscheduled = _unscheduled(status)
     return Pod(
         namespace=metadata.namespace,
@@ -147,7 +147,8 @@ def _parse(
         scheduling_gates=tuple(entry.required("name") for entry in spec.children("schedulingGates")),
         priority=priority,
         preemption_policy=preemption_policy,
-        gang=_gang(spec, metadata),
+        gang=_gang(spec, metadata, pod_group),
+        pod_group=pod_group,
         phase=status.text("phase") or "Pending",
         deleting=metadata.deleting,
         owner=f"{owner.kind}/{owner.name}" if owner else "",
@@ -237,15 +238,20 @@ def _disks(spec: Fields) -> tuple[str, ...]:
     return tuple(name for volume in spec.children("volumes") for name in volume.unsupported(*_INLINE_DISKS))
 
 
-def _gang(spec: Fields, metadata: Metadata) -> GangRef | None:
+def _pod_group(scheduling_group: Fields) -> str:
+    name = scheduling_group.text("podGroupName")
+    scheduling_group.unread()
+    return name
+
+
+def _gang(spec: Fields, metadata: Metadata, pod_group: str) -> GangRef | None:
     """The gang a pod names, by whichever of the APIs; see kube/gang.py for the objects."""
-    own, reference = spec.child("schedulingGroup"), spec.child("workloadRef")
+    reference = spec.child("workloadRef")
     parts = (reference.text("name"), reference.text("podGroup"), reference.text("podGroupReplicaKey"))
-    group = own.text("podGroupName") or "/".join(part for part in parts if part)
-    own.unread()
     reference.unread()
     group = (
-        group
+        pod_group
+        or "/".join(part for part in parts if part)
         or metadata.labels.get(keys.COSCHEDULING_POD_GROUP, "")
         or metadata.annotations.get(keys.VOLCANO_POD_GROUP_NEW, "")
         or metadata.annotations.get(keys.VOLCANO_POD_GROUP, "")

@@ -12,10 +12,11 @@ from dataclasses import replace
 import yaml
 
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.metadata import header, parse_metadata
+from autoscaler.kube.metadata import Owner, header, parse_metadata
 from autoscaler.kube.problem import Problems, did_you_mean
 from autoscaler.kube.selectors import parse_node_selector, parse_toleration
 from autoscaler.model.device_class import Selector
+from autoscaler.model.gang import API_GROUP
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.resource_claim import (
     AllocatedDevice,
@@ -54,6 +55,7 @@ def parse_resource_claim(raw: object, problems: Problems | None = None, *, origi
         config=config,
         uid=metadata.uid,
         controller=metadata.controller.uid if metadata.controller else "",
+        pod_group=_pod_group(metadata.controller),
         allocation=_parse_allocation(status.optional_child("allocation")),
         reserved_for=tuple(_parse_consumer(entry) for entry in status.children("reservedFor")),
         deleting=metadata.deleting,
@@ -271,9 +273,14 @@ def _parse_result(fields: Fields) -> AllocatedDevice:
     return device
 
 
+def _pod_group(owner: Owner | None) -> str:
+    """The name of the owner if it is a PodGroup of Kubernetes, in whichever version."""
+    ours = owner is not None and owner.kind == "PodGroup" and owner.api_version.startswith(f"{API_GROUP}/")
+    return owner.name if owner is not None and ours else ""
+
+
 def _parse_consumer(fields: Fields) -> Consumer:
-    fields.ignore("apiGroup")
-    consumer = Consumer(fields.text("resource"), fields.text("name"), fields.text("uid"))
+    consumer = Consumer(fields.text("resource"), fields.text("name"), fields.text("uid"), fields.text("apiGroup"))
     fields.unread()
     return consumer
 

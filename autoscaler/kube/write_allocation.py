@@ -23,7 +23,8 @@ def write_allocation(allocation: Allocation) -> dict[str, Any]:
 
 def write_consumer(consumer: Consumer) -> dict[str, str]:
     """An entry of status.reservedFor."""
-    return {"resource": consumer.resource, "name": consumer.name, "uid": consumer.uid}
+    written = {"resource": consumer.resource, "name": consumer.name, "uid": consumer.uid}
+    return {"apiGroup": consumer.api_group, **written} if consumer.api_group else written
 
 
 def _result(device: AllocatedDevice) -> dict[str, Any]:

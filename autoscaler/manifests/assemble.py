@@ -27,8 +27,10 @@ def complete(gathered: Gathered, profile: KubernetesProfile, drivers: tuple[Cust
         for row in builtin_device_classes(profile, drivers)
     }
     gathered.classes = installed | gathered.classes
+    shared = profile.gates.workload_resource_claims
     for key, pod in list(gathered.pods.items()):
-        named, claims = generate_claims(pod, gathered.templates, gathered.claims)
+        group = gathered.gangs.get(f"{pod.namespace}/{pod.pod_group}") if shared and pod.pod_group else None
+        named, claims = generate_claims(pod, gathered.templates, gathered.claims, group)
         gathered.pods[key] = named
         gathered.claims.update((claim.key, claim) for claim in claims)
         _add_gang_replica(gathered, named.gang.key if named.gang else "")

@@ -170,3 +170,9 @@ def _check_gates(found: _Object, profile: KubernetesProfile) -> None:
         message = f"needs the feature gates GenericWorkload and GangScheduling, which are off in {profile.name}"
         step = "if your cluster has them, say so in spec.featureGates of a PlanContext (foreslice.dev/v1alpha1)"
         found.problems.error(("kind",), message, step)
+    if found.kind.name == "PodGroup" and not profile.gates.workload_resource_claims:
+        spec = Fields(found.document.value).child("spec")
+        if "resourceClaims" in spec:
+            message = f"needs the feature gate DRAWorkloadResourceClaims, which is off in {profile.name}"
+            step = "every pod gets claims of its own now; if your cluster has the gate, say so in a PlanContext"
+            found.problems.warn(("spec", "resourceClaims"), message, step)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from autoscaler.model.origin import CLUSTER, Origin
+from autoscaler.model.pod import PodClaim
+
+API_GROUP = "scheduling.k8s.io"  # of Kubernetes' own PodGroups
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +15,8 @@ class Gang:
     """`kind` is the API kind that declared it ("PodGroup scheduling.x-k8s.io/v1alpha1", "LeaderWorkerSet", …).
 
     `min_count` pods must be placed at once. `topology_key` is a node label all of them must share (an NVLink domain, a
-    placement group); None when nothing demands it.
+    placement group); None when nothing demands it. `claims` are those that pods share by naming them just so
+    (spec.resourceClaims of scheduling.k8s.io; gate DRAWorkloadResourceClaims).
     """
 
     namespace: str
@@ -21,7 +25,19 @@ class Gang:
     min_count: int
     topology_key: str | None = None
     unsupported: tuple[str, ...] = ()
+    uid: str = ""
+    claims: tuple[PodClaim, ...] = ()
     origin: Origin = field(default=CLUSTER, compare=False)
+
+    def shares(self, entry: PodClaim) -> bool:
+        """Whether an entry of a pod's spec.resourceClaims is a claim of the group: the same name from the same source.
+
+        BindTo of k8s.io/dynamic-resource-allocation resourceclaim, v0.36.3.
+        """
+        return any(
+            own.name == entry.name and own.template == entry.template and (own.template or own.claim == entry.claim)
+            for own in self.claims
+        )
 
     @property
     def key(self) -> str:

@@ -137,13 +137,14 @@ class Pod:
     priority: int = 0
     preemption_policy: str = "PreemptLowerPriority"
     gang: GangRef | None = None
+    pod_group: str = ""  # spec.schedulingGroup.podGroupName: the group whose claims it may use
     phase: str = "Pending"
     deleting: bool = False
     owner: str = ""  # "Job/train", "DaemonSet/x"; from the controlling owner reference
     # When the pod promises to be finished, seconds of run time (activeDeadlineSeconds); None: unknown.
     active_deadline_seconds: int | None = None
-    termination_grace_seconds: int = 30
     no_node_before: datetime | None = None  # until then it takes places that are there, but nothing is bought for it
+    termination_grace_seconds: int = 30
     unsupported: tuple[str, ...] = ()
     origin: Origin = field(default=CLUSTER, compare=False)
 

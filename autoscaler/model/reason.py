@@ -43,6 +43,7 @@ class Code(Enum):
     CLAIM_NOT_FOUND = "ClaimNotFound"
     CLAIM_NOT_CREATED = "ClaimNotCreated"
     CLAIM_NOT_OWNED = "ClaimNotOwned"
+    POD_GROUP_NOT_FOUND = "PodGroupNotFound"
     TOO_MANY_DEVICES = "TooManyDevices"  # above 32 per claim
     FEATURE_DISABLED = "FeatureDisabled"
     MALFORMED_REQUEST = "MalformedRequest"
@@ -77,9 +78,9 @@ class Code(Enum):
     NOT_SELECTED = "NotSelected"  # pool: its scope selects other pods
     PROVISIONING_REQUEST = "ProvisioningRequest"  # request: its capacity is asked for there
     NOMINATED = "Nominated"  # node: a place is being made for it there
-    NOT_TRIED = "NotTried"  # kube-scheduler has not said anything about it yet
     AWAITS_BINDING = "AwaitsBinding"  # node: bought for it and just there; kube-scheduler binds it in a moment
     SCALE_UP_DELAYED = "ScaleUpDelayed"  # until: its annotation wants no node before
+    NOT_TRIED = "NotTried"  # kube-scheduler has not said anything about it yet
     UNSCHEDULABLE = "Unschedulable"  # what kube-scheduler said
     SCHEDULER_ERROR = "SchedulerError"  # what kube-scheduler failed on
     NO_CANDIDATE = "NoCandidate"  # no offering of any pool fits

@@ -106,17 +106,19 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """An entry of status.reservedFor: resource is "pods" or "podgroups"."""
+    """An entry of status.reservedFor: resource is "pods", or "podgroups" of the group scheduling.k8s.io."""
 
     resource: str
     name: str
     uid: str = ""
+    api_group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceClaim:
     """A claim. `controller` is the uid of the controlling owner ("" for claims made by hand).
 
+    `pod_group` names the PodGroup (scheduling.k8s.io) that is this owner, "" for other owners.
     `device_conditions` maps "driver/pool/device" to the condition types that are True, for binding conditions.
     `spec_key()` is equal for claims that ask for the same thing, whatever their names.
     """
@@ -128,6 +130,7 @@ class ResourceClaim:
     config: tuple[ClaimConfig, ...] = ()
     uid: str = ""
     controller: str = ""
+    pod_group: str = ""
     allocation: Allocation | None = None
     reserved_for: tuple[Consumer, ...] = ()
     deleting: bool = False

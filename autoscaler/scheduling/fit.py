@@ -51,6 +51,7 @@ def fit_one(pod: Pod, node_name: str, world: World) -> Verdict:
         extended_resources=world.extended_resources,
         devices=world.devices,
         allocated=world.allocated,
+        pod_groups=world.snapshot.gangs,
     )
     if isinstance(verdict, Fits) and verdict.allocations:
         refused = refusals(verdict.allocations, state.node, world.devices, world.claims, world.drivers)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from autoscaler.dra.allocator import AllocatedState, ClusterDevices
 from autoscaler.dra.extended_resources import extended_resource_classes
+from autoscaler.dra.pod_groups import consumer_of
 from autoscaler.dra.settled import settled
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
@@ -46,7 +47,8 @@ class World:
         for pod in snapshot.pods:
             if pod.bound and pod.node_name is not None:
                 pods.setdefault(pod.node_name, []).append(pod)
-        claims = settled(snapshot.claims.values(), snapshot.pods)
+        groups = snapshot.gangs if snapshot.profile.gates.workload_resource_claims else {}
+        claims = settled(snapshot.claims.values(), snapshot.pods, groups)
         return World(
             snapshot=snapshot,
             nodes={n.name: NodeState.of(n, tuple(pods.get(n.name, ()))) for n in snapshot.nodes},
@@ -88,7 +90,8 @@ class World:
             for entry in pod.claims:
                 key = f"{pod.namespace}/{entry.claim}"
                 if entry.claim and key in claims:
-                    claims[key] = _reserved(claims[key], pod)
+                    consumer = consumer_of(pod, entry, self.snapshot.gangs, self.profile)
+                    claims[key] = _reserved(claims[key], consumer)
         return replace(
             self,
             nodes={**self.nodes, node_name: self.nodes[node_name].plus(bound)},
@@ -110,8 +113,7 @@ class World:
         return self.snapshot.namespaces.get(name, EMPTY.with_items({"kubernetes.io/metadata.name": name}))
 
 
-def _reserved(claim: ResourceClaim, pod: Pod) -> ResourceClaim:
-    consumer = Consumer("pods", pod.name, pod.uid)
+def _reserved(claim: ResourceClaim, consumer: Consumer) -> ResourceClaim:
     if consumer in claim.reserved_for:
         return claim
     return replace(claim, reserved_for=(*claim.reserved_for, consumer))

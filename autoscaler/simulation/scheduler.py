@@ -12,6 +12,7 @@ from autoscaler.cluster.api import KubernetesApi, Object
 from autoscaler.cluster.resources import PODS, RESOURCE_CLAIMS
 from autoscaler.cluster.store import Store
 from autoscaler.dra.extended_resources import extended_resource_claim
+from autoscaler.dra.pod_groups import consumer_of
 from autoscaler.kube.write import write_claim
 from autoscaler.kube.write_allocation import write_allocation, write_consumer
 from autoscaler.model.pod import Pod
@@ -48,13 +49,14 @@ class Scheduler:
 
     def _bind(self, pod: Pod, node: str, verdict: Fits, world: World) -> None:
         """Write the claims' status first, then the binding, as kube-scheduler's PreBind and Bind do."""
-        for name in dict.fromkeys(entry.claim for entry in pod.claims if entry.claim):
+        for name, entry in {entry.claim: entry for entry in pod.claims if entry.claim}.items():
             claim = self._api.get(RESOURCE_CLAIMS, name, namespace=pod.namespace)
-            self._reserve(claim, pod, verdict.allocations.get(f"{pod.namespace}/{name}"))
+            consumer = consumer_of(pod, entry, world.snapshot.gangs, world.profile)
+            self._reserve(claim, consumer, verdict.allocations.get(f"{pod.namespace}/{name}"))
         extended = extended_resource_claim(pod, world.nodes[node].node, world.extended_resources, world.profile)
         if extended is not None:
             claim = self._api.create(RESOURCE_CLAIMS, _manifest(extended, pod))
-            self._reserve(claim, pod, verdict.allocations[extended.key])
+            self._reserve(claim, Consumer("pods", pod.name, pod.uid), verdict.allocations[extended.key])
             noted = {"status": {"extendedResourceClaimStatus": {"resourceClaimName": claim["metadata"]["name"]}}}
             self._api.patch(PODS, pod.name, noted, namespace=pod.namespace, subresource="status")
         self._api.patch(PODS, pod.name, {"spec": {"nodeName": node}}, namespace=pod.namespace)
@@ -62,12 +64,12 @@ class Scheduler:
             cleared = {"status": {"nominatedNodeName": None}}
             self._api.patch(PODS, pod.name, cleared, namespace=pod.namespace, subresource="status")
 
-    def _reserve(self, claim: Object, pod: Pod, allocation: Allocation | None) -> None:
-        """Reserve a claim for the pod, and allocate it unless another pod's binding did."""
+    def _reserve(self, claim: Object, by: Consumer, allocation: Allocation | None) -> None:
+        """Reserve a claim, and allocate it unless another pod's binding did."""
         status = claim.setdefault("status", {})
         if allocation is not None and "allocation" not in status:
             status["allocation"] = write_allocation(allocation)
-        consumer = write_consumer(Consumer("pods", pod.name, pod.uid))
+        consumer = write_consumer(by)
         if consumer not in status.setdefault("reservedFor", []):
             status["reservedFor"].append(consumer)
         self._api.update(RESOURCE_CLAIMS, claim, subresource="status")

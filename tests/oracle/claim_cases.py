@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from random import Random
 
+from tests.oracle.claim_groups import Groups
 from tests.oracle.claims import Demand
 from tests.oracle.devices import DRIVERS, NODES, TAINT_KEYS, Supply
 from tests.oracle.upstream import Json
 
 _EXTENDED = ("example.com/gpu", "example.com/nic")
 _IMPLICIT = "deviceclass.resource.kubernetes.io/"
+_NODES = (*NODES, "node-c", "node-d", "node-e")
 _LIMIT = 256  # consumers of a claim
 _SINCE = {"reason": "Drawn", "lastTransitionTime": "2026-01-01T00:00:00Z"}
 _CONDITIONS = ("example.com/ready", "example.com/failed")
@@ -21,7 +23,12 @@ _CONDITIONS = ("example.com/ready", "example.com/failed")
 
 def claim_case(seed: str) -> Json:
     """The question that belongs to a seed, always the same."""
-    return _Draw(Random(seed)).case()
+    return claim_drawn(Random(seed))
+
+
+def claim_drawn(rng: Random) -> Json:
+    """A question made of what `rng` draws."""
+    return _Draw(rng).case()
 
 
 class _Draw:
@@ -29,12 +36,12 @@ class _Draw:
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
-        self._nodes = [self._node(name) for name in NODES[: rng.choice((1, 2, 2, 3))]]
+        self._nodes = [self._node(name) for name in _NODES[: rng.choice((1, 2, 2, 3, 4, 6))]]
         supply = Supply(rng)
         self._slices: list[Json] = []
         for index, node in enumerate(self._nodes):
             supply.node = node
-            for _ in range(rng.choice((0, 1, 1, 1, 2))):
+            for _ in range(rng.choice((0, 1, 1, 2, 2))):
                 self._slices += supply.pool(index)
         rng.shuffle(self._slices)
         self._demand = Demand(rng, [piece["spec"]["driver"] for piece in self._slices] or list(DRIVERS))
@@ -54,6 +61,11 @@ class _Draw:
         if rng.random() < 0.4:
             self._add_extended(wanted)
         rng.shuffle(self._claims)
+        question = self._question(wanted)
+        return {**question, **Groups(rng, question).drawn()} if rng.random() < 0.2 else question
+
+    def _question(self, wanted: Json) -> Json:
+        rng = self._rng
         return {
             "nodes": self._nodes,
             "pods": self._pods,

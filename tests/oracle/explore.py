@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import FlakyFailure
 
 from tests.oracle.allocation_cases import allocation_drawn
+from tests.oracle.claim_cases import claim_drawn
 from tests.oracle.comparison import KINDS, Kind, compare
 from tests.oracle.placement_cases import placement_drawn
 from tests.oracle.recorded import record
@@ -26,6 +27,7 @@ from tests.oracle.upstream import RELEASES, Json, Release, Upstream
 
 DRAWN: Mapping[str, Callable[[Random], Json]] = {
     "allocation": allocation_drawn,
+    "claim": claim_drawn,
     "placement": placement_drawn,
     "selector": selector_drawn,
 }

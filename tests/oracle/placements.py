@@ -10,6 +10,7 @@ from typing import TypeVar
 from autoscaler.dra.filter import filter_claims
 from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
 from autoscaler.kube.fields import Fields
+from autoscaler.kube.gang import parse_pod_group
 from autoscaler.kube.metadata import Metadata, parse_metadata
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import parse_pod
@@ -97,6 +98,7 @@ def _claims(pod: Pod, state: NodeState, world: World) -> Verdict:
         extended_resources=world.extended_resources,
         devices=world.devices,
         allocated=world.allocated,
+        pod_groups=world.snapshot.gangs,
     )
 
 
@@ -117,11 +119,15 @@ def snapshot_of(case: Json, release: Release, problems: Problems) -> Snapshot:
     profile = release.profile
     if "taintRulesInForce" in case:
         profile = profile.with_gates(device_taint_rules=case["taintRulesInForce"])
+    if case.get("groupClaimsInForce"):
+        profile = profile.with_gates(generic_workload=True, workload_resource_claims=True)
+    groups = read("podGroups", parse_pod_group)
     return Snapshot(
         profile=profile,
         nodes=tuple(_with_limits(node, limits) for node in read("nodes", parse_node)),
         pods=read("pods", parse_pod),
         claims=FrozenMap({claim.key: claim for claim in claims}),
+        gangs=FrozenMap({group.key: group for group in groups}),
         classes=read("classes", parse_device_class),
         slices=read("slices", parse_resource_slice),
         taint_rules=read("taintRules", parse_device_taint_rule),

@@ -40,7 +40,7 @@ func (p *placement) reservable() bool {
 		at := slices.IndexFunc(p.Claims, func(claim *resourcev1.ResourceClaim) bool {
 			return name != nil && claim.Name == *name && claim.Namespace == p.Pod.Namespace
 		})
-		if at < 0 || p.Claims[at].Status.Allocation == nil || resourceclaim.IsReservedForPod(p.Pod, p.Claims[at], false) {
+		if at < 0 || p.Claims[at].Status.Allocation == nil || resourceclaim.IsReservedForPod(p.Pod, p.Claims[at], p.GroupClaimsInForce) {
 			continue
 		}
 		reserved := p.Claims[at].DeepCopy()

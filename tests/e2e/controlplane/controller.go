@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/informers"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	resourceinformers "k8s.io/client-go/informers/resource/v1"
+	schedulinginformers "k8s.io/client-go/informers/scheduling/v1alpha2"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -29,7 +30,7 @@ func (c *cluster) settle(ctx context.Context, pods []*v1.Pod) error {
 	last := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: lastClaim, Namespace: lastClaim}}
 	last.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: lastClaim, UID: lastClaim}}
 	claims := append(objects(c.Claims), last)
-	client := fake.NewSimpleClientset(append(objects(pods), claims...)...)
+	client := fake.NewSimpleClientset(slices.Concat(objects(pods), claims, objects(c.PodGroups))...)
 	done := make(chan struct{})
 	client.PrependReactor("update", "resourceclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		claim := action.(clienttesting.UpdateAction).GetObject().(*resourcev1.ResourceClaim)
@@ -46,8 +47,13 @@ func (c *cluster) settle(ctx context.Context, pods []*v1.Pod) error {
 	if err := fill(resource.ResourceClaims().Informer(), claims); err != nil {
 		return err
 	}
-	controller, err := resourceclaim.NewController(klog.FromContext(ctx), resourceclaim.Features{AdminAccess: true, PrioritizedList: true}, client,
-		filledPods{core.Pods()}, nil, filledClaims{resource.ResourceClaims()}, filledTemplates{resource.ResourceClaimTemplates()})
+	groups := factory.Scheduling().V1alpha2().PodGroups()
+	if err := fill(groups.Informer(), objects(c.PodGroups)); err != nil {
+		return err
+	}
+	features := resourceclaim.Features{AdminAccess: true, PrioritizedList: true, WorkloadResourceClaims: c.GroupClaimsInForce}
+	controller, err := resourceclaim.NewController(klog.FromContext(ctx), features, client,
+		filledPods{core.Pods()}, filledGroups{groups}, filledClaims{resource.ResourceClaims()}, filledTemplates{resource.ResourceClaimTemplates()})
 	if err != nil {
 		return err
 	}
@@ -131,6 +137,15 @@ type filledPods struct {
 
 func (f filledPods) Informer() toolscache.SharedIndexInformer {
 	return silent{filled{f.PodInformer.Informer()}}
+}
+
+// filledGroups are known to it like the pods.
+type filledGroups struct {
+	schedulinginformers.PodGroupInformer
+}
+
+func (f filledGroups) Informer() toolscache.SharedIndexInformer {
+	return silent{filled{f.PodGroupInformer.Informer()}}
 }
 
 type filledClaims struct {

@@ -63,6 +63,9 @@ func (p *placement) answer() (found placementAnswer) {
 			found = placementAnswer{Outcome: "panic", Error: fmt.Sprint(reason)}
 		}
 	}()
+	if err := p.setGates(); err != nil {
+		return placementAnswer{Outcome: "error", Error: err.Error()}
+	}
 	if err := p.admit(); err != nil {
 		return placementAnswer{Outcome: "bad_case", Error: err.Error()}
 	}

@@ -8,9 +8,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -21,6 +23,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/features"
 	podregistry "k8s.io/kubernetes/pkg/registry/core/pod"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
@@ -50,6 +53,9 @@ type cluster struct {
 
 	TaintRules        []*resourcev1beta2.DeviceTaintRule `json:"taintRules"`
 	TaintRulesInForce bool                               `json:"taintRulesInForce"` // the gate DRADeviceTaintRules
+
+	PodGroups          []*schedulingv1alpha2.PodGroup `json:"podGroups"`
+	GroupClaimsInForce bool                           `json:"groupClaimsInForce"` // the gate DRAWorkloadResourceClaims
 
 	reserved reservations
 }
@@ -85,6 +91,14 @@ func admitPod(pod *v1.Pod) error {
 	return legacyscheme.Scheme.Convert(&internal, pod, nil)
 }
 
+// setGates makes the gates of the process those of the cluster. PodGroups exist behind a gate that theirs depends on.
+func (c *cluster) setGates() error {
+	return feature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{
+		string(features.GenericWorkload):           c.GroupClaimsInForce,
+		string(features.DRAWorkloadResourceClaims): c.GroupClaimsInForce,
+	})
+}
+
 func (c *cluster) setDefaults() {
 	for _, object := range c.objects() {
 		legacyscheme.Scheme.Default(object)
@@ -103,6 +117,7 @@ func (c *cluster) objects() []runtime.Object {
 	all = append(all, objects(c.Classes)...)
 	all = append(all, objects(c.Slices)...)
 	all = append(all, objects(c.TaintRules)...)
+	all = append(all, objects(c.PodGroups)...)
 	return all
 }
 
@@ -173,6 +188,7 @@ func (c *cluster) handle(ctx context.Context, snapshot *cache.Snapshot) (framewo
 		{resource.DeviceClasses().Informer(), objects(c.Classes)},
 		{resource.ResourceSlices().Informer(), objects(c.Slices)},
 		{rules.Informer(), objects(c.TaintRules)},
+		{factory.Scheduling().V1alpha2().PodGroups().Informer(), objects(c.PodGroups)},
 	} {
 		if err := fill(entry.informer, entry.objects); err != nil {
 			return nil, err

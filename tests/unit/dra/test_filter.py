@@ -11,9 +11,9 @@ from autoscaler.dra.allocator import ClusterDevices
 from autoscaler.dra.filter import filter_claims
 from autoscaler.dra.pod_claims import extended_resource_classes
 from autoscaler.model.device_class import DeviceClass
-from autoscaler.model.gang import Gang
+from autoscaler.model.gang import API_GROUP, Gang
 from autoscaler.model.node import Node
-from autoscaler.model.pod import Container, GangRef, Pod, PodClaim
+from autoscaler.model.pod import Container, Pod, PodClaim
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import (
     AllocatedDevice,
@@ -41,6 +41,7 @@ def judge(
     node: Node = NODE,
     now: float | None = None,
     classes: tuple[DeviceClass, ...] = (),
+    groups: tuple[Gang, ...] = (),
 ) -> Verdict:
     return filter_claims(
         pod,
@@ -49,6 +50,7 @@ def judge(
         extended_resources=extended_resource_classes(classes),
         devices=where or cluster(piece(devices(2))),
         allocated=AllocatedState.of(claims),
+        pod_groups={group.key: group for group in groups},
         now=now,
     )
 
@@ -108,14 +110,59 @@ def test_owned_claims_and_a_reservation_for_the_pod_itself_are_fine() -> None:
     assert isinstance(judge(OWN, owned), Fits)
 
 
-def test_a_claim_of_a_pod_group_is_not_guessed_at() -> None:
-    gang = Gang("ns", "group", "PodGroup", 2)
-    where = cluster(piece(devices(1)), profile=REFERENCE.with_gates(workload_resource_claims=True))
-    verdict = judge(
-        replace(OWN, gang=GangRef(gang.namespace, gang.name)), replace(claim(), controller="group-uid"), where=where
-    )
-    assert isinstance(verdict, Unknown)
-    assert codes(verdict) == [Code.UNSUPPORTED]
+GROUP = Gang("ns", "group", "PodGroup", 2, uid="group-uid")
+MEMBER = replace(OWN, pod_group="group")
+GROUPS_CLAIM = replace(claim(), controller="group-uid", pod_group="group")
+WITH_GROUPS = cluster(piece(devices(1)), profile=REFERENCE.with_gates(workload_resource_claims=True))
+
+
+@pytest.mark.parametrize(
+    ("pod", "claim", "where", "code"),
+    [
+        (MEMBER, GROUPS_CLAIM, WITH_GROUPS, None),
+        (MEMBER, replace(claim(), controller="pod-uid"), WITH_GROUPS, None),
+        (MEMBER, GROUPS_CLAIM, None, Code.CLAIM_NOT_OWNED),
+        (MEMBER, replace(GROUPS_CLAIM, pod_group="another"), WITH_GROUPS, Code.CLAIM_NOT_OWNED),
+        (OWN, GROUPS_CLAIM, WITH_GROUPS, Code.CLAIM_NOT_OWNED),
+        (OWN, replace(claim(), controller="another"), WITH_GROUPS, Code.CLAIM_NOT_OWNED),
+        (replace(POD, pod_group="gone"), claim(), WITH_GROUPS, Code.POD_GROUP_NOT_FOUND),
+        (replace(POD, pod_group="gone"), claim(), None, None),
+    ],
+    ids=[
+        "the group's",
+        "the pod's own",
+        "without the gate",
+        "another group's",
+        "a pod without a group",
+        "somebody else's",
+        "no such group",
+        "no such group, without the gate",
+    ],
+)
+def test_a_pod_uses_the_claims_of_its_pod_group(
+    pod: Pod, claim: ResourceClaim, where: ClusterDevices | None, code: Code | None
+) -> None:
+    verdict = judge(pod, claim, where=where, groups=(GROUP,))
+    assert codes(verdict) == ([] if code is None else [code])
+    assert isinstance(verdict, DoesNotFit if code else Fits)
+
+
+@pytest.mark.parametrize(
+    ("consumer", "where", "fits"),
+    [
+        (Consumer("podgroups", "group", "group-uid", API_GROUP), WITH_GROUPS, True),
+        (Consumer("podgroups", "group", "group-uid", API_GROUP), None, False),
+        (Consumer("podgroups", "another", "another-uid", API_GROUP), WITH_GROUPS, False),
+        (Consumer("podgroups", "group", "group-uid", "scheduling.x-k8s.io"), WITH_GROUPS, False),
+    ],
+    ids=["its group", "without the gate", "another group", "another API"],
+)
+def test_a_full_claim_is_open_to_the_pods_of_a_group_that_has_it(
+    consumer: Consumer, where: ClusterDevices | None, fits: bool
+) -> None:
+    held = replace(allocated_to("node-1"), controller="pod-uid", reserved_for=(*CONSUMERS[1:], consumer))
+    verdict = judge(MEMBER, held, where=where, groups=(GROUP,))
+    assert codes(verdict) == ([] if fits else [Code.CLAIM_RESERVED_FULL])
 
 
 def test_an_allocated_claim_pins_the_pod_to_where_it_is() -> None:

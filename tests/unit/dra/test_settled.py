@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.dra.settled import settled
+from autoscaler.model.gang import API_GROUP, Gang
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer, ResourceClaim
 
@@ -16,6 +17,7 @@ PODS = (
     Pod("ns", "running", uid="running", node_name="node"),
     Pod("ns", "leaving", uid="leaving", node_name="node", deleting=True),
 )
+GROUPS = {"ns/a": Gang("ns", "a", "PodGroup", 1, uid="a-uid")}
 HELD = ResourceClaim("ns", "claim", (), allocation=Allocation((AllocatedDevice("r", "d", "pool", "gpu"),)))
 
 
@@ -23,8 +25,12 @@ def consumers(*names: str) -> tuple[Consumer, ...]:
     return tuple(Consumer("pods", name, name) for name in names)
 
 
+def of_group(uid: str, *, name: str = "a", api_group: str = API_GROUP) -> tuple[Consumer, ...]:
+    return (Consumer("podgroups", name, uid, api_group),)
+
+
 def settle(claim: ResourceClaim) -> ResourceClaim:
-    return settled([claim], PODS)["ns/claim"]
+    return settled([claim], PODS, GROUPS)["ns/claim"]
 
 
 @pytest.mark.parametrize(
@@ -35,10 +41,24 @@ def settle(claim: ResourceClaim) -> ResourceClaim:
         (consumers("leaving"), consumers("leaving"), False),
         (consumers("done", "running"), consumers("running"), False),
         (consumers("nobody-knows"), consumers("nobody-knows"), False),
-        ((Consumer("podgroups", "a", "done"),), (Consumer("podgroups", "a", "done"),), False),
+        (of_group("a-uid"), of_group("a-uid"), False),
+        (of_group("a-earlier"), (), True),
+        (of_group("done", name="b"), of_group("done", name="b"), False),
+        (of_group("a-earlier", api_group="example.com"), of_group("a-earlier", api_group="example.com"), False),
         ((), (), False),
     ],
-    ids=["finished", "given up before it ran", "not gone yet", "another still runs", "unknown", "a group", "nobody"],
+    ids=[
+        "finished",
+        "given up before it ran",
+        "not gone yet",
+        "another still runs",
+        "unknown",
+        "a group",
+        "a group that was replaced",
+        "a group that nobody knows",
+        "a group of another API",
+        "nobody",
+    ],
 )
 def test_the_last_consumer_takes_the_devices_with_it(
     reserved: tuple[Consumer, ...], left: tuple[Consumer, ...], freed: bool

@@ -8,10 +8,12 @@ import pytest
 
 from autoscaler.kube.gang import parse_pod_group, parse_workload
 from autoscaler.kube.node import parse_node
+from autoscaler.kube.pod import uid_of
 from autoscaler.kube.priority import PriorityClass, parse_priority_class
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.storage import parse_persistent_volume, parse_persistent_volume_claim, parse_storage_class
 from autoscaler.model.gang import Gang
+from autoscaler.model.pod import PodClaim
 from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.quantity import Quantity
 
@@ -61,14 +63,25 @@ KUBERNETES, KAI, VOLCANO = "scheduling.k8s.io/v1alpha2", "scheduling.run.ai/v2al
         (gang(KUBERNETES, {"schedulingPolicy": {"gang": {"minCount": 4}}}), 4, None, ()),
         (gang(KUBERNETES, {"schedulingPolicy": {"basic": {}}}), 1, None, ()),
         (gang(KUBERNETES, {"schedulingConstraints": {"topology": [{"key": "rack"}]}}), 1, "rack", ()),
-        (gang(KUBERNETES, {"resourceClaims": [{}]}), 1, None, ("resourceClaims",)),
+        (gang(KAI, {"minMember": 2, "resourceClaims": [{}]}), 2, None, ("resourceClaims",)),
     ],
-    ids=["coscheduling", "volcano", "volcano tasks", "kai", "gang policy", "basic policy", "topology", "shared claims"],
+    ids=["coscheduling", "volcano", "volcano tasks", "kai", "gang policy", "basic policy", "topology", "kai's claims"],
 )
 def test_pod_groups(raw: dict[str, Any], count: int, topology: str | None, unsupported: tuple[str, ...]) -> None:
     found = parse_pod_group(raw)
     kind = f"PodGroup {raw['apiVersion']}"
-    assert found == Gang("ns", "g", kind, count, topology, unsupported)
+    uid = uid_of("PodGroup", "ns", "g") if raw["apiVersion"] == KUBERNETES else ""
+    assert found == Gang("ns", "g", kind, count, topology, unsupported, uid)
+
+
+def test_pod_groups_share_claims_by_name_and_source() -> None:
+    entries = [{"name": "a", "resourceClaimName": "a"}, {"name": "b", "resourceClaimTemplateName": "t"}]
+    found = parse_pod_group(gang(KUBERNETES, {"resourceClaims": entries}))
+    assert found.shares(PodClaim("a", "a"))
+    assert found.shares(PodClaim("b", "generated", template="t"))
+    assert not found.shares(PodClaim("a", "b"))
+    assert not found.shares(PodClaim("b", "generated", template="another"))
+    assert not found.shares(PodClaim("c", "a"))
 
 
 @pytest.mark.parametrize(
@@ -77,6 +90,10 @@ def test_pod_groups(raw: dict[str, Any], count: int, topology: str | None, unsup
         (
             gang(KUBERNETES, {"schedulingPolicy": {"gang": {}}}),
             "spec.schedulingPolicy.gang.minCount: must be at least 1",
+        ),
+        (
+            gang(KUBERNETES, {"resourceClaims": [{"name": "a"}]}),
+            "spec.resourceClaims[0].resourceClaimName: a claim of a PodGroup needs one source",
         ),
         (gang(VOLCANO, {}), "spec.minMember: is missing: 1 is assumed"),
         (gang(VOLCANO, {"minMember": 1, "minMembers": 2}), "spec.minMembers: unknown field 'minMembers'"),

@@ -19,6 +19,7 @@ from tests.unit.manifests.texts import (
     MEMBER,
     POD,
     POD_GROUP,
+    SHARING_GROUP,
     TEMPLATE,
     WORKLOAD,
     changed,
@@ -156,6 +157,23 @@ def test_gangs() -> None:
     found = loaded(POD_GROUP, GANG_POD, CLAIM)
     assert messages(found) == []
     assert {key: gang.min_count for key, gang in found.snapshot.gangs.items()} == {"default/g": 2}
+
+
+def test_a_pod_group_has_one_claim_for_all_of_its_pods() -> None:
+    job = changed(JOB, "    spec:\n", "    spec:\n      schedulingGroup: {podGroupName: g}\n")
+    files = (job, SHARING_GROUP, TEMPLATE)
+    found = loaded(changed(GATES, "{Gen", "{DRAWorkloadResourceClaims: true, Gen"), *files)
+    assert messages(found) == []
+    assert {pod.claims for pod in found.snapshot.pods} == {(PodClaim("gpu", "g-gpu", "gpu"),)}
+    (claim,) = found.snapshot.claims.values()
+    group = found.snapshot.gangs["default/g"]
+    assert (claim.pod_group, claim.controller) == ("g", group.uid)
+    without = loaded(GATES, *files)
+    assert messages(without) == [
+        "-:25: PodGroup g: spec.resourceClaims: needs the feature gate DRAWorkloadResourceClaims, which is off in "
+        "v1.36.3\n  every pod gets claims of its own now; if your cluster has the gate, say so in a PlanContext"
+    ]
+    assert list(without.snapshot.claims) == ["default/train-0-gpu", "default/train-1-gpu"]
 
 
 def test_each_replica_of_a_workloads_pod_group_is_a_gang() -> None:

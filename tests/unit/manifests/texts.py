@@ -67,6 +67,12 @@ kind: PodGroup
 metadata: {name: g}
 spec: {minMember: 2}
 """
+SHARING_GROUP = """
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: g}
+spec: {schedulingPolicy: {basic: {}}, resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]}
+"""
 GANG_POD = POD.replace("{name: main}", "{name: main, labels: {scheduling.x-k8s.io/pod-group: g}}", 1)
 WORKLOAD = """
 apiVersion: scheduling.k8s.io/v1alpha1

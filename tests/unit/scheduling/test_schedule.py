@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 
 from autoscaler.model.device_class import DeviceClass
+from autoscaler.model.gang import API_GROUP, Gang
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Container, Pod, PodClaim
-from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
+from autoscaler.model.resource_claim import Consumer, DeviceRequest, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.scheduling.schedule import Choice, adversarial, first, schedule, seeded
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes_profile import REFERENCE
 from instance_catalog.quantity import Quantity
 from instance_catalog.taint import Taint
+from tests.unit.dra.build import device, piece
 
 
 def node(name: str, *, cpu: str = "4", **fields: Any) -> Node:
@@ -87,3 +90,23 @@ def test_the_adversary_opens_nodes_that_could_stay_empty() -> None:
     busy = pod("there", cpu="0", node_name="n1", phase="Running")
     seen = world(node("n1"), node("n2"), pods=(busy,))
     assert places([pod("a")], seen, adversarial) == {"a": "n2"}
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["with the gate", "without the gate"])
+def test_a_claim_of_a_pod_group_is_allocated_once_and_reserved_for_the_group(on: bool) -> None:
+    entry = PodClaim("gpu", "gpu")
+    claim = ResourceClaim("ns", "gpu", (DeviceRequest("r", "any"),))
+    seen = world(
+        node("n1"),
+        profile=REFERENCE.with_gates(workload_resource_claims=on),
+        gangs=FrozenMap({"ns/g": Gang("ns", "g", "PodGroup", 1, uid="g-uid", claims=(entry,))}),
+        claims=FrozenMap({claim.key: claim}),
+        classes=(DeviceClass("any"),),
+        slices=(piece([device("gpu")], node="n1"),),
+    )
+    members = [pod(name, uid=name, claims=(entry,), pod_group="g") for name in ("a", "b")]
+    found = schedule(members, seen, first)
+    assert [there.pod.name for there in found.bound] == ["a", "b"]
+    group = (Consumer("podgroups", "g", "g-uid", API_GROUP),)
+    each = (Consumer("pods", "a", "a"), Consumer("pods", "b", "b"))
+    assert found.world.claims["ns/gpu"].reserved_for == (group if on else each)
