@@ -30,7 +30,6 @@ from autoscaler.cluster.resources import CAPACITY_POOLS, KWOK_NODE_TEMPLATES, NA
 from autoscaler.controller import Bell, Controller
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import Providers
-from autoscaler.kube.problem import did_you_mean
 from autoscaler.kwok_machines import KwokMachines
 from autoscaler.listings import listings_of
 from autoscaler.loop import Loop, Stage
@@ -45,6 +44,7 @@ from autoscaler.serve.tracing import Tracing, tracing_of
 from autoscaler.settings import OFF, LeaseSettings, Settings
 from autoscaler.telling import Telling
 from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.spelling import did_you_mean
 from providers.contract import Clock, Provider
 from providers.kwok.provider import KwokProvider
 from providers.plugins import PluginError, Surroundings, installed, plugged_in
@@ -262,8 +262,7 @@ def _providers(surroundings: Surroundings, profile: KubernetesProfile, settings:
                 raise ConfigurationError(str(error), next_step=step) from error
         else:
             known = sorted({*_BUILT_IN, *third_parties})
-            near = did_you_mean(name, known)
-            step = f"did you mean {near!r}?" if near else f"the providers are: {', '.join(known)}"
+            step = did_you_mean(name, known, f"the providers are: {', '.join(known)}")
             raise ConfigurationError(f"cluster.providers names {name!r}, which does not exist", next_step=step)
     return found
 

@@ -30,9 +30,9 @@ from pydantic_settings import (
 
 from autoscaler.errors import BadInputError, ConfigurationError
 from autoscaler.kube.custom.schema import duration, duration_text
-from autoscaler.kube.problem import did_you_mean
 from autoscaler.setting_names import SECTIONS, Section, Setting, all_settings, camel_case
 from autoscaler.settings import DEFAULTS, OFF, Settings
+from instance_catalog.spelling import did_you_mean
 
 # Variables that the kubelet sets for Services whose names begin with foreslice.
 _OF_A_SERVICE: Final = re.compile(r"_(SERVICE_(HOST|PORT)|PORT(_\d+_(TCP|UDP|SCTP))?)(_|$)")
@@ -198,8 +198,7 @@ def _mapping(found: object, where: str) -> dict[str, Any]:
 
 def _refuse_unknown(name: str, known: Mapping[str, object], where: str) -> None:
     if name not in known:
-        near = did_you_mean(name, known)
-        step = f"did you mean {near!r}?" if near else f"the settings are: {', '.join(sorted(known))}"
+        step = did_you_mean(name, known, f"the settings are: {', '.join(sorted(known))}")
         raise BadInputError(f"{where}: there is no setting {name!r}", next_step=step)
 
 

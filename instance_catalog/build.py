@@ -11,7 +11,6 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from instance_catalog import schema
-from instance_catalog.catalog import did_you_mean
 from instance_catalog.driver_data import driver_facts
 from instance_catalog.driver_schema import DriverEntry
 from instance_catalog.frozen_map import FrozenMap
@@ -30,6 +29,7 @@ from instance_catalog.instance_type import (
     RootGroup,
 )
 from instance_catalog.node_reservation import DiskReservation, NodeReservation, PodRange, Tier
+from instance_catalog.spelling import did_you_mean
 from instance_catalog.yaml_text import Path
 
 K = TypeVar("K", bound=str)

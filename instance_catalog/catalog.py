@@ -5,7 +5,6 @@ Pure. Reading and checking files is loader.py, which is the only maker of catalo
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from instance_catalog.custom_driver import CustomDriver
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import ANY_ZONE, Accelerator, CapacityType, InstanceType, Offering
 from instance_catalog.quantity import Quantity
+from instance_catalog.spelling import did_you_mean
 
 _NO_PRICE: Final = Decimal("Infinity")
 _NO_MEMORY: Final = Quantity.of(0)
@@ -66,10 +66,9 @@ class Catalog:
         """The type of this name. Raises UnknownInstanceTypeError."""
         found = self.types.get(name)
         if found is None:
-            raise UnknownInstanceTypeError(
-                f"instance type {name!r} is not in the catalog{did_you_mean(name, self.types)}; "
-                "`foreslice catalog list` shows all, docs/catalog.md says how to add one"
-            )
+            wrong, near = f"instance type {name!r} is not in the catalog", did_you_mean(name, self.types, most=3)
+            step = "`foreslice catalog list` shows all, docs/catalog.md says how to add one"
+            raise UnknownInstanceTypeError("; ".join(filter(None, (wrong, near, step))))
         return found
 
     def offerings(self, zones: Iterable[str] = (ANY_ZONE,)) -> tuple[Offering, ...]:
@@ -128,12 +127,6 @@ SORT_ORDERS: Final[Mapping[str, Callable[[InstanceType], tuple[object, ...]]]] =
     "vcpu": lambda t: (-t.vcpu, t.name),
     "accelerator": lambda t: (t.accelerator.key if t.accelerator else "", t.accelerator_count, t.name),
 }
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "x"?` with the nearest known words, or nothing."""
-    near = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
-    return "; did you mean " + " or ".join(f"{n!r}" for n in near) + "?" if near else ""
 
 
 def _is_called(accelerator: Accelerator, text: str) -> bool:

@@ -6,7 +6,6 @@ CapacityPool or on the command line; `DriverSet.text` gives the same form back. 
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from instance_catalog.custom_driver import CustomDriver
 from instance_catalog.driver_data import DriverFacts, Release, assumptions, driver_facts, facts_of
 from instance_catalog.driver_terms import PrepareRules
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.spelling import did_you_mean
 
 GRAMMAR = "NAME[@RELEASE][:OPTION]…, several separated by commas, e.g. nvidia:dynamic-mig,compute-domain,dranet@v1.4.0"
 NO_CUSTOM_DRIVERS: Final[Mapping[str, CustomDriver]] = FrozenMap()
@@ -356,7 +356,5 @@ def _order(facts: DriverFacts, release: str) -> tuple[int, int, int]:
 
 
 def _unknown(what: str, given: str, allowed: Iterable[str], *, near: str = "") -> str:
-    names = list(allowed)
-    close = difflib.get_close_matches(near or given, names, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]!r}?" if close else "."
-    return f"no {what} {given!r}{hint}"
+    step = did_you_mean(near or given, allowed)
+    return f"no {what} {given!r}; {step}" if step else f"no {what} {given!r}."

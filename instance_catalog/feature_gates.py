@@ -5,10 +5,10 @@ An API server does not tell its gates, so they are assumed: the defaults of its 
 
 from __future__ import annotations
 
-import difflib
 from typing import Final
 
 from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.spelling import did_you_mean
 
 # Names as in Kubernetes → fields of Gates.
 GATES: Final = {
@@ -27,6 +27,8 @@ GATES: Final = {
     "GangScheduling": "gang_scheduling",
     "NodeDeclaredFeatures": "node_declared_features",
 }
+# Gates have long names with common parts.
+_MISSPELT: Final = 0.85
 _COLLECTIVE: Final = ("AllAlpha", "AllBeta")
 
 
@@ -48,8 +50,8 @@ def parse_feature_gates(text: str) -> dict[str, bool]:
             raise FeatureGateError(f"{name} stands for many gates; name those that are set: {', '.join(GATES)}")
         if name in GATES:
             found[GATES[name]] = value.lower() == "true"
-        elif near := difflib.get_close_matches(name, GATES, n=1, cutoff=0.85):
-            raise FeatureGateError(f"there is no feature gate {name!r}; did you mean {near[0]!r}?")
+        elif near := did_you_mean(name, GATES, likeness=_MISSPELT):
+            raise FeatureGateError(f"there is no feature gate {name!r}; {near}")
     return found
 
 

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from instance_catalog.catalog import did_you_mean
 from instance_catalog.overlay import Layered
 from instance_catalog.problem import CatalogError, CatalogProblem
 from instance_catalog.schema import known_fields
+from instance_catalog.spelling import did_you_mean
 from instance_catalog.yaml_text import Path, line_of
 
 M = TypeVar("M", bound=BaseModel)
@@ -60,7 +60,7 @@ class Findings:
         file, place = layers.place(path)
         last = layers.sources[-1].file
         if file != last:
-            hint += f"; {last} overrides other fields of this entry"
+            hint = "; ".join(filter(None, (hint, f"{last} overrides other fields of this entry")))
         line = self.line(file, place)
         parts = tuple(dict.fromkeys(source.file for source in layers.sources))
         self._problems.append(CatalogProblem(file, line, entry, dotted(path), found, allowed, hint, sources=parts))

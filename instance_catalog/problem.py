@@ -25,7 +25,7 @@ class CatalogProblem:
 
     def __str__(self) -> str:
         place = ": ".join(part for part in (f"{self.file}:{self.line}", self.entry, self.field) if part)
-        return f"{place}: found {self.found}; allowed: {self.allowed}{self.hint}"
+        return "; ".join(filter(None, (f"{place}: found {self.found}", f"allowed: {self.allowed}", self.hint)))
 
 
 class CatalogError(ValueError):

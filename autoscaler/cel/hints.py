@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import Final
+
+from instance_catalog.spelling import nearest
 
 _FIELDS: Final = ("driver", "attributes", "capacity", "allowMultipleAllocations")
 _ORDER: Final = re.compile(r"found no matching overload for '_(?P<op><|<=|>|>=)_' applied to '\((?P<types>.*)\)'")
@@ -62,7 +63,7 @@ def _ordering(expression: str, operator: str, operands: str) -> str:
 def _undefined(name: str) -> str:
     if name in ("name", "pool", "node", "nodeName", "taints"):
         return f"Selectors cannot see a device's {name}; use device.driver, device.attributes or device.capacity."
-    close = get_close_matches(name, _FIELDS, n=1)
+    close = nearest(name, _FIELDS)
     if close:
         return f"Did you mean device.{close[0]}?"
     return f"A device has the fields {', '.join(_FIELDS)}."

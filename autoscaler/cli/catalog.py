@@ -168,19 +168,16 @@ def _opened(directories: tuple[Path, ...], *, with_expired: bool = False) -> Cat
 def _check_known(opened: Catalog, *, accelerator: str | None, cloud: str | None) -> None:
     """A name that nothing in the catalog has is more likely mistyped than a question."""
     from autoscaler.errors import BadInputError
-    from instance_catalog.catalog import did_you_mean
+    from instance_catalog.spelling import did_you_mean
 
     clouds = sorted({instance_type.cloud for instance_type in opened})
     if cloud is not None and cloud not in clouds:
-        raise BadInputError(
-            f"no instance type of cloud {cloud!r}{did_you_mean(cloud, clouds)}; known: {', '.join(clouds)}"
-        )
+        step = did_you_mean(cloud, clouds, f"the clouds are {', '.join(clouds)}")
+        raise BadInputError(f"no instance type of cloud {cloud!r}", next_step=step)
     if accelerator is not None and not opened.query(accelerator=accelerator):
         names = sorted({name for a in opened.accelerators.values() for name in (a.key, a.model)})
-        raise BadInputError(
-            f"no accelerator is called {accelerator!r}{did_you_mean(accelerator, names)}",
-            next_step="`foreslice catalog list --sort accelerator` shows all",
-        )
+        step = did_you_mean(accelerator, names, "`foreslice catalog list --sort accelerator` shows all", most=3)
+        raise BadInputError(f"no accelerator is called {accelerator!r}", next_step=step)
 
 
 def _quantity(text: str | None) -> Quantity | None:

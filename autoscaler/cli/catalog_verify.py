@@ -120,8 +120,8 @@ def _read(paths: Sequence[str]) -> tuple[ResourceSlice, ...]:
 def _of_node(slices: tuple[ResourceSlice, ...], node: str | None) -> tuple[ResourceSlice, ...]:
     """The slices of the node that is asked for, or of the only one."""
     from autoscaler.errors import BadInputError
-    from instance_catalog.catalog import did_you_mean
     from instance_catalog.drift import node_names
+    from instance_catalog.spelling import did_you_mean
 
     names = node_names(slices)
     if node is None and len(names) != 1:
@@ -131,7 +131,8 @@ def _of_node(slices: tuple[ResourceSlice, ...], node: str | None) -> tuple[Resou
         )
     chosen = node or names[0]
     if chosen not in names:
-        raise BadInputError(f"no slices of node {chosen!r}{did_you_mean(chosen, names)}; there are {', '.join(names)}")
+        step = did_you_mean(chosen, names, f"there are slices of {', '.join(names)}")
+        raise BadInputError(f"no slices of node {chosen!r}", next_step=step)
     return tuple(piece for piece in slices if piece.reach.node_name == chosen)
 
 

@@ -29,9 +29,9 @@ def explain(pod: str, namespace: str, kubeconfig: str, context: str, output: str
     from autoscaler.cli.live import connected, decided, read_store
     from autoscaler.cli.output import print_data
     from autoscaler.errors import BadInputError
-    from autoscaler.kube.problem import did_you_mean
     from autoscaler.planning.policy import Policy
     from autoscaler.report.explanation import explanation_lines, explanation_of
+    from instance_catalog.spelling import did_you_mean
 
     key = pod if "/" in pod else f"{namespace}/{pod}"
     live = decided(
@@ -40,11 +40,8 @@ def explain(pod: str, namespace: str, kubeconfig: str, context: str, output: str
     )
     keys = {found.key: found for found in live.snapshot.pods}
     if key not in keys:
-        near = did_you_mean(key, keys)
-        raise BadInputError(
-            f"there is no pod {key}",
-            next_step=f"did you mean {near}?" if near else "`kubectl get pods -A` lists them; -n sets the namespace",
-        )
+        step = did_you_mean(key, keys, "`kubectl get pods -A` lists them; -n sets the namespace", most=3)
+        raise BadInputError(f"there is no pod {key}", next_step=step)
     found = explanation_of(keys[key], live.snapshot, live.plan)
     if output != "table":
         print_data(found, output)

@@ -53,16 +53,14 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Unknown names get the nearest known one."""
+        """Unknown names get the nearest known one; click itself only knows commands that are imported."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            import difflib
+            from instance_catalog.spelling import did_you_mean
 
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            if near:
-                raise click.UsageError(f"{error.message} Did you mean '{near[0]}'?", ctx) from error
-            raise
+            step = did_you_mean(args[0], COMMANDS, "`foreslice --help` lists them")
+            raise click.UsageError(f"{error.message.rstrip('.')}; {step}", ctx) from error
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
-from autoscaler.kube.problem import Problems, did_you_mean
+from autoscaler.kube.problem import Problems
+from instance_catalog.spelling import did_you_mean
 
 _POLICIES = ("PreemptLowerPriority", "Never")
 
@@ -59,8 +60,7 @@ def resolve_priority(spec: Fields, classes: Mapping[str, PriorityClass]) -> tupl
         return number, policy or "PreemptLowerPriority"
     found = known.get(name)
     if name and found is None:
-        near = did_you_mean(name, known)
-        step = f"did you mean {near!r}?" if near else "add the PriorityClass to the files"
+        step = did_you_mean(name, known, "add the PriorityClass to the files")
         spec.error("priorityClassName", f"there is no PriorityClass {name!r}", step)
     if not name:
         defaults = [candidate for candidate in known.values() if candidate.global_default]

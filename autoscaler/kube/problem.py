@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from enum import Enum
 from typing import TypeAlias
 
+from instance_catalog.spelling import did_you_mean
+
 Path: TypeAlias = tuple[str | int, ...]
-_MANY = 300
 
 
 class Severity(Enum):
@@ -72,8 +72,7 @@ class Problems:
 
     def unknown_field(self, path: Path, known: Iterable[str]) -> None:
         """A field that neither Kubernetes 1.37 nor Foreslice knows at this place."""
-        near = did_you_mean(str(path[-1]), known)
-        step = f"did you mean {near!r}?" if near else "remove it, or check how it is spelled and indented"
+        step = did_you_mean(str(path[-1]), known, "remove it, or check how it is spelled and indented")
         self._found.append(Problem(path, f"unknown field {path[-1]!r}", step, Severity.UNKNOWN_FIELD))
 
     @property
@@ -93,16 +92,3 @@ def path_text(path: Path) -> str:
         else:
             text += f".{part}" if text else part
     return text
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """The known name nearest to `name`, if any is near enough to be what was meant.
-
-    Comparing takes time; among very many names only those are tried that begin alike.
-    """
-    by_lower = {candidate.lower(): candidate for candidate in sorted(known)}
-    if len(by_lower) > _MANY:
-        start = name.lower()[:3]
-        by_lower = {lower: by_lower[lower] for lower in [low for low in by_lower if low.startswith(start)][:_MANY]}
-    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return by_lower[found[0]] if found else None

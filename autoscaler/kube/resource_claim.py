@@ -13,7 +13,7 @@ import yaml
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Owner, header, parse_metadata
-from autoscaler.kube.problem import Problems, did_you_mean
+from autoscaler.kube.problem import Problems
 from autoscaler.kube.selectors import parse_node_selector, parse_toleration
 from autoscaler.model.device_class import Selector
 from autoscaler.model.gang import API_GROUP
@@ -34,6 +34,7 @@ from autoscaler.model.resource_claim import (
     UnknownConstraint,
 )
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.spelling import did_you_mean
 
 _EXACT_FIELDS = ("deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity")
 FLAT_VERSION = "resource.k8s.io/v1beta1"  # requests and devices without the nesting that v1beta2 introduced
@@ -234,8 +235,7 @@ def _check_names(devices: Fields, requests: tuple[Request, ...], constraints: tu
         for position, name in enumerate(constraint.requests):
             if name in known:
                 continue
-            near = did_you_mean(name, known)
-            step = f"did you mean {near!r}?" if near else f"this claim has {', '.join(sorted(known)) or 'no requests'}"
+            step = did_you_mean(name, known, f"this claim has {', '.join(sorted(known)) or 'no requests'}")
             path = (*devices.path, "constraints", index, "requests", position)
             devices.problems.error(path, f"there is no request {name!r}", step)
 

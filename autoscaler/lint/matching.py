@@ -13,7 +13,7 @@ from autoscaler.lint.finding import Finding
 from autoscaler.lint.guards import guard_against
 from autoscaler.lint.nearest import NearestMiss
 from autoscaler.lint.offers import Offer, Specimen
-from autoscaler.lint.published_names import PublishedNames, misspelt
+from autoscaler.lint.published_names import MISSPELT, PublishedNames
 from autoscaler.lint.reach import Failing, Reach, reach
 from autoscaler.lint.rules import (
     CATALOG_GAP,
@@ -25,6 +25,7 @@ from autoscaler.lint.rules import (
     UNKNOWN_DRIVER,
 )
 from instance_catalog.resource_slice import RuntimeOnly
+from instance_catalog.spelling import did_you_mean
 
 _SHOWN = 3
 
@@ -132,10 +133,11 @@ def _other_drivers(holder: Holder, known: PublishedNames) -> Finding | None:
     if not named or named & known.drivers:
         return None
     place, first = holder.place(len(holder.before)), min(named)
-    near = None if first in known.unpredicted else misspelt(first, known.drivers | known.unpredicted)
-    if near:
+    names = known.drivers | known.unpredicted
+    step = "" if first in names else did_you_mean(first, names, likeness=MISSPELT)
+    if step:
         message = f"no known driver is called {first}"
-        return Finding(UNKNOWN_DRIVER, holder.object, place, message, f"did you mean {near!r}?")
+        return Finding(UNKNOWN_DRIVER, holder.object, place, message, step)
     message = f"devices of {', '.join(sorted(named))} are not predicted, so whether any matches is not known"
     return Finding(
         DRIVER_NOT_PREDICTED, holder.object, place, message, "give the ResourceSlices of a node that has some"

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from autoscaler.cel.outcome import CompileFailure, Outcome
 from autoscaler.cel.program import Program, compile_selector
-from autoscaler.kube.problem import did_you_mean
 from autoscaler.lint.effort import Effort, EffortExceededError
 from autoscaler.lint.expressions import conditions, words
 from autoscaler.lint.offers import Specimen
 from autoscaler.lint.readings import readings
 from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.spelling import did_you_mean
 
 _SHOWN_VALUES = 6
 _AMOUNT = re.compile(r"\b(quantity|semver)\(")  # amounts that are spelled alike are not near each other
@@ -63,7 +63,7 @@ def _instead(program: Program, closest: Sequence[Specimen]) -> str:
     ((name, values),) = found.items()
     near = [guess for word in words(program.expression) if (guess := did_you_mean(word, values))]
     if near and not _AMOUNT.search(program.expression):
-        return f"did you mean {near[-1]!r}?"
+        return near[-1]
     shown = sorted(values)[:_SHOWN_VALUES]
     more = f" and {len(values) - len(shown)} more" if len(values) > len(shown) else ""
     return f"devices that meet the rest have {name} = {', '.join(shown)}{more}"

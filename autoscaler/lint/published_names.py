@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
+from typing import Final
 
 from autoscaler.cel.device import split_name
-from autoscaler.kube.problem import did_you_mean
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.offers import Specimen
 from instance_catalog.driver_data import builtin_device_classes
 from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.spelling import did_you_mean, nearest
 
 _STANDARD = "resource.kubernetes.io"
-
-
-def misspelt(name: str, known: Iterable[str]) -> str | None:
-    """The driver or domain that `name` is a slip of the pen for: those of strangers resemble each other in part."""
-    return next(iter(get_close_matches(name, sorted(known), n=1, cutoff=0.85)), None)
+# A slip of the pen in a driver or domain; those of strangers resemble each other in part.
+MISSPELT: Final = 0.85
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +66,8 @@ class PublishedNames:
         if domain in self.attributes | self.capacity:
             right, _, left_out = domain.partition("/")
             return f"{domain} is a name, not a domain", f'read device.{group}["{right}"].{left_out}'
-        near = misspelt(domain, self.domains)
-        return (f"no known driver publishes names of the domain {domain}", f"did you mean {near!r}?") if near else None
+        step = did_you_mean(domain, self.domains, likeness=MISSPELT)
+        return (f"no known driver publishes names of the domain {domain}", step) if step else None
 
     @property
     def domains(self) -> frozenset[str]:
@@ -80,14 +77,14 @@ class PublishedNames:
 
     def _nearest(self, domain: str, identifier: str, known: frozenset[str]) -> str:
         here = {name.partition("/")[2]: name for name in known if name.startswith(f"{domain}/")}
-        near = did_you_mean(identifier, here)
+        near = nearest(identifier, here)
         if near:
-            return f"did you mean {here[near]}?"
+            return f"did you mean {here[near[0]]}?"
         elsewhere = sorted(name for name in known if name.partition("/")[2] == identifier)
         if elsewhere:
             return f"{elsewhere[0]} exists"
         drivers = {driver.partition(".")[0]: driver for driver in self.drivers}
-        driver = did_you_mean(identifier, drivers)
+        driver = nearest(identifier, drivers)
         if driver:
-            return f"the nearest that exists is the driver {drivers[driver]}"
+            return f"the nearest that exists is the driver {drivers[driver[0]]}"
         return f"{domain} has {', '.join(sorted(here))}" if here else f"{domain} publishes none"

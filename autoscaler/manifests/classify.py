@@ -8,9 +8,10 @@ from typing import Any
 import yaml
 
 from autoscaler.kube.metadata import header
-from autoscaler.kube.problem import Problems, did_you_mean
+from autoscaler.kube.problem import Problems
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.kinds import KINDS, Kind, kind_of, reason_to_ignore
+from instance_catalog.spelling import did_you_mean
 
 _CLAIM_V1 = "resource.k8s.io/v1"
 _GROUPS = {kind.group for kind in KINDS} | {"extensions"}  # where Deployments and DaemonSets once were
@@ -59,7 +60,7 @@ def _unknown(version: str, name: str) -> tuple[tuple[str, ...], str, str]:
                 return ("apiVersion",), f"{name} is not a kind of {version}", f"write apiVersion: {right}"
         near = did_you_mean(name, {kind.name for kind in KINDS if kind.group == group})
         if near:
-            return ("kind",), f"unknown kind {name!r}", f"did you mean {near!r}?"
+            return ("kind",), f"unknown kind {name!r}", near
     step = "if it makes pods, give the pods instead (kubectl get pods -o yaml); otherwise leave it out"
     return ("kind",), f"unknown kind {name!r} of {version}: its pods cannot be known", step
 

@@ -10,9 +10,10 @@ from datetime import datetime
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
-from autoscaler.kube.problem import Problems, did_you_mean
+from autoscaler.kube.problem import Problems
 from instance_catalog.feature_gates import GATES
 from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile, UnknownVersionError, profile_for
+from instance_catalog.spelling import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,7 @@ def _gates(fields: Fields) -> dict[str, bool]:
     for name in fields.names():
         value = fields.optional_flag(name)
         if name not in GATES:
-            near = did_you_mean(name, GATES)
-            step = f"did you mean {near!r}?" if near else f"the gates that matter here are {', '.join(GATES)}"
+            step = did_you_mean(name, GATES, f"the gates that matter here are {', '.join(GATES)}")
             fields.error(name, f"unknown feature gate {name!r}", step)
         elif value is not None:
             found[GATES[name]] = value

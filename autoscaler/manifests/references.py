@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterator
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header, parse_metadata
-from autoscaler.kube.problem import Problems, did_you_mean
+from autoscaler.kube.problem import Problems
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.gathered import Gathered
 from instance_catalog import labels as keys
+from instance_catalog.spelling import did_you_mean
 
 _FINISHED = ("Succeeded", "Failed")
 
@@ -93,8 +94,7 @@ def _check_pod(pod: Fields, namespace: str, gathered: Gathered, problems: Proble
             for claim in container.child("resources").children("claims"):
                 name = claim.text("name")
                 if name not in entries:
-                    near = did_you_mean(name, entries)
-                    step = f"did you mean {near!r}?" if near else "add it to the pod's spec.resourceClaims"
+                    step = did_you_mean(name, entries, "add it to the pod's spec.resourceClaims")
                     message = f"the pod has no resource claim {name!r}"
                     problems.error((*claim.path, "name"), message, step)
     for volume in spec.children("volumes"):
@@ -124,9 +124,9 @@ def _check(fields: Fields, name: str, prefix: str, known: Collection[str], probl
     if not isinstance(value, str) or not value or f"{prefix}{value}" in known:
         return
     here = [key.removeprefix(prefix) for key in known if key.startswith(prefix)]
-    near = did_you_mean(value, here)
-    step = f"did you mean {near!r}?" if near else f"add the {what} to the files, or correct the name"
+    step = did_you_mean(value, here)
     elsewhere = [key for key in known if prefix and key.endswith(f"/{value}")]
-    if elsewhere and not near:
+    if elsewhere and not step:
         step = f"{elsewhere[0]} exists in another namespace; a pod uses those of its own"
+    step = step or f"add the {what} to the files, or correct the name"
     problems.error((*fields.path, name), f"there is no {what} {value!r}", step)

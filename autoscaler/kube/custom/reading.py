@@ -14,7 +14,8 @@ from pydantic_core import ErrorDetails
 
 from autoscaler.kube.custom.schema import PATTERN_STEPS, ApiModel
 from autoscaler.kube.fields import describe
-from autoscaler.kube.problem import Path, Problems, did_you_mean
+from autoscaler.kube.problem import Path, Problems
+from instance_catalog.spelling import did_you_mean
 
 M = TypeVar("M", bound=ApiModel)
 
@@ -62,8 +63,8 @@ def _report(detail: ErrorDetails, problems: Problems, path: Path) -> None:
             problems.error((*location, field) if field else location, context["message"])
         case "literal_error":
             allowed = str(context["expected"]).replace("'", "").replace(" or ", ", ")
-            near = did_you_mean(str(detail["input"]), allowed.split(", "))
-            problems.error(location, f"{found} is not one of {allowed}", f"did you mean {near!r}?" if near else "")
+            step = did_you_mean(str(detail["input"]), allowed.split(", "))
+            problems.error(location, f"{found} is not one of {allowed}", step)
         case "value_error":
             message, _, step = str(context["error"]).partition(": ")
             problems.error(location, message, step)

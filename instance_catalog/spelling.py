@@ -1,0 +1,35 @@
+"""Which known name somebody meant who wrote another one. The only place where names are compared by likeness.
+
+It lies below everything, because whatever reads what people write asks it. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
+
+# As much alike as difflib takes for a match. Names that resemble each other anyway, such as domains, need more.
+ALIKE: Final = 0.6
+_MANY: Final = 300
+
+
+def nearest(name: str, known: Iterable[str], *, most: int = 1, likeness: float = ALIKE) -> list[str]:
+    """Known names that are near enough to be what was meant, the nearest first; case does not count.
+
+    Comparing takes time; among very many names only those are tried that begin alike.
+    """
+    by_lower = {candidate.lower(): candidate for candidate in sorted(known)}
+    candidates = list(by_lower)
+    if len(candidates) > _MANY:
+        start = name.lower()[:3]
+        candidates = [lower for lower in candidates if lower.startswith(start)][:_MANY]
+    return [by_lower[found] for found in get_close_matches(name.lower(), candidates, n=most, cutoff=likeness)]
+
+
+def did_you_mean(
+    name: str, known: Iterable[str], otherwise: str = "", *, most: int = 1, likeness: float = ALIKE
+) -> str:
+    """ "did you mean 'x' or 'y'?" with the nearest known names; `otherwise` when none is near."""
+    found = nearest(name, known, most=most, likeness=likeness)
+    return f"did you mean {' or '.join(map(repr, found))}?" if found else otherwise
