@@ -6,7 +6,7 @@ It names no provider, reads no clock but the one it is given, and keeps nothing 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
@@ -19,6 +19,7 @@ from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.publish import Publisher
 from autoscaler.cluster.quarantines import save_quarantines
 from autoscaler.cluster.store import Store
+from autoscaler.cluster.template_status import TemplateStatuses
 from autoscaler.execution.executor import Executor, Seen, Trouble
 from autoscaler.execution.launch import Providers
 from autoscaler.execution.uninstall import stop_while_uninstalling
@@ -43,7 +44,16 @@ from instance_catalog.layers import Layer
 from instance_catalog.prediction.predict import predict
 from instance_catalog.standing import Standing
 from instance_catalog.standing import standing as standing_at
-from providers.contract import TAG_CLUSTER, Clock, Instance, Reservation, ReservationState, describe_all
+from providers.contract import (
+    TAG_CLUSTER,
+    Clock,
+    Instance,
+    Reservation,
+    ReservationState,
+    TemplateJudge,
+    TemplateVerdict,
+    describe_all,
+)
 from providers.errors import ProviderError
 
 
@@ -94,6 +104,7 @@ class Loop:
         self._executor = Executor(api, self._journal, self._backoffs, providers)
         self._account = Account(api)
         self._publisher = Publisher(api)
+        self._templates = TemplateStatuses(api)
         self._followed = False
 
     def follow(self) -> None:
@@ -133,6 +144,8 @@ class Loop:
                 self._publisher.overlays(self._standing, now)
             told = (*map(_event, troubles), *map(drift_event, drifts), *map(misprediction_event, mispredictions))
             for event in told:
+                self._publisher.tell(event, now)
+            for event in (event for verdict in self._verdicts() for event in self._templates.write(verdict, now)):
                 self._publisher.tell(event, now)
         wake_at = next_wake(after, self._settings.loop, now)
         if self._standing is not None and self._standing.wake_at is not None:
@@ -215,6 +228,15 @@ class Loop:
             reservations=None if reservations is None else tuple(reservations),
         )
         return world, machines
+
+    def _verdicts(self) -> list[TemplateVerdict]:
+        """What the providers say of their node templates; one that could not say is asked again at the next tick."""
+        found: list[TemplateVerdict] = []
+        for provider in self._providers.by_template.values():
+            if isinstance(provider, TemplateJudge):
+                with suppress(ProviderError):
+                    found += provider.judged()
+        return found
 
     def _drivers(self, node: ProvisionedNode) -> frozenset[str]:
         """The drivers that were predicted to publish on a node; none for a type that left the catalog."""

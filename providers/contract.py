@@ -332,14 +332,14 @@ class TemplateVerdict:
 
     `resolved` are the fields of the template's status that say what its names and selectors stand for. `zones` are
     those that machines can start in; () where that is not known. `drift` is what has moved on since it was resolved
-    and is not followed, with how to follow it.
+    and is not followed, with how to follow it; "" when nothing has, None when that is not known.
     """
 
     template: TemplateRef
     resolved: Mapping[str, Any] = EMPTY
     faults: tuple[TemplateFault, ...] = ()
     zones: tuple[str, ...] = ()
-    drift: str = ""
+    drift: str | None = None
 
 
 @runtime_checkable

@@ -74,7 +74,7 @@ class Verdicts:
                     break
                 faults.append(fault_of(field, error))
         zones = sorted({subnet["zone"] for subnet in resolved.get("subnets", ())})
-        return TemplateVerdict(reference, resolved, tuple(faults), tuple(zones), drift=resolved.pop("drift", ""))
+        return TemplateVerdict(reference, resolved, tuple(faults), tuple(zones), drift=resolved.pop("drift", None))
 
     def _cluster(self, template: NodeTemplate) -> Mapping[str, Any]:
         return {"endpoint": self._launcher.clusters.joined(template.cluster).endpoint}

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from autoscaler.kube.custom.node_template import NodeTemplateStatus
 from autoscaler.kube.custom.objects import read_spec
 from autoscaler.kube.custom.schema import NO_ENTRIES, ApiModel, Items, Labels, LongText, Rule, Text
 from autoscaler.kube.problem import Problems
@@ -153,6 +154,50 @@ class AWSGroupNodeTemplateSpec(ApiModel):
             field="clusterName",
         ),
     )
+
+
+class AwsSubnetStatus(ApiModel):
+    """A subnet that is selected."""
+
+    id: LongText
+    zone: Text
+
+
+class AwsImageStatus(ApiModel):
+    """The image that launches use."""
+
+    id: LongText
+    name: LongText = ""
+    architecture: LongText = ""
+
+
+class AWSNodeTemplateStatus(NodeTemplateStatus):
+    """What the names and selectors stand for. Condition Ready names the fields to correct; UpToDate is False when the
+    SSM parameter names another image by now than the one launches use."""
+
+    endpoint: LongText = ""
+    subnets: Annotated[Items[AwsSubnetStatus], Field(max_length=1000)] = ()
+    security_groups: Annotated[Items[LongText], Field(max_length=1000)] = ()
+    image: AwsImageStatus | None = None
+    node_role: LongText = ""
+    """Behind the instance profile."""
+    placement_strategy: LongText = ""
+
+
+class AwsGroupStatus(ApiModel):
+    """A group, and what it starts."""
+
+    name: LongText
+    zones: Annotated[Items[Text], Field(max_length=100)] = ()
+    instance_types: Annotated[Items[Text], Field(max_length=1000)] = ()
+    capacity_type: LongText = ""
+    max_size: Annotated[int, Field(ge=0)] = 0
+
+
+class AWSGroupNodeTemplateStatus(NodeTemplateStatus):
+    """What the names stand for. Condition Ready says what to correct."""
+
+    groups: Annotated[Items[AwsGroupStatus], Field(max_length=1000)] = ()
 
 
 def parse_aws_node_template(raw: object, problems: Problems | None = None) -> AWSNodeTemplateSpec | None:

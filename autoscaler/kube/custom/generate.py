@@ -7,7 +7,12 @@ from typing import Final
 
 import yaml
 
-from autoscaler.kube.custom.aws_node_template import AWSGroupNodeTemplateSpec, AWSNodeTemplateSpec
+from autoscaler.kube.custom.aws_node_template import (
+    AWSGroupNodeTemplateSpec,
+    AWSGroupNodeTemplateStatus,
+    AWSNodeTemplateSpec,
+    AWSNodeTemplateStatus,
+)
 from autoscaler.kube.custom.capacity_block import CapacityBlockSpec, CapacityBlockStatus
 from autoscaler.kube.custom.capacity_pool import CapacityPoolSpec, CapacityPoolStatus
 from autoscaler.kube.custom.crd import AGE, READY, STATE, Column, Kind, crd
@@ -144,8 +149,8 @@ KINDS: Final = (
         "awsnodetemplates",
         ("awstemplate",),
         AWSNodeTemplateSpec,
-        NodeTemplateStatus,
-        (READY, AGE),
+        AWSNodeTemplateStatus,
+        (READY, STATE, Column("Image", ".status.image.id", wide=True), AGE),
         "What EC2 machines of a pool look like: network, image, profile, user data, volumes, tags.",
     ),
     Kind(
@@ -153,8 +158,8 @@ KINDS: Final = (
         "awsgroupnodetemplates",
         ("awsgroup",),
         AWSGroupNodeTemplateSpec,
-        NodeTemplateStatus,
-        (READY, AGE),
+        AWSGroupNodeTemplateStatus,
+        (READY, STATE, AGE),
         "Auto-scaling groups and managed node groups whose size Foreslice sets.",
     ),
 )

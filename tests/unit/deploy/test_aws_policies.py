@@ -40,11 +40,11 @@ def test_a_policy_allows_what_its_role_calls_and_nothing_else(role: Role) -> Non
     assert {action for statement in found for action in statement["Action"]} == actions_of(role)
 
 
-def test_the_controller_may_read_its_templates() -> None:
+def test_the_controller_may_read_its_templates_and_say_what_they_come_to() -> None:
     roles = yaml.safe_load((ROOT / "deploy/charts/foreslice/files/roles.yaml").read_text(encoding="utf-8"))
     templates = {AWS_NODE_TEMPLATES.plural, AWS_GROUP_NODE_TEMPLATES.plural}
     found = [(set(rule["resources"]), set(rule["verbs"])) for rule in roles["cluster"]["aws"]]
-    assert found == [(templates, {"get", "list"})]
+    assert found == [(templates, {"get", "list"}), ({f"{name}/status" for name in templates}, {"patch"})]
 
 
 def test_the_controller_cannot_buy() -> None:
