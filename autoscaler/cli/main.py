@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import signal
 import sys
+from typing import Any, Final
 
 import click
 
@@ -30,6 +32,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+_INTERRUPTED: Final = 128 + signal.SIGINT  # as a shell tells of a program that Ctrl-C ended
+
+
 class LazyGroup(click.Group):
     """Knows the names and one-line helps of its commands; loads a command's module on first use."""
 
@@ -50,6 +55,13 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. That `| head` has read enough is no failure, which click would make of it."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            ctx.exit(0)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -64,19 +76,33 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-def foreslice() -> None:
+@click.option(
+    "--no-color",
+    is_flag=True,
+    default=lambda: bool(os.environ.get("NO_COLOR")),
+    help="Plain text on terminals, too, as with the environment variable NO_COLOR.",
+)
+@click.pass_context
+def foreslice(ctx: click.Context, no_color: bool) -> None:
     """Plan and launch nodes for pods that claim devices through Dynamic Resource Allocation (DRA).
 
     \b
     Try:
       foreslice demo                          see the whole thing work, nothing needed
       foreslice plan -f manifests/            which nodes would my pending pods get, and why
+      foreslice plan --live                   the same for a cluster, which is only read
       foreslice slices p5.48xlarge            what the drivers on that type will publish
       foreslice catalog list --accelerator H100
 
     \b
-    Exit codes: 0 all is well, 1 bad input or failure, 2 wrong usage, 3 something cannot be placed or lint found errors.
+    Exit codes:
+      0    all is well
+      1    the input cannot be used, or something failed; the message says what to do
+      2    wrong usage
+      3    it worked, and the answer is bad: a pod without a place, an error that lint or doctor found, drift
+      130  interrupted
     """
+    ctx.color = False if no_color else None
 
 
 def main() -> None:
@@ -85,7 +111,7 @@ def main() -> None:
     if one_shot:
         # A command ends before garbage would matter; collecting it cost a quarter of a plan's time.
         gc.disable()
-    code = _run()
+    code = _flushed(_run())
     if one_shot:
         # Taking a plan apart, object by object, cost a sixth of its time; the process ends anyway.
         sys.stderr.flush()
@@ -100,26 +126,25 @@ def _run() -> int:
     try:
         # Outside its standalone mode, click returns the code of an early exit such as --help.
         code = foreslice.main(prog_name=_prog_name(), standalone_mode=False)
-        return _flushed(code if isinstance(code, int) else 0)
+        return code if isinstance(code, int) else 0
     except SystemExit as end:
-        return _flushed(end.code if isinstance(end.code, int) else int(end.code is not None))
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except click.Abort:
-        click.echo("Aborted!", err=True)
-        return 1
+        return _INTERRUPTED
     except ForesliceError as error:
         click.echo(f"error: {error}", err=True)
         return 1
-    except BrokenPipeError:
-        # `foreslice … | head` closes the pipe: not an error. Keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 def _flushed(code: int) -> int:
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left goes nowhere: the interpreter would complain of it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 

@@ -1,12 +1,14 @@
 """How commands print: tables for people, JSON and YAML for programs.
 
-Colour and box drawing only on a terminal; piped output is plain and aligned, so that grep and diff work on it.
+Bold heads and folded texts only on a terminal; piped output is plain, one line a row, so that grep and diff work on it.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -14,6 +16,7 @@ import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS = ("table", "json", "yaml")
+_LEAST_ROOM = 32  # columns for texts, however narrow the terminal is
 
 
 def output_option(*extra: str) -> Callable[[Command], Command]:
@@ -45,31 +48,29 @@ def yaml_text(data: object) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
-    """Print rows under column heads. On a terminal with rich, otherwise plain and aligned."""
-    if sys.stdout.isatty():
-        _print_rich(columns, rows, title)
-        return
+    """Print rows under column heads; on a terminal bold heads, and as wide as the terminal is."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     if title:
-        click.echo(title)
-    for line in plain_table(columns, rows):
+        click.secho(title, bold=True)
+    head, *lines = plain_table(columns, rows, width=width)
+    click.secho(head, bold=True)
+    for line in lines:
         click.echo(line)
 
 
-def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of an aligned table with two blanks between columns, as kubectl prints."""
-    heads = [column.upper() for column in columns]
-    widths = [max([len(head), *(len(row[i]) for row in rows)]) for i, head in enumerate(heads)]
-    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in [heads, *rows]]
+def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = None) -> list[str]:
+    """Lines of an aligned table with two blanks between columns, as kubectl prints.
 
-
-def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column.upper(), overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+    With a `width` the texts of the last column go on below themselves. Names are never broken, so that they can be
+    copied: where the other columns leave no room, lines are longer than that.
+    """
+    cells = [[column.upper() for column in columns], *rows]
+    widths = [max(map(len, column)) + 2 for column in zip(*cells, strict=True)][:-1]
+    room = None if width is None else max(width - sum(widths), _LEAST_ROOM)
+    lines = []
+    for *first, last in cells:
+        start = "".join(cell.ljust(w) for cell, w in zip(first, widths, strict=True))
+        for part in [last] if room is None else textwrap.wrap(last, room, break_long_words=False) or [""]:
+            lines.append((start + part).rstrip())
+            start = " " * len(start)
+    return lines
