@@ -12,11 +12,13 @@ from autoscaler.model.capacity import CapacityPool, PodScope
 from autoscaler.model.neighbours import Autoscaler, AutoscalerKind
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand import unreadable
 from instance_catalog import labels
 
 
 def competitors(pool: CapacityPool, snapshot: Snapshot) -> Iterator[Reason]:
-    """One reason for each autoscaler that would serve the same pods."""
+    """One reason for each autoscaler that would serve the same pods; one, if it is unknown which there are."""
+    yield from unreadable(snapshot, "other autoscalers", "Deployment")
     for other in snapshot.autoscalers:
         if not _same_schedulers(pool, other):
             continue

@@ -13,6 +13,7 @@ from autoscaler.kube.priority import SYSTEM_CLASSES
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import DaemonSet, Snapshot
+from autoscaler.planning.demand import unreadable
 from autoscaler.scheduling.daemons import runs_on, why_not_on
 from instance_catalog.driver_profile import DriverProfile
 from instance_catalog.driver_recognition import driver_recognition
@@ -73,6 +74,9 @@ def _quota(daemon_set: DaemonSet, profile: DriverProfile, snapshot: Snapshot) ->
     if wanted is None or daemon_set.namespace == _SYSTEM_NAMESPACE:
         return
     if not any(GKE_NODE_POOL in node.labels for node in snapshot.nodes):
+        return
+    if "ResourceQuota" in snapshot.unreadable:
+        yield from unreadable(snapshot, f"quota of namespace {daemon_set.namespace}", "ResourceQuota")
         return
     quotas = [quota for quota in snapshot.quotas if quota.namespace == daemon_set.namespace]
     if not any(wanted in quota.priority_classes and quota.pods != 0 for quota in quotas):

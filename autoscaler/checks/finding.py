@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Literal
 
-from autoscaler.model.reason import Reason
+from autoscaler.model.reason import Code, Reason
 
 
 class Condition(Enum):
@@ -38,6 +39,8 @@ class Finding:
         return not self.reasons
 
     @property
-    def status(self) -> bool:
-        """What the condition says: True or False."""
-        return GOOD[self.condition] is self.good
+    def status(self) -> Literal["True", "False", "Unknown"]:
+        """What the condition says."""
+        if self.reasons and all(reason.code is Code.UNREADABLE for reason in self.reasons):
+            return "Unknown"
+        return "True" if GOOD[self.condition] is self.good else "False"

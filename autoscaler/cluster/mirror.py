@@ -1,8 +1,9 @@
 """A copy of one resource of the cluster as model values, kept by list and watch.
 
 Objects are converted on arrival and dropped, page by page: a page of a list is all that is ever held as JSON. What
-expired (410 Gone) is listed again; an API that is not served has no objects and is asked for rarely; an object that
-cannot be used keeps nobody else from being seen: it is left out and its problems are told.
+expired (410 Gone) is listed again; an API that is not served has no objects and is asked for rarely; so is one that may
+not be read, where that is no obstacle. An object that cannot be used keeps nobody else from being seen: it is left out
+and its problems are told.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Generic, TypeVar
 
-from autoscaler.cluster.api import GoneError, KubernetesApi, NotFoundError, Object, key_of, pages
+from autoscaler.cluster.api import ForbiddenError, GoneError, KubernetesApi, NotFoundError, Object, key_of, pages
 from autoscaler.cluster.resources import Resource
 from autoscaler.kube.problem import Problem, Problems
 
@@ -20,10 +21,18 @@ _RAREST: Final = 16
 
 
 class Mirror(Generic[T_co]):
-    """All objects of `resource` as values of `parse`, which answers None for an object that cannot be used."""
+    """All objects of `resource` as values of `parse`, which answers None for an object that cannot be used.
+
+    Without the right to read them there are none if they are `dispensable`; otherwise `refresh` raises ForbiddenError.
+    """
 
     def __init__(
-        self, api: KubernetesApi, resource: Resource, parse: Callable[[Object, Problems], T_co | None]
+        self,
+        api: KubernetesApi,
+        resource: Resource,
+        parse: Callable[[Object, Problems], T_co | None],
+        *,
+        dispensable: bool = False,
     ) -> None:
         self._api = api
         self._resource = resource
@@ -34,6 +43,13 @@ class Mirror(Generic[T_co]):
         self._ordered: tuple[T_co, ...] | None = None
         self._unserved = 0  # how often in a row it was not served
         self._skipped = 0  # refreshes since it was last asked for
+        self._dispensable = dispensable
+        self._refused = False
+
+    @property
+    def lacks(self) -> str:
+        """The right without which there are no objects here, "" where nothing is missing."""
+        return f"list and watch {self._resource}" if self._refused else ""
 
     @property
     def kind(self) -> str:
@@ -67,7 +83,7 @@ class Mirror(Generic[T_co]):
             return self._list()
         try:
             return self._watch()
-        except (GoneError, NotFoundError):
+        except (ForbiddenError, GoneError, NotFoundError):
             return self._list()
 
     def reread(self) -> bool:
@@ -79,16 +95,26 @@ class Mirror(Generic[T_co]):
         told, self._problems = self._problems, {}
         self._ordered = None
         self._skipped = 0
+        self._refused = False
+        # A list that breaks off leaves a part, on which no watch may go on: it is begun anew.
+        self._version = ""
         try:
+            version = ""
             for page in pages(self._api, self._resource):
                 for item in page.items:
                     self._take(item)
-                self._version = page.resource_version
-            self._unserved = 0
+                version = page.resource_version
+            self._version, self._unserved = version, 0
         except NotFoundError:
             # The API is not served, as that of gangs without its CRD: it has no objects until it is.
-            self._version = ""
             self._unserved += 1
+        except ForbiddenError as error:
+            if not self._dispensable:
+                message = f"{self._resource} cannot be read: {error.message}"
+                step = f"{error.next_step}; the ClusterRole foreslice-observe grants all that is needed"
+                raise ForbiddenError(message, next_step=step) from error
+            self._unserved += 1
+            self._refused = True
         return (before, told) != (self._values, self._problems)
 
     def _watch(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, TypeVar
 
 from autoscaler.cluster.api import KubernetesApi, Object
@@ -95,6 +96,8 @@ class Store:
 
     def __init__(self, api: KubernetesApi, profile: KubernetesProfile) -> None:
         self.profile = profile
+        # Without these, what they decide is unknown; without any other, nothing can be decided.
+        dispensable = partial(Mirror, api, dispensable=True)
         self._priorities: Mirror[PriorityClass] = Mirror(api, PRIORITY_CLASSES, parse_priority_class)
         self._interned = Interned()
         self._pods: Mirror[Pod] = Mirror(api, PODS, self._parse_pod)
@@ -103,16 +106,16 @@ class Store:
         self._classes = Mirror(api, DEVICE_CLASSES, parse_device_class)
         self._slices = Mirror(api, RESOURCE_SLICES, parse_resource_slice)
         self._taint_rules = Mirror(api, DEVICE_TAINT_RULES, parse_device_taint_rule)
-        self._gangs = Mirror(api, POD_GROUPS, parse_pod_group)
-        self._native_gangs = Mirror(api, NATIVE_POD_GROUPS, parse_pod_group)
+        self._gangs = dispensable(POD_GROUPS, parse_pod_group)
+        self._native_gangs = dispensable(NATIVE_POD_GROUPS, parse_pod_group)
         self._daemon_sets = Mirror(api, DAEMON_SETS, parse_daemon_set)
-        self._autoscalers = Mirror(api, DEPLOYMENTS, parse_autoscaler)
-        self._quotas = Mirror(api, QUOTAS, parse_quota)
+        self._autoscalers = dispensable(DEPLOYMENTS, parse_autoscaler)
+        self._quotas = dispensable(QUOTAS, parse_quota)
         self._namespaces = Mirror(api, NAMESPACES, _parse_namespace)
-        self._volumes = Mirror(api, PERSISTENT_VOLUMES, parse_persistent_volume)
-        self._volume_claims = Mirror(api, PERSISTENT_VOLUME_CLAIMS, parse_persistent_volume_claim)
-        self._storage_classes = Mirror(api, STORAGE_CLASSES, parse_storage_class)
-        self._volume_limits = Mirror(api, CSI_NODES, parse_volume_limits)
+        self._volumes = dispensable(PERSISTENT_VOLUMES, parse_persistent_volume)
+        self._volume_claims = dispensable(PERSISTENT_VOLUME_CLAIMS, parse_persistent_volume_claim)
+        self._storage_classes = dispensable(STORAGE_CLASSES, parse_storage_class)
+        self._volume_limits = dispensable(CSI_NODES, parse_volume_limits)
         self._pools = Mirror(api, CAPACITY_POOLS, _parse_pool)
         self._blocks = Mirror(api, CAPACITY_BLOCKS, parse_capacity_block)
         self._overlays: Mirror[Layer] = Mirror(api, INSTANCE_TYPE_OVERLAYS, lambda raw, _: overlay_layer(raw))
@@ -157,6 +160,7 @@ class Store:
             backoffs=tuple(backoff for seen in self._pools.values for backoff in seen.backoffs),
             quarantines=tuple(quarantine for seen in self._pools.values for quarantine in seen.quarantines),
             spending=next(iter(self._spendings.values), None),
+            unreadable=FrozenMap({mirror.kind: mirror.lacks for mirror in self._mirrors() if mirror.lacks}),
         )
 
     def batches(self) -> tuple[LaunchBatch, ...]:

@@ -54,6 +54,7 @@ class Code(Enum):
     RUNTIME_ATTRIBUTE = "RuntimeAttribute"  # decided by a value that exists only at run time
     CATALOG_UNKNOWN = "CatalogUnknown"  # decided by a fact the catalog does not have
     UNSUPPORTED = "Unsupported"  # a field or feature this version does not understand
+    UNREADABLE = "Unreadable"  # right: without it a kind cannot be read that decides this
     # other predicates
     INSUFFICIENT_RESOURCE = "InsufficientResource"  # resource, wanted, free
     NODE_SELECTOR_MISMATCH = "NodeSelectorMismatch"

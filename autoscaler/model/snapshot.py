@@ -18,7 +18,7 @@ from autoscaler.model.selection import Selection
 from autoscaler.model.spending import Spending
 from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from instance_catalog.driver_profile import DriverSet
-from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile
 from instance_catalog.resource_slice import ResourceSlice
 
@@ -105,3 +105,4 @@ class Snapshot:
     backoffs: tuple[Backoff, ...] = ()
     quarantines: tuple[Quarantine, ...] = ()
     spending: Spending | None = None
+    unreadable: FrozenMap[str, str] = EMPTY  # kinds that may not be read, with the right that is missing

@@ -23,6 +23,9 @@ from instance_catalog import labels
 
 # A node in one of these phases may take pods already, as far as one can see.
 _THERE = (Phase.REGISTERED, Phase.DRIVERS_READY, Phase.READY)
+_UNKNOWN = (Code.UNSUPPORTED, Code.UNREADABLE)
+# What decides about a pod with volumes.
+_VOLUME_KINDS = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode")
 _CONSUMED = (labels.CONSUME_PROVISIONING_REQUEST, labels.CA_CONSUME_PROVISIONING_REQUEST)
 
 
@@ -103,11 +106,22 @@ def _waits(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
             yield Reason.of(Code.CLAIM_NOT_CREATED, subject, entry=entry.name, template=entry.template or "")
         elif entry.claim and f"{pod.namespace}/{entry.claim}" not in snapshot.claims:
             yield Reason.of(Code.CLAIM_NOT_FOUND, subject, claim=f"{pod.namespace}/{entry.claim}")
+    if pod.volumes:
+        yield from unreadable(snapshot, subject, *_VOLUME_KINDS)
     gang = snapshot.gangs.get(pod.gang.key) if pod.gang else None
-    if pod.gang and gang is None:
+    if pod.gang and gang is None and "PodGroup" in snapshot.unreadable:
+        yield from unreadable(snapshot, f"gang {pod.gang.key}", "PodGroup")
+    elif pod.gang and gang is None:
         yield Reason.of(Code.GANG_INCOMPLETE, f"gang {pod.gang.key}", wanted="its group object", placed=0)
     for feature in gang.unsupported if gang else ():
         yield Reason.of(Code.UNSUPPORTED, f"gang {pod.gang.key}" if pod.gang else "", feature=feature)
+
+
+def unreadable(snapshot: Snapshot, subject: str, *kinds: str) -> Iterator[Reason]:
+    """One reason for each of the kinds that may not be read although they decide about the subject."""
+    for kind in kinds:
+        if kind in snapshot.unreadable:
+            yield Reason.of(Code.UNREADABLE, subject, right=snapshot.unreadable[kind])
 
 
 def _place_is_made(node: str, snapshot: Snapshot) -> bool:
@@ -149,7 +163,7 @@ def why_postponed(pod: Pod, bindings: Mapping[str, str], now: datetime) -> Reaso
 
 
 def _verdict(reasons: Iterable[Reason]) -> str:
-    return "unknown" if any(r.code is Code.UNSUPPORTED for r in reasons) else "does-not-fit"
+    return "unknown" if any(r.code in _UNKNOWN for r in reasons) else "does-not-fit"
 
 
 def _missing_members(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:

@@ -18,10 +18,13 @@ _GOOD: Final = {
 
 def verdict_of(finding: Finding) -> tuple[str, str, str]:
     """(status, reason, message) of the condition."""
-    status = str(finding.status)
     if finding.good:
-        return (status, *_GOOD[finding.condition])
-    return (status, finding.reasons[0].code.value, f"the pool only proposes: {texts_of(finding.reasons)}"[:_LONGEST])
+        return (finding.status, *_GOOD[finding.condition])
+    return (
+        finding.status,
+        finding.reasons[0].code.value,
+        f"the pool only proposes: {texts_of(finding.reasons)}"[:_LONGEST],
+    )
 
 
 def refusal_text(refused: Refused) -> str:

@@ -54,6 +54,7 @@ def items_of(
         *_device_plugins(snapshot),
         *_autoscalers(snapshot),
         *_pools(snapshot, found),
+        *_unreadable(snapshot),
         *_rights(missing, needed),
         *_objects(problems),
     )
@@ -124,6 +125,12 @@ def _rights(missing: Sequence[Right] | None, needed: int) -> Iterator[Item]:
         yield Item(Level.ERROR, "rights", f"{len(missing)} of {needed} are missing, grant them: {listed}")
     else:
         yield Item(Level.OK, "rights", f"all {needed} that the pools' modes need are granted")
+
+
+def _unreadable(snapshot: Snapshot) -> Iterator[Item]:
+    for kind, right in snapshot.unreadable.items():
+        text = f"{kind} objects count as absent, and what they decide as unknown: grant {right}"
+        yield Item(Level.WARNING, "rights", text)
 
 
 def _objects(problems: Iterable[tuple[str, str, Problem]]) -> Iterator[Item]:

@@ -60,6 +60,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.RUNTIME_ATTRIBUTE: ("depends on {attributes}: known only once the node runs",),
     Code.CATALOG_UNKNOWN: ("depends on {attributes}: not in the catalog",),
     Code.UNSUPPORTED: ("{feature} is not supported", "fields not supported: {fields}", "is not supported"),
+    Code.UNREADABLE: ("is unknown without the right to {right}: grant it, as the ClusterRole foreslice-observe does",),
     Code.INSUFFICIENT_RESOURCE: ("{free} of {wanted} {resource} free",),
     Code.NODE_SELECTOR_MISMATCH: ("node selector wants {key}={wanted}",),
     Code.NODE_AFFINITY_MISMATCH: ("node affinity on {keys} does not match",),
