@@ -52,8 +52,11 @@ class ControlPlane:
         gates: Mapping[str, bool] | None = None,
         served: Mapping[str, bool] | None = None,
         audited: bool = False,
+        refused: Mapping[str, str] | None = None,
     ) -> None:
+        """`refused`: labels of nodes that the scheduler is configured to keep pods off, and nobody else is told."""
         self._audited = audited
+        self._refused = dict(refused or {})
         self._gates = dict(gates or {})
         self._served = dict(served or {})
         self._children: dict[str, subprocess.Popen[bytes]] = {}
@@ -129,6 +132,7 @@ class ControlPlane:
             "kind": "KubeSchedulerConfiguration",
             "leaderElection": {"leaderElect": False},
             "clientConnection": {"kubeconfig": f"{self._root}/scheduler.kubeconfig", "qps": 500, "burst": 1000},
+            "profiles": [{"pluginConfig": self._plugin_config()}],
         }
         self._file("scheduler.json", json.dumps(scheduler).encode())
         self._file("admin.pem", b"".join(self._authority.client("admin", ["system:masters"])))
@@ -138,6 +142,14 @@ class ControlPlane:
         self._opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls)
         )
+
+    def _plugin_config(self) -> list[Json]:
+        if not self._refused:
+            return []
+        unlike = [{"key": key, "operator": "NotIn", "values": [value]} for key, value in self._refused.items()]
+        required = {"nodeSelectorTerms": [{"matchExpressions": unlike}]}
+        added = {"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+        return [{"name": "NodeAffinity", "args": added}]
 
     def _file(self, name: str, content: bytes) -> None:
         path = self._root / name

@@ -11,11 +11,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 import yaml
 
 from autoscaler.clock import SystemClock
@@ -26,6 +27,7 @@ from autoscaler.cluster.resources import BY_KIND, CAPACITY_POOLS, NODES, PODS, P
 from instance_catalog.driver_data import builtin_device_classes
 from instance_catalog.kubernetes_profile import REFERENCE
 from tests.e2e.control_plane import ControlPlane
+from tests.e2e.steered import SteeredClock
 from tests.e2e.toolbox import Kwok, helm
 
 ROOT: Final = Path(__file__).parents[2]
@@ -45,9 +47,16 @@ BRISK: Final = {
 class Installation:
     """A cluster with Foreslice in it. A context manager; `api` is an administrator's."""
 
-    def __init__(self, folder: Path, *, charts: Path = CHARTS, values: Object | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        charts: Path = CHARTS,
+        values: Object | None = None,
+        control_plane: ControlPlane | None = None,
+    ) -> None:
         self.folder = folder
-        self.control_plane = ControlPlane(audited=True)
+        self.control_plane = control_plane or ControlPlane(audited=True)
         self._charts = charts
         self._values = values or {}
         self._stack = ExitStack()
@@ -121,12 +130,17 @@ class Installation:
         return not self.api.list(NODES).items and not self.api.list(PROVISIONED_NODES).items
 
     @contextmanager
-    def controller(self, log: str = "controller.log", *, root: Path = ROOT, **environment: str) -> Iterator[Controller]:
-        """`foreslice run`, of the repository at `root`, as the chart's service account."""
+    def controller(
+        self, log: str = "controller.log", *, root: Path = ROOT, clock: SteeredClock | None = None, **environment: str
+    ) -> Iterator[Controller]:
+        """`foreslice run`, of the repository at `root`, as the chart's service account; by a clock that a test sets."""
         account = self.control_plane.service_account(NAMESPACE, NAME)
         settings = self.folder / "settings.yaml"
         settings.write_text(yaml.safe_dump(self.settings), encoding="utf-8")
-        started = Controller(account, settings, self.folder / log, environment, root=root)
+        command = ["autoscaler.cli", "run", "--kubeconfig", str(account), "--config", str(settings)]
+        if clock is not None:
+            command = ["tests.e2e.steered", str(account), str(settings), str(clock.file)]
+        started = Controller(command, self.folder / log, environment, root=root)
         try:
             yield started
             started.stop()  # gives its Lease back, so that the next one need not wait for it to run out
@@ -145,19 +159,28 @@ _OURS: Final = tuple(found for found in BY_KIND.values() if found.group == "fore
 class Controller:
     """`foreslice run` as a process."""
 
-    def __init__(self, kubeconfig: Path, settings: Path, log: Path, environment: dict[str, str], *, root: Path) -> None:
+    def __init__(self, command: Sequence[str], log: Path, environment: dict[str, str], *, root: Path) -> None:
+        """`command` is a module and its arguments."""
         self._log = log
-        command = [sys.executable, "-m", "autoscaler.cli", "run", "--kubeconfig", str(kubeconfig)]
-        command += ["--config", str(settings)]
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                command, cwd=root, env={**os.environ, **environment}, stdout=output, stderr=output
+                [sys.executable, "-m", *command],
+                cwd=root,
+                env={**os.environ, **environment},
+                stdout=output,
+                stderr=output,
             )
 
     @property
     def log(self) -> str:
         """What it has said so far."""
         return self._log.read_text(encoding="utf-8")
+
+    def answer(self, serves: str, path: str) -> httpx.Response:
+        """What it answers over HTTP; the log says where it listens."""
+        lines = (json.loads(line) for line in self.log.splitlines())
+        (address,) = (line["address"] for line in lines if line["event"] == "listening" and line["serves"] == serves)
+        return httpx.get(f"http://{address}{path}", trust_env=False)
 
     @property
     def lives(self) -> bool:
@@ -177,7 +200,11 @@ class Controller:
         fields = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Its exit status after a signal; that of its end if it has ended already."""
-        self._process.send_signal(number)
+        self.send(number)
         return self._process.wait(timeout=30)

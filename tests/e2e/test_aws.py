@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from autoscaler.clock import SystemClock
 from autoscaler.cluster.api import AlreadyExistsError
 from autoscaler.cluster.resources import (
+    CAPACITY_POOLS,
     DAEMON_SETS,
     LAUNCH_BATCHES,
     NODES,
@@ -32,7 +33,9 @@ from instance_catalog.kubernetes_profile import REFERENCE
 from instance_catalog.loader import load_catalog
 from instance_catalog.prediction.concrete import make_concrete
 from providers.contract import InstanceState
-from tests.e2e.installation import BRISK, Installation
+from tests.e2e.block_life import TYPE, ZONE, Block, live
+from tests.e2e.installation import BRISK, Controller, Installation
+from tests.e2e.steered import SteeredClock
 from tests.e2e.test_installation import TEMPLATE, pod
 from tests.fakes.ec2 import FakeEc2, Server
 from tests.faults.world import DRIVER, Inside
@@ -66,12 +69,17 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "AKIAFAKE", "AWS_SECRET_ACCESS_KEY": "fake",
 class Region:
     """The fake region beside the cluster, and what lets its machines join."""
 
-    def __init__(self, cluster: Installation, fake: FakeEc2, server: Server) -> None:
+    def __init__(self, cluster: Installation, fake: FakeEc2, server: Server, clock: SteeredClock) -> None:
         self.cluster = cluster
         self.fake = fake
-        self.environment = {**CREDENTIALS, "AWS_ENDPOINT_URL": server.url, "AWS_EC2_METADATA_DISABLED": "true"}
+        self.clock = clock
+        self._environment = {**CREDENTIALS, "AWS_ENDPOINT_URL": server.url, "AWS_EC2_METADATA_DISABLED": "true"}
         self._inside = Inside(fake)
         self._joined: set[str] = set()
+
+    def controller(self, log: str) -> AbstractContextManager[Controller]:
+        """The controller, by the region's clock."""
+        return self.cluster.controller(log, clock=self.clock, **self._environment)
 
     def alive(self) -> list[Any]:
         """The instances that run or start."""
@@ -103,13 +111,15 @@ class Region:
 @pytest.fixture(scope="module")
 def region(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Region]:
     values = {"settings": {**BRISK, "cluster": {"providers": ["aws"]}}, "rbac": {"aws": True}}
-    fake = FakeEc2(SystemClock())
+    folder = tmp_path_factory.mktemp("aws")
+    clock = SteeredClock(folder / "clock")
+    fake = FakeEc2(clock)
     with ExitStack() as stack:
         server = stack.enter_context(Server(fake))
-        cluster = stack.enter_context(Installation(tmp_path_factory.mktemp("aws"), values=values))
+        cluster = stack.enter_context(Installation(folder, values=values))
         cluster.api.create(DAEMON_SETS, DRIVER)
         cluster.apply(POOL + "---" + TEMPLATE)
-        yield Region(cluster, fake, server)
+        yield Region(cluster, fake, server, clock)
 
 
 def leave(region: Region, *names: str) -> None:
@@ -123,7 +133,7 @@ def leave(region: Region, *names: str) -> None:
 
 def test_a_pod_gets_an_instance_and_gives_it_back(region: Region) -> None:
     region.cluster.apply(pod("work"))
-    with region.cluster.controller(**region.environment):
+    with region.controller("work.log"):
         region.cluster.wait_until(lambda: region.runs("work"), "a running pod")
         (machine,) = region.alive()
         (node,) = region.cluster.api.list(PROVISIONED_NODES).items
@@ -134,11 +144,44 @@ def test_a_pod_gets_an_instance_and_gives_it_back(region: Region) -> None:
 
 def test_a_controller_that_dies_while_it_launches_leaves_one_instance(region: Region) -> None:
     region.cluster.apply(pod("again"))
-    with region.cluster.controller("first.log", **region.environment) as first:
+    with region.controller("first.log") as first:
         region.cluster.wait_until(lambda: bool(region.cluster.api.list(LAUNCH_BATCHES).items), "an intent")
         first.stop(signal.SIGKILL)
-    with region.cluster.controller("second.log", **region.environment):
+    with region.controller("second.log"):
         region.cluster.wait_until(lambda: region.runs("again"), "a running pod")
         nodes = region.cluster.api.list(PROVISIONED_NODES).items
         assert len(region.alive()) == len(nodes) == 1
         leave(region, "again")
+
+
+def test_nothing_is_bought_until_a_driver_will_run(region: Region) -> None:
+    metadata = DRIVER["metadata"]
+    region.cluster.api.delete(DAEMON_SETS, metadata["name"], namespace=metadata["namespace"])
+    region.cluster.apply(pod("driven"))
+
+    def drivers() -> tuple[str, str]:
+        conditions = region.cluster.api.get(CAPACITY_POOLS, "gpu").get("status", {}).get("conditions", ())
+        return next(((c["status"], c["message"]) for c in conditions if c["type"] == "DriversWillRun"), ("", ""))
+
+    with region.controller("drivers.log"):
+        region.cluster.wait_until(lambda: drivers()[0] == "False", "a condition")
+        assert "gpu.nvidia.com" in drivers()[1]
+        assert "DaemonSet" in drivers()[1]
+        assert region.cluster.is_empty()
+        assert region.alive() == []
+        region.cluster.api.create(DAEMON_SETS, DRIVER)
+        region.cluster.wait_until(lambda: region.runs("driven"), "a running pod")
+        assert drivers()[0] == "True"
+        leave(region, "driven")
+
+
+def test_a_block_is_held_and_left_before_ec2_takes_it(region: Region) -> None:
+    holding = region.fake.account.block(TYPE, ZONE, 1, starts_in=timedelta(hours=1), lasts=timedelta(days=1))
+    assert holding.ends_at is not None
+    block = Block(holding.id, holding.starts_at, holding.ends_at, ("AWSNodeTemplate", "gpu"))
+    with region.controller("block.log"):
+        live(region.cluster, region.clock, block, region.join)
+    assert region.alive() == []
+    (machine,) = (found for found in region.fake.account.machines.values() if found.reservation == holding.id)
+    assert machine.ends_at is not None
+    assert machine.ends_at < block.reclaimed_at

@@ -6,18 +6,13 @@ scheduler is real; kubelets are not: `Kubelets` reports nodes ready and pods run
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-import httpx
 import pytest
 import yaml
 
@@ -41,8 +36,8 @@ from instance_catalog import labels
 from instance_catalog.driver_data import builtin_device_classes
 from instance_catalog.kubernetes_profile import REFERENCE
 from tests.e2e.control_plane import ControlPlane
+from tests.e2e.installation import ACCOUNT, ROOT, Controller
 
-ROOT: Final = Path(__file__).parents[2]
 RBAC: Final = "rbac.authorization.k8s.io"
 KINDS: Final = {
     **BY_KIND,
@@ -55,8 +50,13 @@ KINDS: Final = {
     "ClusterRole": Resource(RBAC, "v1", "clusterroles", "ClusterRole"),
     "ClusterRoleBinding": Resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding"),
 }
-ACCOUNT: Final = "system:serviceaccount:foreslice-system:foreslice"
 OBSERVER: Final = "observer"
+SETTINGS: Final = {
+    "FORESLICE_BATCH_IDLE": "0s",
+    "FORESLICE_LOOP_RESYNC": "2s",
+    "FORESLICE_LEASE_ELECT": "false",
+    **{f"FORESLICE_SERVE_{what}_ADDRESS": "127.0.0.1:0" for what in ("HEALTH", "METRICS", "PAGE")},
+}
 WORKLOAD: Final = """
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaimTemplate
@@ -130,44 +130,11 @@ def api(running: ControlPlane) -> KubernetesClient:
     return client
 
 
-class Controller:
-    """`foreslice run` as a process."""
-
-    def __init__(self, kubeconfig: Path, log: Path) -> None:
-        self._log = log
-        command = [sys.executable, "-m", "autoscaler.cli", "run", "--kubeconfig", str(kubeconfig)]
-        settings = {
-            "FORESLICE_BATCH_IDLE": "0s",
-            "FORESLICE_LOOP_RESYNC": "2s",
-            "FORESLICE_LEASE_ELECT": "false",
-            **{f"FORESLICE_SERVE_{what}_ADDRESS": "127.0.0.1:0" for what in ("HEALTH", "METRICS", "PAGE")},
-        }
-        with log.open("wb") as output:
-            self._process = subprocess.Popen(
-                command, cwd=ROOT, env={**os.environ, **settings}, stdout=output, stderr=output
-            )
-
-    @property
-    def log(self) -> str:
-        """What it has said so far."""
-        return self._log.read_text(encoding="utf-8")
-
-    def answer(self, serves: str, path: str) -> httpx.Response:
-        """What it answers over HTTP; the log says where it listens."""
-        lines = (json.loads(line) for line in self.log.splitlines())
-        (address,) = (line["address"] for line in lines if line["event"] == "listening" and line["serves"] == serves)
-        return httpx.get(f"http://{address}{path}", trust_env=False)
-
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Its exit status after a signal."""
-        self._process.send_signal(number)
-        return self._process.wait(timeout=30)
-
-
 @contextmanager
 def controller(running: ControlPlane, user: str, log: Path) -> Iterator[Controller]:
     """The controller with the rights of a user."""
-    started = Controller(running.identity(user), log)
+    command = ["autoscaler.cli", "run", "--kubeconfig", str(running.identity(user))]
+    started = Controller(command, log, SETTINGS, root=ROOT)
     try:
         yield started
     finally:

@@ -1,0 +1,57 @@
+"""`foreslice run` with a clock that a test sets: hours of a block's life pass without anybody waiting for them.
+
+A composition root beside autoscaler/cli/run.py, for tests only. What moves is `now`, in all processes that read the
+same file; Leases, rates and waiting go by the monotonic clock, which nobody sets.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from autoscaler.app import controller
+from autoscaler.clock import ShiftedClock, SystemClock
+from autoscaler.configuration import read_settings
+from autoscaler.serve.logs import log_to_stderr
+
+
+class SteeredClock:
+    """The system's clock, its `now` moved by the seconds in a file once there is one."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._clock = SystemClock()
+
+    def now(self) -> datetime:
+        """The time that the test has set."""
+        seconds = float(self.file.read_text(encoding="ascii")) if self.file.exists() else 0.0
+        return ShiftedClock(self._clock, timedelta(seconds=seconds)).now()
+
+    def monotonic(self) -> float:
+        """The system's."""
+        return self._clock.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        """Wait as long as it takes."""
+        self._clock.wait(seconds)
+
+    def move_to(self, moment: datetime) -> None:
+        """Set the clock, for whoever reads the file. Readers see the old time or the new one, never half a file."""
+        written = self.file.with_suffix(".new")
+        written.write_text(str((moment - self._clock.now()).total_seconds()), encoding="ascii")
+        written.replace(self.file)
+
+
+def main(kubeconfig: str, config: str, clock: str) -> None:
+    """Run the controller until SIGTERM."""
+    settings = read_settings(Path(config), flags={"--cluster-kubeconfig": kubeconfig})
+    log_to_stderr(settings.log)
+    running = controller(settings, SteeredClock(Path(clock)))
+    signal.signal(signal.SIGTERM, lambda *_: running.stop())
+    running.run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
