@@ -1,6 +1,7 @@
 """Events: what happened, in the words and with the reasons that people know from other autoscalers.
 
-Pure factories: a plan and a snapshot in, event values out. Equal events are the same event, whoever sends them.
+Pure factories: a plan and a snapshot in, event values out. Equal events are the same event, whoever sends them. Whoever
+reads those of a namespace may not read the pods of others, so events do not name them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.drift_text import drift_text
 from autoscaler.report.reasons import text_of, texts_of
+from autoscaler.report.redaction import of_namespace, redacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def drift_event(drift: Drift) -> Event:
 def _placed(placement: Placement, launch: PlannedNode, uid: str, *, acts: bool) -> Event:
     namespace, _, name = placement.pod.partition("/")
     price = "" if launch.usd_per_hour is None else f" at {launch.usd_per_hour} $/h"
-    why = texts_of(placement.reasons or launch.reasons)
+    why = texts_of(redacted(placement.reasons or launch.reasons, of_namespace(namespace)))
     reason = "TriggeredScaleUp" if acts else "ProposedScaleUp"
     did = "pod triggered scale-up" if acts else f"pod would trigger scale-up, but pool {launch.pool} only observes"
     message = f"{did}: node {launch.name}, {offering_text(launch.offering)}{price}"
@@ -107,10 +109,11 @@ def _placed(placement: Placement, launch: PlannedNode, uid: str, *, acts: bool) 
 
 def _left_out(left: LeftOut, uid: str) -> Event:
     namespace, _, name = left.pod.partition("/")
-    message = f"pod didn't trigger scale-up: {texts_of(left.reasons)}"
+    message = f"pod didn't trigger scale-up: {texts_of(redacted(left.reasons, of_namespace(namespace)))}"
     if left.near_misses:
         nearest = left.near_misses[0]
-        message += f"; nearest miss: {text_of(nearest.reason)} on {nearest.types} types such as {nearest.example}"
+        (miss,) = redacted([nearest.reason], of_namespace(namespace))
+        message += f"; nearest miss: {text_of(miss)} on {nearest.types} types such as {nearest.example}"
     return Event("Pod", namespace, name, uid, "Warning", "NotTriggerScaleUp", message)
 
 

@@ -1,7 +1,7 @@
 """The status page and the explanation of one pod as values; serve/ renders them as HTML.
 
 It holds plain text only, nothing of which is trusted: names and messages come from whoever may create objects. With a
-namespace, pods of others are counted and not named.
+namespace, pods of others are counted and not named; the explanation of a pod names no other.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from autoscaler.report.events import offering_text
 from autoscaler.report.plan_document import dollars
 from autoscaler.report.plan_tables import Table
 from autoscaler.report.reasons import text_of, texts_of
+from autoscaler.report.redaction import Readable, of_namespace, of_pod, redacted
 
 SHOWN_WAITING = 500  # pods on one page; one namespace at a time has fewer
 _SHOWN_PODS = 5
@@ -64,14 +65,14 @@ class Explanation:
 
 def status_page(snapshot: Snapshot, plan: Plan, now: datetime, *, namespace: str = "") -> StatusPage:
     """The page as of a round; of one namespace's pods, or of all."""
-    fates = _Fates.of(snapshot, plan)
+    fates, readable = _Fates.of(snapshot, plan), of_namespace(namespace)
     pending = [pod for pod in snapshot.pods if pod.key in fates.told and pod.node_name is None]
     shown = [pod for pod in pending if namespace in ("", pod.namespace)]
     return StatusPage(
         as_of=now,
         namespace=namespace,
         summary=tuple(_summary(snapshot, plan, now, waiting=len(shown))),
-        waiting=tuple(_waiting(pod, fates) for pod in shown[:SHOWN_WAITING]),
+        waiting=tuple(_waiting(pod, fates, readable) for pod in shown[:SHOWN_WAITING]),
         tables=(
             _launches(snapshot, plan, namespace),
             _pools(snapshot, plan),
@@ -86,14 +87,15 @@ def explanation(snapshot: Snapshot, plan: Plan, now: datetime, *, pod: str) -> E
     found = next((each for each in snapshot.pods if each.key == pod), None)
     if found is None:
         return None
-    state, why = _state(found, _Fates.of(snapshot, plan))
+    readable = of_pod(found)
+    state, why = _state(found, _Fates.of(snapshot, plan), readable)
     return Explanation(
         as_of=now,
         pod=pod,
         state=state,
         why=why,
         facts=tuple(_facts(found, snapshot, now)),
-        tables=tuple(table for table in _considered(pod, plan) if table.rows),
+        tables=tuple(table for table in _considered(pod, plan, readable) if table.rows),
     )
 
 
@@ -124,12 +126,12 @@ class _Fates:
         return self.placements.keys() | self.left.keys()
 
 
-def _waiting(pod: Pod, fates: _Fates) -> WaitingPod:
-    state, why = _state(pod, fates)
+def _waiting(pod: Pod, fates: _Fates, readable: Readable) -> WaitingPod:
+    state, why = _state(pod, fates, readable)
     return WaitingPod(pod.namespace, pod.name, state, "; ".join(why))
 
 
-def _state(pod: Pod, fates: _Fates) -> tuple[str, tuple[str, ...]]:
+def _state(pod: Pod, fates: _Fates, readable: Readable) -> tuple[str, tuple[str, ...]]:
     """In a few words where the pod stands, and the sentences that say why."""
     if pod.node_name is not None:
         return f"is on node {pod.node_name}", ()
@@ -137,12 +139,12 @@ def _state(pod: Pod, fates: _Fates) -> tuple[str, tuple[str, ...]]:
     if placement is not None:
         launch = fates.launches.get(placement.node)
         reasons = placement.reasons or (launch.reasons if launch else ())
-        return _destination(placement, launch, fates.acting), tuple(map(text_of, reasons))
+        return _destination(placement, launch, fates.acting), tuple(map(text_of, redacted(reasons, readable)))
     left = fates.left.get(pod.key)
     if left is None:
         return "is not planned yet: the next round decides about it", ()
     state = {"fatal": "cannot be scheduled", "unknown": "cannot be decided", "out-of-scope": "is not served"}
-    return state.get(left.verdict, "gets no node"), tuple(_why_not(left))
+    return state.get(left.verdict, "gets no node"), tuple(_why_not(left, readable))
 
 
 def _destination(placement: Placement, launch: PlannedNode | None, acting: Set[str]) -> str:
@@ -157,10 +159,11 @@ def _destination(placement: Placement, launch: PlannedNode | None, acting: Set[s
     return f"would get a new node if pool {launch.pool} acted: {offering_text(launch.offering)}"
 
 
-def _why_not(left: LeftOut) -> Iterator[str]:
-    yield from map(text_of, left.reasons)
+def _why_not(left: LeftOut, readable: Readable) -> Iterator[str]:
+    yield from map(text_of, redacted(left.reasons, readable))
     for miss in left.near_misses[:1]:
-        yield f"nearest miss: {text_of(miss.reason)} ({miss.types} instance types, such as {miss.example})"
+        (reason,) = redacted([miss.reason], readable)
+        yield f"nearest miss: {text_of(reason)} ({miss.types} instance types, such as {miss.example})"
 
 
 def _facts(pod: Pod, snapshot: Snapshot, now: datetime) -> Iterator[tuple[str, str]]:
@@ -179,7 +182,7 @@ def _facts(pod: Pod, snapshot: Snapshot, now: datetime) -> Iterator[tuple[str, s
             yield "node asked for", f"{node.name}, {offering_text(node.offering)}, {node.phase.value}{since}"
 
 
-def _considered(pod: str, plan: Plan) -> Iterator[Table]:
+def _considered(pod: str, plan: Plan, readable: Readable) -> Iterator[Table]:
     demand = next((each for each in plan.demands if pod in each.pods), None)
     if demand is None:
         return
@@ -189,15 +192,16 @@ def _considered(pod: str, plan: Plan) -> Iterator[Table]:
             each.pool,
             each.outcome,
             _price(each.offering.usd_per_hour),
-            texts_of(each.reasons),
+            texts_of(redacted(each.reasons, readable)),
         )
         for each in demand.considered
         if each.outcome in ("chosen", "fits")
     )
     yield Table("Offerings that fit", ("offering", "pool", "outcome", "$/h", "why"), fitting)
     rejected = [each for each in demand.considered if each.outcome not in ("chosen", "fits")]
-    why = Counter(texts_of(each.reasons) or each.outcome for each in rejected)
-    examples = {texts_of(each.reasons) or each.outcome: each.offering.instance_type for each in reversed(rejected)}
+    texts = [texts_of(redacted(each.reasons, readable)) or each.outcome for each in rejected]
+    why = Counter(texts)
+    examples = {text: each.offering.instance_type for text, each in reversed(list(zip(texts, rejected, strict=True)))}
     rows = tuple((reason, str(count), examples[reason]) for reason, count in why.most_common(_SHOWN_REASONS))
     yield Table("Offerings that do not fit", ("why", "offerings", "such as"), rows)
 
@@ -225,7 +229,7 @@ def _launches(snapshot: Snapshot, plan: Plan, namespace: str) -> Table:
             offering_text(launch.offering),
             dollars(launch.usd_per_hour) or "unpriced",
             _pods(launch.pods, namespace) or "baseline",
-            texts_of(launch.reasons),
+            texts_of(redacted(launch.reasons, of_namespace(namespace))),
         )
         for launch in plan.launches
     )

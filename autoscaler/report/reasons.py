@@ -113,7 +113,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.BLOCK_DURATION_UNKNOWN: ("does not say how long it runs (activeDeadlineSeconds), as block {block} requires",),
     Code.BLOCK_NOT_CONSUMER: ("is no consumer of capacity block {block}",),
     Code.BLOCK_FULL: ("capacity block {block} is full",),
-    Code.BREAKS_OTHER_POD: ("its devices would make the selector of pod {pod} fail",),
+    Code.BREAKS_OTHER_POD: (
+        "its devices would make the selector of pod {pod} fail",
+        "its devices would make the selector of another pod fail",
+    ),
     Code.SPENDING_GUARD: ("the spending guard {guard} of {limit} is reached",),
     Code.REPLAY_STUCK: ("finds no place if kube-scheduler picks the least helpful of equally good nodes",),
     Code.PLAN_BUDGET: ("the search ended at its step budget; the plan is sound but may not be the cheapest",),

@@ -1,0 +1,63 @@
+"""Reasons as they may be told to somebody who may not read every pod: without the names of the others.
+
+A reason may name another pod (its devices would make that pod's selector fail), and findings about equal pods speak of
+the first of them. Codes and amounts stay. Who may read what is decided in serve/access.py and not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Reason
+from autoscaler.planning.demand import claim_keys
+from instance_catalog.frozen_map import FrozenMap
+
+Readable: TypeAlias = Callable[[str], bool]
+"""Whether the name (namespace/name) of a pod, claim or gang may be told."""
+
+# Kinds whose objects belong to namespaces, in subjects; and how one is called that may not be named.
+_UNNAMED = {"pod": "a pod like it", "claim": "its claim", "gang": "its gang", "PodGroup": "its PodGroup"}
+# Facts that are names of such objects.
+_NAMES = frozenset({"pod", "claim"})
+
+
+def everything(key: str) -> bool:
+    """Readable by somebody who may read all pods."""
+    return True
+
+
+def of_namespace(namespace: str) -> Readable:
+    """Readable by somebody who may read the pods of a namespace; "" is all of them."""
+    return everything if not namespace else lambda key: key.partition("/")[0] == namespace
+
+
+def of_pod(pod: Pod) -> Readable:
+    """Readable by somebody who may read this pod, and perhaps no other."""
+    own = {pod.key, *claim_keys(pod), *([pod.gang.key] if pod.gang else [])}
+    return own.__contains__
+
+
+def redacted(reasons: Iterable[Reason], readable: Readable) -> tuple[Reason, ...]:
+    """The same reasons, with the names that are not readable left out."""
+    return tuple(_without_names(reason, readable) for reason in reasons)
+
+
+def _without_names(reason: Reason, readable: Readable) -> Reason:
+    detail = {key: fact for key, fact in reason.detail.items() if key not in _NAMES or _may_tell(fact, readable)}
+    return Reason(reason.code, _subject(reason.subject, readable), FrozenMap(detail))
+
+
+def _may_tell(fact: object, readable: Readable) -> bool:
+    return not isinstance(fact, str) or "/" not in fact or readable(fact)
+
+
+def _subject(subject: str, readable: Readable) -> str:
+    """ "claim default/other, request gpu" becomes "its claim, request gpu"."""
+    parts = []
+    for part in subject.split(", "):
+        kind, _, name = part.partition(" ")
+        hidden = kind in _UNNAMED and "/" in name and not readable(name)
+        parts.append(_UNNAMED[kind] if hidden else part)
+    return ", ".join(parts)
