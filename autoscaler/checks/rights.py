@@ -8,22 +8,34 @@ from dataclasses import dataclass
 from autoscaler.model.capacity import CapacityPool, Mode
 
 _OURS = "foreslice.dev"
+_LEASES = "coordination.k8s.io"
+# Nothing is launched or ended while one of these is being deleted.
+_DEFINITIONS = f"capacitypools.{_OURS} launchbatches.{_OURS} provisionednodes.{_OURS}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """A verb on a resource of the whole cluster. `group` is "" for the core group; `resource` may be "pods/status"."""
+    """A verb on a resource. `group` is "" for the core group; `resource` may be "pods/status".
+
+    `name` is that of the only object that is meant, `namespace` the only namespace; "" for all.
+    """
 
     group: str
     resource: str
     verb: str
+    name: str = ""
+    namespace: str = ""
 
     def __str__(self) -> str:
-        return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}"
+        named = f"/{self.name}" if self.name else ""
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {self.resource}{f'.{self.group}' if self.group else ''}{named}{where}"
 
 
-def _rights(group: str, resources: str, verbs: str) -> Iterator[Right]:
-    yield from (Right(group, resource, verb) for resource in resources.split() for verb in verbs.split())
+def _rights(group: str, resources: str, verbs: str, names: str = "") -> Iterator[Right]:
+    for resource in resources.split():
+        for verb in verbs.split():
+            yield from (Right(group, resource, verb, name) for name in names.split() or [""])
 
 
 OBSERVE: tuple[Right, ...] = (
@@ -46,6 +58,7 @@ ACT: tuple[Right, ...] = (
     *_rights(_OURS, "launchbatches", "get create delete"),
     *_rights(_OURS, "provisionednodes/status launchbatches/status", "update"),
     *_rights(_OURS, "capacitypools", "patch"),
+    *_rights("apiextensions.k8s.io", "customresourcedefinitions", "get", _DEFINITIONS),
     *_rights("", "nodes", "get patch delete"),
     *_rights("", "pods pods/status", "patch"),
     *_rights("", "pods/eviction", "create"),
@@ -55,10 +68,28 @@ KWOK: tuple[Right, ...] = (
     *_rights("", "nodes", "create"),
     *_rights("resource.k8s.io", "resourceslices", "create delete"),
 )
+AWS: tuple[Right, ...] = (
+    *_rights(_OURS, "awsnodetemplates awsgroupnodetemplates", "get list"),
+    *_rights(_OURS, "awsnodetemplates/status awsgroupnodetemplates/status", "patch"),
+)
+# Those of the built-in role system:auth-delegator, for the status page.
+PAGE: tuple[Right, ...] = (
+    *_rights("authentication.k8s.io", "tokenreviews", "create"),
+    *_rights("authorization.k8s.io", "subjectaccessreviews", "create"),
+)
+_OF_TEMPLATES = {"KwokNodeTemplate": KWOK, "AWSNodeTemplate": AWS, "AWSGroupNodeTemplate": AWS}
 
 
-def rights_needed(pools: Iterable[CapacityPool]) -> tuple[Right, ...]:
-    """What a controller of these pools needs; with none that acts, what it takes to observe."""
+def rights_needed(pools: Iterable[CapacityPool], *, lease: str, namespace: str) -> tuple[Right, ...]:
+    """What a controller of these pools needs that elects by this Lease; if none acts, what observing takes."""
     acting = [pool for pool in pools if pool.mode is Mode.ACT]
-    kwok = any(pool.node_template[0] == "KwokNodeTemplate" for pool in acting)
-    return (*OBSERVE, *(ACT if acting else ()), *(KWOK if kwok else ()))
+    templates = dict.fromkeys(pool.node_template[0] for pool in acting)
+    return (
+        *OBSERVE,
+        Right(_LEASES, "leases", "create", namespace=namespace),  # names are not known when creation is authorised
+        Right(_LEASES, "leases", "get", lease, namespace),
+        Right(_LEASES, "leases", "update", lease, namespace),
+        *PAGE,
+        *(ACT if acting else ()),
+        *dict.fromkeys(right for kind in templates for right in _OF_TEMPLATES.get(kind, ())),
+    )

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 SOMETHING_WRONG = 3
 
 
+def _account(ctx: click.Context, option: click.Parameter, value: str) -> str:
+    if value and value.count("/") != 1:
+        raise click.BadParameter(f"{value!r} is not of the form NAMESPACE/NAME, such as foreslice-system/foreslice")
+    return value
+
+
 @click.command()
 @cluster_options
 @click.option("--feature-gates", default="", metavar="GATES", help="Gates that differ from their defaults: Name=true,…")
@@ -24,6 +30,7 @@ SOMETHING_WRONG = 3
     "--service-account",
     default="",
     metavar="NAMESPACE/NAME",
+    callback=_account,
     help="Check the rights of this service account.  [default: your own]",
 )
 @output_option()
@@ -50,6 +57,7 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
     from autoscaler.cluster.resources import CAPACITY_POOLS
     from autoscaler.planning.policy import Policy
     from autoscaler.report.doctor import Level, doctor_table, items_of
+    from autoscaler.settings import LeaseSettings
 
     client = connected(kubeconfig, context)
     store = read_store(client, client.profile(feature_gates), tell=False)
@@ -59,7 +67,9 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
     except NotFoundError:
         installed = False
     live = decided(store)
-    rights = rights_needed(live.snapshot.pools)
+    election = LeaseSettings()
+    namespace = service_account.partition("/")[0] or election.namespace
+    rights = rights_needed(live.snapshot.pools, lease=election.name, namespace=namespace)
     items = items_of(
         live.snapshot,
         findings(live.snapshot, live.plan, live.catalog, policy=Policy(), now=live.now),
@@ -82,8 +92,6 @@ def _missing(client: KubernetesClient, rights: tuple[Right, ...], account: str) 
     from autoscaler.cluster.access import missing_rights, service_account
     from autoscaler.cluster.api import ForbiddenError, InvalidError, NotFoundError
 
-    if account and "/" not in account:
-        raise click.BadParameter("write NAMESPACE/NAME", param_hint="--service-account")
     try:
         return missing_rights(client, rights, user=service_account(account) if account else "")
     except (ForbiddenError, InvalidError, NotFoundError):

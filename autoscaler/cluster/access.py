@@ -23,9 +23,16 @@ def service_account(name: str) -> str:
 def _has(api: KubernetesApi, right: Right, user: str) -> bool:
     resource, _, subresource = right.resource.partition("/")
     attributes = {"group": right.group, "resource": resource, "subresource": subresource, "verb": right.verb}
+    attributes |= {"name": right.name, "namespace": right.namespace}
     spec = {"resourceAttributes": {key: value for key, value in attributes.items() if value}}
     if not user:
         answer = api.create(OWN_ACCESS_REVIEWS, {"spec": spec})
     else:
-        answer = api.create(ACCESS_REVIEWS, {"spec": {**spec, "user": user, "groups": ["system:serviceaccounts"]}})
+        answer = api.create(ACCESS_REVIEWS, {"spec": {**spec, "user": user, "groups": _groups(user)}})
     return bool(answer.get("status", {}).get("allowed"))
+
+
+def _groups(account: str) -> list[str]:
+    """The groups that every service account is in (apiserver serviceaccount/util.go)."""
+    namespace = account.split(":")[2]
+    return ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]

@@ -14,6 +14,7 @@ from autoscaler.checks.publishing import devices_handed_out_twice, silent_driver
 from autoscaler.checks.rights import Right
 from autoscaler.kube.problem import Problem, Severity
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.drivers import PUBLISHING_TEMPLATES
 from autoscaler.report.checks_text import verdict_of
 from autoscaler.report.plan_tables import Table
 from autoscaler.report.reasons import text_of
@@ -75,7 +76,9 @@ def _versions(snapshot: Snapshot, installed: bool) -> Iterator[Item]:
 
 def _drivers(snapshot: Snapshot) -> Iterator[Item]:
     running = [found for found in snapshot.daemon_sets if found.drivers.profiles]
-    if not running:
+    if not running and snapshot.pools and all(p.node_template[0] in PUBLISHING_TEMPLATES for p in snapshot.pools):
+        yield Item(Level.OK, "drivers", "none is needed: the providers of all pools publish ResourceSlices themselves")
+    elif not running:
         step = "install a driver, such as dra-driver-nvidia-gpu; without one no node publishes devices"
         yield Item(Level.ERROR, "drivers", f"no DaemonSet is a DRA driver that is known: {step}")
     for found in running:
@@ -122,7 +125,8 @@ def _rights(missing: Sequence[Right] | None, needed: int) -> Iterator[Item]:
         yield Item(Level.WARNING, "rights", f"the API server did not say who may do what: {step}")
     elif missing:
         listed = ", ".join(str(right) for right in missing)
-        yield Item(Level.ERROR, "rights", f"{len(missing)} of {needed} are missing, grant them: {listed}")
+        step = "grant them, deploy/manifests/rbac.yaml has the roles"
+        yield Item(Level.ERROR, "rights", f"{len(missing)} of {needed} are missing; {step}: {listed}")
     else:
         yield Item(Level.OK, "rights", f"all {needed} that the pools' modes need are granted")
 

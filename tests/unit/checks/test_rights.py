@@ -8,35 +8,36 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autoscaler.checks.rights import ACT, KWOK, OBSERVE, Right, rights_needed
+from autoscaler.checks.rights import ACT, AWS, KWOK, OBSERVE, PAGE, Right, rights_needed
 from autoscaler.model.capacity import CapacityPool, Mode
 
-MANIFEST = Path(__file__).parents[3] / "deploy/manifests/rbac.yaml"
+CHART = Path(__file__).parents[3] / "deploy/charts/foreslice"
+ELECTION = {Right("coordination.k8s.io", "leases", "create", "", "ns")} | {
+    Right("coordination.k8s.io", "leases", verb, "lease", "ns") for verb in ("get", "update")
+}
 
 
 def granted(role: str) -> set[Right]:
-    """What a ClusterRole grants; rights on single named objects are left out, as nobody can be asked for them."""
-    documents = yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8"))
-    (found,) = [d for d in documents if d["kind"] == "ClusterRole" and d["metadata"]["name"] == role]
+    """What a ClusterRole of the chart grants."""
+    roles = yaml.safe_load((CHART / "files/roles.yaml").read_text(encoding="utf-8"))["cluster"]
     return {
-        Right(group, resource, verb)
-        for rule in found["rules"]
-        if "resourceNames" not in rule
+        Right(group, resource, verb, name)
+        for rule in roles[role]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
+        for name in rule.get("resourceNames", [""])
     }
 
 
-@pytest.mark.parametrize(
-    ("role", "rights"), [("foreslice-observe", OBSERVE), ("foreslice-act", ACT), ("foreslice-kwok", KWOK)]
-)
+@pytest.mark.parametrize(("role", "rights"), [("observe", OBSERVE), ("act", ACT), ("kwok", KWOK), ("aws", AWS)])
 def test_the_table_follows_the_roles(role: str, rights: tuple[Right, ...]) -> None:
     assert set(rights) <= granted(role)
     assert {(right.group, right.resource) for right in rights} == {(r.group, r.resource) for r in granted(role)}
 
 
 POOL = CapacityPool("p")
+ACTING = replace(POOL, mode=Mode.ACT)
 
 
 @pytest.mark.parametrize(
@@ -44,16 +45,22 @@ POOL = CapacityPool("p")
     [
         pytest.param([], {*OBSERVE}, id="none"),
         pytest.param([POOL], {*OBSERVE}, id="observing"),
-        pytest.param([POOL, replace(POOL, mode=Mode.ACT)], {*OBSERVE, *ACT}, id="one-acts"),
+        pytest.param([POOL, ACTING], {*OBSERVE, *ACT}, id="one-acts"),
+        pytest.param([replace(ACTING, node_template=("KwokNodeTemplate", "k"))], {*OBSERVE, *ACT, *KWOK}, id="kwok"),
         pytest.param(
-            [replace(POOL, mode=Mode.ACT, node_template=("KwokNodeTemplate", "k"))], {*OBSERVE, *ACT, *KWOK}, id="kwok"
+            [replace(ACTING, node_template=(kind, "k")) for kind in ("AWSNodeTemplate", "AWSGroupNodeTemplate")],
+            {*OBSERVE, *ACT, *AWS},
+            id="aws",
         ),
     ],
 )
 def test_what_is_needed_follows_from_the_modes(pools: list[CapacityPool], needed: set[Right]) -> None:
-    assert set(rights_needed(pools)) == needed
+    found = rights_needed(pools, lease="lease", namespace="ns")
+    assert set(found) == needed | ELECTION | {*PAGE}
+    assert len(found) == len(set(found))
 
 
 def test_a_right_reads_like_kubectl() -> None:
     assert str(Right("", "pods/status", "patch")) == "patch pods/status"
+    assert str(Right("coordination.k8s.io", "leases", "get", "a", "ns")) == "get leases.coordination.k8s.io/a in ns"
     assert str(Right("apps", "daemonsets", "list")) == "list daemonsets.apps"

@@ -141,7 +141,7 @@ def test_explain_knows_near_names(api: HttpApi) -> None:
     demand(api)
     error = run(api, explain, "trian").exception
     assert isinstance(error, BadInputError)
-    assert "did you mean default/train?" in str(error)
+    assert "did you mean 'default/train'?" in str(error)
 
 
 def test_status_shows_what_is_to_be_put_right(api: HttpApi) -> None:
@@ -220,7 +220,22 @@ class TestDoctor:
     def test_the_rights_of_a_service_account(self, api: HttpApi) -> None:
         self.areas(api, "--service-account", "foreslice/foreslice")
         assert any("subjectaccessreviews" in request for request in api.requests)
+
+    def test_a_service_account_has_a_namespace(self, api: HttpApi) -> None:
         assert run(api, doctor, "--service-account", "foreslice").exit_code == 2
+
+    @pytest.mark.parametrize("named", ["leases", "customresourcedefinitions", "tokenreviews"])
+    def test_rights_on_single_objects_and_namespaces_are_asked_for(self, api: HttpApi, named: str) -> None:
+        api.objects.create(CAPACITY_POOLS, pool())
+        api.denied = {("get", "leases"), ("get", "customresourcedefinitions"), ("create", "tokenreviews")}
+        assert named in self.areas(api)["rights", "error"]
+
+    def test_providers_that_publish_need_no_driver(self, api: HttpApi) -> None:
+        api.objects.create(CAPACITY_POOLS, pool(nodeTemplateRef={"kind": "KwokNodeTemplate", "name": "default"}))
+        assert "none is needed" in self.areas(api)["drivers", "ok"]
+        assert run(api, doctor).exit_code == 0
+        api.objects.create(CAPACITY_POOLS, {**pool(), "metadata": {"name": "rented"}})
+        assert "install a driver" in self.areas(api)["drivers", "error"]
 
     def test_other_autoscalers_are_named(self, api: HttpApi) -> None:
         karpenter = workload("karpenter", "public.ecr.aws/karpenter/controller:1.15.0", "--ignore-dra-requests=false")
