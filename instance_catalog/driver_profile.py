@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from instance_catalog.custom_driver import CustomDriver
@@ -162,6 +163,7 @@ class DriverSet:
         return tuple(p for p in self.profiles if p.driver == driver)
 
 
+@lru_cache(maxsize=256)  # planning asks for it with every offering
 def assumed_profile(name: str, *, mig: MigMode | None = None) -> DriverProfile:
     """The profile of a driver with the release, gates and image of defaults.yaml."""
     known = assumptions()

@@ -77,6 +77,11 @@ class ApiServer:
         self.writes = 0
         """Number of requests that changed something: what "no write when nothing changed" is measured by."""
 
+    @property
+    def version(self) -> int:
+        """The newest resourceVersion: as long as it stays, no object has changed."""
+        return self._version
+
     # reading
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
@@ -240,11 +245,11 @@ class ApiServer:
                 f"Operation cannot be fulfilled on {resource} {key_of(current)!r}: the object has been modified",
                 next_step="read it again and apply the change to what is there now",
             )
-        updated: Object = copied(current)
         if subresource == "status":
+            updated: Object = copied(current)
             updated["status"] = copied(manifest.get("status", {}))
         else:
-            status = updated.get("status")
+            status = current.get("status")
             updated = copied(manifest)
             updated["metadata"].update({field: was[field] for field in _SERVER_FIELDS if field in was})
             if resource.status:
@@ -266,7 +271,8 @@ class ApiServer:
         self.writes += 1
         stored["metadata"]["resourceVersion"] = str(self._version)
         self._objects.setdefault(resource, {})[key_of(stored)] = stored
-        self._append(resource, WatchEvent(event, str(self._version), copied(stored)))
+        # What is stored is replaced, never changed, so the log may share it.
+        self._append(resource, WatchEvent(event, str(self._version), stored))
         answer: Object = copied(stored)
         return answer
 
@@ -275,8 +281,9 @@ class ApiServer:
         self.writes += 1
         removed["metadata"]["resourceVersion"] = str(self._version)
         del self._objects[resource][key_of(removed)]
-        self._append(resource, WatchEvent("DELETED", str(self._version), copied(removed)))
-        return removed
+        self._append(resource, WatchEvent("DELETED", str(self._version), removed))
+        answer: Object = copied(removed)
+        return answer
 
     def _append(self, resource: Resource, event: WatchEvent) -> None:
         self._log.append((self._version, resource, event))

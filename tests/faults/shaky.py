@@ -51,9 +51,7 @@ class Shaky(Dying):
             raise ConflictError(step)
         if mishap is Mishap.LOST:
             raise UnavailableError(step)
-        answer = write()
+        write()
         if mishap is Mishap.DIES_AFTER:
             raise CrashError(step)
-        if mishap is Mishap.UNANSWERED:
-            raise UnavailableError(step)
-        return answer
+        raise UnavailableError(step)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -47,6 +48,37 @@ class Booted(Machine):
         return f"aws:///{self.offering.zone}/{self.id}"
 
 
+def booted(machine: Ec2Machine) -> Booted:
+    """An instance of the fake as such a machine."""
+    order = machine.order
+    kind = "reserved" if machine.reservation and order.market == "on-demand" else order.market
+    return Booted(
+        id=machine.id,
+        node=f"ip-{machine.address.replace('.', '-')}.ec2.internal",
+        offering=OfferingKey(order.instance_type, order.zone, kind, machine.reservation),
+        launched_at=machine.launched_at,
+        tags=FrozenMap(machine.tags),
+        ended_at=machine.ends_at,
+        message=machine.reason[1],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Instances(Mapping[str, Booted]):
+    """The instances by id, each converted when it is looked at."""
+
+    found: Mapping[str, Ec2Machine]
+
+    def __getitem__(self, machine: str) -> Booted:
+        return booted(self.found[machine])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.found)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+
 class Inside:
     """What kubelets need to know of machines, read from the fake. The counterpart of the simulated cloud's."""
 
@@ -63,7 +95,7 @@ class Inside:
     def machines(self) -> Mapping[str, Booted]:
         """All machines, by id."""
         self._fake.account.catch_up()
-        return {machine.id: self._booted(machine) for machine in self._fake.account.machines.values()}
+        return Instances(self._fake.account.machines)
 
     @property
     def launches(self) -> Mapping[str, Launch]:
@@ -75,22 +107,9 @@ class Inside:
         holding = self._fake.account.holdings.get(machine.offering.reservation)
         return None if holding is None else holding.reclaim_at(self._fake.account.now)
 
-    def _booted(self, machine: Ec2Machine) -> Booted:
-        order = machine.order
-        kind = "reserved" if machine.reservation and order.market == "on-demand" else order.market
-        return Booted(
-            id=machine.id,
-            node=f"ip-{machine.address.replace('.', '-')}.ec2.internal",
-            offering=OfferingKey(order.instance_type, order.zone, kind, machine.reservation),
-            launched_at=machine.launched_at,
-            tags=FrozenMap(machine.tags),
-            ended_at=machine.ends_at,
-            message=machine.reason[1],
-        )
-
     def _request(self, machine: Ec2Machine) -> LaunchRequest:
         if machine.id not in self._requests:
-            self._requests[machine.id] = _request(self._booted(machine), machine.order.launch["UserData"])
+            self._requests[machine.id] = _request(booted(machine), machine.order.launch["UserData"])
         return self._requests[machine.id]
 
 
