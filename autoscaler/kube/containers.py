@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from autoscaler.kube.fields import Fields
 from autoscaler.model.pod import Container, HostPort
+from autoscaler.model.requests import together
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity
 
@@ -69,24 +70,25 @@ def effective_requests(resources: Fields) -> FrozenMap[str, Quantity]:
     return FrozenMap({**limits, **requests})
 
 
-def pod_level_requests(resources: Fields | None, containers: Iterable[Container]) -> FrozenMap[str, Quantity] | None:
+def pod_level_requests(
+    resources: Fields | None, containers: Iterable[Container], init_containers: Iterable[Container]
+) -> FrozenMap[str, Quantity] | None:
     """Pod-level requests (KEP-2837), None without any pod-level resources.
 
-    A limit stands in for a missing request, of cpu and memory unless a container asks for it.
+    Once there is a limit, what containers ask for together stands in for a missing request, or else the limit does
+    (defaultPodRequests in pkg/apis/core/v1/defaults.go, v1.36.3).
     """
     if resources is None:
         return None
     limits, requests = resource_list(resources, "limits"), resource_list(resources, "requests")
     if not limits and not requests:
         return None
-    asked = {name for container in containers for name in container.requests}
     resources.unread()
-    defaults = {
-        name: limit
-        for name, limit in limits.items()
-        if name.startswith("hugepages-") or (name in _POD_LEVEL and name not in asked)
-    }
-    return FrozenMap({**defaults, **requests})
+    if not limits:
+        return requests
+    asked = {name: amount for name, amount in together(containers, init_containers).items() if name in _POD_LEVEL}
+    defaults = {name: limit for name, limit in limits.items() if name.startswith("hugepages-") or name in _POD_LEVEL}
+    return FrozenMap({**defaults, **asked, **requests})
 
 
 def _host_ports(fields: Fields, *, host_network: bool) -> Iterable[HostPort]:

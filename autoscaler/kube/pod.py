@@ -18,6 +18,7 @@ from autoscaler.kube.metadata import Metadata, parse_metadata
 from autoscaler.kube.pod_delay import no_node_before
 from autoscaler.kube.priority import PriorityClass, resolve_priority
 from autoscaler.kube.problem import Problems
+from autoscaler.kube.resizing import resized, resized_pod
 from autoscaler.kube.selectors import parse_toleration
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import Container, GangRef, Pod, PodClaim
@@ -117,10 +118,12 @@ def _parse(
         uid=metadata.uid or uid_of("Pod", metadata.namespace, metadata.name),
         labels=metadata.labels,
         annotations=metadata.annotations,
-        containers=containers,
-        init_containers=init_containers,
+        containers=resized(containers, "containerStatuses", status),
+        init_containers=resized(init_containers, "initContainerStatuses", status),
         overhead=resource_list(spec, "overhead"),
-        pod_requests=pod_level_requests(spec.optional_child("resources"), (*containers, *init_containers)),
+        pod_requests=resized_pod(
+            pod_level_requests(spec.optional_child("resources"), containers, init_containers), status
+        ),
         claims=_claims(spec, status),
         node_name=spec.optional_text("nodeName") or None,
         nominated_node=status.optional_text("nominatedNodeName") or None,

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from autoscaler.model.pod import Container, Pod
-from instance_catalog.frozen_map import FrozenMap
+from autoscaler.model.pod import Pod
+from autoscaler.model.requests import NOTHING, add, together
 from instance_catalog.quantity import Quantity
 
 POD_LEVEL = ("cpu", "memory")  # and hugepages-*: the only resources pod-level requests may set (KEP-2837)
-NOTHING: Final[FrozenMap[str, Quantity]] = FrozenMap()
 # pkg/scheduler/util/pod_resources.go
 _DEFAULTS: Final = {"cpu": Quantity(100, -3), "memory": Quantity.of(200 * 1024 * 1024)}
 
@@ -27,27 +26,12 @@ def units(resource: str, quantity: Quantity) -> int:
 def pod_requests(pod: Pod, missing: Mapping[str, Quantity] = NOTHING) -> dict[str, int]:
     """Effective requests in `units`: containers and sidecars, or the largest init step, plus overhead.
 
-    An init container runs beside the sidecars started before it. Pod-level requests replace the sum for the resources
-    they may set. A container counts as `missing` says for resources that it does not request.
+    Pod-level requests replace the sum for the resources they may set. A container counts as `missing` says for
+    resources that it does not request.
     """
-    running: dict[str, Quantity] = {}
-    for container in pod.containers:
-        _add(running, _completed(container, missing))
-    sidecars: dict[str, Quantity] = {}
-    largest_init: dict[str, Quantity] = {}
-    for container in pod.init_containers:
-        requests = _completed(container, missing)
-        if container.sidecar:
-            _add(running, requests)
-            _add(sidecars, requests)
-            step = dict(sidecars)
-        else:
-            step = dict(sidecars)
-            _add(step, requests)
-        _raise_to(largest_init, step)
-    _raise_to(running, largest_init)
+    running = together(pod.containers, pod.init_containers, missing)
     running.update(_pod_level(pod))
-    _add(running, pod.overhead)
+    add(running, pod.overhead)
     return {resource: units(resource, quantity) for resource, quantity in running.items()}
 
 
@@ -68,22 +52,7 @@ def scored_requests(pod: Pod, *, bound: bool) -> tuple[int, int]:
     return requests.get("cpu", 0), requests.get("memory", 0)
 
 
-def _completed(container: Container, missing: Mapping[str, Quantity]) -> Mapping[str, Quantity]:
-    return {**missing, **container.requests} if missing else container.requests
-
-
 def _pod_level(pod: Pod) -> dict[str, Quantity]:
     """The pod-level requests that count."""
     requests = pod.pod_requests or NOTHING
     return {name: amount for name, amount in requests.items() if name in POD_LEVEL or name.startswith("hugepages-")}
-
-
-def _add(total: dict[str, Quantity], requests: Mapping[str, Quantity]) -> None:
-    for resource, quantity in requests.items():
-        total[resource] = total[resource] + quantity if resource in total else quantity
-
-
-def _raise_to(total: dict[str, Quantity], other: Mapping[str, Quantity]) -> None:
-    for resource, amount in other.items():
-        if resource not in total or total[resource] < amount:
-            total[resource] = amount

@@ -8,7 +8,7 @@ from __future__ import annotations
 from random import Random
 
 from tests.oracle.placement_claims import add_claims
-from tests.oracle.placement_pods import NAMESPACES, draw_pod
+from tests.oracle.placement_pods import NAMESPACES, add_resize, draw_pod
 from tests.oracle.placement_volumes import add_volumes
 from tests.oracle.upstream import Json
 
@@ -40,6 +40,8 @@ def placement_drawn(rng: Random) -> Json:
     pods = [draw_pod(rng, f"placed-{index}", about) for index in range(rng.randrange(9))]
     for placed in pods:
         placed["spec"]["nodeName"] = rng.choice(nodes)["metadata"]["name"]
+        if "resources" in about and rng.random() < 0.4:
+            add_resize(rng, placed)
         if rng.random() < 0.05:
             placed["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     pod = draw_pod(rng, "wanted", about)

@@ -92,6 +92,33 @@ def _add_resources(rng: Random, spec: Json, about: frozenset[str]) -> None:
             spec["resources"] = {rng.choice(("requests", "requests", "limits")): amounts}
 
 
+def add_resize(rng: Random, pod: Json) -> None:
+    """The pod runs, and what it holds is not what it asks for: it is being resized, or cannot be."""
+    status = pod.setdefault("status", {})
+    for field, name in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):
+        containers = [one for one in pod["spec"].get(name, ()) if rng.random() < 0.8]
+        if containers:
+            status[field] = [{"name": one["name"], **_held(rng)} for one in containers]
+    if "resources" in pod["spec"]:
+        status.update(_held(rng))
+    if rng.random() < 0.3:
+        reason = rng.choice(("Infeasible", "Deferred"))
+        status["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": reason}]
+
+
+def _held(rng: Random) -> Json:
+    """What the kubelet has allocated, and what it says is in force."""
+    found: Json = {}
+    for place in ({"resources": "requests"}, {"allocatedResources": ""}):
+        for field, inner in place.items():
+            amounts = {"cpu": rng.choice(("100m", "900m", "2")), "memory": rng.choice(("64Mi", "512Mi"))}
+            if rng.random() < 0.2:
+                del amounts[rng.choice(("cpu", "memory"))]
+            if rng.random() < 0.8:
+                found[field] = {inner: amounts} if inner else amounts
+    return found
+
+
 def _is_small(container: Json) -> bool:
     # The API server cannot make pod-level requests of parts of a thousandth of a core.
     resources = container["resources"]

@@ -85,6 +85,8 @@ func admitPod(pod *v1.Pod) error {
 	}
 	internal.DeletionTimestamp = deleted
 	internal.Status.ResourceClaimStatuses = status.ResourceClaimStatuses
+	internal.Status.Conditions, internal.Status.Resources, internal.Status.AllocatedResources = status.Conditions, status.Resources, status.AllocatedResources
+	internal.Status.ContainerStatuses, internal.Status.InitContainerStatuses = status.ContainerStatuses, status.InitContainerStatuses
 	if status.Phase != "" {
 		internal.Status.Phase = status.Phase
 	}

@@ -70,7 +70,7 @@ def test_sidecars_are_init_containers_that_always_restart() -> None:
     [
         (None, None),
         ({"requests": {"cpu": "3"}}, {"cpu": Quantity.of(3)}),
-        ({"limits": {"cpu": "3", "memory": "1Gi"}}, {"memory": Quantity.parse("1Gi")}),
+        ({"limits": {"cpu": "3", "memory": "1Gi"}}, {"cpu": Quantity.of(1), "memory": Quantity.parse("1Gi")}),
     ],
     ids=["absent", "requests", "limits stand in where no container asks"],
 )
@@ -78,6 +78,54 @@ def test_pod_level_resources(resources: object, expected: object) -> None:
     containers = [container(resources={"requests": {"cpu": "1"}})]
     found, _ = parsed(pod(containers=containers, resources=resources))
     assert found.pod_requests == expected
+
+
+SMALL, LARGE = {"requests": {"cpu": "1"}}, {"requests": {"cpu": "3"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "cpu"),
+    [
+        ({}, 2),
+        ({"allocatedResources": {"cpu": "3"}}, 2),
+        ({"resources": LARGE}, 3),
+        ({"resources": SMALL}, 2),
+        ({"resources": SMALL, "allocatedResources": {"cpu": "3"}}, 3),
+    ],
+    ids=["no word of it", "allocated alone", "to become smaller", "to become larger", "allocated, not yet in force"],
+)
+def test_the_most_counts_while_a_container_is_resized(status: dict[str, object], cpu: int) -> None:
+    wanted = [container(name="a", resources={"requests": {"cpu": "2"}})]
+    reported = {"containerStatuses": [{"name": "a", **status}]}
+    found, _ = parsed(pod(containers=wanted) | {"status": reported})
+    assert found.containers[0].requests == {"cpu": Quantity.of(cpu)}
+
+
+def test_a_resize_that_the_node_cannot_do_does_not_count() -> None:
+    wanted = [container(name="a", resources={"requests": {"cpu": "2"}})]
+    refused = [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]
+    status = {"containerStatuses": [{"name": "a", "resources": SMALL}], "conditions": refused}
+    found, _ = parsed(pod(containers=wanted) | {"status": status})
+    assert found.containers[0].requests == {"cpu": Quantity.of(1)}
+
+
+def test_init_containers_hold_what_they_ask_for_unless_they_are_sidecars() -> None:
+    inits = [
+        container(name=name, resources={"requests": {"cpu": "2"}}, **more)
+        for name, more in (("a", {}), ("b", {"restartPolicy": "Always"}))
+    ]
+    statuses = [{"name": name, "resources": LARGE} for name in ("a", "b")]
+    found, _ = parsed(pod(initContainers=inits) | {"status": {"initContainerStatuses": statuses}})
+    assert [one.requests["cpu"] for one in found.init_containers] == [Quantity.of(2), Quantity.of(3)]
+
+
+def test_pod_level_requests_while_the_pod_is_resized() -> None:
+    raw = pod(resources={"requests": {"cpu": "2", "memory": "1Gi"}})
+    found, _ = parsed(raw | {"status": {"resources": LARGE, "allocatedResources": {"cpu": "1"}}})
+    assert found.pod_requests == {"cpu": Quantity.of(3), "memory": Quantity.parse("1Gi")}
+    refused = {"resources": SMALL, "conditions": [{"type": "PodResizePending", "reason": "Infeasible"}]}
+    found, _ = parsed(raw | {"status": refused})
+    assert found.pod_requests == {"cpu": Quantity.of(1), "memory": Quantity.of(0)}
 
 
 @pytest.mark.parametrize(
