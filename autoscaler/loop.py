@@ -122,7 +122,7 @@ class Loop:
         """Observe, reflect, decide, record, carry out, publish."""
         now = self._clock.now()
         with self._stage("observe"):
-            world, machines = self._observe(now)
+            world, machines, silent = self._observe(now)
             snapshot = reflect(world, now)
             self._journal.note(snapshot.provisioned)
         with self._stage("plan"):
@@ -134,18 +134,21 @@ class Loop:
             self._charge(snapshot, plan, now)
             self._journal.record(plan, snapshot, now)
         with self._stage("carry_out"):
-            troubles = self._executor.carry_out(self._journal.pending(), Seen(snapshot, machines), now)
+            failed = self._executor.carry_out(self._journal.pending(), Seen(snapshot, machines), now)
+            troubles = (*silent, *failed)
         after = replace(snapshot, provisioned=self._journal.nodes)
         with self._stage("publish"):
             self._publisher.publish(plan, after, now, accelerators=accelerators_in_use(after, self._catalog))
-            self._publisher.judge(after, self._store.problems(), now)
+            verdicts = self._verdicts()
+            zones = {(found.template.kind, found.template.name): found.zones for found in verdicts}
+            self._publisher.judge(after, self._store.problems(), now, zones=zones)
             self._publisher.check(found, now)
             if self._standing is not None:
                 self._publisher.overlays(self._standing, now)
             told = (*map(_event, troubles), *map(drift_event, drifts), *map(misprediction_event, mispredictions))
             for event in told:
                 self._publisher.tell(event, now)
-            for event in (event for verdict in self._verdicts() for event in self._templates.write(verdict, now)):
+            for event in (event for verdict in verdicts for event in self._templates.write(verdict, now)):
                 self._publisher.tell(event, now)
         wake_at = next_wake(after, self._settings.loop, now)
         if self._standing is not None and self._standing.wake_at is not None:
@@ -178,8 +181,8 @@ class Loop:
         )
         self._account.save(account)
 
-    def _observe(self, now: datetime) -> tuple[World, Mapping[str, Mapping[str, Instance]]]:
-        """Read the cluster and the providers. Nothing is concluded from a provider that did not answer."""
+    def _observe(self, now: datetime) -> tuple[World, Mapping[str, Mapping[str, Instance]], list[Trouble]]:
+        """Read the cluster and the providers. Nothing is concluded from a provider that did not answer; it is told."""
         self._store.refresh()
         if self._followed:
             # A watch may lag behind what the leader before wrote last, and nothing may be done twice.
@@ -199,13 +202,18 @@ class Loop:
         machines: dict[str, Mapping[str, Instance]] = {}
         windows: dict[str, timedelta] = {}
         reservations: list[SeenReservation] | None = []
-        for provider in self._providers.by_template.values():
+        reserving: set[str] = set()
+        silent: list[Trouble] = []
+        for template, provider in self._providers.by_template.items():
             try:
                 listed = tuple(describe_all(provider, {TAG_CLUSTER: self._providers.cluster}))
                 held = provider.reservations()
-            except ProviderError:
+            except ProviderError as error:
+                silent.append(Trouble("Provider", provider.name, error))
                 reservations = None
                 continue
+            if provider.traits.reserves:
+                reserving.add(template)
             windows[provider.name] = provider.traits.consistency_window
             machines[provider.name] = {machine.provider_id: machine for machine in listed}
             if reservations is not None:
@@ -226,8 +234,9 @@ class Loop:
             },
             expected_drivers={n.name: self._drivers(n) for n in snapshot.provisioned if n.phase in _BOOTING},
             reservations=None if reservations is None else tuple(reservations),
+            reserving=frozenset(reserving),
         )
-        return world, machines
+        return world, machines, silent
 
     def _verdicts(self) -> list[TemplateVerdict]:
         """What the providers say of their node templates; one that could not say is asked again at the next tick."""
@@ -300,4 +309,5 @@ def _seen(reservation: Reservation) -> SeenReservation:
         reclaim_at=reservation.reclaim_at,
         over=reservation.state is ReservationState.ENDED,
         tags=reservation.tags,
+        note=reservation.note,
     )

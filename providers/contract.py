@@ -84,7 +84,8 @@ class Traits:
 
     `exact`: every machine is named or owned one by one. `counted`: only a group's size is set, machines are told apart
     afterwards. `publishes_slices`: ResourceSlices appear without a driver (simulated, kwok). `max_nodes` is the most
-    nodes of one request. `consistency_window` covers everything that lags: visibility and available counts.
+    nodes of one request. `consistency_window` covers everything that lags: visibility and available counts. `reserves`:
+    `reservations` answers with all that exist; without it nothing follows from what it does not name.
     """
 
     exact: bool = True
@@ -92,6 +93,7 @@ class Traits:
     publishes_slices: bool = False
     consistency_window: timedelta = timedelta(0)
     max_nodes: int = 100
+    reserves: bool = False
 
 
 @dataclass(frozen=True, slots=True, order=True)

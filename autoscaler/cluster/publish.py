@@ -42,6 +42,7 @@ _LONGEST_MESSAGE = 1024
 # Events remembered as told. One that was forgotten costs a call that the API server answers with AlreadyExists.
 _REMEMBERED = 50_000
 _NO_COUNTS: Mapping[str, int] = FrozenMap()
+_NO_ZONES: Mapping[tuple[str, str], tuple[str, ...]] = FrozenMap()
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 _ACCEPTED = ("True", "Accepted", "")
 _APPLIED = ("True", "Applied", "")
@@ -73,15 +74,26 @@ class Publisher:
         for block in snapshot.blocks:
             self._status(CAPACITY_BLOCKS, block.name, _block_status(block, snapshot, now))
 
-    def judge(self, snapshot: Snapshot, problems: Iterable[tuple[str, str, Problem]], now: datetime) -> None:
+    def judge(
+        self,
+        snapshot: Snapshot,
+        problems: Iterable[tuple[str, str, Problem]],
+        now: datetime,
+        *,
+        zones: Mapping[tuple[str, str], tuple[str, ...]] = _NO_ZONES,
+    ) -> None:
         """Condition Ready of pools and blocks: whether they can be used, and if not, which field to correct.
 
         Of other objects that cannot be read, and of pods with an annotation that cannot, an event says so.
         """
         for pool in snapshot.pools:
             self._condition(CAPACITY_POOLS, pool.name, _ACCEPTED, now)
+        templates = {pool.name: pool.node_template for pool in snapshot.pools}
         for block in snapshot.blocks:
-            self._condition(CAPACITY_BLOCKS, block.name, _ACCEPTED, now)
+            verdict = _usable(block, zones.get(templates.get(block.pool, ("", "")), ()), now)
+            self._condition(CAPACITY_BLOCKS, block.name, verdict, now)
+            if verdict is not _ACCEPTED:
+                self.tell(Event("CapacityBlock", "", block.name, block.uid, "Warning", *verdict[1:]), now)
         wrong: dict[tuple[Resource, str], list[str]] = {}
         uids: dict[str, str] | None = None
         for kind, name, problem in problems:
@@ -226,6 +238,18 @@ def _proposals(launches: list[PlannedNode]) -> list[dict[str, Any]]:
     ]
 
 
+def _usable(block: CapacityBlock, zones: tuple[str, ...], now: datetime) -> tuple[str, str, str]:
+    """Whether machines can be started in the block; `zones` are those its pool's node template reaches, () unknown."""
+    if block.note:
+        return ("False", "ReservationNotUsable", block.note)
+    if now >= block.reclaimed:
+        return _ACCEPTED  # its phase says the rest
+    if zones and block.zone not in zones:
+        step = f"create a subnet in {block.zone} that the node template of pool {block.pool} selects"
+        return ("False", "NoSubnetInZone", f"the pool's machines cannot start in {block.zone}; {step}")
+    return _ACCEPTED
+
+
 def _block_status(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> dict[str, Any]:
     nodes = [n for n in snapshot.provisioned if n.offering.block == block.name and n.phase not in _OVER]
     pods: dict[str, int] = {}
@@ -236,5 +260,6 @@ def _block_status(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> di
         "phase": phase_of(block, now).value,
         "reclaimAt": None if block.reclaim_at is None else block.reclaim_at.strftime(_TIME),
         "available": block.available,
+        "note": block.note,
         "nodes": [{"name": n.name, "phase": n.phase.value, "pods": pods.get(n.node_name, 0)} for n in nodes],
     }

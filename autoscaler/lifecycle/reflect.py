@@ -21,7 +21,10 @@ from instance_catalog.resource_slice import ResourceSlice
 
 @dataclass(frozen=True, slots=True)
 class SeenReservation:
-    """A reservation as its provider describes it; `over` when nothing can be launched into it any more, ever."""
+    """A reservation as its provider describes it; `over` when nothing can be launched into it any more, ever.
+
+    `note` is the provider's: why it cannot be used now, or which part of it is impaired.
+    """
 
     id: str
     instance_type: str
@@ -31,6 +34,7 @@ class SeenReservation:
     reclaim_at: datetime | None = None
     over: bool = False
     tags: FrozenMap[str, str] = EMPTY
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ class World:
     answered completely: nothing follows from what the others do not list. `expected_drivers` is by name of a
     ProvisionedNode: which drivers publish on it; a node without an entry expects one complete pool of any driver.
     `reclaims` is when providers take single machines, as far as they said so. `reservations` None: not read this time.
+    `reserving` are the kinds of node templates whose providers name every reservation there is.
     """
 
     snapshot: Snapshot
@@ -49,6 +54,7 @@ class World:
     expected_drivers: Mapping[str, frozenset[str]] = field(default_factory=dict)
     reclaims: Mapping[str, datetime] = field(default_factory=dict)
     reservations: tuple[SeenReservation, ...] | None = None
+    reserving: frozenset[str] = frozenset()
 
 
 def reflect(world: World, now: datetime) -> Snapshot:
@@ -68,7 +74,10 @@ def reflect(world: World, now: datetime) -> Snapshot:
         after = replace(_with_health(advance(provisioned, seen, now), node, now), node_name=name)
         after = _with_idleness(after, empty=name not in occupied, now=now)
         moved.append(_with_reclaim(after, world))
-    blocks = tuple(_with_reservation(block, world.reservations, now) for block in snapshot.blocks)
+    known = {pool.name for pool in snapshot.pools if pool.node_template[0] in world.reserving}
+    blocks = tuple(
+        _with_reservation(block, world.reservations, now, known=block.pool in known) for block in snapshot.blocks
+    )
     return replace(snapshot, provisioned=tuple(moved), blocks=blocks)
 
 
@@ -153,18 +162,36 @@ def _with_reclaim(provisioned: ProvisionedNode, world: World) -> ProvisionedNode
 
 
 def _with_reservation(
-    block: CapacityBlock, reservations: tuple[SeenReservation, ...] | None, now: datetime
+    block: CapacityBlock, reservations: tuple[SeenReservation, ...] | None, now: datetime, *, known: bool
 ) -> CapacityBlock:
-    """The block with the end and the stock its provider names. One that is over before its time ends now."""
+    """The block with the end, the stock and the note its provider has. One that is over before its time ends now.
+
+    `known`: its provider named every reservation, so that one which is not among them does not exist.
+    """
     if reservations is None:
         return block
     matching = [found for found in reservations if _matches(block, found)]
     if len(matching) != 1:
-        return block
+        lacks = known and now < block.reclaimed
+        return replace(block, note=_unmatched(block, len(matching))) if lacks else block
     (found,) = matching
-    ends_at = found.ends_at or block.ends_at
-    seen = replace(block, reservation=found.id, ends_at=ends_at, reclaim_at=found.reclaim_at, available=found.available)
+    seen = replace(
+        block,
+        reservation=found.id,
+        ends_at=found.ends_at or block.ends_at,
+        reclaim_at=found.reclaim_at,
+        available=found.available,
+        note=found.note,
+    )
     return replace(seen, reclaim_at=min(seen.reclaimed, now), available=0) if found.over else seen
+
+
+def _unmatched(block: CapacityBlock, matching: int) -> str:
+    if block.reservation:
+        return f"the provider has no reservation {block.reservation}: check the id and the region"
+    if matching:
+        return f"{matching} reservations carry spec.reservationTags: add a tag that only one of them has"
+    return "no reservation of this type and zone carries spec.reservationTags: check the tags and the region"
 
 
 def _matches(block: CapacityBlock, found: SeenReservation) -> bool:

@@ -164,6 +164,7 @@ class CapacityBlock:
     available: int | None = None
     drivers: tuple[str, ...] = ()
     reservation_tags: FrozenMap[str, str] = field(default_factory=FrozenMap)  # finds the reservation instead of an id
+    note: str = ""  # why the reservation cannot be used, as last observed
     deletion_policy: str = "Retain"  # or Drain: what happens to the nodes when the block's object is deleted
     uid: str = ""
     origin: Origin = field(default=CLUSTER, compare=False)

@@ -44,6 +44,7 @@ def _block(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> dict[str,
         "hold": block.hold,
         "pool": block.pool,
         "reservation": block.reservation,
+        "note": block.note,
         "startsAt": block.starts_at.isoformat(),
         "drainStartsAt": block.drain_starts.isoformat(),
         "reclaimedAt": block.reclaimed.isoformat(),
@@ -53,7 +54,7 @@ def _block(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> dict[str,
 
 def blocks_table(entries: Iterable[Mapping[str, Any]]) -> Table:
     """`left` is the time to the start of a block that has not begun, else to the moment its machines are taken."""
-    columns = ("name", "phase", "type", "zone", "nodes", "hold", "left", "reservation")
+    columns = ("name", "phase", "type", "zone", "nodes", "hold", "left", "reservation", "note")
     rows = tuple(
         (
             entry["name"],
@@ -64,6 +65,7 @@ def blocks_table(entries: Iterable[Mapping[str, Any]]) -> Table:
             entry["hold"],
             entry["left"],
             entry["reservation"],
+            entry["note"],
         )
         for entry in entries
     )

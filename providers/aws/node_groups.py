@@ -51,7 +51,7 @@ from providers.errors import (
     TokenReusedError,
 )
 
-TRAITS: Final = Traits(exact=False, counted=True, consistency_window=WINDOW)
+TRAITS: Final = Traits(exact=False, counted=True, consistency_window=WINDOW, reserves=True)
 _SLOT_TAG: Final = "foreslice.dev/resizing"
 # How far EC2's clock and ours may be apart.
 _SKEW: Final = timedelta(minutes=5)

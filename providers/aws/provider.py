@@ -42,7 +42,7 @@ from providers.market import CapacityOffer, CapacityQuery
 
 # Describing lags seconds, counts of a reservation several minutes after a termination.
 WINDOW: Final = timedelta(minutes=5)
-TRAITS: Final = Traits(exact=True, consistency_window=WINDOW)
+TRAITS: Final = Traits(exact=True, consistency_window=WINDOW, reserves=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from autoscaler.kube.custom.capacity_pool import DriversSpec
 from autoscaler.kube.custom.objects import custom_object, read_spec, read_status
@@ -155,6 +155,8 @@ class CapacityBlockStatus(ApiModel):
     """When the provider takes the machines back."""
     available: Annotated[int, Field(ge=0)] | None = None
     """How many more machines the provider would start now."""
+    note: Annotated[str, StringConstraints(max_length=4096)] = ""
+    """Why the reservation cannot be used, or which part of it is impaired."""
     nodes: Annotated[Items[BlockNodeStatus], Field(max_length=10000)] = ()
     blocked: Annotated[Items[LongText], Field(max_length=100)] = ()
     """Pods that could not be evicted, and why."""
@@ -186,6 +188,7 @@ def parse_capacity_block(
         drain=Drain(duration(spec.drain.notice), duration(spec.drain.budget), spec.drain.at_deadline),
         reclaim_at=moment(status.reclaim_at) if status.reclaim_at else None,
         available=status.available,
+        note=status.note,
         drivers=spec.drivers.model(),
         deletion_policy=spec.deletion_policy,
         uid=metadata.uid,

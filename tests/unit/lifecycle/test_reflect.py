@@ -11,7 +11,7 @@ from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, writ
 from autoscaler.lifecycle.diagram import generated_files
 from autoscaler.lifecycle.provisioned_node import EDGES, MachineState
 from autoscaler.lifecycle.reflect import SeenReservation, World, complete_drivers, occupies, reflect
-from autoscaler.model.capacity import CapacityBlock
+from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
@@ -201,6 +201,41 @@ def test_a_reservation_that_is_over_before_its_time_ends_the_block_now() -> None
 def test_a_reservation_that_is_over_in_time_does_not_move_the_end() -> None:
     over = replace(SEEN, over=True, ends_at=EARLIER, reclaim_at=EARLIER - timedelta(minutes=30))
     assert block_after(BLOCK, over).reclaimed == over.reclaim_at
+
+
+POOL = CapacityPool("gpu", node_template=("AWSNodeTemplate", "gpu"))
+BY_TAGS = replace(BLOCK, pool="gpu", reservation="", reservation_tags=FrozenMap({"team": "x"}))
+
+
+@pytest.mark.parametrize(
+    ("block", "seen", "note"),
+    [
+        pytest.param(BLOCK, (replace(SEEN, note="not paid yet"),), "not paid yet", id="as the provider says"),
+        pytest.param(replace(BLOCK, note="not paid yet"), (SEEN,), "", id="it is usable by now"),
+        pytest.param(BLOCK, (), "no reservation cr-1: check the id and the region", id="another id or region"),
+        pytest.param(BY_TAGS, (), "no reservation of this type and zone carries", id="other tags"),
+        pytest.param(BY_TAGS, (SEEN, replace(SEEN, id="cr-2")), "2 reservations carry", id="tags of several"),
+    ],
+)
+def test_a_block_says_why_it_cannot_be_used(block: CapacityBlock, seen: tuple[SeenReservation, ...], note: str) -> None:
+    snapshot = Snapshot(pools=(POOL,), blocks=(replace(block, pool="gpu"),))
+    world = World(snapshot, reservations=seen, reserving=frozenset({"AWSNodeTemplate"}))
+    (found,) = reflect(world, NOW).blocks
+    assert note in found.note
+    assert bool(found.note) == bool(note)
+
+
+@pytest.mark.parametrize(
+    ("reserving", "later"),
+    [
+        pytest.param((), timedelta(0), id="a provider that does not know all reservations"),
+        pytest.param(("AWSNodeTemplate",), timedelta(days=30), id="a block that is over anyway"),
+    ],
+)
+def test_a_reservation_that_is_not_seen_is_not_always_missing(reserving: tuple[str, ...], later: timedelta) -> None:
+    snapshot = Snapshot(pools=(POOL,), blocks=(replace(BLOCK, pool="gpu"),))
+    world = World(snapshot, reservations=(), reserving=frozenset(reserving))
+    assert reflect(world, NOW + later).blocks == snapshot.blocks
 
 
 def test_unread_reservations_change_nothing() -> None:

@@ -50,7 +50,7 @@ def test_a_block_counts_the_machines_it_still_has() -> None:
     (entry,) = block_entries(Snapshot(blocks=(BLOCK,), provisioned=held), NOW)
     assert (entry["phase"], entry["nodes"], entry["count"], entry["left"]) == ("Active", 1, 2, "1d3h")
     assert blocks_table([entry]).rows == (
-        ("november", "Active", "p5.48xlarge", "us-east-1a", "1/2", "Always", "1d3h", "cr-1"),
+        ("november", "Active", "p5.48xlarge", "us-east-1a", "1/2", "Always", "1d3h", "cr-1", ""),
     )
 
 
