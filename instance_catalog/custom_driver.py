@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from instance_catalog.driver_terms import DeviceClassFacts, PrepareRules
+from instance_catalog.driver_terms import NOTHING_REFUSED, DeviceClassFacts, PrepareRules
 from instance_catalog.frozen_map import FrozenMap
 
 ForEach: TypeAlias = Literal["accelerator", "networkCard", "node"]
@@ -93,6 +93,6 @@ class CustomDriver:
     release: str
     devices: tuple[DeviceTemplate, ...]
     node_labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
-    prepare: PrepareRules = PrepareRules()
+    prepare: PrepareRules = NOTHING_REFUSED
     device_classes: tuple[DeviceClassFacts, ...] = ()
     source: str = ""

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from instance_catalog.custom_driver import CustomDriver
-from instance_catalog.driver_terms import DeviceClassFacts, PrepareRules
+from instance_catalog.driver_terms import NOTHING_REFUSED, DeviceClassFacts, PrepareRules
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.package_data import contents
@@ -226,7 +226,7 @@ def prepare_rules(driver: str, custom: Iterable[CustomDriver] = ()) -> PrepareRu
     """
     rules = [facts.prepare for facts in driver_facts().values() if facts.driver == driver]
     rules += [described.prepare for described in custom if described.driver == driver]
-    return next(iter(rules), PrepareRules())
+    return next(iter(rules), NOTHING_REFUSED)
 
 
 @cache

@@ -6,6 +6,7 @@ The same for shipped drivers and those that a catalog file describes. Knows neit
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +25,6 @@ class PrepareRules:
 
     all_devices_of_node: bool = False  # a claim must hold every device the driver published on the node
     one_compute_domain_per_node: bool = False  # channels of two ComputeDomains cannot share a node
+
+
+NOTHING_REFUSED: Final = PrepareRules()

@@ -196,7 +196,7 @@ class InstanceType:
     type, `zone_prices` those that are known better for a zone or a region; `capacity_types` what is sold at all, in the
     order of CapacityType; `zones` where, by region; of others nothing is known. `min_driver` is the oldest NVIDIA
     driver branch that knows the device. `allocatable` was measured on a node, and wins over the cloud's model.
-    `provenance` is by fact group: "shape", "accelerator", "pci", "network", "price", "allocatable".
+    `provenance` is by fact group: "shape", "cpu", "accelerator", "pci", "fabric", "network", "price", "allocatable".
     `origin` is the data file, for messages.
     """
 

@@ -200,6 +200,9 @@ class PriceEntry(_Entry):
     date: Day
 
 
+FactGroup: TypeAlias = Literal["shape", "cpu", "accelerator", "pci", "fabric", "network", "price", "allocatable"]
+
+
 class InstanceTypeEntry(_Entry):
     """An instance type."""
 
@@ -228,7 +231,7 @@ class InstanceTypeEntry(_Entry):
     min_driver: str | None = Field(None, description="oldest NVIDIA driver branch that knows the device")
     allocatable: dict[str, QuantityText] = Field({}, description="measured on a node; wins over the model of the cloud")
     notes: list[str] = []
-    provenance: dict[Literal["shape", "accelerator", "pci", "network", "price", "allocatable"], ProvenanceEntry] = {}
+    provenance: dict[FactGroup, ProvenanceEntry] = {}
 
 
 class MachineEntry(_Entry):

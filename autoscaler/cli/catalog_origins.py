@@ -14,7 +14,8 @@ COLUMNS: Final = ("field", "value", "source", "from", "overrides")
 _GROUPS: Final = {
     "types": {
         "accelerator": "accelerator",
-        "fabric": "accelerator",
+        "cpu": "cpu",
+        "fabric": "fabric",
         "topology": "accelerator",
         "minDriver": "accelerator",
         "pci": "pci",

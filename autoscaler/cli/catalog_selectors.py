@@ -1,4 +1,4 @@
-"""The CEL selectors of drivers that catalog files describe: what the catalog itself cannot check, since it knows no CEL."""
+"""The CEL selectors of drivers that catalog files describe, which the catalog cannot check: it knows no CEL."""
 
 from __future__ import annotations
 

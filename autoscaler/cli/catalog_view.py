@@ -13,6 +13,7 @@ from typing import Any, Final
 from instance_catalog.instance_type import (
     Accelerator,
     CapacityType,
+    CpuTopology,
     InstanceType,
     NetworkCard,
     PciPlacement,
@@ -60,6 +61,11 @@ def as_data(instance_type: InstanceType) -> dict[str, Any]:
         "machine": instance_type.machine_type,
         "architecture": instance_type.architecture,
         "vcpu": instance_type.vcpu,
+        "cpu": {
+            "sockets": instance_type.cpu.sockets,
+            "numaNodes": instance_type.cpu.numa_nodes,
+            "threadsPerCore": instance_type.cpu.threads_per_core,
+        },
         "memory": str(instance_type.memory),
         "accelerator": _accelerator(accelerator, instance_type) if accelerator else None,
         "devices": instance_type.device_count,
@@ -101,11 +107,12 @@ def _lines(t: InstanceType) -> Iterator[_Line]:
     yield "machine type", t.machine_type if t.machine_type != t.name else "", facts, "shape"
     yield "architecture", t.architecture, facts, "shape"
     yield "vCPU", str(t.vcpu), facts, "shape"
+    yield "CPU layout", _cpu(t.cpu), facts, "cpu"
     yield "memory", str(t.memory), facts, "shape"
     yield "local NVMe", f"{t.local_nvme_gb} GB" if t.local_nvme_gb else "", facts, "shape"
     if t.accelerator:
         yield from _accelerator_lines(t, t.accelerator)
-    yield "fabric", _fabric(t), facts, "accelerator"
+    yield "fabric", _fabric(t), facts, "fabric"
     yield "topology", t.topology or "", facts, "accelerator"
     yield "NVIDIA driver", f"{t.min_driver} or newer" if t.min_driver else "", facts, "accelerator"
     yield "PCIe roots", _roots([p.pcie_root for p in t.placements]), facts, "pci"
@@ -150,6 +157,11 @@ def _accelerator_lines(t: InstanceType, accelerator: Accelerator) -> Iterator[_L
     yield "API memory", str(accelerator.api_memory) if accelerator.api_memory else "", facts, "identity"
     yield "API name", accelerator.api_names.get(t.cloud, ""), facts, "identity"
     yield "partitions (MIG)", accelerator.mig_table or "no", {}, ""
+
+
+def _cpu(cpu: CpuTopology) -> str:
+    known = {"sockets": cpu.sockets, "NUMA nodes": cpu.numa_nodes, "threads a core": cpu.threads_per_core}
+    return ", ".join(f"{name}: {count}" for name, count in known.items() if count is not None)
 
 
 def _fabric(t: InstanceType) -> str:

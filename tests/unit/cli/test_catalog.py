@@ -83,11 +83,15 @@ def test_a_list_that_nothing_meets_says_so() -> None:
 
 
 def test_show_says_where_facts_come_from_and_what_is_guessed() -> None:
-    sheet = output("show", "p4de.24xlarge")
+    sheet = output("show", "p5e.48xlarge")
     rows = {line[:30].strip(): line[30:].strip() for line in sheet.splitlines()}
-    assert rows["PCIe roots"].startswith("group 0 x2, group 1 x2, group 2 x2, group 3 x2")
-    assert rows["PCIe roots"].endswith("(guess) assumed as p4d.24xlarge 2026-08")
-    assert rows["price on-demand"].startswith("27.44705 $/h in us-east-1 (2026-07-20)")
+    assert rows["PCIe roots"].startswith("pci0000:44, pci0000:55")
+    assert rows["network efa"].endswith(
+        "(guess) moto 5.2.5 instance_types.json; PCIe roots assumed as p5.48xlarge 2026-08"
+    )
+    assert rows["fabric"].startswith("NVLink switch, 900 GB/s each")
+    assert "Amazon EC2 P5 product page (NVSwitch)" in rows["fabric"]
+    assert rows["CPU layout"].startswith("threads a core: 2")
     assert "EKS AL2023" in rows["allocatable memory"]
 
 

@@ -12,10 +12,10 @@ import pytest
 from instance_catalog.catalog import Catalog
 from instance_catalog.instance_type import (
     CapacityType,
+    CpuTopology,
     NetworkCard,
     PciPlacement,
     Price,
-    RootGroup,
 )
 from instance_catalog.loader import load_catalog
 from instance_catalog.quantity import Quantity
@@ -115,11 +115,21 @@ def test_pci_facts_of_a_verified_type(shipped: Catalog) -> None:
     assert p5.cards("ena") == (NetworkCard("ena", primary=True),)
 
 
-def test_unverified_roots_are_equality_groups(shipped: Catalog) -> None:
-    p4de = shipped.get("p4de.24xlarge")
-    assert [p.pcie_root for p in p4de.placements] == [RootGroup(n) for n in (0, 0, 1, 1, 2, 2, 3, 3)]
-    assert [c.placement.pcie_root for c in p4de.cards("efa")] == [RootGroup(n) for n in range(4)]
-    assert p4de.provenance["pci"].guess
+@pytest.mark.parametrize(
+    ("name", "efa_per_gpu"), [("p4d.24xlarge", 0.5), ("p5.48xlarge", 4), ("p5en.48xlarge", 2), ("p6-b200.48xlarge", 1)]
+)
+def test_gpus_and_efa_devices_share_their_roots(shipped: Catalog, name: str, efa_per_gpu: float) -> None:
+    machine = shipped.get(name)
+    gpus = Counter(place.pcie_root for place in machine.placements)
+    cards = Counter(card.placement.pcie_root for card in machine.cards("efa"))
+    assert cards == {root: count * efa_per_gpu for root, count in gpus.items()}
+    assert None not in cards
+
+
+def test_cpu_layouts_are_known_where_somebody_has_read_them(shipped: Catalog) -> None:
+    assert shipped.get("p5en.48xlarge").cpu == CpuTopology(sockets=2, numa_nodes=2, threads_per_core=2)
+    assert shipped.get("g5g.xlarge").cpu == CpuTopology(threads_per_core=1)
+    assert shipped.get("g3.8xlarge").cpu == CpuTopology()
 
 
 def test_what_is_not_known_is_not_made_up(shipped: Catalog) -> None:
@@ -137,6 +147,8 @@ def test_every_type_is_complete(shipped: Catalog) -> None:
         assert instance_type.device_count > 0, instance_type.name
         assert {"shape", "accelerator"} <= set(instance_type.provenance), instance_type.name
         assert bool(instance_type.placements) <= ("pci" in instance_type.provenance), instance_type.name
+        assert bool(instance_type.fabric.link) <= ("fabric" in instance_type.provenance), instance_type.name
+        assert (instance_type.cpu != CpuTopology()) <= ("cpu" in instance_type.provenance), instance_type.name
         assert bool(instance_type.price) <= ("price" in instance_type.provenance), instance_type.name
         assert bool(instance_type.network_cards) <= ("network" in instance_type.provenance), instance_type.name
         assert instance_type.origin, instance_type.name
