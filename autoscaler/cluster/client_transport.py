@@ -1,14 +1,12 @@
-"""HTTP to a Kubernetes API server: where it is, who we are, one request and its answer as JSON, and the errors.
+"""HTTP to a Kubernetes API server: one request and its answer as JSON, and the errors.
 
-The `kubernetes` package finds the configuration (kubeconfig or service account, exec plug-ins, TLS, proxies) and gives
-its connection pool; its typed models are not used, because they cost many times what the JSON costs. This module knows
-paths and status codes, not resources.
+The `kubernetes` package gives the connection pool; its typed models are not used, because they cost many times what the
+JSON costs. This module knows paths and status codes, not resources.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,7 +23,7 @@ from autoscaler.cluster.api import (
     NotFoundError,
     UnavailableError,
 )
-from autoscaler.errors import ConfigurationError
+from autoscaler.cluster.kubeconfig import load_configuration
 from providers.contract import Clock
 
 if TYPE_CHECKING:
@@ -149,28 +147,8 @@ def connect(clock: Clock, *, kubeconfig: str = "", context: str = "") -> Transpo
 
     Raises ConfigurationError when there is neither.
     """
-    from kubernetes import config
-    from kubernetes.client import Configuration
-
-    load: Any = config  # its loaders carry no annotations
-    configuration = Configuration()
+    configuration = load_configuration(kubeconfig=kubeconfig, context=context)
     configuration.connection_pool_maxsize = _CONNECTIONS
-    in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ
-    try:
-        if in_cluster and not (kubeconfig or context):
-            load.load_incluster_config(client_configuration=configuration)
-        else:
-            load.load_kube_config(
-                config_file=kubeconfig or None,
-                context=context or None,
-                client_configuration=configuration,
-                persist_config=False,
-            )
-    except config.ConfigException as error:
-        raise ConfigurationError(
-            f"no Kubernetes cluster is configured: {error}",
-            next_step="give --kubeconfig or --context, or set KUBECONFIG; `kubectl config get-contexts` lists them",
-        ) from error
     return Transport(configuration, clock)
 
 

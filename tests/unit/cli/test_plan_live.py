@@ -21,5 +21,5 @@ def test_manifests_or_a_cluster(arguments: list[str]) -> None:
 def test_no_cluster_says_what_to_give(tmp_path: Path) -> None:
     result = CliRunner().invoke(plan, ["--live", "--kubeconfig", str(tmp_path / "missing")])
     assert isinstance(result.exception, ConfigurationError)
-    assert "no Kubernetes cluster is configured" in str(result.exception)
+    assert "there is no kubeconfig" in str(result.exception)
     assert "--kubeconfig" in str(result.exception)

@@ -1,0 +1,63 @@
+"""Where the API server is and who we are: a kubeconfig, or the service account of the pod. No request is made here.
+
+The `kubernetes` package reads the configuration, exec plug-ins and all; what it would only fail on, such as a file that
+is no YAML or a context that is misspelt, is looked at before and told with what to do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from autoscaler.errors import ConfigurationError
+from instance_catalog.spelling import did_you_mean
+
+_DEFAULT = "~/.kube/config"
+_STEP = "give --kubeconfig or --context, or set KUBECONFIG; `kubectl config get-contexts` lists what there is"
+
+
+def load_configuration(*, kubeconfig: str = "", context: str = "") -> Any:
+    """The `kubernetes.client.Configuration` of a kubeconfig, or in a pod (without arguments) of its service account.
+
+    `kubeconfig` may be several paths, as in KUBECONFIG; as with kubectl, those that do not exist count as empty. Raises
+    ConfigurationError where nothing is configured, or nothing usable.
+    """
+    from kubernetes import config
+    from kubernetes.client import Configuration
+
+    load: Any = config  # its loaders carry no annotations
+    found = Configuration()
+    try:
+        if "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ and not (kubeconfig or context):
+            load.load_incluster_config(client_configuration=found)
+            return found
+        places = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
+        paths = [path for place in places.split(os.pathsep) if place and (path := Path(place).expanduser()).exists()]
+        if not paths:
+            raise ConfigurationError(f"there is no kubeconfig {places}", next_step=_STEP)
+        names = [name for path in paths for name in _contexts(path)]
+        if context and names and context not in names:
+            step = did_you_mean(context, names, f"the contexts are {', '.join(names)}")
+            raise ConfigurationError(f"there is no context {context!r} in {places}", next_step=step)
+        load.load_kube_config(
+            config_file=places, context=context or None, client_configuration=found, persist_config=False
+        )
+    except config.ConfigException as error:
+        raise ConfigurationError(f"no Kubernetes cluster is configured: {error}", next_step=_STEP) from error
+    return found
+
+
+def _contexts(path: Path) -> Iterator[str]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigurationError(f"the kubeconfig {path} cannot be read: {error}", next_step=_STEP) from error
+    if not isinstance(content, Mapping):
+        raise ConfigurationError(f"{path} is no kubeconfig: it holds no fields", next_step=_STEP)
+    for entry in content.get("contexts") or ():
+        if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
+            yield entry["name"]

@@ -1,0 +1,79 @@
+"""Kubeconfigs that cannot be used: each says which file or context it is about, and what to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from autoscaler.cluster.kubeconfig import load_configuration
+from autoscaler.errors import ConfigurationError
+
+GOOD = {
+    "clusters": [{"name": "c", "cluster": {"server": "https://api.example.com:6443"}}],
+    "users": [{"name": "u", "user": {"token": "t"}}],
+    "contexts": [{"name": name, "context": {"cluster": "c", "user": "u"}} for name in ("staging", "production")],
+    "current-context": "staging",
+}
+
+
+@pytest.fixture(autouse=True)
+def outside_a_pod(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "of-the-environment"))
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    path = tmp_path / "good"
+    path.write_text(json.dumps(GOOD), encoding="utf-8")
+    return path
+
+
+def test_a_context_is_chosen(good: Path) -> None:
+    assert load_configuration(kubeconfig=str(good), context="production").host == "https://api.example.com:6443"
+
+
+def test_several_files_are_one_and_those_that_do_not_exist_count_as_empty(
+    good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", f"/does/not/exist:{good}")
+    assert load_configuration().host == "https://api.example.com:6443"
+
+
+@pytest.mark.parametrize(
+    ("context", "step"),
+    [("stagin", "did you mean 'staging'?"), ("x", "the contexts are staging, production")],
+)
+def test_a_context_that_does_not_exist(context: str, step: str, good: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_configuration(kubeconfig=str(good), context=context)
+    assert str(caught.value) == f"there is no context {context!r} in {good}\n  {step}"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a: [b", "cannot be read: while parsing a flow sequence"),
+        (b"hello", "is no kubeconfig: it holds no fields"),
+        (b"\xff\xfe\xff", "cannot be read"),
+        (b"contexts: []", "no Kubernetes cluster is configured"),
+    ],
+    ids=["no YAML", "text", "binary", "empty"],
+)
+def test_files_that_are_no_kubeconfigs(content: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad"
+    path.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        load_configuration(kubeconfig=str(path))
+    assert "--kubeconfig" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("place", "message"), [("a-folder", "cannot be read"), ("nothing", "there is no kubeconfig")], ids=str
+)
+def test_paths_that_lead_to_no_file(place: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "a-folder").mkdir()
+    with pytest.raises(ConfigurationError, match=message):
+        load_configuration(kubeconfig=str(tmp_path / place))
