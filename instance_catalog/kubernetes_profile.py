@@ -56,6 +56,10 @@ class AllocatorBehaviour:
     big_request_aliasing: bool = True  # in-search sums are written into a claim's own big request
     capacity_errors_fatal: bool = False  # negative or unrepresentable capacity requests abort the attempt
     rule_without_selector_taints_all: bool = True  # False: a DeviceTaintRule without deviceSelector taints nothing
+    counters_per_slice: bool = False  # counter sets stand beside the devices that draw on them (0.34); not modelled
+    all_alternatives_confused: bool = (
+        False  # All as a later subrequest uses what belongs to an earlier one; not modelled
+    )
     list_constraints: bool = False  # with the gate DRAListTypeAttributes, constraints understand lists
 
 
@@ -114,12 +118,14 @@ _A35 = replace(
     counters_of_shared_devices=False,
     leaks_on_rejection=True,
     distinct_attribute=False,
+    all_alternatives_confused=True,
 )
 _A34 = replace(
     _A35,
     completeness_by_visible_slices=True,
     distinct_attribute=True,
     distinct_by_identity=True,
+    counters_per_slice=True,
     incomplete_pool_allocates=True,
     duplicate_device_fatal=True,
     all_mode_drops_busy_capacity=False,

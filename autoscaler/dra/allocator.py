@@ -72,6 +72,10 @@ def allocate(
 
 
 def _allocated(claims: Sequence[ResourceClaim], scene: Scene, budget: SearchBudget) -> AllocationOutcome:
+    if scene.pools.undecided:
+        feature = f"sharedCounters, by {scene.profile.name}"
+        reason = Reason.of(Code.UNSUPPORTED, f"ResourceSlice {scene.pools.undecided}", feature=feature)
+        return UnknownAllocation((reason,))
     try:
         validation = validate(claims, scene)
     except FatalError as error:

@@ -7,7 +7,7 @@ do not depend on claims, so they are built once per node.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from autoscaler.dra.counters import Counter, Draw, declared, draws_of
@@ -103,11 +103,13 @@ class NodePools:
     """All pools of a node in order, and the devices of the usable ones in the order of the search.
 
     `barrier` is set when a pool after the last device ends a search that gets there (v0.34: an invalid pool is fatal).
+    `undecided` names a slice with counters of v0.34, which are counted per slice there and nowhere here.
     """
 
     pools: tuple[NodePool, ...]
     devices: tuple[PooledDevice, ...]
     barrier: NodePool | None = None
+    undecided: str = ""
 
     @property
     def unfinished(self) -> NodePool | None:
@@ -138,7 +140,11 @@ def gather(node: Node, slices: SliceIndex, profile: KubernetesProfile) -> NodePo
         if (pool := _finish(group, slices.of_pool(driver, name), profile)) is not None
     ]
     pools.sort(key=lambda pool: pool.sort_key)
-    return _flatten(pools, profile)
+    found = _flatten(pools, profile)
+    if not profile.allocator.counters_per_slice:
+        return found
+    counted = (piece.name for group in groups.values() for piece in group if piece.shared_counters)
+    return replace(found, undecided=next(counted, ""))
 
 
 def reaches(reach: NodeReach, node: Node) -> bool:

@@ -115,6 +115,7 @@ class _Validator:
         for request in self.claim.requests:
             self._check_gates(request)
             if isinstance(request, FirstAvailable):
+                self._check_alternatives(request)
                 alternatives = tuple(self._plan(sub, request.name) for sub in request.subrequests)
                 plan.requests.append(alternatives)
                 number = min(alternative.number for alternative in alternatives)
@@ -149,6 +150,15 @@ class _Validator:
         for alternative in alternatives:
             if alternative.capacity is not None and not gates.consumable_capacity:
                 raise self._disabled(alternative.name, "DRAConsumableCapacity")
+
+    def _check_alternatives(self, request: FirstAvailable) -> None:
+        """Up to v0.35 All beyond the first subrequest goes by the selector answers and devices of an earlier one."""
+        confused = self.scene.profile.allocator.all_alternatives_confused
+        if confused and any(sub.allocation_mode == "All" for sub in request.subrequests[1:]):
+            feature = f"allocationMode All in a later subrequest of firstAvailable, by {self.scene.profile.name}"
+            self.validation.unknown.append(
+                Reason.of(Code.UNSUPPORTED, _subject(self.claim, request.name), feature=feature)
+            )
 
     def _plan(self, request: DeviceRequest, parent: str) -> RequestPlan:
         scene = self.scene

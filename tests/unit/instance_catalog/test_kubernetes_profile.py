@@ -107,6 +107,8 @@ SWITCHES = {
     "limit_checked_per_request": {"1.34.13", "1.35.10", "1.36.5", "1.37.1"},
     "deadline_is_error": {"1.35", "1.36", "1.37"},
     "completeness_by_visible_slices": {"1.34"},
+    "counters_per_slice": {"1.34"},
+    "all_alternatives_confused": {"1.34", "1.35"},
     "distinct_attribute": {"1.34", "1.36", "1.37"},
     "distinct_by_identity": {"1.34"},
     "big_request_aliasing": {"1.34", "1.35", "1.36"},
