@@ -193,6 +193,8 @@ def _block(reservation: Reservation, pool: str) -> CapacityBlock:
     """The CapacityBlock that holds a reservation."""
     from autoscaler.errors import BadInputError
     from autoscaler.model.capacity import CapacityBlock
+    from instance_catalog.labels import CAPACITY_BLOCK
+    from instance_catalog.taint import Taint
 
     if reservation.ends_at is None:
         step = f"it was bought: look at it with `aws ec2 describe-capacity-reservations`, id {reservation.id}"
@@ -206,4 +208,5 @@ def _block(reservation: Reservation, pool: str) -> CapacityBlock:
         ends_at=reservation.ends_at,
         pool=pool,
         reservation=reservation.id,
+        taint=Taint(CAPACITY_BLOCK, reservation.id, "NoSchedule"),
     )

@@ -7,7 +7,7 @@ from a YAML file that names instance types or families. Prices are USD per machi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
@@ -18,7 +18,7 @@ from typing import Any, Final
 import yaml
 
 from instance_catalog.catalog import Catalog
-from instance_catalog.instance_type import CapacityType
+from instance_catalog.instance_type import ANY_ZONE, CapacityType
 from providers.aws.errors import translated
 from providers.aws.remembered import Remembered
 from providers.aws.session import Aws
@@ -27,6 +27,8 @@ from providers.errors import TemplateError
 
 _LIST_LIFETIME: Final = timedelta(hours=12)
 _SPOT_LIFETIME: Final = timedelta(minutes=10)
+# The price list is asked type by type. More than this in one look would keep the loop waiting for seconds.
+_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,17 @@ class Prices:
         """The list price in this region; None when the type is not on the list."""
         listed = self._list.get(instance_type, lambda: list_price(self._aws, instance_type))
         return self._overridden(instance_type, CapacityType.ON_DEMAND.value, listed)
+
+    def listed(self, instance_types: Iterable[str]) -> Iterator[OfferingStatus]:
+        """The on-demand prices that are known by now, in any zone; each look learns a few more."""
+        left = _AT_ONCE
+        for name in instance_types:
+            if left and not self._list.fresh(name):
+                left -= 1
+                self.on_demand(name)
+            price = self._overridden(name, CapacityType.ON_DEMAND.value, self._list.last(name))
+            if price is not None:
+                yield OfferingStatus(OfferingKey(name, ANY_ZONE, CapacityType.ON_DEMAND.value), price)
 
     def spot(self) -> tuple[OfferingStatus, ...]:
         """The newest spot price of every type of the catalog in every zone where it is sold."""

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from instance_catalog.catalog import Catalog
-from instance_catalog.instance_type import ANY_ZONE, CapacityType
+from instance_catalog.instance_type import CapacityType
 from providers.aws.capacity import Reservations
 from providers.aws.cluster import Clusters
 from providers.aws.describe import GROUP_TAG, instance_of, listed, tags_of
@@ -31,7 +31,6 @@ from providers.contract import (
     InstancePage,
     LaunchAnswer,
     LaunchRequest,
-    OfferingKey,
     OfferingStatus,
     Reservation,
     TemplateVerdict,
@@ -124,15 +123,12 @@ class AwsProvider:
         return tuple(found for found in self._reservations.all() if found.id not in held)
 
     def offerings(self) -> tuple[OfferingStatus, ...]:
-        """Prices: on-demand in any zone, spot by zone, and nothing more for what is reserved."""
-        sold = [
-            t for t in self._catalog.types.values() if t.cloud == "aws" and CapacityType.ON_DEMAND in t.capacity_types
-        ]
-        on_demand = [
-            OfferingStatus(OfferingKey(t.name, ANY_ZONE, CapacityType.ON_DEMAND.value), price)
-            for t in sold
-            if (price := self._prices.on_demand(t.machine_type)) is not None
-        ]
+        """Prices: on-demand in any zone, spot by zone, and nothing more for what is reserved.
+
+        What is not known yet, or not sold, is left to the catalog.
+        """
+        types = (t for t in self._catalog.types.values() if t.cloud == "aws")
+        on_demand = self._prices.listed(t.name for t in types if CapacityType.ON_DEMAND in t.capacity_types)
         reserved = [OfferingStatus(r.offering, Decimal(0), r.available) for r in self._reservations.all()]
         return (*on_demand, *self._prices.spot(), *reserved)
 

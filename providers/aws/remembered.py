@@ -21,13 +21,16 @@ class Remembered(Generic[V]):
 
     def get(self, key: object, read: Callable[[], V]) -> V:
         """The remembered value, or what `read` answers."""
-        now = self._clock.monotonic()
-        known = self._values.get(key)
-        if known is not None and now - known[0] < self._lifetime:
-            return known[1]
-        value = read()
+        if self.fresh(key):
+            return self._values[key][1]
+        now, value = self._clock.monotonic(), read()
         self._values[key] = (now, value)
         return value
+
+    def fresh(self, key: object) -> bool:
+        """Whether it need not be read."""
+        known = self._values.get(key)
+        return known is not None and self._clock.monotonic() - known[0] < self._lifetime
 
     def last(self, key: object) -> V | None:
         """What was read last, however old, without reading."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -95,10 +96,25 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
         load_overrides(tmp_path / "none.yaml")
 
 
+def test_one_look_reads_a_few_list_prices_and_old_ones_hold_meanwhile() -> None:
+    rig = Rig()
+    types = [name for name, one in catalog().types.items() if one.cloud == "aws"]
+    found = prices(rig, Override("p5.48xlarge", "on-demand", usd_per_hour=Decimal(30)))
+    known = [len(list(found.listed(types))) for _ in types]
+    assert known == sorted(known)
+    assert 0 < known[0] < known[-1]
+    assert known[-1] == len([name for name in types if found.on_demand(name) is not None])
+    rig.clock.advance(timedelta(hours=13))
+    asked = rig.fake.calls["GetProducts"]
+    assert len(list(found.listed(types))) == known[-1]
+    assert rig.fake.calls["GetProducts"] - asked == 8
+
+
 def test_offerings_have_prices_and_reservations_cost_nothing_more() -> None:
     rig = Rig()
     block = rig.fake.account.reserve("p5.48xlarge", "us-east-1a", 2)
-    found = {one.offering: one for one in rig.provider.offerings()}
+    for _ in catalog().types:
+        found = {one.offering: one for one in rig.provider.offerings()}
     held = next(one for key, one in found.items() if key.reservation == block.id)
     assert (held.usd_per_hour, held.available) == (Decimal(0), 2)
     listed = [
