@@ -114,8 +114,7 @@ def _print_table(
     for table in slice_tables(predicted):
         click.echo()
         print_table(table.columns, table.rows, title=table.title)
-    click.echo()
-    for line in legend(predicted):
+    for line in ("", *marks) if (marks := legend(predicted)) else ():
         click.echo(line)
     others = [s.text for s in implicit_driver_sets(machine, kubernetes) if s != driver_set]
     if others:

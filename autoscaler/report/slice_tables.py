@@ -6,13 +6,21 @@ Dozens of devices differ in few attributes: what all devices of a driver have in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from autoscaler.report.plan_tables import Table
-from instance_catalog.resource_slice import AttributeValue, Device, ListValue, ResourceSlice, RuntimeOnly, Version
+from instance_catalog.resource_slice import (
+    AttributeValue,
+    Capacity,
+    Device,
+    ListValue,
+    ResourceSlice,
+    RuntimeOnly,
+    Version,
+)
 
-COLUMNS = ("slice", "device", "type", "memory", "attributes")
+COLUMNS = ("slice", "device", "type", "memory", "capacity", "attributes")
 AT_RUN_TIME = "(run time)"
 NOT_IN_CATALOG = "(not in the catalog)"
 _IN_COLUMNS = frozenset({"type"})
@@ -44,22 +52,42 @@ def _table(driver: str, slices: tuple[ResourceSlice, ...]) -> Table:
     devices = [device for piece in slices for device in piece.devices]
     numbers = _token_numbers(devices)
     shown = [_shown(driver, device, numbers) for device in devices]
-    common = _common(shown)
+    amounts = [_amounts(driver, device) for device in devices]
+    common = _common(shown) | _common(amounts)
     counters = sum(len(piece.shared_counters) for piece in slices)
     head = f"{driver}: pool {slices[0].pool.name}, {_count(len(slices), 'slice')}, {_count(len(devices), 'device')}"
     if counters:
         head += f", {_count(counters, 'counter set')}"
     if common:
         head += f"\nevery device: {', '.join(f'{name}={value}' for name, value in sorted(common.items()))}"
-    rows = [_row(piece, device) for piece in slices for device in piece.devices]
-    return Table(head, COLUMNS, tuple((*row, _rest(v, common)) for row, v in zip(rows, shown, strict=True)))
+    rows = [
+        (*_row(piece, device), _rest(amount, common), _rest(values, common))
+        for (piece, device), amount, values in zip(_devices(slices), amounts, shown, strict=True)
+    ]
+    # The first two columns say which device it is; of the others only those that say something.
+    used = [index for index in range(len(COLUMNS)) if index < 2 or any(row[index] for row in rows)]
+    return Table(head, tuple(COLUMNS[i] for i in used), tuple(tuple(row[i] for i in used) for row in rows))
+
+
+def _devices(slices: Iterable[ResourceSlice]) -> Iterator[tuple[ResourceSlice, Device]]:
+    return ((piece, device) for piece in slices for device in piece.devices)
 
 
 def _row(piece: ResourceSlice, device: Device) -> tuple[str, ...]:
     kind = device.attributes.get("type")
     memory = device.capacity.get("memory")
-    amount = "" if memory is None else f"~{memory.value}" if memory.guess else str(memory.value)
-    return (piece.name, device.name, kind if isinstance(kind, str) else "", amount)
+    return (piece.name, device.name, kind if isinstance(kind, str) else "", _amount(memory) if memory else "")
+
+
+def _amounts(driver: str, device: Device) -> dict[str, str]:
+    """Capacities other than memory as text."""
+    return {
+        name.removeprefix(f"{driver}/"): _amount(found) for name, found in device.capacity.items() if name != "memory"
+    }
+
+
+def _amount(found: Capacity) -> str:
+    return f"~{found.value}" if found.guess else str(found.value)
 
 
 def _shown(driver: str, device: Device, numbers: dict[RuntimeOnly, str]) -> dict[str, str]:
