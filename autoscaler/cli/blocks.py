@@ -9,21 +9,40 @@ from autoscaler.cli.live import cluster_options
 from autoscaler.cli.output import output_option
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def blocks(ctx: click.Context) -> None:
-    """Show the capacity blocks of a cluster. Alone it does what `blocks list` does."""
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(list_blocks)
+class ListsByDefault(click.Group):
+    """Alone, and with nothing but options, it does what its command `list` does."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `list` before what would have no command."""
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=ListsByDefault)
+def blocks() -> None:
+    """List the capacity blocks of a cluster; find and buy some. Alone it does what `blocks list` does.
+
+    \b
+    Try:
+      foreslice blocks
+      foreslice blocks find --type p5.48xlarge --count 4 --hours 48
+    """
 
 
 @blocks.command("list")
 @cluster_options
 @output_option()
-def list_blocks(kubeconfig: str = "", context: str = "", output: str = "table") -> None:
+def list_blocks(kubeconfig: str, context: str, output: str) -> None:
     """List the CapacityBlocks: phase, machines held, and how long they last. Only reads.
 
     LEFT is the time to the start of a block that has not begun, else to the moment the provider takes its machines.
+    NODES is how many of its machines are nodes, of how many.
+
+    \b
+    Try:
+      foreslice blocks
+      foreslice blocks list -o json | jq '.[] | {name, phase, reclaimedAt}'
     """
     from autoscaler.cli.live import connected, read_store
     from autoscaler.cli.output import print_data, print_table

@@ -12,7 +12,15 @@ from autoscaler.cli.output import output_option
 @cluster_options
 @output_option()
 def nodes(kubeconfig: str, context: str, output: str) -> None:
-    """List the ProvisionedNodes: phase, age, offering, price, and why they are where they are. Only reads."""
+    """List the ProvisionedNodes: phase, age, offering, price, and why they are where they are. Only reads.
+
+    Prices are list prices in US dollars per hour. WHY is the reason of the last change of phase (docs/lifecycle.md).
+
+    \b
+    Try:
+      foreslice nodes
+      foreslice nodes -o json | jq '.[] | select(.phase != "Ready") | {name, phase, since, why}'
+    """
     from autoscaler.cli.live import connected, read_store
     from autoscaler.cli.output import print_data, print_table
     from autoscaler.clock import SystemClock

@@ -15,12 +15,19 @@ def status(kubeconfig: str, context: str, output: str) -> None:
     """Show the pools: nodes, spending, what is to be launched for pending pods, and what keeps a pool from acting.
 
     What is to be launched is planned anew from what the cluster shows. Only reads.
+
+    \b
+    Try:
+      foreslice status
+      foreslice status -o json | jq '.pools[] | {name, acts, proposedUsdPerHour}'
+      foreslice nodes                         what was launched
+      foreslice explain NAMESPACE/POD         why one pod waits
     """
     from autoscaler.checks.check import findings
     from autoscaler.cli.live import connected, decided, read_store
     from autoscaler.cli.output import print_data, print_table
     from autoscaler.planning.policy import Policy
-    from autoscaler.report.cluster_tables import status_entry, status_tables
+    from autoscaler.report.cluster_tables import status_entry, status_lines, status_tables
 
     live = decided(read_store(connected(kubeconfig, context)))
     checked = findings(live.snapshot, live.plan, live.catalog, policy=Policy(), now=live.now)
@@ -31,11 +38,5 @@ def status(kubeconfig: str, context: str, output: str) -> None:
     for table in status_tables(found):
         print_table(table.columns, table.rows, title=table.title)
         click.echo("")
-    if not found["pools"]:
-        click.echo("no CapacityPools; `foreslice plan --live` shows what the pending pods need")
-    click.echo(
-        f"{found['podsPlaced']} pending pods have a place, {found['podsLeftOut']} have none, "
-        f"{found['podsOutOfScope']} are left to others; `foreslice explain` says why"
-    )
-    guards = f"; held up by {', '.join(found['bindingGuards'])}" if found["bindingGuards"] else ""
-    click.echo(f"spent today (UTC): {found['usdSpentToday']} ${guards}")
+    for line in status_lines(found):
+        click.echo(line)

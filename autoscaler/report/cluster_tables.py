@@ -5,7 +5,7 @@ It reads a snapshot; where that came from and how it is printed is the business 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -186,6 +186,18 @@ def status_tables(found: Mapping[str, Any]) -> list[Table]:
         Table("To put right", ("pool", "condition", "what"), wrong),
     ]
     return [table for table in tables if table.rows]
+
+
+def status_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """What is said below the tables."""
+    if not found["pools"]:
+        yield "no CapacityPools; `foreslice plan --live` shows what the pending pods need"
+    yield (
+        f"pending pods: {found['podsPlaced']} with a place, {found['podsLeftOut']} without, "
+        f"{found['podsOutOfScope']} left to others; `foreslice explain NAMESPACE/POD` says why"
+    )
+    guards = f"; held up by {', '.join(found['bindingGuards'])}" if found["bindingGuards"] else ""
+    yield f"spent today (UTC): {found['usdSpentToday']} ${guards}"
 
 
 def age_text(span: timedelta) -> str:

@@ -7,21 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
+from autoscaler.checks.finding import Finding
 from autoscaler.model.plan import Considered, LeftOut, NearMiss, Placement, Plan, Target
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Reason
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand import why_pending
 from autoscaler.report.events import offering_text
+from autoscaler.report.plan_tables import counted
 from autoscaler.report.reasons import text_of, texts_of
 
 _EXAMPLES = 3
 
 
-def explanation_of(pod: Pod, snapshot: Snapshot, plan: Plan) -> dict[str, Any]:
-    """Everything that is known of the pod, as plain data; docs/doctor.md has the fields."""
+def explanation_of(pod: Pod, snapshot: Snapshot, plan: Plan, checked: Iterable[Finding] = ()) -> dict[str, Any]:
+    """Everything that is known of the pod, as plain data; docs/doctor.md has the fields.
+
+    `checked` are the conditions of the pools: one that is not good keeps its pool from acting.
+    """
     left = next((entry for entry in (*plan.left_out, *plan.outside) if entry.pod == pod.key), None)
     placement = next((entry for entry in plan.placements if entry.pod == pod.key), None)
     waits = () if pod.node_name else why_pending(pod, snapshot)
@@ -29,11 +34,11 @@ def explanation_of(pod: Pod, snapshot: Snapshot, plan: Plan) -> dict[str, Any]:
         "pod": pod.key,
         "phase": pod.phase,
         "node": pod.node_name,
-        "waitsFor": [_reason(reason) for reason in waits],
+        "waitsFor": [_reason(_of(pod, reason)) for reason in waits],
         "claims": [_claim(pod, entry.name, entry.claim, snapshot) for entry in pod.claims if entry.claim != ""],
-        "decision": _decision(placement, left, snapshot, plan),
+        "decision": _decision(placement, left, snapshot, plan, checked),
         "offerings": list(_offerings(pod, plan)),
-        "nearestMisses": [_miss(miss) for miss in left.near_misses] if left else [],
+        "nearestMisses": [_miss(miss, pod) for miss in left.near_misses] if left else [],
         "done": list(_done(pod, snapshot)),
     }
 
@@ -52,7 +57,7 @@ def _claim(pod: Pod, entry: str, name: str | None, snapshot: Snapshot) -> dict[s
 
 
 def _decision(
-    placement: Placement | None, left: LeftOut | None, snapshot: Snapshot, plan: Plan
+    placement: Placement | None, left: LeftOut | None, snapshot: Snapshot, plan: Plan, checked: Iterable[Finding]
 ) -> dict[str, Any] | None:
     """What the plan makes of the pod; None for a pod that looks for no node."""
     if placement is not None:
@@ -62,7 +67,9 @@ def _decision(
             pool = next((pool for pool in snapshot.pools if pool.name == launch.pool), None)
             price = None if launch.usd_per_hour is None else str(launch.usd_per_hour)
             found |= {"offering": offering_text(launch.offering), "usdPerHour": price, "drivers": list(launch.drivers)}
-            found |= {"pool": launch.pool if pool else "", "acts": pool is not None and pool.acts}
+            bad = [finding for finding in checked if finding.pool == launch.pool and not finding.good]
+            found |= {"pool": launch.pool if pool else "", "acts": pool is not None and pool.acts and not bad}
+            found |= {"heldBackBy": [f"{f.condition.value}: {texts_of(f.reasons)}" for f in bad]}
         why = placement.reasons or (launch.reasons if launch else ())
         return {**found, "reasons": [_reason(reason) for reason in why]}
     if left is not None:
@@ -72,17 +79,17 @@ def _decision(
 
 def _offerings(pod: Pod, plan: Plan) -> Iterator[dict[str, Any]]:
     """What was looked at, counted by outcome and reason; what was chosen and what fits first."""
-    groups: dict[tuple[str, str], list[Considered]] = {}
+    groups: dict[tuple[object, ...], list[Considered]] = {}
     for demand in plan.demands:
         if pod.key in demand.pods:
             for entry in demand.considered:
-                groups.setdefault((entry.outcome, _why(entry)), []).append(entry)
+                groups.setdefault(_cause(entry, pod), []).append(entry)
     order = ("chosen", "fits", "unknown", "fatal", "does-not-fit")
-    for (outcome, why), entries in sorted(groups.items(), key=lambda g: (order.index(g[0][0]), -len(g[1]), g[0][1])):
+    for entries in sorted(groups.values(), key=lambda g: (order.index(g[0].outcome), -len(g), _why(g[0], pod))):
         types = list(dict.fromkeys(entry.offering.instance_type for entry in entries))
         yield {
-            "outcome": outcome,
-            "reason": why,
+            "outcome": entries[0].outcome,
+            "reason": _why(max(entries, key=_free), pod),
             "codes": sorted({reason.code.value for entry in entries for reason in entry.reasons[:1]}),
             "offerings": len(entries),
             "types": len(types),
@@ -90,14 +97,37 @@ def _offerings(pod: Pod, plan: Plan) -> Iterator[dict[str, Any]]:
         }
 
 
-def _why(entry: Considered) -> str:
+def _cause(entry: Considered, pod: Pod) -> tuple[object, ...]:
+    """What offerings with the same reason have in common: of a resource not how much is missing."""
+    for reason in _decisive(entry):
+        if reason.code is Code.INSUFFICIENT_RESOURCE:
+            return entry.outcome, reason.subject, reason.detail["resource"]
+    return entry.outcome, _why(entry, pod)
+
+
+def _free(entry: Considered) -> int:
+    """The amount that was there of what was too little."""
+    found = [reason.detail.get("free") for reason in _decisive(entry)]
+    return next((amount for amount in found if isinstance(amount, int)), 0)
+
+
+def _decisive(entry: Considered) -> Iterator[Reason]:
     """The reason that decided: the first, which a check found before looking further; without the offering's name."""
     own = f"offering {entry.offering.instance_type}"
-    return texts_of(tuple(replace(r, subject="") if r.subject == own else r for r in entry.reasons[:1]))
+    yield from (replace(reason, subject="") if reason.subject == own else reason for reason in entry.reasons[:1])
 
 
-def _miss(miss: NearMiss) -> dict[str, Any]:
-    return {**_reason(miss.reason), "types": miss.types, "example": miss.example}
+def _why(entry: Considered, pod: Pod) -> str:
+    return texts_of(tuple(_of(pod, reason) for reason in _decisive(entry)))
+
+
+def _of(pod: Pod, reason: Reason) -> Reason:
+    """A reason as it reads where everything is about the pod."""
+    return replace(reason, subject="") if reason.subject == f"pod {pod.key}" else reason
+
+
+def _miss(miss: NearMiss, pod: Pod) -> dict[str, Any]:
+    return {**_reason(_of(pod, miss.reason)), "types": miss.types, "example": miss.example}
 
 
 def _done(pod: Pod, snapshot: Snapshot) -> Iterator[dict[str, Any]]:
@@ -126,14 +156,9 @@ def explanation_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield from _section("Offerings looked at", map(_offering_line, found["offerings"]))
     yield from _section(
         "Nearest misses",
-        (
-            f"{m['types']} type{'' if m['types'] == 1 else 's'}: {m['text']} (e.g. {m['example']})"
-            for m in found["nearestMisses"]
-        ),
+        (f"{counted(m['types'], 'type')}: {m['text']} (e.g. {m['example']})" for m in found["nearestMisses"]),
     )
-    yield from _section(
-        "Done", (f"{d['provisionedNode']}: {d['offering']} is {d['phase']} ({d['why']})" for d in found["done"])
-    )
+    yield from _section("Done", _done_lines(found))
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -165,7 +190,27 @@ def _decision_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield from (entry["text"] for entry in found["reasons"])
 
 
+_OUTCOMES: Final = {"fits": "fit", "does-not-fit": "do not fit"}
+
+
 def _offering_line(entry: Mapping[str, Any]) -> str:
-    examples = ", ".join(entry["examples"])
-    why = f": {entry['reason']}" if entry["reason"] else ""
-    return f"{entry['offerings']} {entry['outcome']}{why} (e.g. {examples})"
+    what = f"{entry['offerings']} {_OUTCOMES.get(entry['outcome'], entry['outcome'])}"
+    joint = ", but " if entry["outcome"] == "fits" else ": "
+    return f"{what}{joint if entry['reason'] else ''}{entry['reason']} (e.g. {', '.join(entry['examples'])})"
+
+
+def _done_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"{d['provisionedNode']}: {d['offering']} is {d['phase']} ({d['why']})" for d in found["done"])
+    decision = found["decision"]
+    if found["done"] or not decision or decision["outcome"] != "new":
+        return
+    if decision["acts"]:
+        yield "nothing yet; a pool in mode Act launches in its controller's next round"
+    elif not decision["pool"]:
+        yield "nothing: create a CapacityPool that offers this type with these drivers (docs/install.md)"
+    elif decision["heldBackBy"]:
+        yield f"nothing: pool {decision['pool']} is held back, see `foreslice doctor`"
+        yield from decision["heldBackBy"]
+    else:
+        patch = f'kubectl patch capacitypool {decision["pool"]} --type merge -p \'{{"spec": {{"mode": "Act"}}}}\''
+        yield f"nothing: pool {decision['pool']} observes; to let it launch: {patch}"

@@ -38,11 +38,11 @@ def summary_of(plan: Plan) -> list[str]:
     """The closing lines."""
     nodes = len(plan.launches)
     lines = [
-        f"{_count(nodes, 'node')} to launch, {_price(plan.usd_per_hour)} $/h; "
-        f"{_count(len(plan.placements), 'pod')} placed, {len(plan.left_out)} left out"
+        f"{counted(nodes, 'node')} to launch, {_price(plan.usd_per_hour)} $/h; "
+        f"{counted(len(plan.placements), 'pod')} placed, {len(plan.left_out)} left out"
     ]
     if plan.out_of_scope:
-        lines.append(f"{_count(len(plan.out_of_scope), 'pod')} left to other autoscalers: {_few(plan.out_of_scope)}")
+        lines.append(f"{counted(len(plan.out_of_scope), 'pod')} left to other autoscalers: {_few(plan.out_of_scope)}")
     lines += [f"warning: {text_of(warning)}" for warning in plan.warnings]
     return lines
 
@@ -91,7 +91,7 @@ def _near_misses(entry: LeftOut) -> list[tuple[str, ...]]:
         (
             "",
             "nearest" if index == 0 else "",
-            f"{_count(miss.types, 'type')}: {text_of(miss.reason)} (e.g. {miss.example})",
+            f"{counted(miss.types, 'type')}: {text_of(miss.reason)} (e.g. {miss.example})",
         )
         for index, miss in enumerate(entry.near_misses)
     ]
@@ -154,5 +154,6 @@ def _few(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """ "1 pod", "2 pods"."""
     return f"{number} {noun}" + ("" if number == 1 else "s")

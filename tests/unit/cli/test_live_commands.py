@@ -122,6 +122,19 @@ class TestWithoutAnInstallation:
         assert "Offerings looked at:" in text
         assert "Nearest misses:" in text
         assert "Z9000" in text
+        assert "pod default/dream:" not in text, "the whole page is about that pod"
+
+    def test_explain_counts_what_is_too_small_once_for_each_resource(self, api: HttpApi) -> None:
+        greedy = pod("greedy")
+        greedy["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100", "memory": "10Ti"}}
+        api.objects.create(RESOURCE_CLAIMS, claim("greedy"))
+        api.objects.create(PODS, greedy)
+        short = [e for e in data(api, explain, "greedy")["offerings"] if e["codes"] == ["InsufficientResource"]]
+        assert sorted(entry["reason"].split()[-2] for entry in short) == ["cpu", "memory"]
+
+    def test_explain_says_that_a_pool_is_needed(self, api: HttpApi) -> None:
+        demand(api)
+        assert "nothing: create a CapacityPool" in run(api, explain, "train").output
 
     def test_doctor_says_that_nothing_is_installed_and_no_driver_runs(self, api: HttpApi) -> None:
         result = run(api, doctor)
@@ -142,6 +155,23 @@ def test_explain_knows_near_names(api: HttpApi) -> None:
     error = run(api, explain, "trian").exception
     assert isinstance(error, BadInputError)
     assert "did you mean 'default/train'?" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("mode", "driver", "said"),
+    [
+        ("Observe", True, "nothing: pool team observes; to let it launch: kubectl patch capacitypool team"),
+        ("Act", False, "nothing: pool team is held back, see `foreslice doctor`\n  DriversWillRun: "),
+        ("Act", True, "nothing yet; a pool in mode Act launches"),
+    ],
+    ids=["observing", "held back", "acting"],
+)
+def test_explain_says_what_is_to_be_done(api: HttpApi, mode: str, driver: bool, said: str) -> None:
+    api.objects.create(CAPACITY_POOLS, pool(mode=mode))
+    if driver:
+        api.objects.create(DAEMON_SETS, workload("plugin", DRIVER_IMAGE, "gpu-kubelet-plugin"))
+    demand(api)
+    assert said in run(api, explain, "train").output
 
 
 def test_status_shows_what_is_to_be_put_right(api: HttpApi) -> None:
@@ -186,8 +216,9 @@ def test_nodes_and_what_was_done_for_a_pod(api: HttpApi) -> None:
     assert [entry["provisionedNode"] for entry in data(api, explain, "train")["done"]] == ["team-1"]
 
 
-def test_blocks_alone_lists_them(api: HttpApi) -> None:
-    assert "no CapacityBlocks" in run(api, blocks, "list").output
+@pytest.mark.parametrize("command", [(), ("list",)], ids=["alone", "list"])
+def test_blocks_are_listed(api: HttpApi, command: tuple[str, ...]) -> None:
+    assert "no CapacityBlocks" in run(api, blocks, *command).output
     spec = {
         "pool": "team",
         "reservation": "cr-1",
@@ -198,7 +229,7 @@ def test_blocks_alone_lists_them(api: HttpApi) -> None:
         "endsAt": "2036-01-01T00:00:00Z",
     }
     api.objects.create(CAPACITY_BLOCKS, {"metadata": {"name": "november"}, "spec": spec})
-    assert data(api, blocks, "list")[0]["name"] == "november"
+    assert data(api, blocks, *command)[0]["name"] == "november"
 
 
 class TestDoctor:
