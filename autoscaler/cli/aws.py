@@ -22,8 +22,9 @@ def aws() -> None:
 def check_aws(ctx: click.Context, kubeconfig: str, context: str, region: str, profile: str, output: str) -> None:
     """Look at everything a launch needs, and say what is missing and how to get it. Launches nothing.
 
-    Account and region, the cluster's AWSNodeTemplates with their subnets, security groups, images and instance
-    profiles, permissions (by dry runs), quotas, EFA and reservations. Exits with 1 when something required is missing.
+    Account and region, the cluster's AWSNodeTemplates with their subnets, security groups, images, instance profiles
+    and placement groups, permissions (by dry runs), its AWSGroupNodeTemplates, quotas, EFA and reservations. Exits
+    with 1 when something required is missing.
     """
     from autoscaler.aws import aws_providers
     from autoscaler.cli.live import connected
@@ -43,6 +44,8 @@ def check_aws(ctx: click.Context, kubeconfig: str, context: str, region: str, pr
     with told():
         providers = aws_providers(surroundings, AwsSettings(region=region, profile=profile)).values()
         findings = [found for one in providers if isinstance(one, Preflight) for found in one.check()]
+    if any(found.subject.startswith("AWSGroupNodeTemplate ") for found in findings):
+        findings = [found for found in findings if found.subject != "AWSNodeTemplates"]  # groups alone are enough
     if output != "table":
         keys = ("subject", "passed", "required", "message", "next_step")
         print_data([{key: getattr(found, key) for key in keys} for found in findings], output)

@@ -20,12 +20,14 @@ from providers.aws.errors import of_code, translated
 from providers.aws.groups import Group, Groups
 from providers.aws.launch import answer_of, fingerprint
 from providers.aws.launch_template import tag_list
+from providers.aws.preflight import group_findings
 from providers.aws.provider import WINDOW, Account
 from providers.aws.template import GroupTemplates
 from providers.aws.verdicts import GroupVerdicts
 from providers.contract import (
     TAG_BATCH,
     TAG_CLUSTER,
+    Finding,
     Instance,
     InstancePage,
     InstanceState,
@@ -78,7 +80,7 @@ class Slot:
 
 
 class AwsNodeGroups:
-    """Machines of groups that exist already."""
+    """Machines of groups that exist already. Also a Preflight and a TemplateJudge."""
 
     def __init__(self, account: Account, templates: GroupTemplates) -> None:
         self._aws = account.aws
@@ -176,6 +178,10 @@ class AwsNodeGroups:
             for kind in group.types
             for zone in group.zones
         )
+
+    def check(self) -> tuple[Finding, ...]:
+        """Whether the groups exist and may be resized."""
+        return group_findings(self._groups, self._templates, self._cluster)
 
     def judged(self) -> tuple[TemplateVerdict, ...]:
         """What the AWSGroupNodeTemplates come to."""

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from providers.aws.describe import listed
 from providers.aws.errors import translated
+from providers.aws.groups import Groups
 from providers.aws.images import resolve
 from providers.aws.launch import Launcher
 from providers.aws.launch_template import tag_list
-from providers.aws.template import Interfaces, NodeTemplate, Templates
+from providers.aws.template import GroupTemplates, Interfaces, NodeTemplate, Templates
 from providers.aws.verdicts import TAKE_NEW_IMAGE, image_of, role_of, strategy_of
 from providers.contract import TAG_CLUSTER, Finding, ReservationState, TemplateRef
 from providers.errors import PermissionDeniedError, ProviderError
@@ -176,6 +177,26 @@ class Check:
             else:
                 step = "wait, or see the note" if found.note else ""
                 yield Finding(subject, not found.note, f"{what}; {found.note}" if found.note else what, step, False)
+
+
+def group_findings(groups: Groups, templates: GroupTemplates, cluster: str) -> tuple[Finding, ...]:
+    """What the AWSGroupNodeTemplates of a cluster name, and whether the controller's policy lets those be resized."""
+    found: list[Finding] = []
+    for reference in templates.references():
+        subject = f"AWSGroupNodeTemplate {reference.name}"
+        found += _found(subject, partial(_groups_of, groups, templates, reference, cluster))
+    return tuple(found)
+
+
+def _groups_of(groups: Groups, templates: GroupTemplates, reference: TemplateRef, cluster: str) -> Iterator[Finding]:
+    for group in groups.of(templates.template(reference)):
+        subject = f"AWSGroupNodeTemplate {reference.name}: group {group.name}"
+        what = f"{'/'.join(group.types)} in {'/'.join(group.zones)}, {group.desired} of at most {group.largest}"
+        if group.tags.get(TAG_CLUSTER) == cluster:
+            yield Finding(subject, True, what)
+        else:
+            step = f"tag the group {TAG_CLUSTER}={cluster}: deploy/aws/controller-policy.json asks for it"
+            yield Finding(subject, False, f"{what}; it lacks the tag of this cluster", step)
 
 
 def _found(subject: str, look: Callable[[], Iterable[Finding]]) -> tuple[Finding, ...]:

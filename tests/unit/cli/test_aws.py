@@ -11,10 +11,11 @@ from click.testing import CliRunner
 
 from autoscaler.cli.aws import aws
 from autoscaler.clock import VirtualClock
-from autoscaler.cluster.resources import AWS_NODE_TEMPLATES, NAMESPACES
+from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES, NAMESPACES
 from autoscaler.simulation.api_server import ApiServer
 from tests.aws import PARAMETER, Rig, request
 from tests.fakes.ec2 import refused
+from tests.unit.providers.aws.test_node_groups import group
 
 SPEC: dict[str, Any] = {
     "cluster": {"name": "test"},
@@ -100,6 +101,29 @@ def test_a_block_in_a_zone_without_subnet(rig: Rig, monkeypatch: pytest.MonkeyPa
     finding = found[f"reservation {block.id}"]
     assert (code, finding["passed"]) == (1, False)
     assert "create a subnet in us-east-1b" in finding["next_step"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "passed", "step"),
+    [
+        pytest.param({"foreslice.dev/cluster": "{uid}"}, True, "", id="tagged"),
+        pytest.param({}, False, "tag the group foreslice.dev/cluster=", id="not tagged"),
+    ],
+)
+def test_groups_are_enough_and_need_the_clusters_tag(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, tags: dict[str, str], passed: bool, step: str
+) -> None:
+    api = ApiServer(VirtualClock())
+    uid = api.create(NAMESPACES, {"metadata": {"name": "kube-system"}})["metadata"]["uid"]
+    api.create(AWS_GROUP_NODE_TEMPLATES, {"metadata": {"name": "gpu"}, "spec": {"autoScalingGroups": ["gpus"]}})
+    group(rig, "gpus", tags={key: (value.format(uid=uid), False) for key, value in tags.items()})
+    monkeypatch.setattr("autoscaler.cli.live.connected", lambda *_: api)
+    result = CliRunner().invoke(aws, ["check", "-o", "json"], catch_exceptions=False)
+    found = {one["subject"]: one for one in json.loads(result.output)}
+    finding = found["AWSGroupNodeTemplate gpu: group gpus"]
+    assert (finding["passed"], result.exit_code) == (passed, 0 if passed else 1)
+    assert finding["next_step"].startswith(step)
+    assert "AWSNodeTemplates" not in found
 
 
 def test_without_credentials_nothing_else_is_asked(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
