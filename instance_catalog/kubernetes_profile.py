@@ -73,6 +73,19 @@ class CelBehaviour:
 
 
 @dataclass(frozen=True, slots=True)
+class SchedulerBehaviour:
+    """Switches of kube-scheduler's other plugins, read in its source of 1.34.0, 1.35.0, 1.36.3 and 1.37.0."""
+
+    claims_scored: bool = True  # DynamicResources prefers nodes with first alternatives (from 1.35 on)
+    balance_is_gain: bool = (
+        True  # NodeResourcesBalancedAllocation: what the pod improves; False: how it leaves the node
+    )
+    image_volumes_scored: bool = True  # ImageLocality adds images that are mounted (from 1.36 on)
+    image_volumes_counted: bool = False  # ... and expects more bytes for them (from 1.37 on)
+    selector_asked_without_labels: bool = True  # InterPodAffinity: see term_of_pod_matches (until 1.36)
+
+
+@dataclass(frozen=True, slots=True)
 class KubernetesProfile:
     """One row of the table. `version` is (major, minor, patch) of the first release with this behaviour."""
 
@@ -80,6 +93,7 @@ class KubernetesProfile:
     gates: Gates = Gates()
     allocator: AllocatorBehaviour = AllocatorBehaviour()
     cel: CelBehaviour = CelBehaviour()
+    scheduler: SchedulerBehaviour = SchedulerBehaviour()
     served: tuple[str, ...] = ("v1", "v1beta2", "v1beta1")  # versions of resource.k8s.io
     note: str = ""
 
@@ -141,13 +155,16 @@ _G34 = Gates(
     extended_resource=False,
     node_declared_features=False,
 )
+_S35 = SchedulerBehaviour(balance_is_gain=False, image_volumes_scored=False)
+_S34 = replace(_S35, claims_scored=False)
+_S37 = SchedulerBehaviour(image_volumes_counted=True, selector_asked_without_labels=False)
 _C37 = CelBehaviour(cel_go="0.29.2", dyn_attributes=True, add_mutates_big_quantity=False)
 
 PROFILES: tuple[KubernetesProfile, ...] = (
-    KubernetesProfile((1, 34, 0), _G34, _A34),
-    KubernetesProfile((1, 34, 13), _G34, replace(_A34, limit_checked_per_request=True)),
-    KubernetesProfile((1, 35, 0), _G34, _A35),
-    KubernetesProfile((1, 35, 10), _G34, replace(_A35, limit_checked_per_request=True)),
+    KubernetesProfile((1, 34, 0), _G34, _A34, scheduler=_S34),
+    KubernetesProfile((1, 34, 13), _G34, replace(_A34, limit_checked_per_request=True), scheduler=_S34),
+    KubernetesProfile((1, 35, 0), _G34, _A35, scheduler=_S35),
+    KubernetesProfile((1, 35, 10), _G34, replace(_A35, limit_checked_per_request=True), scheduler=_S35),
     KubernetesProfile((1, 36, 0), Gates(), replace(_A36, leaks_on_rejection=True, counters_of_shared_devices=False)),
     KubernetesProfile((1, 36, 2), Gates(), replace(_A36, leaks_on_rejection=True)),
     KubernetesProfile((1, 36, 3), Gates(), _A36),
@@ -155,12 +172,13 @@ PROFILES: tuple[KubernetesProfile, ...] = (
     KubernetesProfile(
         (1, 36, 5), Gates(), replace(_A36, counters_keyed_by_driver=True, limit_checked_per_request=True)
     ),
-    KubernetesProfile((1, 37, 0), Gates(device_taint_rules=True, fractional_capacity_range=True), _A37, _C37),
+    KubernetesProfile((1, 37, 0), Gates(device_taint_rules=True, fractional_capacity_range=True), _A37, _C37, _S37),
     KubernetesProfile(
         (1, 37, 1),
         Gates(device_taint_rules=True, fractional_capacity_range=True),
         replace(_A37, limit_checked_per_request=True, rule_without_selector_taints_all=False),
         _C37,
+        _S37,
     ),
 )
 REFERENCE = next(p for p in PROFILES if p.version == (1, 36, 3))

@@ -16,9 +16,13 @@ _MOST_ALTERNATIVES = 8  # FirstAvailableDeviceRequestMaxSize
 def dynamic_resources(pod: Pod, feasible: Sequence[Feasible], world: World) -> Sequence[int]:
     """The rank of every subrequest that has or gets devices; nothing if there was nothing left to allocate.
 
+    Before 1.35 the plugin does not score.
+
     Claims of extended resources have no alternatives, but are something to allocate, even on nodes that have the
     resource by other means.
     """
+    if not world.profile.scheduler.claims_scored:
+        return ()
     claims = list(_claims(pod, world))
     extended = any(amount and world.served_by_dra(resource) for resource, amount in pod_requests(pod).items())
     if not extended and all(claim.allocation is not None for claim in claims):

@@ -69,14 +69,16 @@ def _free_share(wanted: tuple[int, int], state: NodeState) -> int:
     return sum(shares) // len(shares) if shares else 0
 
 
-def balanced_allocation(pod: Pod, feasible: Sequence[Feasible], _: World) -> Sequence[int]:
+def balanced_allocation(pod: Pod, feasible: Sequence[Feasible], world: World) -> Sequence[int]:
     """NodeResourcesBalancedAllocation: how far the pod brings the used shares of cpu and memory together.
 
-    A pod that requests neither does not take part (balanced_allocation.go).
+    Up to 1.35: how near they are then. A pod that requests neither does not take part (balanced_allocation.go).
     """
     wanted = pod_requests(pod)
     if not any(wanted.get(resource) for resource in _RESOURCES):
         return ()
+    if not world.profile.scheduler.balance_is_gain:
+        return [_balance(node.state, wanted) for node in feasible]
     nothing: dict[str, int] = {}
     half = MOST // 2
     return [half + (half + _balance(n.state, wanted) - _balance(n.state, nothing)) // 2 for n in feasible]
@@ -95,11 +97,12 @@ def _balance(state: NodeState, wanted: dict[str, int]) -> int:
 
 def image_locality(pod: Pod, feasible: Sequence[Feasible], world: World) -> Sequence[int]:
     """ImageLocality: bytes of the pod's images that the node has, each by the share of nodes that have it."""
-    containers = (*pod.init_containers, *pod.containers)
-    names = [_tagged(name) for name in (*(c.image for c in containers), *pod.image_volumes)]
+    containers, behaviour = (*pod.init_containers, *pod.containers), world.profile.scheduler
+    mounted = pod.image_volumes if behaviour.image_volumes_scored else ()
+    names = [_tagged(name) for name in (*(container.image for container in containers), *mounted)]
     spread = Counter(name for state in world.states() for name in state.node.images.keys() & set(names))
     total = len(world.nodes)
-    most = _MOST_IMAGE * len(containers)
+    most = _MOST_IMAGE * (len(names) if behaviour.image_volumes_counted else len(containers))
 
     def score(state: NodeState) -> int:
         present = sum(int(float(size) * (spread[name] / total)) for name, size in _sizes(names, state))

@@ -151,11 +151,13 @@ def term_matches(term: PodAffinityTerm, other: Pod, world: World) -> bool:
 def term_of_pod_matches(term: PodAffinityTerm, other: Pod, world: World) -> bool:
     """The same for a term of the pod that is being scheduled.
 
-    Upstream asks such a namespaceSelector about no labels as well, so that `NotIn` and `DoesNotExist` select every
-    namespace (mergeAffinityTermNamespacesIfNotEmpty gets a copy of the term, interpodaffinity/plugin.go).
+    Up to 1.36 upstream asks such a namespaceSelector about no labels as well, so that `NotIn` and `DoesNotExist` select
+    every namespace (mergeAffinityTermNamespacesIfNotEmpty gets a copy of the term, interpodaffinity/plugin.go).
     """
     if term_matches(term, other, world):
         return True
+    if not world.profile.scheduler.selector_asked_without_labels:
+        return False
     selector, scope = term.selector, term.namespace_selector
     return selector is not None and scope is not None and scope.matches(EMPTY) and selector.matches(other.labels)
 

@@ -11,6 +11,7 @@ from instance_catalog.kubernetes_profile import (
     REFERENCE,
     AllocatorBehaviour,
     Gates,
+    SchedulerBehaviour,
     UnknownVersionError,
     profile_for,
 )
@@ -116,6 +117,26 @@ SWITCHES = {
     "rule_without_selector_taints_all": {"1.34", "1.35", "1.36", "1.37.0"},
     "list_constraints": {"1.37"},
 }
+
+
+SCHEDULER = {
+    # switch: minor versions in which it is on
+    "claims_scored": {35, 36, 37},
+    "balance_is_gain": {36, 37},
+    "image_volumes_scored": {36, 37},
+    "image_volumes_counted": {37},
+    "selector_asked_without_labels": {34, 35, 36},
+}
+
+
+def test_every_switch_of_the_scheduler_is_listed() -> None:
+    assert set(SCHEDULER) == {switch.name for switch in fields(SchedulerBehaviour)}
+
+
+@pytest.mark.parametrize("switch", SCHEDULER)
+def test_switches_of_the_scheduler_are_on_where_its_plugins_behave_so(switch: str) -> None:
+    for profile in PROFILES:
+        assert getattr(profile.scheduler, switch) is (profile.minor[1] in SCHEDULER[switch]), profile.name
 
 
 def test_every_switch_is_listed() -> None:

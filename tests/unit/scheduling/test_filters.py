@@ -194,9 +194,11 @@ def test_a_namespace_selector_of_absence_selects_every_namespace() -> None:
     term = PodAffinityTerm(selector(app="x"), ZONE, (), LabelSelector((Requirement("team", "NotIn", ("red",)),)))
     other = replace(bound("n1", "a", labels=APP), namespace="elsewhere")
     labelled = FrozenMap({"elsewhere": FrozenMap({"team": "red"})})
-    # Upstream asks the selector of the pod being scheduled about no labels; those of other pods about the real ones.
+    # Up to 1.36 upstream asks the selector of the pod being scheduled about no labels; that of others about real ones.
     seen = world(pods=(other,), namespaces=labelled)
     assert codes(pod(pod_anti_affinity=(term,)), "n1", seen) == [Code.POD_ANTI_AFFINITY]
+    later = world(pods=(other,), namespaces=labelled, profile=profile_for("1.37"))
+    assert codes(pod(pod_anti_affinity=(term,)), "n1", later) == []
     holder = bound("n1", "a", labels=APP, pod_anti_affinity=(term,))
     red = world(pods=(holder,), namespaces=FrozenMap({"ns": FrozenMap({"team": "red"})}))
     assert codes(pod(labels=APP), "n1", red) == []

@@ -27,6 +27,7 @@ from autoscaler.scheduling.resources import scored_requests
 from autoscaler.scheduling.scores import SCORES, likely_nodes, plugin_scores, scores
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes_profile import profile_for
 from instance_catalog.node_selector import NodeSelectorTerm, Requirement
 from instance_catalog.quantity import Quantity
 from instance_catalog.taint import Taint, Toleration
@@ -196,10 +197,18 @@ def test_images(images: dict[str, int], expected: int) -> None:
     assert found["ImageLocality"] == {"n0": expected, "n1": 0}
 
 
-def test_a_registry_port_is_not_a_tag_and_mounted_images_count() -> None:
+@pytest.mark.parametrize(("version", "expected"), [("1.35", 38), ("1.36", 79), ("1.37", 39)])
+def test_a_registry_port_is_not_a_tag_and_mounted_images_count(version: str, expected: int) -> None:
     images = FrozenMap({"host:5000/img:latest": 400 * MIB, "data:1": 400 * MIB})
     subject = Pod("ns", "p", containers=(Container("c", image="host:5000/img"),), image_volumes=("data:1",))
-    assert given(subject, node("n", images=images))["ImageLocality"] == {"n": 79}
+    found = given(subject, node("n", images=images), profile=profile_for(version))
+    assert found["ImageLocality"] == {"n": expected}
+
+
+@pytest.mark.parametrize(("version", "expected"), [("1.34", 100), ("1.35", 100), ("1.36", 75), ("1.37", 75)])
+def test_balance_counts_as_it_is_or_as_what_is_gained(version: str, expected: int) -> None:
+    found = given(pod(), node("n"), profile=profile_for(version))
+    assert found["NodeResourcesBalancedAllocation"] == {"n": expected}
 
 
 def soft(**fields: Any) -> TopologySpread:
@@ -289,6 +298,8 @@ def test_first_choices_of_claims_count() -> None:
     world = World.of(Snapshot(nodes=(node("n0"), node("n1")), claims=FrozenMap({"ns/gpu": wants("big", "small")})))
     found = plugin_scores(subject, {"n0": gets("small"), "n1": gets("big")}, world)
     assert found["DynamicResources"] == {"n0": 2 * (100 * 7 // 8), "n1": 200}
+    before = World.of(replace(world.snapshot, profile=profile_for("1.34")))
+    assert "DynamicResources" not in plugin_scores(subject, {"n0": gets("small"), "n1": gets("big")}, before)
 
 
 def test_claims_that_are_allocated_do_not_score() -> None:
