@@ -50,6 +50,8 @@ from providers.kwok.provider import KwokProvider
 from providers.plugins import PluginError, Surroundings, installed, plugged_in
 
 _LOG: Final = structlog.get_logger("foreslice")
+# Requests to the API server under way: its connections beside those of the watches (client_transport.py).
+_AT_ONCE: Final = 8
 
 
 class Process:
@@ -165,6 +167,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
         settings=settings,
         stage=_both(tracing.span, recorder.timing_stage),
         layers=lambda: shelf.layers,
+        at_once=_AT_ONCE,
     )
     made_of = shelf.catalog.digest
     sync: PeriodicSync | None = None
@@ -232,7 +235,7 @@ def _notices(settings: Settings, bell: Bell, leads: Callable[[], bool]) -> Notic
 
 def _kwok(surroundings: Surroundings, profile: KubernetesProfile, _: Settings) -> Mapping[str, Provider]:
     machines = KwokMachines(surroundings.objects, surroundings.catalog, profile)
-    return {KWOK_NODE_TEMPLATES.kind: KwokProvider(surroundings.objects, machines)}
+    return {KWOK_NODE_TEMPLATES.kind: KwokProvider(surroundings.objects, machines, at_once=_AT_ONCE)}
 
 
 def _aws(surroundings: Surroundings, _: KubernetesProfile, settings: Settings) -> Mapping[str, Provider]:

@@ -30,9 +30,14 @@ class KwokMachines:
         self._catalog = catalog
         self._profile = profile
 
-    def manifests(self, request: LaunchRequest, offering: OfferingKey, name: str) -> MachineManifests:
-        """One machine: a Node that is not ready yet, and all slices of its drivers with made-up runtime values."""
+    def manifests(self, request: LaunchRequest, offering: OfferingKey) -> tuple[MachineManifests, ...]:
+        """Nodes that are not ready yet, and all slices of their drivers with made-up runtime values."""
         template = self._template(request.template)
+        return tuple(self._machine(request, offering, name, template) for name in request.nodes)
+
+    def _machine(
+        self, request: LaunchRequest, offering: OfferingKey, name: str, template: KwokNodeTemplateSpec
+    ) -> MachineManifests:
         predicted = machine_of(request, offering, name, catalog=self._catalog, profile=self._profile)
         node = replace(
             predicted.node,

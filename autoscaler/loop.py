@@ -5,10 +5,10 @@ It names no provider, reads no clock but the one it is given, and keeps nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TypeAlias
 
 from autoscaler.checks.check import findings, held_back
@@ -22,15 +22,17 @@ from autoscaler.cluster.store import Store
 from autoscaler.cluster.template_status import TemplateStatuses
 from autoscaler.execution.executor import Executor, Seen, Trouble
 from autoscaler.execution.launch import Providers
+from autoscaler.execution.providers_seen import ask, verdicts
 from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.lifecycle.capacity_block import next_moment
-from autoscaler.lifecycle.provisioned_node import MachineState, times_out_at
+from autoscaler.lifecycle.provisioned_node import times_out_at
 from autoscaler.lifecycle.quarantine import SETTLED, Drift, Misprediction, mispredicted, quarantined
-from autoscaler.lifecycle.reflect import SeenReservation, World, reflect
+from autoscaler.lifecycle.reflect import reflect
 from autoscaler.lifecycle.spending import moved_on, price_of
 from autoscaler.model.plan import Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.drivers import readable
 from autoscaler.planning.limits import accelerators_in_use, binding_guards
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.slice_drift import slice_drifts
@@ -38,23 +40,12 @@ from autoscaler.planning.upkeep import windows_of
 from autoscaler.report.events import Event, drift_event, misprediction_event
 from autoscaler.settings import DEFAULTS, LoopSettings, Settings
 from instance_catalog.catalog import Catalog
-from instance_catalog.driver_profile import parse_driver_set
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.layers import Layer
-from instance_catalog.prediction.predict import predict
+from instance_catalog.prediction.predict import predict, unpredictable
 from instance_catalog.standing import Standing
 from instance_catalog.standing import standing as standing_at
-from providers.contract import (
-    TAG_CLUSTER,
-    Clock,
-    Instance,
-    Reservation,
-    ReservationState,
-    TemplateJudge,
-    TemplateVerdict,
-    describe_all,
-)
-from providers.errors import ProviderError
+from providers.contract import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +78,11 @@ class Loop:
         settings: Settings = DEFAULTS,
         stage: Stage = nullcontext,
         layers: Callable[[], Sequence[Layer]] | None = None,
+        at_once: int = 1,
     ) -> None:
         """`layers`: what the catalog is made of now; the cluster's InstanceTypeOverlays then lie over it in each tick.
-        Without it the catalog stays as it is."""
+        Without it the catalog stays as it is. `at_once`: how many requests that do not depend on each other may be
+        under way."""
         self._api = api
         self._stage = stage
         self._providers = providers
@@ -99,11 +92,11 @@ class Loop:
         self._clock = clock
         self._settings = settings
         self._store = Store(api, profile)
-        self._journal = Journal(api)
+        self._journal = Journal(api, at_once=at_once)
         self._backoffs = Backoffs(api)
         self._executor = Executor(api, self._journal, self._backoffs, providers)
         self._account = Account(api)
-        self._publisher = Publisher(api)
+        self._publisher = Publisher(api, at_once=at_once)
         self._templates = TemplateStatuses(api)
         self._followed = False
 
@@ -122,8 +115,10 @@ class Loop:
         """Observe, reflect, decide, record, carry out, publish."""
         now = self._clock.now()
         with self._stage("observe"):
-            world, machines, silent = self._observe(now)
-            snapshot = reflect(world, now)
+            snapshot = self._read(now)
+            seen = ask(self._providers)
+            booting = {n.name: self._drivers(n) for n in snapshot.provisioned if n.phase in _BOOTING}
+            snapshot = reflect(seen.world(snapshot, booting), now)
             self._journal.note(snapshot.provisioned)
         with self._stage("plan"):
             drifts = slice_drifts(snapshot, self._catalog, self._settings.drift.policy, now)
@@ -134,13 +129,13 @@ class Loop:
             self._charge(snapshot, plan, now)
             self._journal.record(plan, snapshot, now)
         with self._stage("carry_out"):
-            failed = self._executor.carry_out(self._journal.pending(), Seen(snapshot, machines), now)
-            troubles = (*silent, *failed)
+            failed = self._executor.carry_out(self._journal.pending(), Seen(snapshot, seen.machines), now)
+            troubles = (*seen.silent, *failed)
         after = replace(snapshot, provisioned=self._journal.nodes)
         with self._stage("publish"):
             self._publisher.publish(plan, after, now, accelerators=accelerators_in_use(after, self._catalog))
-            verdicts = self._verdicts()
-            zones = {(found.template.kind, found.template.name): found.zones for found in verdicts}
+            judged = tuple(verdicts(self._providers))
+            zones = {(verdict.template.kind, verdict.template.name): verdict.zones for verdict in judged}
             self._publisher.judge(after, self._store.problems(), now, zones=zones)
             self._publisher.check(found, now)
             if self._standing is not None:
@@ -148,7 +143,7 @@ class Loop:
             told = (*map(_event, troubles), *map(drift_event, drifts), *map(misprediction_event, mispredictions))
             for event in told:
                 self._publisher.tell(event, now)
-            for event in (event for verdict in verdicts for event in self._templates.write(verdict, now)):
+            for event in (event for verdict in judged for event in self._templates.write(verdict, now)):
                 self._publisher.tell(event, now)
         wake_at = next_wake(after, self._settings.loop, now)
         if self._standing is not None and self._standing.wake_at is not None:
@@ -181,8 +176,8 @@ class Loop:
         )
         self._account.save(account)
 
-    def _observe(self, now: datetime) -> tuple[World, Mapping[str, Mapping[str, Instance]], list[Trouble]]:
-        """Read the cluster and the providers. Nothing is concluded from a provider that did not answer; it is told."""
+    def _read(self, now: datetime) -> Snapshot:
+        """The cluster, with what this process wrote and did not see again yet."""
         self._store.refresh()
         if self._followed:
             # A watch may lag behind what the leader before wrote last, and nothing may be done twice.
@@ -198,61 +193,14 @@ class Loop:
         stop_while_uninstalling(self._api, snapshot)
         self._backoffs.resume(snapshot.backoffs)
         self._account.resume(snapshot.spending)
-        snapshot = replace(snapshot, spending=self._account.current)
-        machines: dict[str, Mapping[str, Instance]] = {}
-        windows: dict[str, timedelta] = {}
-        reservations: list[SeenReservation] | None = []
-        reserving: set[str] = set()
-        silent: list[Trouble] = []
-        for template, provider in self._providers.by_template.items():
-            try:
-                listed = tuple(describe_all(provider, {TAG_CLUSTER: self._providers.cluster}))
-                held = provider.reservations()
-            except ProviderError as error:
-                silent.append(Trouble("Provider", provider.name, error))
-                reservations = None
-                continue
-            if provider.traits.reserves:
-                reserving.add(template)
-            windows[provider.name] = provider.traits.consistency_window
-            machines[provider.name] = {machine.provider_id: machine for machine in listed}
-            if reservations is not None:
-                reservations += [_seen(reservation) for reservation in held]
-        world = World(
-            snapshot=snapshot,
-            machines={
-                key: MachineState(machine.state.value)
-                for listed in machines.values()
-                for key, machine in listed.items()
-            },
-            windows=windows,
-            reclaims={
-                key: machine.reclaim_at
-                for listed in machines.values()
-                for key, machine in listed.items()
-                if machine.reclaim_at is not None
-            },
-            expected_drivers={n.name: self._drivers(n) for n in snapshot.provisioned if n.phase in _BOOTING},
-            reservations=None if reservations is None else tuple(reservations),
-            reserving=frozenset(reserving),
-        )
-        return world, machines, silent
-
-    def _verdicts(self) -> list[TemplateVerdict]:
-        """What the providers say of their node templates; one that could not say is asked again at the next tick."""
-        found: list[TemplateVerdict] = []
-        for provider in self._providers.by_template.values():
-            if isinstance(provider, TemplateJudge):
-                with suppress(ProviderError):
-                    found += provider.judged()
-        return found
+        return replace(snapshot, spending=self._account.current)
 
     def _drivers(self, node: ProvisionedNode) -> frozenset[str]:
-        """The drivers that were predicted to publish on a node; none for a type that left the catalog."""
+        """The drivers that were predicted to publish on a node; none for a type or driver that left the catalog."""
         instance_type = self._catalog.types.get(node.offering.instance_type)
-        if instance_type is None or not node.prediction.drivers:
+        drivers = readable(node.prediction.drivers, custom=self._catalog.drivers)
+        if instance_type is None or drivers is None or unpredictable(instance_type, drivers):
             return frozenset()
-        drivers = parse_driver_set(",".join(node.prediction.drivers), custom=self._catalog.drivers)
         slices = predict(instance_type, drivers, kubernetes=self._store.profile, node_name=node.node_name)
         return frozenset(piece.driver for piece in slices)
 
@@ -297,17 +245,3 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
 
 def _event(trouble: Trouble) -> Event:
     return Event(trouble.kind, "", trouble.name, "", "Warning", trouble.reason, trouble.text)
-
-
-def _seen(reservation: Reservation) -> SeenReservation:
-    return SeenReservation(
-        id=reservation.id,
-        instance_type=reservation.instance_type,
-        zone=reservation.zone,
-        available=reservation.available,
-        ends_at=reservation.ends_at,
-        reclaim_at=reservation.reclaim_at,
-        over=reservation.state is ReservationState.ENDED,
-        tags=reservation.tags,
-        note=reservation.note,
-    )

@@ -372,8 +372,8 @@ class KubernetesObjects(Protocol):
     def list(self, resource: tuple[str, str], *, labels: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
         """All objects that carry these labels, ordered by name."""
 
-    def create(self, resource: tuple[str, str], manifest: Mapping[str, Any]) -> bool:
-        """Create it; False when an object of this name exists already."""
+    def create(self, resource: tuple[str, str], manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Create it; as it was created, or None when an object of this name exists already."""
 
     def delete(self, resource: tuple[str, str], name: str) -> bool:
         """Delete it; False when there is none."""

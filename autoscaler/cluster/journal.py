@@ -28,6 +28,7 @@ from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNod
 from autoscaler.model.reason import Reason
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog import labels
+from providers.at_once import each
 
 # Holds a deleted ProvisionedNode until its machine is gone.
 FINALIZER = f"{labels.GROUP}/machine"
@@ -35,6 +36,8 @@ FINALIZER = f"{labels.GROUP}/machine"
 _LEAVING = frozenset({Phase.DRAINING, Phase.TERMINATING, Phase.GONE, Phase.FAILED})
 
 _LAUNCHING = frozenset({Phase.INTENDED, Phase.LAUNCHING})
+# The edge that the beginning of an attempt is for a node.
+_BEGUN_BY = {Phase.INTENDED: Why.CALL_RECORDED, Phase.LAUNCHING: Why.NEXT_OFFERING}
 # Outcomes of a LaunchBatch: something is still to be done for it, or nothing any more.
 UNFINISHED = frozenset({"Intended", "Calling"})
 _FINISHED = frozenset({"Launched", "Failed"})
@@ -54,10 +57,14 @@ class Pending:
 
 
 class Journal:
-    """The intents in the Kubernetes API. One writer at a time (the elected leader); others get ConflictError."""
+    """The intents in the Kubernetes API. One writer at a time (the elected leader); others get ConflictError.
 
-    def __init__(self, api: KubernetesApi) -> None:
+    Nodes of one step are written `at_once` at a time; the next step begins when all of them are written.
+    """
+
+    def __init__(self, api: KubernetesApi, *, at_once: int = 1) -> None:
         self._api = api
+        self._at_once = at_once
         self._batches: Copies[LaunchBatch] = Copies()
         self._nodes: Copies[ProvisionedNode] = Copies()
         self._decisions: tuple[NodeDecision, ...] = ()
@@ -139,15 +146,24 @@ class Journal:
         after = take(node, _EDGES[node.phase, why], now)
         return self.save_node(replace(after, reasons=reasons or node.reasons))
 
+    def begin(self, nodes: Iterable[str], now: datetime) -> None:
+        """Save that an attempt begins for these nodes."""
+        found = [node for name in nodes if (node := self._nodes.get(name)) is not None]
+        begun = [node for node in found if node.phase in _BEGUN_BY]
+        each(lambda node: self.move(node, _BEGUN_BY[node.phase], now), begun, at_once=self._at_once)
+
     def note(self, nodes: Iterable[ProvisionedNode]) -> None:
         """Save what was observed of nodes. One that somebody else wrote meanwhile is looked at again next time."""
-        for node in nodes:
-            try:
-                self.save_node(node)
-            except ConflictError:
-                self._reread(node.name)
-            except NotFoundError:
-                self._nodes.drop(node.name)
+        changed = [node for node in nodes if node != self._nodes.get(node.name)]
+        each(self._note, changed, at_once=self._at_once)
+
+    def _note(self, node: ProvisionedNode) -> None:
+        try:
+            self.save_node(node)
+        except ConflictError:
+            self._reread(node.name)
+        except NotFoundError:
+            self._nodes.drop(node.name)
 
     def _reread(self, name: str) -> None:
         try:
@@ -176,15 +192,16 @@ class Journal:
 
     def map_nodes(self, batch: LaunchBatch, now: datetime) -> None:
         """Carry a batch's persisted answers over to its nodes. Repeating it changes nothing."""
-        machines = batch.instances or ("",) * len(batch.nodes)
-        for index, name in enumerate(batch.nodes):
-            node = self._nodes.get(name)
-            if node is None or node.provider_id:
-                continue
-            if machines[index]:
-                self._give_machine(node, batch, index, now)
-            elif batch.outcome in _FINISHED and node.phase in _LAUNCHING:
-                self.move(node, Why.NO_OFFERING_LEFT, now)
+        each(lambda index: self._map_node(batch, index, now), range(len(batch.nodes)), at_once=self._at_once)
+
+    def _map_node(self, batch: LaunchBatch, index: int, now: datetime) -> None:
+        node = self._nodes.get(batch.nodes[index])
+        if node is None or node.provider_id:
+            return
+        if batch.instances and batch.instances[index]:
+            self._give_machine(node, batch, index, now)
+        elif batch.outcome in _FINISHED and node.phase in _LAUNCHING:
+            self.move(node, Why.NO_OFFERING_LEFT, now)
 
     def _give_machine(self, node: ProvisionedNode, batch: LaunchBatch, index: int, now: datetime) -> None:
         """Save a node's machine. One that became unwanted meanwhile stays on its way out, now with a machine to end."""
@@ -217,10 +234,12 @@ class Journal:
         return self._batches.put(parse_launch_batch(written))
 
     def _write_nodes(self, batch: LaunchBatch, now: datetime) -> None:
-        for node in nodes_of(batch):
-            created = self._nodes.get(node.name) or self._create_node(node)
-            if created.phase_since is None:
-                self.save_node(replace(created, phase_since=now))
+        each(lambda node: self._write_node(node, now), nodes_of(batch), at_once=self._at_once)
+
+    def _write_node(self, node: ProvisionedNode, now: datetime) -> None:
+        created = self._nodes.get(node.name) or self._create_node(node)
+        if created.phase_since is None:
+            self.save_node(replace(created, phase_since=now))
 
     def _create_node(self, node: ProvisionedNode) -> ProvisionedNode:
         manifest = write_provisioned_node(node)

@@ -44,14 +44,13 @@ class ProviderObjects:
         with _translated():
             return list_all(self._api, _RESOURCES[resource], labels=labels)[0]
 
-    def create(self, resource: tuple[str, str], manifest: Mapping[str, Any]) -> bool:
-        """Create it; False when an object of this name exists already."""
+    def create(self, resource: tuple[str, str], manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Create it; as it was created, or None when an object of this name exists already."""
         with _translated():
             try:
-                self._api.create(_RESOURCES[resource], dict(manifest))
+                return self._api.create(_RESOURCES[resource], dict(manifest))
             except AlreadyExistsError:
-                return False
-            return True
+                return None
 
     def delete(self, resource: tuple[str, str], name: str) -> bool:
         """Delete it; False when there is none."""

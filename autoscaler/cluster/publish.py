@@ -7,14 +7,21 @@ So a tick in which nothing changed writes nothing, and a restart repeats nothing
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from autoscaler.checks.finding import Finding
-from autoscaler.cluster.api import AlreadyExistsError, ConflictError, InvalidError, KubernetesApi, NotFoundError
+from autoscaler.cluster.api import (
+    AlreadyExistsError,
+    ConflictError,
+    InvalidError,
+    KubernetesApi,
+    NotFoundError,
+    Object,
+)
 from autoscaler.cluster.resources import (
     CAPACITY_BLOCKS,
     CAPACITY_POOLS,
@@ -28,12 +35,14 @@ from autoscaler.kube.problem import Problem, Severity
 from autoscaler.lifecycle.capacity_block import phase_of
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Plan, PlannedNode
+from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.checks_text import refusal_text, verdict_of
 from autoscaler.report.events import Event, events_of, invalid_event
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.standing import Standing
+from providers.at_once import each
 
 _COMPONENT = "foreslice"
 # The namespace of events about cluster-scoped objects, as client-go's recorder has it.
@@ -54,10 +63,11 @@ _OVER = frozenset({Phase.GONE, Phase.FAILED})
 
 
 class Publisher:
-    """Writes what a person reads. What it remembers only saves calls."""
+    """Writes what a person reads, `at_once` events at a time. What it remembers only saves calls."""
 
-    def __init__(self, api: KubernetesApi) -> None:
+    def __init__(self, api: KubernetesApi, *, at_once: int = 1) -> None:
         self._api = api
+        self._at_once = at_once
         self._told: set[str] = set()
         self._statuses: dict[tuple[Resource, str], dict[str, Any]] = {}
         self._conditions: dict[tuple[Resource, str, str], tuple[str, str, str]] = {}
@@ -66,9 +76,8 @@ class Publisher:
         self, plan: Plan, snapshot: Snapshot, now: datetime, *, accelerators: Mapping[str, int] = _NO_COUNTS
     ) -> None:
         """Events, nominations and statuses of one tick. `accelerators` of the nodes that each pool has, by its name."""
-        for event in events_of(plan, snapshot):
-            self.tell(event, now)
-        self._nominate(snapshot)
+        each(lambda event: self.tell(event, now), events_of(plan, snapshot), at_once=self._at_once)
+        each(self._nominate, _nominations(snapshot), at_once=self._at_once)
         for pool in snapshot.pools:
             self._status(CAPACITY_POOLS, pool.name, _pool_status(pool, plan, snapshot, accelerators))
         for block in snapshot.blocks:
@@ -130,11 +139,11 @@ class Publisher:
             return
         with suppress(NotFoundError, ConflictError):  # in both cases the next tick sees it anew
             found = self._api.get(resource, name)
-            conditions = found.get("status", {}).get("conditions", [])
+            conditions = _conditions(found)
             before: dict[str, Any] = next((entry for entry in conditions if entry["type"] == kind), {})
             if (before.get("status"), before.get("reason"), before.get("message")) != verdict:
                 status, reason, message = verdict
-                same = before.get("status") == status
+                same = before.get("status") == status and "lastTransitionTime" in before
                 condition = {
                     "type": kind,
                     "status": status,
@@ -176,19 +185,13 @@ class Publisher:
         with suppress(AlreadyExistsError):  # told before a restart
             self._api.create(EVENTS, manifest)
 
-    def _nominate(self, snapshot: Snapshot) -> None:
-        """Tell the scheduler, and other autoscalers, on which coming node each pod was planned (KEP-5278)."""
-        planned = {pod: node for node in snapshot.provisioned if _accepted(node) for pod in node.pods}
-        for pod in snapshot.pods:
-            node = planned.get(pod.key)
-            if node is None or pod.node_name is not None or pod.nominated_node:
-                continue
-            # Cluster Autoscaler fails on nominated pods whose claims do not exist yet.
-            if all(entry.claim is not None for entry in pod.claims):
-                patch = {"status": {"nominatedNodeName": node.node_name}}
-                # InvalidError: the scheduler has bound it since it was seen, so the hint is not needed any more.
-                with suppress(NotFoundError, InvalidError):
-                    self._api.patch(PODS, pod.name, patch, namespace=pod.namespace, subresource="status")
+    def _nominate(self, nomination: tuple[Pod, str]) -> None:
+        """Tell the scheduler, and other autoscalers, on which coming node a pod was planned (KEP-5278)."""
+        pod, node = nomination
+        # InvalidError: the scheduler has bound it since it was seen, so the hint is not needed any more.
+        with suppress(NotFoundError, InvalidError):
+            patch = {"status": {"nominatedNodeName": node}}
+            self._api.patch(PODS, pod.name, patch, namespace=pod.namespace, subresource="status")
 
     def _status(self, resource: Resource, name: str, status: dict[str, Any]) -> None:
         if self._statuses.get((resource, name)) == status:
@@ -196,6 +199,26 @@ class Publisher:
         with suppress(NotFoundError):
             self._api.patch(resource, name, {"status": status}, subresource="status")
             self._statuses[resource, name] = status
+
+
+def _nominations(snapshot: Snapshot) -> Iterator[tuple[Pod, str]]:
+    """The pods that do not know their coming node yet, and its name."""
+    planned = {pod: node for node in snapshot.provisioned if _accepted(node) for pod in node.pods}
+    for pod in snapshot.pods:
+        node = planned.get(pod.key)
+        if node is None or pod.node_name is not None or pod.nominated_node:
+            continue
+        # Cluster Autoscaler fails on nominated pods whose claims do not exist yet.
+        if all(entry.claim is not None for entry in pod.claims):
+            yield pod, node.node_name
+
+
+def _conditions(found: Object) -> list[dict[str, Any]]:
+    """The conditions of an object. What somebody else wrote in their place may be anything, and is written over."""
+    status = found.get("status")
+    listed = status.get("conditions") if isinstance(status, dict) else None
+    entries = listed if isinstance(listed, list) else []
+    return [entry for entry in entries if isinstance(entry, dict) and "type" in entry]
 
 
 def _accepted(node: ProvisionedNode) -> bool:

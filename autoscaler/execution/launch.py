@@ -17,8 +17,7 @@ from autoscaler.cluster.backoffs import Backoffs
 from autoscaler.cluster.intents import token_of
 from autoscaler.cluster.journal import UNFINISHED, Journal
 from autoscaler.errors import ConfigurationError
-from autoscaler.lifecycle.provisioned_node import Why
-from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase
+from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef
 from instance_catalog import labels
 from instance_catalog.frozen_map import FrozenMap
 from providers.contract import (
@@ -35,8 +34,6 @@ from providers.errors import AmbiguousError, RefusedError, ThrottledError, Token
 
 # A cut connection is often over at once; what is still unclear then is repeated at the next tick.
 REPEATS: Final = 3
-# The edge that the beginning of an attempt is for a node.
-_BEGUN_BY: Final = {Phase.INTENDED: Why.CALL_RECORDED, Phase.LAUNCHING: Why.NEXT_OFFERING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +139,7 @@ def _begin(
     parameters = repr(request_of(asked, cluster="-"))
     digest = hashlib.sha256(parameters.encode()).hexdigest()[:16]
     begun = journal.save_batch(replace(asked, outcome="Calling", parameter_hash=digest))
-    wanted = _wanted(begun)
-    for node in journal.nodes:
-        if node.name in wanted and node.phase in _BEGUN_BY:
-            journal.move(node, _BEGUN_BY[node.phase], now)
+    journal.begin(_wanted(begun), now)
     return begun
 
 

@@ -12,10 +12,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
 from instance_catalog import labels
 from instance_catalog.frozen_map import FrozenMap
+from providers.at_once import each
 from providers.contract import (
     TAG_BATCH,
     TAG_CLUSTER,
@@ -62,17 +64,21 @@ class MachineManifests:
 class Machines(Protocol):
     """Says what machines look like."""
 
-    def manifests(self, request: LaunchRequest, offering: OfferingKey, name: str) -> MachineManifests:
-        """One machine of a request. Raises NotOfferedError for an unknown type, TemplateError for a template."""
+    def manifests(self, request: LaunchRequest, offering: OfferingKey) -> Sequence[MachineManifests]:
+        """The machines of a request, in the order of its nodes.
+
+        Raises NotOfferedError for an unknown type, TemplateError for a template.
+        """
 
 
 class KwokProvider:
-    """Creates and deletes Nodes that KWOK acts for."""
+    """Creates and deletes Nodes that KWOK acts for; `at_once` is how many of a request are made at the same time."""
 
-    def __init__(self, objects: KubernetesObjects, machines: Machines, name: str = "kwok") -> None:
+    def __init__(self, objects: KubernetesObjects, machines: Machines, name: str = "kwok", *, at_once: int = 1) -> None:
         self._objects = objects
         self._machines = machines
         self._name = name
+        self._at_once = at_once
 
     @property
     def name(self) -> str:
@@ -94,8 +100,8 @@ class KwokProvider:
             except CapacityError as error:
                 failures.append(OfferingFailure(offering, error))
                 continue
-            instances = tuple(self._create(request, offering, machine) for machine in machines)
-            return LaunchAnswer(instances, failures=tuple(failures))
+            instances = each(partial(self._create, request, offering), machines, at_once=self._at_once)
+            return LaunchAnswer(tuple(instances), failures=tuple(failures))
         return LaunchAnswer(missing=request.nodes, failures=tuple(failures))
 
     def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
@@ -134,15 +140,16 @@ class KwokProvider:
         asked = _fingerprint(request)
         if any(node["metadata"]["annotations"][labels.LAUNCH_PARAMETERS] != asked for node in made.values()):
             raise TokenReusedError(f"token {request.token} was used with other parameters")
-        for name in request.nodes:
-            if name not in made and self._objects.get(NODES, name) is not None:
-                step = "delete that Node, or find out who made it"
+        new = [name for name in request.nodes if name not in made]
+        for found in each(partial(self._objects.get, NODES), new, at_once=self._at_once):
+            if found is not None:
+                name, step = found["metadata"]["name"], "delete that Node, or find out who made it"
                 raise TemplateError(f"a Node {name} exists that this launch did not make", next_step=step)
 
-    def _described(self, request: LaunchRequest, offering: OfferingKey) -> list[MachineManifests]:
+    def _described(self, request: LaunchRequest, offering: OfferingKey) -> Sequence[MachineManifests]:
         if offering.reservation:
             raise NotOfferedError(f"KWOK has no reservations, so there is no {offering}")
-        return [self._machines.manifests(request, offering, name) for name in request.nodes]
+        return self._machines.manifests(request, offering)
 
     def _create(self, request: LaunchRequest, offering: OfferingKey, machine: MachineManifests) -> Instance:
         metadata, spec = machine.node["metadata"], machine.node.get("spec", {})
@@ -156,8 +163,7 @@ class KwokProvider:
         }
         named = {**metadata, "labels": {**metadata.get("labels", {}), **marks}, "annotations": annotations}
         node = {**machine.node, "metadata": named, "spec": {**spec, "providerID": PROVIDER_ID + name}}
-        self._objects.create(NODES, node)
-        found = self._objects.get(NODES, name)
+        found = self._objects.create(NODES, node) or self._objects.get(NODES, name)
         if found is None:
             raise AmbiguousError(f"Node {name} was deleted while it was being made")
         # Owned by the Node, as drivers publish them: with it they go, whoever deletes it.

@@ -73,9 +73,12 @@ class KwokHarness:
         self.objects = LossyObjects(self.api)
         self.restart()
 
-    def manifests(self, request: LaunchRequest, offering: OfferingKey, name: str) -> MachineManifests:
+    def manifests(self, request: LaunchRequest, offering: OfferingKey) -> list[MachineManifests]:
         if offering.instance_type not in self.sold:
             raise NotOfferedError(f"the catalog has no type {offering.instance_type}")
+        return [self._machine(request, name) for name in request.nodes]
+
+    def _machine(self, request: LaunchRequest, name: str) -> MachineManifests:
         node = {"metadata": {"name": name, "labels": dict(request.labels)}, "status": {"conditions": []}}
         pieces = [{"metadata": {"name": f"{name}-gpu-{part}"}, "spec": {"nodeName": name}} for part in "ab"]
         return MachineManifests(node, tuple(pieces))

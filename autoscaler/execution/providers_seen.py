@@ -1,0 +1,105 @@
+"""What the providers say at the beginning of a tick: their machines and reservations, and which did not answer.
+
+It asks and concludes nothing: what an answer means for nodes and blocks is lifecycle's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+from autoscaler.execution.executor import Trouble
+from autoscaler.execution.launch import Providers
+from autoscaler.lifecycle.provisioned_node import MachineState
+from autoscaler.lifecycle.reflect import SeenReservation, World
+from autoscaler.model.snapshot import Snapshot
+from providers.contract import (
+    TAG_CLUSTER,
+    Instance,
+    Reservation,
+    ReservationState,
+    TemplateJudge,
+    TemplateVerdict,
+    describe_all,
+)
+from providers.errors import ProviderError
+
+
+@dataclass(frozen=True, slots=True)
+class ProvidersSeen:
+    """`machines` and `windows` are those of the providers that answered, by name; machines by provider id.
+
+    `reservations` is None unless all of them answered: a block must not end because nobody could be asked.
+    `reserving` are the kinds of node templates whose providers reserve; `silent` tells about those without an answer.
+    """
+
+    machines: Mapping[str, Mapping[str, Instance]]
+    windows: Mapping[str, timedelta]
+    reservations: tuple[SeenReservation, ...] | None
+    reserving: frozenset[str]
+    silent: tuple[Trouble, ...]
+
+    def world(self, snapshot: Snapshot, expected_drivers: Mapping[str, frozenset[str]]) -> World:
+        """The snapshot beside what the providers say."""
+        listed = [entry for machines in self.machines.values() for entry in machines.items()]
+        return World(
+            snapshot=snapshot,
+            machines={key: MachineState(machine.state.value) for key, machine in listed},
+            windows=self.windows,
+            reclaims={key: machine.reclaim_at for key, machine in listed if machine.reclaim_at is not None},
+            expected_drivers=expected_drivers,
+            reservations=self.reservations,
+            reserving=self.reserving,
+        )
+
+
+def ask(providers: Providers) -> ProvidersSeen:
+    """Ask all of them. Nothing may be concluded from one that did not answer; it is told."""
+    machines: dict[str, Mapping[str, Instance]] = {}
+    windows: dict[str, timedelta] = {}
+    reservations: list[SeenReservation] = []
+    reserving: set[str] = set()
+    silent: list[Trouble] = []
+    for template, provider in providers.by_template.items():
+        try:
+            listed = tuple(describe_all(provider, {TAG_CLUSTER: providers.cluster}))
+            held = provider.reservations()
+        except ProviderError as error:
+            silent.append(Trouble("Provider", provider.name, error))
+            continue
+        if provider.traits.reserves:
+            reserving.add(template)
+        windows[provider.name] = provider.traits.consistency_window
+        machines[provider.name] = {machine.provider_id: machine for machine in listed}
+        reservations += map(_seen, held)
+    return ProvidersSeen(
+        machines=machines,
+        windows=windows,
+        reservations=None if silent else tuple(reservations),
+        reserving=frozenset(reserving),
+        silent=tuple(silent),
+    )
+
+
+def verdicts(providers: Providers) -> Iterator[TemplateVerdict]:
+    """What the providers say of their node templates; one that could not say is asked again at the next tick."""
+    for provider in providers.by_template.values():
+        if isinstance(provider, TemplateJudge):
+            with suppress(ProviderError):
+                yield from provider.judged()
+
+
+def _seen(reservation: Reservation) -> SeenReservation:
+    return SeenReservation(
+        id=reservation.id,
+        instance_type=reservation.instance_type,
+        zone=reservation.zone,
+        available=reservation.available,
+        ends_at=reservation.ends_at,
+        reclaim_at=reservation.reclaim_at,
+        over=reservation.state is ReservationState.ENDED,
+        tags=reservation.tags,
+        note=reservation.note,
+    )
