@@ -91,4 +91,5 @@ def _events(verdict: TemplateVerdict, uid: str) -> Iterator[Event]:
 
 
 def _line(fault: TemplateFault) -> str:
-    return f"{fault.field}{': ' if fault.field else ''}{fault.message}; {fault.next_step}"
+    field = "" if fault.field in fault.message else f"{fault.field}: "  # nothing is in everything
+    return f"{field}{fault.message}; {fault.next_step}"
