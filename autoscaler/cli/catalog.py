@@ -14,6 +14,8 @@ from autoscaler.cli.catalog_import import import_probe
 from autoscaler.cli.catalog_learn import learn
 from autoscaler.cli.catalog_sync import sync
 from autoscaler.cli.catalog_verify import verify
+from autoscaler.cli.group import Group
+from autoscaler.cli.options import catalog_option
 from autoscaler.cli.output import output_option, print_data, print_table
 
 if TYPE_CHECKING:
@@ -22,17 +24,9 @@ if TYPE_CHECKING:
     from instance_catalog.quantity import Quantity
 
 SORTS = ("name", "price", "memory", "count", "vcpu", "accelerator")
-_catalog_option = click.option(
-    "--catalog",
-    "directories",
-    metavar="DIR",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="More catalog files, over the shipped ones. May be repeated; later ones win.",
-)
 
 
-@click.group()
+@click.group(cls=Group)
 def catalog() -> None:
     """List, show, check and change the catalog of instance types.
 
@@ -50,7 +44,7 @@ for _command in (add, set_values, edit, learn, sync, verify, import_probe, diff,
 @click.option("--cloud", metavar="CLOUD", help="aws, gcp, or a cloud of your own files.")
 @click.option("--min-memory", metavar="QUANTITY", help="Least memory of one accelerator, such as 40Gi.")
 @click.option("--sort", type=click.Choice(SORTS), default="name", show_default=True, help="Unpriced types come last.")
-@_catalog_option
+@catalog_option
 @output_option("wide")
 def list_types(
     accelerator: str | None,
@@ -91,7 +85,7 @@ def list_types(
 @catalog.command("show")
 @click.argument("name", metavar="TYPE")
 @click.option("--provenance", is_flag=True, help="For every value, the file and line that won, and what it overrides.")
-@_catalog_option
+@catalog_option
 @output_option()
 def show_type(name: str, provenance: bool, directories: tuple[Path, ...], output: str) -> None:
     """Show everything known about an instance type, and where it is known from.

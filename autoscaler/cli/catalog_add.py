@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from autoscaler.cli.options import below_option, into_option
+
 if TYPE_CHECKING:
     from instance_catalog.catalog import Catalog
 
@@ -40,14 +42,7 @@ types:
 
 @click.command("add")
 @click.argument("name", metavar="TYPE")
-@click.option(
-    "--into",
-    "target",
-    metavar="DIR",
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Directory of your catalog files; made where there is none. Give it to other commands as --catalog.",
-)
+@into_option
 @click.option("--like", "model", metavar="TYPE", help="Take over everything but prices from this type.")
 @click.option("--cloud", metavar="CLOUD", help="aws, gcp, or one of your own.")
 @click.option("--architecture", type=click.Choice(("amd64", "arm64")), help="[default: amd64]")
@@ -60,14 +55,7 @@ types:
 @click.option("--region", metavar="REGION", help="Region of the price.")
 @click.option("--source", metavar="TEXT", help="Where the facts come from.  [default: entered by hand]")
 @click.option("--edit", "in_editor", is_flag=True, help="Open the entry in $VISUAL or $EDITOR before it is written.")
-@click.option(
-    "--catalog",
-    "directories",
-    metavar="DIR",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="More catalog files, below those of --into. May be repeated.",
-)
+@below_option
 def add(name: str, target: Path, directories: tuple[Path, ...], in_editor: bool, **facts: Any) -> None:
     """Add an instance type to your directory, as TYPE.yaml.
 

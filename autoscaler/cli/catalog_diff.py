@@ -7,22 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from autoscaler.cli.options import catalog_option
+
 if TYPE_CHECKING:
     from instance_catalog.catalog import Catalog
-
-_catalog_option = click.option(
-    "--catalog",
-    "directories",
-    metavar="DIR",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="More catalog files, over the shipped ones. May be repeated; later ones win.",
-)
 
 
 @click.command("diff")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-@_catalog_option
+@catalog_option
 def diff(directory: Path, directories: tuple[Path, ...]) -> None:
     """Show which facts the files of a directory change, type by type and accelerator by accelerator.
 
@@ -41,7 +34,7 @@ def diff(directory: Path, directories: tuple[Path, ...]) -> None:
 @click.command("export")
 @click.argument("names", metavar="[TYPE]...", nargs=-1)
 @click.option("-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True, help="Form.")
-@_catalog_option
+@catalog_option
 def export(names: tuple[str, ...], output: str, directories: tuple[Path, ...]) -> None:
     """Write types, with the accelerators they have, as one catalog file: all, or those that are named.
 

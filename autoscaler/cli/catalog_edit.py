@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from autoscaler.cli.options import below_option, into_option
+
 if TYPE_CHECKING:
     from instance_catalog.catalog import Catalog
     from instance_catalog.editing import EntryName
@@ -17,22 +19,6 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _PRICE = "price"
-_into_option = click.option(
-    "--into",
-    "target",
-    metavar="DIR",
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Directory of your catalog files; made where there is none. Give it to other commands as --catalog.",
-)
-_catalog_option = click.option(
-    "--catalog",
-    "directories",
-    metavar="DIR",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="More catalog files, below those of --into. May be repeated.",
-)
 
 
 @click.command("set")
@@ -43,8 +29,8 @@ _catalog_option = click.option(
     "--expires", default="", metavar="WHEN", help="2026-12-31, or 2026-12-31T11:30:00Z. From then on it is over."
 )
 @click.option("--priority", type=click.IntRange(-1000, 1000), help="Of several overlays the highest wins. Default: 0.")
-@_into_option
-@_catalog_option
+@into_option
+@below_option
 def set_values(
     name: str,
     assignments: tuple[str, ...],
@@ -104,7 +90,7 @@ def set_values(
     type=click.Path(path_type=Path, file_okay=False),
     help="For a TYPE: directory of your catalog files.",
 )
-@_catalog_option
+@below_option
 def edit(what: str, target: Path | None, directories: tuple[Path, ...]) -> None:
     """Open a catalog file, or everything known of a type, in $VISUAL or $EDITOR.
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from autoscaler.cli.options import catalog_option
+
 if TYPE_CHECKING:
     from instance_catalog.instance_type import InstanceType
     from instance_catalog.probe.record import Probe
@@ -17,14 +19,7 @@ if TYPE_CHECKING:
 @click.option("--as", "name", metavar="TYPE", required=True, help="Name of the instance type, new or known.")
 @click.option("--cloud", metavar="CLOUD", required=True, help="Its cloud: aws, gcp, or one of your own.")
 @click.option("--write", "target", metavar="DIR", type=click.Path(path_type=Path), help="Write TYPE.yaml there.")
-@click.option(
-    "--catalog",
-    "directories",
-    metavar="DIR",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="More catalog files, over the shipped ones. May be repeated.",
-)
+@catalog_option
 def import_probe(file: Path, name: str, cloud: str, target: Path | None, directories: tuple[Path, ...]) -> None:
     """Show the catalog entry that a `foreslice probe` gives, and what it changes; --write keeps it.
 

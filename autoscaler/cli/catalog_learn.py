@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from autoscaler.cli.live import cluster_options
+from autoscaler.cli.options import catalog_option, kubernetes_option
 
 if TYPE_CHECKING:
     from autoscaler.model.snapshot import Snapshot
@@ -28,18 +29,11 @@ _CLOUDS = {"aws": "aws", "gce": "gcp", "azure": "azure", "oci": "oci", "kwok": "
 )
 @click.option("--type", "type_names", metavar="TYPE", multiple=True, help="Only this instance type. May be repeated.")
 @click.option("--cloud", metavar="CLOUD", help="Cloud of nodes whose providerID does not say.")
-@click.option("--kubernetes-version", default="1.36", show_default=True, help="Version of the API server.")
+@kubernetes_option
 @click.option(
     "--write", "target", metavar="DIR", type=click.Path(path_type=Path), help="Write learned-TYPE.yaml there."
 )
-@click.option(
-    "--catalog",
-    "directories",
-    metavar="DIR",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="More catalog files, over the shipped ones. May be repeated.",
-)
+@catalog_option
 @cluster_options
 def learn(
     paths: tuple[str, ...],

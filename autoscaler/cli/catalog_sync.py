@@ -8,29 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from autoscaler.cli.options import below_option, into_option
+
 if TYPE_CHECKING:
     from autoscaler.catalog_sync import Synced
     from providers.listing import Listing, Progress
 
-_into_option = click.option(
-    "--into",
-    "target",
-    metavar="DIR",
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Directory of your catalog files.",
-)
 _write_option = click.option("--write", is_flag=True, help="Write what was shown, as synced-CLOUD-SCOPE.yaml.")
 _removals_option = click.option(
     "--accept-removals", is_flag=True, help="Believe a listing that lost more than 20 % of its types."
-)
-_catalog_option = click.option(
-    "--catalog",
-    "directories",
-    metavar="DIR",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="More catalog files, below those of --into. May be repeated.",
 )
 
 
@@ -49,10 +35,10 @@ def sync() -> None:
 @click.option("--profile", default="", metavar="NAME", help="Profile of ~/.aws/config.")
 @click.option("--no-spot", is_flag=True, help="Leave out spot prices, which change by the hour.")
 @click.option("--endpoint", default="", hidden=True, help="Instead of AWS, for tests.")
-@_into_option
+@into_option
 @_write_option
 @_removals_option
-@_catalog_option
+@below_option
 def sync_aws(
     region: str,
     profile: str,
@@ -96,10 +82,10 @@ def sync_aws(
     help="Prices instead of those of the billing catalogue; see docs/catalog.md.",
 )
 @click.option("--endpoint", default="", hidden=True, help="Instead of Google, for tests.")
-@_into_option
+@into_option
 @_write_option
 @_removals_option
-@_catalog_option
+@below_option
 def sync_gcp(
     project: str,
     prices: Path | None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from autoscaler.cli.options import catalog_option, kubernetes_option
 from autoscaler.cli.output import output_option
 
 if TYPE_CHECKING:
@@ -47,15 +48,8 @@ class _Comparison:
 @click.option(
     "--for", "pods", metavar="FILE", multiple=True, help="Pods and claims: say which of them the drift affects."
 )
-@click.option("--kubernetes-version", default="1.36", show_default=True, help="Version of the API server.")
-@click.option(
-    "--catalog",
-    "directories",
-    metavar="DIR",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="More catalog files, over the shipped ones. May be repeated.",
-)
+@kubernetes_option
+@catalog_option
 @output_option()
 def verify(
     paths: tuple[str, ...],

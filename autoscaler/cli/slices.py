@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from autoscaler.cli.options import catalog_option, kubernetes_option
 from autoscaler.cli.output import output_option
 
 if TYPE_CHECKING:
@@ -21,23 +22,16 @@ if TYPE_CHECKING:
 @click.option(
     "--drivers", metavar="PROFILE", help="Drivers that run on the node. Default: all that fit the type, as shipped."
 )
-@click.option("--kubernetes-version", default="1.36", show_default=True, help="Version of the API server.")
+@kubernetes_option
 @click.option("--node-name", metavar="NAME", help="Name of the node that publishes.")
-@click.option(
-    "--catalog",
-    "catalog_dirs",
-    metavar="DIR",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="More catalog files, over the shipped ones. May be repeated.",
-)
+@catalog_option
 @output_option()
 def slices(
     instance_type: str,
     drivers: str | None,
     kubernetes_version: str,
     node_name: str | None,
-    catalog_dirs: tuple[Path, ...],
+    directories: tuple[Path, ...],
     output: str,
 ) -> None:
     """Show the ResourceSlices that the DRA drivers on an instance type will publish.
@@ -67,7 +61,7 @@ def slices(
     from autoscaler.cli.output import print_data
     from instance_catalog.prediction.predict import PLACEHOLDER_NODE, predict
 
-    machine = chosen_type(instance_type, chosen_catalog(catalog_dirs))
+    machine = chosen_type(instance_type, chosen_catalog(directories))
     kubernetes = chosen_kubernetes(kubernetes_version)
     driver_set = chosen_drivers(machine, drivers, kubernetes)
     name = node_name or PLACEHOLDER_NODE

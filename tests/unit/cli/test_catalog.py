@@ -134,8 +134,8 @@ def test_validate_counts_what_is_right(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["show", "p5.48xlrge"], "'p5.48xlrge' is not in the catalog; did you mean 'p5.48xlarge'"),
-        (["list", "--accelerator", "H10O"], "no accelerator is called 'H10O'; did you mean 'H100'?"),
-        (["list", "--cloud", "asw"], "no instance type of cloud 'asw'; did you mean 'aws'?; known: aws, gcp"),
+        (["list", "--accelerator", "H10O"], "no accelerator is called 'H10O'"),
+        (["list", "--cloud", "asw"], "no instance type of cloud 'asw'"),
         (["list", "--catalog", "/does/not/exist"], "/does/not/exist:1: found no such directory"),
         (["validate", "/does/not/exist"], "/does/not/exist:1: found no such directory"),
     ],
@@ -145,6 +145,8 @@ def test_bad_input_is_answered_with_the_way_out(arguments: list[str], message: s
     result = run(*arguments)
     assert isinstance(result.exception, BadInputError)
     assert message in str(result.exception)
+    if arguments[0] == "list" and "/" not in arguments[-1]:
+        assert result.exception.next_step.startswith("did you mean '")
 
 
 def test_validate_reports_all_defects(tmp_path: Path) -> None:
