@@ -39,9 +39,13 @@ def cordon(api: KubernetesApi, node: Node) -> None:
         return
     try:
         found = api.get(NODES, node.name)
-        taints = [*found.get("spec", {}).get("taints", []), {"key": DRAINING_TAINT, "effect": "NoSchedule"}]
+        taints = found.get("spec", {}).get("taints", [])
+        # A predecessor may have been killed before its write came back by the watch.
+        if any(taint["key"] == DRAINING_TAINT for taint in taints):
+            return
+        wanted = [*taints, {"key": DRAINING_TAINT, "effect": "NoSchedule"}]
         version = found["metadata"]["resourceVersion"]
-        api.patch(NODES, node.name, {"metadata": {"resourceVersion": version}, "spec": {"taints": taints}})
+        api.patch(NODES, node.name, {"metadata": {"resourceVersion": version}, "spec": {"taints": wanted}})
     except NotFoundError:
         return
 
