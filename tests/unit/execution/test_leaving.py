@@ -12,9 +12,11 @@ from autoscaler.cluster.api import NotFoundError, list_all
 from autoscaler.cluster.journal import Pending
 from autoscaler.cluster.resources import CAPACITY_POOLS, DISRUPTION_BUDGETS, NODES, PODS, PROVISIONED_NODES
 from autoscaler.cluster.store import Store
+from autoscaler.execution.drain import cordon
 from autoscaler.execution.executor import Executor, Seen, Trouble
 from autoscaler.lifecycle.provisioned_node import Why
 from autoscaler.model.capacity import CapacityBlock, Drain
+from autoscaler.model.node import Node
 from autoscaler.model.plan import Disposal, NodeDecision
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from instance_catalog.kubernetes_profile import REFERENCE
@@ -99,6 +101,14 @@ def test_an_empty_node_is_ended_at_once(site: Site) -> None:
     site.carry_out()
     assert site.node.phase is Phase.TERMINATING
     assert site.machine_state() is InstanceState.TERMINATING
+
+
+def test_a_node_is_cordoned_once_however_late_the_watch_is(site: Site) -> None:
+    seen_before = Node("n1")
+    cordon(site.desk.api, seen_before)
+    cordon(site.desk.api, seen_before)
+    taints = [taint["key"] for taint in site.desk.api.get(NODES, "n1")["spec"]["taints"]]
+    assert taints == ["foreslice.dev/draining"]
 
 
 def test_a_drained_node_takes_no_new_pods_and_waits_for_the_old_ones(site: Site) -> None:
