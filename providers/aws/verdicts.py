@@ -21,8 +21,9 @@ from providers.aws.template import GroupTemplates, NodeTemplate, Templates
 from providers.contract import Clock, TemplateFault, TemplateRef, TemplateVerdict
 from providers.errors import PermissionDeniedError, ProviderError, TemplateError, ThrottledError, UncertainError
 
-# Six calls or so for each template; what a person corrects is seen to be right after so long.
-_LIFETIME: Final = timedelta(minutes=2)
+# Six calls or so for each template. What was wrong is looked at sooner, because somebody may be correcting it.
+_LIFETIME: Final = timedelta(minutes=10)
+_WHILE_WRONG: Final = timedelta(minutes=2)
 _BETWEEN_TIDYINGS: Final = timedelta(hours=1)
 # Codes of calls that are not allowed, as opposed to credentials that are no good for any call.
 _DENIED: Final = frozenset({"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"})
@@ -31,13 +32,29 @@ _NOT_NEEDED_TO_LAUNCH: Final = frozenset({"spec.instanceProfile", "spec.placemen
 TAKE_NEW_IMAGE: Final = "nothing must be done; to take the new one, change spec.ami (set its id, or follow: true)"
 
 
+class _Kept:
+    """Verdicts as they were given last, by template and generation."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._good: Remembered[TemplateVerdict] = Remembered(clock, _LIFETIME)
+        self._bad: Remembered[TemplateVerdict] = Remembered(clock, _WHILE_WRONG)
+
+    def of(self, reference: TemplateRef, look: Callable[[TemplateRef], TemplateVerdict]) -> TemplateVerdict:
+        """The verdict on a template, which `look` gives when the last one is too old."""
+        known = next((kept.last(reference) for kept in (self._bad, self._good) if kept.fresh(reference)), None)
+        return known or self._kept(look(reference))
+
+    def _kept(self, verdict: TemplateVerdict) -> TemplateVerdict:
+        return (self._bad if verdict.faults else self._good).get(verdict.template, lambda: verdict)
+
+
 class Verdicts:
     """The verdicts on all AWSNodeTemplates of a cluster."""
 
     def __init__(self, launcher: Launcher, templates: Templates) -> None:
         self._launcher = launcher
         self._templates = templates
-        self._known: Remembered[TemplateVerdict] = Remembered(launcher.clock, _LIFETIME)
+        self._known = _Kept(launcher.clock)
         self._tidied: Remembered[None] = Remembered(launcher.clock, _BETWEEN_TIDYINGS)
 
     def all(self) -> tuple[TemplateVerdict, ...]:
@@ -47,7 +64,7 @@ class Verdicts:
         # What is not deleted now is deleted another time, and costs nothing meanwhile.
         with suppress(ProviderError):
             self._tidied.get(names, partial(self._launcher.launch_templates.tidy, names))
-        return tuple(self._known.get(reference, partial(self._look, reference)) for reference in references)
+        return tuple(self._known.of(reference, self._look) for reference in references)
 
     def _look(self, reference: TemplateRef) -> TemplateVerdict:
         try:
@@ -103,12 +120,11 @@ class GroupVerdicts:
     def __init__(self, groups: Groups, templates: GroupTemplates, clock: Clock) -> None:
         self._groups = groups
         self._templates = templates
-        self._known: Remembered[TemplateVerdict] = Remembered(clock, _LIFETIME)
+        self._known = _Kept(clock)
 
     def all(self) -> tuple[TemplateVerdict, ...]:
         """By name. Raises ProviderErrors only when the templates cannot be listed."""
-        references = self._templates.references()
-        return tuple(self._known.get(reference, partial(self._look, reference)) for reference in references)
+        return tuple(self._known.of(reference, self._look) for reference in self._templates.references())
 
     def _look(self, reference: TemplateRef) -> TemplateVerdict:
         try:

@@ -144,7 +144,7 @@ def test_a_tick_says_what_the_templates_of_the_cluster_come_to(api: ApiServer) -
     assert conditions(api) == {"Ready": ("True", "Resolved", ""), "UpToDate": ("True", "UpToDate", "")}
     assert AWSNodeTemplateStatus.model_validate(status_of(api)).node_role == "nodes"
     rig.fake.account.geography.subnets.clear()
-    rig.clock.advance(timedelta(minutes=3))
+    rig.clock.advance(timedelta(minutes=10))
     loop.tick()
     assert conditions(api)["Ready"][:2] == ("False", "Configuration")
     (event,) = [one for one in api.list(EVENTS).items if one["involvedObject"]["kind"] == "AWSNodeTemplate"]

@@ -17,7 +17,8 @@ from tests.aws import CLUSTER, PARAMETER, TEMPLATE_REF, Rig, catalog, request
 from tests.fakes.ec2 import CUT_BEFORE, THROTTLED, refused
 from tests.unit.providers.aws.test_node_groups import One, group
 
-LOOK_AGAIN = timedelta(minutes=2)
+WHILE_WRONG = timedelta(minutes=2)
+LOOK_AGAIN = timedelta(minutes=10)
 
 
 def verdict(rig: Rig) -> TemplateVerdict:
@@ -107,8 +108,22 @@ def test_templates_are_looked_at_now_and_then() -> None:
     first = verdict(rig)
     rig.fake.account.geography.subnets.clear()
     assert verdict(rig) == first
-    rig.clock.advance(LOOK_AGAIN)
+    rig.clock.advance(LOOK_AGAIN - timedelta(seconds=1))
+    assert verdict(rig) == first
+    rig.clock.advance(timedelta(seconds=1))
     assert [fault.field for fault in verdict(rig).faults] == ["spec.subnets"]
+
+
+def test_what_is_wrong_is_looked_at_sooner() -> None:
+    rig = Rig()
+    subnets = dict(rig.fake.account.geography.subnets)
+    rig.fake.account.geography.subnets.clear()
+    assert verdict(rig).faults
+    rig.fake.account.geography.subnets |= subnets
+    rig.clock.advance(WHILE_WRONG - timedelta(seconds=1))
+    assert verdict(rig).faults
+    rig.clock.advance(timedelta(seconds=1))
+    assert verdict(rig).faults == ()
 
 
 def test_an_image_that_has_moved_on_is_drift_and_not_followed() -> None:
