@@ -68,7 +68,8 @@ class Controllers:
             self._api.delete(RESOURCE_CLAIMS, metadata["name"], namespace=metadata["namespace"])
             return True
         reserved = status.get("reservedFor", [])
-        kept = [consumer for consumer in reserved if consumer["uid"] in users]
+        # Whether another consumer than a pod is still there is not for this controller to say.
+        kept = [one for one in reserved if one["resource"] != "pods" or one["uid"] in users]
         if len(kept) == len(reserved):
             return False
         status["reservedFor"] = kept

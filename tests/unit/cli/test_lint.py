@@ -81,6 +81,36 @@ def test_what_reading_found_are_findings_too() -> None:
     assert "spec.spec.devices.requests[0].exactly.count" in {found["field"] for found in findings}
 
 
+POD_GROUP = """\
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: PodGroup
+metadata: {name: g, namespace: ml}
+spec: %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "field", "fix"),
+    [
+        (
+            (CLAIM % "Hopper").replace("deviceClassName", "selector: x\n            deviceClassName"),
+            "unknown-field",
+            "spec.spec.devices.requests[0].exactly.selector",
+            "did you mean 'selectors'?",
+        ),
+        (POD_GROUP % "{}", "questionable-object", "spec.minMember", "say how many pods must start together"),
+    ],
+    ids=["unknown field", "does less than it seems to"],
+)
+def test_what_reading_only_warns_of_is_a_warning(text: str, rule: str, field: str, fix: str) -> None:
+    result = run("-f", "-", "-o", "json", stdin=text)
+    (found,) = json.loads(result.stdout)["findings"]
+    assert (found["rule"], found["level"], found["field"]) == (rule, "warning", field)
+    assert fix in found["fix"]
+    assert found["line"] > 0
+    assert result.exit_code == 0
+
+
 def test_sarif_names_rules_levels_and_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path, CLAIM % "Hoper", "a claim.yaml")
     monkeypatch.chdir(tmp_path)

@@ -93,6 +93,15 @@ def test_a_shared_claim_is_given_back_when_its_last_user_ends(api: ApiServer) ->
     assert claims(api)[0]["status"] == {"reservedFor": []}
 
 
+def test_consumers_that_are_no_pods_keep_their_claims(api: ApiServer) -> None:
+    api.create(RESOURCE_CLAIMS, {"metadata": {"name": "c", "namespace": "default"}, "spec": SPEC})
+    group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "g"}
+    status = {"allocation": {"devices": {"results": []}}, "reservedFor": [group]}
+    api.patch(RESOURCE_CLAIMS, "c", {"status": status}, namespace="default", subresource="status")
+    settle(api)
+    assert claims(api)[0]["status"] == status
+
+
 def test_a_node_that_is_gone_takes_its_pods_and_slices_along(api: ApiServer) -> None:
     api.create(NODES, {"metadata": {"name": "n"}})
     pod(api, nodeName="n")
