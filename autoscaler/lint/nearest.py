@@ -12,7 +12,7 @@ from autoscaler.lint.expressions import conditions, words
 from autoscaler.lint.offers import Specimen
 from autoscaler.lint.readings import readings
 from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.spelling import did_you_mean
+from instance_catalog.spelling import nearest
 
 _SHOWN_VALUES = 6
 _AMOUNT = re.compile(r"\b(quantity|semver)\(")  # amounts that are spelled alike are not near each other
@@ -38,10 +38,11 @@ class NearestMiss:
         if not fewest:  # no devices; or each condition can be met, by values that are not known together
             return "", ""
         closest = [(one, lacks) for one, lacks in zip(devices, missed, strict=True) if len(lacks) == fewest]
-        example, lacks = closest[0]
+        first, lacks = closest[0]
+        alike = [one for one, others in closest if lacks == others]
+        step, example = _instead(lacks[0], alike) or ("", first)
         missing = "; ".join(_missing(program, example) for program in lacks)
-        alike = [one for one, others in closest if lacks[0] in others]
-        return f"closest is {example.example}, which does not meet {missing}", _instead(lacks[0], alike)
+        return f"closest is {example.example}, which does not meet {missing}", step
 
     def _met(self, program: Program, specimen: Specimen) -> bool:
         return self._effort.evaluate(program, specimen.view).outcome in (Outcome.TRUE, Outcome.UNKNOWN)
@@ -52,18 +53,19 @@ def _missing(program: Program, specimen: Specimen) -> str:
     return f"`{program.expression}`" + (f" ({values})" if values else "")
 
 
-def _instead(program: Program, closest: Sequence[Specimen]) -> str:
-    """The values that the closest devices have where the first missed condition looks."""
-    found: dict[str, dict[str, None]] = {}
+def _instead(program: Program, closest: Sequence[Specimen]) -> tuple[str, Specimen] | None:
+    """What to write for the first missed condition, by the values that the closest devices have where it looks, and
+    such a device; None where it looks at several values."""
+    found: dict[str, dict[str, Specimen]] = {}
     for specimen in closest:
         for name, value in readings(specimen.view, program.reads):
-            found.setdefault(name, {})[value] = None
+            found.setdefault(name, {}).setdefault(value, specimen)
     if len(found) != 1:
-        return ""
+        return None
     ((name, values),) = found.items()
-    near = [guess for word in words(program.expression) if (guess := did_you_mean(word, values))]
+    near = [guess for word in words(program.expression) for guess in nearest(word, values)]
     if near and not _AMOUNT.search(program.expression):
-        return near[-1]
+        return f"did you mean {near[-1]!r}?", values[near[-1]]
     shown = sorted(values)[:_SHOWN_VALUES]
     more = f" and {len(values) - len(shown)} more" if len(values) > len(shown) else ""
-    return f"devices that meet the rest have {name} = {', '.join(shown)}{more}"
+    return f"devices that meet the rest have {name} = {', '.join(shown)}{more}", closest[0]
