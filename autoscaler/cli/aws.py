@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import click
 
+from autoscaler.cli.group import Group
 from autoscaler.cli.live import cluster_options
 from autoscaler.cli.output import output_option
 
+SOMETHING_MISSING = 3
+_KEYS = ("subject", "passed", "required", "message", "nextStep")
 
-@click.group()
+
+@click.group(cls=Group)
 def aws() -> None:
     """Prepare and check AWS."""
 
@@ -23,8 +27,14 @@ def check_aws(ctx: click.Context, kubeconfig: str, context: str, region: str, pr
     """Look at everything a launch needs, and say what is missing and how to get it. Launches nothing.
 
     Account and region, the cluster's AWSNodeTemplates with their subnets, security groups, images, instance profiles
-    and placement groups, permissions (by dry runs), its AWSGroupNodeTemplates, quotas, EFA and reservations. Exits
-    with 1 when something required is missing.
+    and placement groups, permissions (by dry runs), its AWSGroupNodeTemplates, quotas, EFA and reservations.
+
+    \b
+    Try:
+      foreslice aws check
+      foreslice aws check -o json | jq '.[] | select(.required and (.passed | not))'
+
+    Exit code 0: all that is required is there; 3: something is missing; 1: the cluster or AWS cannot be asked.
     """
     from autoscaler.aws import aws_providers
     from autoscaler.cli.live import connected
@@ -47,12 +57,12 @@ def check_aws(ctx: click.Context, kubeconfig: str, context: str, region: str, pr
     if any(found.subject.startswith("AWSGroupNodeTemplate ") for found in findings):
         findings = [found for found in findings if found.subject != "AWSNodeTemplates"]  # groups alone are enough
     if output != "table":
-        keys = ("subject", "passed", "required", "message", "next_step")
-        print_data([{key: getattr(found, key) for key in keys} for found in findings], output)
+        facts = [(f.subject, f.passed, f.required, f.message, f.next_step) for f in findings]
+        print_data([dict(zip(_KEYS, fact, strict=True)) for fact in facts], output)
     else:
         marks = {(True, True): "ok", (True, False): "ok", (False, True): "MISSING", (False, False): "note"}
         print_table(
             ("", "what", "found", "next step"),
             [(marks[f.passed, f.required], f.subject, f.message, "" if f.passed else f.next_step) for f in findings],
         )
-    ctx.exit(1 if any(found.required and not found.passed for found in findings) else 0)
+    ctx.exit(SOMETHING_MISSING if any(found.required and not found.passed for found in findings) else 0)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from autoscaler.cli.block_market import buy_block, find_blocks
+from autoscaler.cli.group import Group
 from autoscaler.cli.live import cluster_options
 from autoscaler.cli.output import output_option
 
 
-class ListsByDefault(click.Group):
+class ListsByDefault(Group):
     """Alone, and with nothing but options, it does what its command `list` does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -80,16 +80,16 @@ def test_what_is_missing_in_a_template(
 ) -> None:
     code, found = checked(monkeypatch, {**SPEC, **change})
     finding = found[f"AWSNodeTemplate gpu: {subject}"]
-    assert (code, finding["passed"]) == (1, False)
+    assert (code, finding["passed"]) == (3, False)
     assert message in finding["message"]
-    assert step in finding["next_step"]
+    assert step in finding["nextStep"]
 
 
 def test_a_missing_permission_names_its_action(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     rig.fake.denied.add("ec2:CreateFleet")
     code, found = checked(monkeypatch, SPEC)
-    assert code == 1
-    assert "allow ec2:CreateFleet" in found["AWSNodeTemplate gpu: ec2:CreateFleet"]["next_step"]
+    assert code == 3
+    assert "allow ec2:CreateFleet" in found["AWSNodeTemplate gpu: ec2:CreateFleet"]["nextStep"]
     assert found["AWSNodeTemplate gpu: ec2:RunInstances"]["passed"]
 
 
@@ -99,8 +99,8 @@ def test_a_block_in_a_zone_without_subnet(rig: Rig, monkeypatch: pytest.MonkeyPa
     only_a = next(s.id for s in rig.fake.account.geography.subnets.values() if s.zone == "us-east-1a")
     code, found = checked(monkeypatch, {**SPEC, "subnets": [{"id": only_a}]})
     finding = found[f"reservation {block.id}"]
-    assert (code, finding["passed"]) == (1, False)
-    assert "create a subnet in us-east-1b" in finding["next_step"]
+    assert (code, finding["passed"]) == (3, False)
+    assert "create a subnet in us-east-1b" in finding["nextStep"]
 
 
 @pytest.mark.parametrize(
@@ -121,22 +121,22 @@ def test_groups_are_enough_and_need_the_clusters_tag(
     result = CliRunner().invoke(aws, ["check", "-o", "json"], catch_exceptions=False)
     found = {one["subject"]: one for one in json.loads(result.output)}
     finding = found["AWSGroupNodeTemplate gpu: group gpus"]
-    assert (finding["passed"], result.exit_code) == (passed, 0 if passed else 1)
-    assert finding["next_step"].startswith(step)
+    assert (finding["passed"], result.exit_code) == (passed, 0 if passed else 3)
+    assert finding["nextStep"].startswith(step)
     assert "AWSNodeTemplates" not in found
 
 
 def test_without_credentials_nothing_else_is_asked(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     rig.fake.faults.inject("GetCallerIdentity", refused("ExpiredToken", status=403))
     code, found = checked(monkeypatch, SPEC)
-    assert code == 1
+    assert code == 3
     assert list(found) == ["account"]
 
 
 def test_a_cluster_without_templates_is_told_how_to_begin(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     code, found = checked(monkeypatch, None)
-    assert code == 1
-    assert "docs/aws.md" in found["AWSNodeTemplates"]["next_step"]
+    assert code == 3
+    assert "docs/aws.md" in found["AWSNodeTemplates"]["nextStep"]
 
 
 def test_an_image_that_has_moved_on_is_a_note(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
