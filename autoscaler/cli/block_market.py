@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from providers.market import CapacityMarket, CapacityOffer
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+# Capacity Blocks user guide: 1 to 14 days, then multiples of 7 days up to 182.
+_LONGEST_IN_DAYS = 14 * 24
+_WEEK = 7 * 24
 _JOURNAL = Path("~/.local/state/foreslice/purchases.jsonl")
 
 
@@ -175,6 +178,9 @@ def _found(
     if hours % 24:
         step = f"give --hours {hours // 24 * 24 or 24} or {(hours // 24 + 1) * 24}"
         raise BadInputError(f"blocks last whole days, and {hours} hours are none", next_step=step)
+    if hours > _LONGEST_IN_DAYS and hours % _WEEK:
+        step = f"give --hours {hours // _WEEK * _WEEK} or {(hours // _WEEK + 1) * _WEEK}"
+        raise BadInputError(f"beyond 14 days blocks last whole weeks, and {hours // 24} days are none", next_step=step)
     earliest = start or clock.now()
     query = CapacityQuery(
         instance_type=instance_type,

@@ -80,6 +80,7 @@ def test_nothing_on_offer_says_what_to_try(rig: Rig) -> None:
     ("arguments", "message"),
     [
         pytest.param(["--hours", "30", "--type", TYPE], "whole days", id="hours"),
+        pytest.param(["--hours", "384", "--type", TYPE], "give --hours 336 or 504", id="more than two weeks"),
         pytest.param([], "exactly one of --type", id="no type"),
         pytest.param(["--type", TYPE, "--ultraserver", "u-p6e-gb200x72"], "exactly one", id="both"),
     ],
