@@ -183,7 +183,9 @@ def _accelerator_in(cloud: str, use: schema.AcceleratorUse, model: Accelerator) 
 
 
 def _prices(entries: Mapping[CapacityType, schema.PriceEntry | None]) -> FrozenMap[CapacityType, Price]:
-    return FrozenMap({kind: Price(p.usd_per_hour, p.region, p.date) for kind, p in entries.items() if p is not None})
+    return FrozenMap(
+        {kind: Price(p.usd_per_hour, p.region, p.date, p.guess) for kind, p in entries.items() if p is not None}
+    )
 
 
 def _tiers(entries: Sequence[schema.TierEntry]) -> tuple[Tier, ...]:

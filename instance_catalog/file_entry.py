@@ -84,7 +84,12 @@ def type_entry(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry:
 
 def _prices(prices: Mapping[CapacityType, Price]) -> Entry:
     return {
-        kind.value: {"usdPerHour": str(price.usd_per_hour), "region": price.region, "date": price.date}
+        kind.value: {
+            "usdPerHour": str(price.usd_per_hour),
+            "region": price.region,
+            "date": price.date,
+            **({"guess": True} if price.guess else {}),
+        }
         for kind, price in prices.items()
     }
 

@@ -155,11 +155,12 @@ UNKNOWN_CPU: Final = CpuTopology()
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars per hour for one machine, in one region, on one day."""
+    """US dollars per hour for one machine, in one region, on one day. A `guess` is no price that anybody has quoted."""
 
     usd_per_hour: Decimal
     region: str
     date: str
+    guess: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from instance_catalog.instance_type import Accelerator, InstanceType, region_of
 from instance_catalog.layers import Layer, in_force, problems_of
 from instance_catalog.node_reservation import NOTHING_RESERVED, NodeReservation
 from instance_catalog.overlay import EMPTY, Layered, Origin, Source, Written, layered, origins, value_at
-from instance_catalog.schema import AcceleratorEntry, CatalogFile, InstanceTypeEntry, NodeEntry
+from instance_catalog.schema import AcceleratorEntry, CatalogFile, InstanceTypeEntry, NodeEntry, PricesAsOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,24 +211,29 @@ class _Merging:
 
 
 def _with_full_prices(raw: Mapping[str, Any], file: CatalogFile) -> Mapping[str, Any]:
-    """Bare prices completed with the region (of zones: their own) and date that the file gives for them."""
-    if file.prices_as_of is None or not (raw.keys() & {"prices", "zonePrices"}):
+    """Bare prices completed with the region (of zones: their own) and date that the file gives for them.
+
+    A price that a file gives is a guess only where the file says so, whatever was below it.
+    """
+    if not (raw.keys() & {"prices", "zonePrices"}):
         return raw
     full = dict(raw)
+    given = file.prices_as_of
     if "prices" in raw:
-        full["prices"] = _dated(raw["prices"], file.prices_as_of.region, file.prices_as_of.date)
+        full["prices"] = _full(raw["prices"], given, given.region if given else "")
     if isinstance(raw.get("zonePrices"), Mapping):
-        full["zonePrices"] = {
-            place: _dated(prices, region_of(str(place)), file.prices_as_of.date)
-            for place, prices in raw["zonePrices"].items()
-        }
+        places = raw["zonePrices"].items()
+        full["zonePrices"] = {place: _full(prices, given, region_of(str(place))) for place, prices in places}
     return full
 
 
-def _dated(prices: Any, region: str, date: str) -> Any:
+def _full(prices: Any, given: PricesAsOf | None, region: str) -> Any:
     if not isinstance(prices, Mapping):
         return prices  # the schema says what is wrong
-    return {
-        kind: {"usdPerHour": price, "region": region, "date": date} if isinstance(price, str | int) else price
-        for kind, price in prices.items()
-    }
+    full = dict(prices)
+    for kind, price in prices.items():
+        if isinstance(price, str | int) and given is not None:
+            full[kind] = {"usdPerHour": price, "region": region, "date": given.date, "guess": False}
+        elif isinstance(price, Mapping) and "usdPerHour" in price:
+            full[kind] = {"guess": False, **price}
+    return full

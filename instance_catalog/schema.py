@@ -198,6 +198,7 @@ class PriceEntry(_Entry):
     usd_per_hour: Usd
     region: str = Field(min_length=1)
     date: Day
+    guess: bool = Field(False, description="put together or copied; marked with ~, and a plan that rests on it says so")
 
 
 FactGroup: TypeAlias = Literal["shape", "cpu", "accelerator", "pci", "fabric", "network", "price", "allocatable"]

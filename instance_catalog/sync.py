@@ -73,6 +73,7 @@ class CloudListing:
     types: tuple[ListedType, ...]
     prices: tuple[ListedPrice, ...] = ()
     price_source: str = ""
+    prices_are_guesses: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +254,12 @@ def _sold(listed: ListedType, listing: CloudListing, known: InstanceType | None)
     for price in sorted(listing.prices, key=lambda p: (p.place, p.capacity_type.value)):
         ours = known.price_in(price.place, price.capacity_type) if known is not None else None
         if price.type_name == listed.name and (ours is None or ours.usd_per_hour != price.usd_per_hour):
-            dollars = {"usdPerHour": str(price.usd_per_hour), "region": region_of(price.place), "date": listing.date}
+            dollars: Content = {
+                "usdPerHour": str(price.usd_per_hour),
+                "region": region_of(price.place),
+                "date": listing.date,
+            }
+            dollars |= {"guess": True} if listing.prices_are_guesses else {}
             prices.setdefault(price.place, {})[price.capacity_type.value] = dollars
     return {"zones": zones, **({"zonePrices": prices} if prices else {})}
 

@@ -44,7 +44,7 @@ def origin_rows(instance_type: InstanceType, origins: Sequence[ValueOrigin]) -> 
             ", ".join(f"{_shown(place.value)} ({_where(place)})" for place in origin.overridden) or "-",
         )
         for origin in origins
-        if not _is_provenance(origin)
+        if not _is_silent(origin)
     ]
 
 
@@ -60,7 +60,7 @@ def origin_data(instance_type: InstanceType, origins: Sequence[ValueOrigin]) -> 
             "overrides": [_place(place) for place in origin.overridden],
         }
         for origin in origins
-        if not _is_provenance(origin)
+        if not _is_silent(origin)
     ]
 
 
@@ -77,8 +77,9 @@ def _title(origin: ValueOrigin) -> str:
     return origin.field if origin.entry == "types" else f"model {origin.field}"
 
 
-def _is_provenance(origin: ValueOrigin) -> bool:
-    return origin.field.partition(".")[0] == "provenance"
+def _is_silent(origin: ValueOrigin) -> bool:
+    """Provenance has a column of its own, and that a price is no guess goes without saying."""
+    return origin.field.startswith("provenance.") or (origin.field.endswith(".guess") and not origin.won.value)
 
 
 def _place(place: Place) -> dict[str, Any]:

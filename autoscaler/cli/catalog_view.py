@@ -42,7 +42,7 @@ def as_row(instance_type: InstanceType) -> tuple[str, ...]:
         accelerator.model if accelerator else _UNKNOWN,
         str(instance_type.accelerator_count),
         _device_memory(accelerator),
-        f"{price.usd_per_hour:.4f}" if price else _UNKNOWN,
+        f"{'~' if price.guess else ''}{price.usd_per_hour:.4f}" if price else _UNKNOWN,
     )
 
 
@@ -123,11 +123,11 @@ def _lines(t: InstanceType) -> Iterator[_Line]:
     yield "network", t.network, facts, "network"
     yield "sold as", ", ".join(kind.value for kind in t.capacity_types), facts, "shape"
     for kind, price in t.prices.items():
-        text = f"{price.usd_per_hour} $/h in {price.region} ({price.date})"
+        text = f"{_dollars(price)} in {price.region} ({price.date})"
         yield f"price {kind.value}", text, facts, "price"
     for place, prices in t.zone_prices.items():
         for kind, price in prices.items():
-            yield f"price {kind.value} in {place}", f"{price.usd_per_hour} $/h ({price.date})", facts, "price"
+            yield f"price {kind.value} in {place}", f"{_dollars(price)} ({price.date})", facts, "price"
     for region, zones in t.zones.items():
         yield f"zones of {region}", ", ".join(zones) or "none", facts, "shape"
     if not t.prices and not t.zone_prices:
@@ -157,6 +157,10 @@ def _accelerator_lines(t: InstanceType, accelerator: Accelerator) -> Iterator[_L
     yield "API memory", str(accelerator.api_memory) if accelerator.api_memory else "", facts, "identity"
     yield "API name", accelerator.api_names.get(t.cloud, ""), facts, "identity"
     yield "partitions (MIG)", accelerator.mig_table or "no", {}, ""
+
+
+def _dollars(price: Price) -> str:
+    return f"{price.usd_per_hour} $/h{', a guess,' if price.guess else ''}"
 
 
 def _cpu(cpu: CpuTopology) -> str:
@@ -231,7 +235,12 @@ def _card(card: NetworkCard) -> dict[str, Any]:
 
 def _prices(prices: Mapping[CapacityType, Price]) -> dict[str, Any]:
     return {
-        kind.value: {"usdPerHour": str(price.usd_per_hour), "region": price.region, "date": price.date}
+        kind.value: {
+            "usdPerHour": str(price.usd_per_hour),
+            "region": price.region,
+            "date": price.date,
+            "guess": price.guess,
+        }
         for kind, price in prices.items()
     }
 

@@ -103,6 +103,7 @@ class Code(Enum):
     BREAKS_OTHER_POD = "BreaksOtherPod"  # its devices would make another pending pod's selector fail
     SPENDING_GUARD = "SpendingGuard"
     REPLAY_STUCK = "ReplayStuck"
+    PRICE_GUESSED = "PriceGuessed"  # types: what is bought is priced by a guess
     PLAN_BUDGET = "PlanBudget"  # the search ran out of its step budget
     # checks before buying
     OTHER_AUTOSCALER = "OtherAutoscaler"  # kind, pods: it would launch for the same pods

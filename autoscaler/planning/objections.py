@@ -6,16 +6,18 @@ is well-formed is checked at the edge; here it is about what only catalog and pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from autoscaler.errors import ConfigurationError
 from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.plan import PlannedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.candidates import admits_type
 from autoscaler.planning.schedule import Window
 from instance_catalog.catalog import Catalog
 from instance_catalog.driver_profile import DriverProfileError, parse_driver_set
+from instance_catalog.instance_type import CapacityType
 from instance_catalog.prediction.predict import unpredictable
 
 
@@ -30,6 +32,15 @@ def objections(snapshot: Snapshot, catalog: Catalog) -> tuple[Reason, ...]:
                 )
             )
     return tuple(found)
+
+
+def guessed_prices(launches: Iterable[PlannedNode], catalog: Catalog) -> Iterator[Reason]:
+    """One reason if something is bought at a price that nobody has quoted."""
+    bought = {(node.offering.instance_type, node.offering.zone, node.offering.capacity_type) for node in launches}
+    prices = {name: catalog.get(name).price_in(zone, CapacityType(kind)) for name, zone, kind in sorted(bought)}
+    types = [name for name, price in prices.items() if price is not None and price.guess]
+    if types:
+        yield Reason.of(Code.PRICE_GUESSED, types=", ".join(types))
 
 
 def _drivers(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:

@@ -26,7 +26,7 @@ from autoscaler.planning.existing import Assigned, Placed, Present, assign, join
 from autoscaler.planning.explain import considered, cost_of
 from autoscaler.planning.launches import Launches, launch
 from autoscaler.planning.market import Market, open_market, started_members
-from autoscaler.planning.objections import objections
+from autoscaler.planning.objections import guessed_prices, objections
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.purchases import Buying, buy, combined, lonely
 from autoscaler.planning.scope import Scopes
@@ -59,7 +59,11 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         demands=_demands(market, decided, policy),
         nodes=decide(snapshot, _needed(snapshot, decided.assigned, now), now, custom=catalog.drivers),
         outside=pods.outside,
-        warnings=(*objections(snapshot, catalog), *([] if decided.buying.optimal else [Reason.of(Code.PLAN_BUDGET)])),
+        warnings=(
+            *objections(snapshot, catalog),
+            *guessed_prices(launches, catalog),
+            *([] if decided.buying.optimal else [Reason.of(Code.PLAN_BUDGET)]),
+        ),
         usd_per_hour=sum((node.usd_per_hour or Decimal(0) for node in launches), Decimal(0)),
         profile=snapshot.profile.name,
         catalog_digest=catalog.digest,

@@ -119,6 +119,9 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.SPENDING_GUARD: ("the spending guard {guard} of {limit} is reached",),
     Code.REPLAY_STUCK: ("finds no place if kube-scheduler picks the least helpful of equally good nodes",),
+    Code.PRICE_GUESSED: (
+        "the price of {types} is a guess, and with it that this is the cheapest: give yours in a catalog overlay",
+    ),
     Code.PLAN_BUDGET: ("the search ended at its step budget; the plan is sound but may not be the cheapest",),
     Code.OTHER_AUTOSCALER: (
         "{kind} would launch for {pods}, too: turn that off there, or narrow spec.scope of the pool",

@@ -90,9 +90,8 @@ class GcpListing:
         if self._prices is not None:
             return CloudListing(self.cloud, regions, source, date, types, tuple(_given(rows)), self._prices.name)
         prices = tuple(composed(types, rows.get(PRICES, ())))
-        return CloudListing(
-            self.cloud, regions, source, date, types, prices, "sums of SKUs of the Cloud Billing catalogue (a guess)"
-        )
+        price_source = "sums of SKUs of the Cloud Billing catalogue (a guess)"
+        return CloudListing(self.cloud, regions, source, date, types, prices, price_source, prices_are_guesses=True)
 
     def _zones(self, token: str) -> ListingPage:
         answer = self._answer(

@@ -9,6 +9,7 @@ import pytest
 
 from instance_catalog.catalog import Catalog
 from instance_catalog.instance_type import (
+    CapacityType,
     InstanceType,
     Price,
 )
@@ -322,3 +323,12 @@ def test_a_missing_accelerator_is_reported_beside_other_defects(tmp_path: Path) 
     reported = str(caught.value)
     assert "accelerator.model: found 'nvidia-h1000'" in reported
     assert "vcpu: found -8" in reported
+
+
+@pytest.mark.parametrize("price", ["31.5", "{usdPerHour: 31.5, region: r, date: 2026}"], ids=["bare", "full"])
+def test_a_persons_price_is_no_guess_whatever_it_replaces(tmp_path: Path, price: str) -> None:
+    (tmp_path / "a.yaml").write_text(
+        f"pricesAsOf: {{region: r, date: 2026}}\ntypes:\n- {{name: a3-ultragpu-8g, prices: {{on-demand: {price}}}}}\n"
+    )
+    assert load_catalog().get("a3-ultragpu-8g").prices[CapacityType.ON_DEMAND].guess
+    assert not load_catalog(extra_dirs=[tmp_path]).get("a3-ultragpu-8g").prices[CapacityType.ON_DEMAND].guess

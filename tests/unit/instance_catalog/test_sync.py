@@ -170,3 +170,9 @@ def test_a_listing_that_shrinks_is_not_believed(catalog: Catalog, left: int, acc
         return
     result = merged(many(left), catalog, last=last, accept_removals=accept)
     assert result.gone == tuple(f"x{index}.large" for index in range(left, 10))
+
+
+def test_a_guessed_price_is_written_as_one(catalog: Catalog) -> None:
+    found = replace(listing(P5, prices=(SPOT,)), prices_are_guesses=True)
+    price = entries(merged(found, catalog))["p5.48xlarge"]["zonePrices"]["us-east-1a"]["spot"]
+    assert price["guess"] is True
