@@ -102,7 +102,8 @@ class Publisher:
             verdict = _usable(block, zones.get(templates.get(block.pool, ("", "")), ()), now)
             self._condition(CAPACITY_BLOCKS, block.name, verdict, now)
             if verdict is not _ACCEPTED:
-                self.tell(Event("CapacityBlock", "", block.name, block.uid, "Warning", *verdict[1:]), now)
+                kind = "Normal" if verdict[1] == "Ended" else "Warning"
+                self.tell(Event("CapacityBlock", "", block.name, block.uid, kind, *verdict[1:]), now)
         wrong: dict[tuple[Resource, str], list[str]] = {}
         uids: dict[str, str] | None = None
         for kind, name, problem in problems:
@@ -266,7 +267,8 @@ def _usable(block: CapacityBlock, zones: tuple[str, ...], now: datetime) -> tupl
     if block.note:
         return ("False", "ReservationNotUsable", block.note)
     if now >= block.reclaimed:
-        return _ACCEPTED  # its phase says the rest
+        step = "delete the object, or make another one for another reservation"
+        return ("False", "Ended", f"its machines were taken back; {step}")
     if zones and block.zone not in zones:
         step = f"create a subnet in {block.zone} that the node template of pool {block.pool} selects"
         return ("False", "NoSubnetInZone", f"the pool's machines cannot start in {block.zone}; {step}")

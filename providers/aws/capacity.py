@@ -67,6 +67,9 @@ _NOTES: Final[Mapping[str, str]] = {
     "assessing": "AWS has not decided yet whether it can deliver it",
     "delayed": "AWS delivers it later than asked for",
     "unsupported": "AWS cannot deliver it",
+    "failed": "AWS could not create it",
+    "cancelled": "it was cancelled",
+    "cancelling": "it is being cancelled",
     "unavailable": "its hardware is not available; open a case with AWS Support",
 }
 

@@ -66,6 +66,7 @@ def test_a_block_that_can_be_used() -> None:
     [
         pytest.param({"paid_at": None}, {}, "ReservationNotUsable", "not paid yet", id="not paid"),
         pytest.param({"override": "unavailable"}, {}, "ReservationNotUsable", "AWS Support", id="broken"),
+        pytest.param({"override": "cancelled"}, {}, "ReservationNotUsable", "cancelled", id="cancelled"),
         pytest.param(
             {}, {"reservation": "cr-0"}, "ReservationNotUsable", "check the id and the region", id="no such id"
         ),
@@ -78,6 +79,16 @@ def test_a_block_that_cannot(details: dict[str, Any], changes: dict[str, Any], r
     assert (status, found) == ("False", reason)
     assert message in text
     assert cluster.told("CapacityBlock") == [reason]
+
+
+def test_a_block_that_is_over_says_so_without_alarm() -> None:
+    cluster = Cluster()
+    cluster.rig.clock.advance(DAY)
+    status, reason, message = cluster.ticked(endsAt=moment_text(cluster.rig.clock.now() + DAY))
+    assert (status, reason) == ("False", "Ended")
+    assert "delete the object" in message
+    (event,) = [e for e in cluster.api.list(EVENTS).items if e["involvedObject"]["kind"] == "CapacityBlock"]
+    assert (event["type"], event["reason"]) == ("Normal", "Ended")
 
 
 def test_a_provider_that_does_not_answer_is_told_and_changes_nothing() -> None:
