@@ -23,6 +23,7 @@ from instance_catalog.resource_slice import ResourceSlice
 PUBLISHED = Path(__file__).parents[3] / "data" / "published"
 KUBERNETES = profile_for("1.36")
 EXPECTED: list[dict[str, Any]] = yaml.safe_load((PUBLISHED / "expected.yaml").read_text(encoding="utf-8"))
+KEY_SETS: list[dict[str, Any]] = yaml.safe_load((PUBLISHED / "key-sets.yaml").read_text(encoding="utf-8"))
 P4D = "eks-p4d.yaml"
 
 
@@ -67,8 +68,21 @@ def test_the_prediction_equals_the_sample(case: dict[str, Any]) -> None:
     assert all(row["reason"] for row in case["left"])
 
 
+@pytest.mark.parametrize("case", KEY_SETS, ids=lambda case: str(case["drivers"]))
+def test_devices_have_the_attributes_that_the_drivers_own_tests_assert(case: dict[str, Any]) -> None:
+    slices = predict(load_catalog().get("p5.48xlarge"), parse_driver_set(case["drivers"]), kubernetes=KUBERNETES)
+    found = {
+        frozenset(device.attributes)
+        for piece in slices
+        for device in piece.devices
+        if device.attributes["type"] == case["kind"]
+    }
+    assert found == {frozenset({*case["attributes"], *case["more"]})}
+
+
 def test_every_sample_is_expected() -> None:
-    assert {path.name for path in PUBLISHED.glob("*.yaml")} == {"expected.yaml", *(case["slices"] for case in EXPECTED)}
+    samples = {case["slices"] for case in EXPECTED}
+    assert {path.name for path in PUBLISHED.glob("*.yaml")} == {"expected.yaml", "key-sets.yaml", *samples}
 
 
 @pytest.mark.parametrize("name", ["p4de.24xlarge", "p5.48xlarge", "p5en.48xlarge", "a2-highgpu-4g"])
