@@ -36,6 +36,8 @@ class TemplateStatuses:
             found = self._api.get(resource, name)
             before = found.get("status", {})
             status = _status(verdict, before, now)
+            if not all(fault.certain for fault in verdict.faults):
+                status = {**_told(before), **status}  # what could not be looked at may be as it was
             if status != _told(before):
                 gone = dict.fromkeys(before.keys() - status.keys())
                 about = {"resourceVersion": found["metadata"]["resourceVersion"]}

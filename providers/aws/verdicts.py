@@ -105,7 +105,10 @@ class Verdicts:
 
     def _image(self, template: NodeTemplate) -> Mapping[str, Any]:
         image, drift = image_of(self._launcher, template)
-        return {"image": {"id": image.id, "name": image.name, "architecture": image.architecture}, "drift": drift}
+        return {
+            "image": {"id": image.id, "name": image.name, "architecture": image.architecture},
+            "drift": drift and f"{drift}; {TAKE_NEW_IMAGE}",
+        }
 
     def _profile(self, template: NodeTemplate) -> Mapping[str, Any]:
         return {"nodeRole": role_of(self._launcher.aws, template)}

@@ -99,6 +99,14 @@ def test_what_is_not_resolved_any_more_goes(api: ApiServer) -> None:
     assert status_of(api)["nodeRole"] == "n"
 
 
+def test_what_could_not_be_looked_at_stays_as_it_was(api: ApiServer) -> None:
+    statuses = TemplateStatuses(api)
+    statuses.write(TemplateVerdict(GPU, {"nodeRole": "n"}, drift=""), NOW)
+    statuses.write(TemplateVerdict(GPU, faults=(replace(FAULT, field="", certain=False),)), NOW)
+    assert status_of(api)["nodeRole"] == "n"
+    assert conditions(api)["Ready"][0] == "Unknown"
+
+
 def test_nothing_is_written_or_told_twice_also_after_a_restart(api: ApiServer) -> None:
     verdict = TemplateVerdict(GPU, faults=(FAULT,))
     statuses = TemplateStatuses(api)

@@ -136,6 +136,7 @@ def test_an_image_that_has_moved_on_is_drift_and_not_followed() -> None:
     assert (found.resolved["image"]["id"], found.faults) == (used, ())
     assert f"launches use {used}" in found.drift
     assert newer in found.drift
+    assert "change spec.ami" in found.drift
 
 
 def test_a_pinned_image_that_is_gone_names_the_one_to_take() -> None:
