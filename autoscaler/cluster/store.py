@@ -6,7 +6,7 @@ It reads; it never writes and decides nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -45,7 +45,7 @@ from autoscaler.kube.custom.instance_type_overlay import overlay_layer
 from autoscaler.kube.custom.launch_batch import parse_launch_batch
 from autoscaler.kube.custom.pool_memory import backoffs_of, quarantines_of
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
-from autoscaler.kube.custom.spending import parse_spending
+from autoscaler.kube.custom.spending import CLUSTER, parse_spending
 from autoscaler.kube.daemon_set import parse_daemon_set
 from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
 from autoscaler.kube.fields import Fields
@@ -55,7 +55,7 @@ from autoscaler.kube.neighbours import parse_autoscaler, parse_quota
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import PriorityClass, parse_priority_class
-from autoscaler.kube.problem import Problem, Problems
+from autoscaler.kube.problem import Problem, Problems, Severity
 from autoscaler.kube.resource_claim import parse_resource_claim
 from autoscaler.kube.resource_slice import parse_resource_slice
 from autoscaler.kube.storage import (
@@ -65,15 +65,20 @@ from autoscaler.kube.storage import (
     parse_volume_limits,
 )
 from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.node import with_volume_limits
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import LaunchBatch
+from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
+from autoscaler.model.spending import Spending
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.layers import Layer
+from instance_catalog.resource_slice import ResourceSlice
 
 T = TypeVar("T")
+D = TypeVar("D", Pod, ResourceClaim, DeviceClass, ResourceSlice, DeviceTaintRule)
 
 
 class _Keyed(Protocol):
@@ -102,10 +107,10 @@ class Store:
         self._interned = Interned()
         self._pods: Mirror[Pod] = Mirror(api, PODS, self._parse_pod)
         self._nodes = Mirror(api, NODES, parse_node)
-        self._claims = Mirror(api, RESOURCE_CLAIMS, parse_resource_claim)
-        self._classes = Mirror(api, DEVICE_CLASSES, parse_device_class)
-        self._slices = Mirror(api, RESOURCE_SLICES, parse_resource_slice)
-        self._taint_rules = Mirror(api, DEVICE_TAINT_RULES, parse_device_taint_rule)
+        self._claims = Mirror(api, RESOURCE_CLAIMS, _doubted(parse_resource_claim))
+        self._classes = Mirror(api, DEVICE_CLASSES, _doubted(parse_device_class))
+        self._slices = Mirror(api, RESOURCE_SLICES, _doubted(parse_resource_slice))
+        self._taint_rules = Mirror(api, DEVICE_TAINT_RULES, _doubted(parse_device_taint_rule))
         self._gangs = dispensable(POD_GROUPS, parse_pod_group)
         self._native_gangs = dispensable(NATIVE_POD_GROUPS, parse_pod_group)
         self._daemon_sets = Mirror(api, DAEMON_SETS, parse_daemon_set)
@@ -121,7 +126,7 @@ class Store:
         self._overlays: Mirror[Layer] = Mirror(api, INSTANCE_TYPE_OVERLAYS, lambda raw, _: overlay_layer(raw))
         self._provisioned = Mirror(api, PROVISIONED_NODES, _own(parse_provisioned_node))
         self._batches = Mirror(api, LAUNCH_BATCHES, _own(parse_launch_batch))
-        self._spendings = Mirror(api, SPENDINGS, parse_spending)
+        self._spendings = Mirror(api, SPENDINGS, _parse_account)
 
     def refresh(self) -> bool:
         """Take over what changed since the last time; whether anything did."""
@@ -184,7 +189,8 @@ class Store:
 
     def _parse_pod(self, raw: Object, problems: Problems) -> Pod:
         priorities = {found.name: found for found in self._priorities.values}
-        return self._interned.of(parse_pod(raw, problems, priorities=priorities))
+        parse = _doubted(partial(parse_pod, priorities=priorities))
+        return self._interned.of(parse(raw, problems))
 
     def _mirrors(self) -> tuple[Mirror[object], ...]:
         return (
@@ -216,6 +222,18 @@ def _by_key(values: Iterable[K]) -> FrozenMap[str, K]:
     return FrozenMap({value.key: value for value in values})
 
 
+def _doubted(parse: Callable[[Object, Problems], D]) -> Callable[[Object, Problems], D]:
+    """Objects of which a part cannot be read count, but nothing is decided on them: the verdict is unknown."""
+
+    def parse_and_doubt(raw: Object, problems: Problems) -> D:
+        found: D = parse(raw, problems)
+        errors = (problem for problem in problems if problem.severity is Severity.ERROR)
+        wrong: list[str] = [f"{error.field} as it is written" for error in errors]
+        return replace(found, unsupported=(*found.unsupported, *dict.fromkeys(wrong))) if wrong else found
+
+    return parse_and_doubt
+
+
 def _own(parse: Callable[[Object], T]) -> Callable[[Object, Problems], T | None]:
     """Objects that only Foreslice writes: one it did not write is left out like any other that cannot be used."""
 
@@ -227,6 +245,11 @@ def _own(parse: Callable[[Object], T]) -> Callable[[Object, Problems], T | None]
             return None
 
     return parse_or_report
+
+
+def _parse_account(raw: Object, problems: Problems) -> Spending | None:
+    """The account of the cluster. Another Spending is nobody's."""
+    return parse_spending(raw, problems) if raw["metadata"]["name"] == CLUSTER else None
 
 
 def _parse_namespace(raw: Object, problems: Problems) -> tuple[str, FrozenMap[str, str]]:

@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from autoscaler.errors import BadInputError
 from autoscaler.kube.custom.capacity_pool import TemplateReference
 from autoscaler.kube.custom.launch_parts import Offerings, OfferingSpec, PredictionSpec
-from autoscaler.kube.custom.objects import custom_object, read_own, resource_version
+from autoscaler.kube.custom.objects import RESTORE, custom_object, read_own, resource_version
 from autoscaler.kube.custom.schema import (
     NO_ENTRIES,
     ApiModel,
@@ -81,6 +82,11 @@ class LaunchBatchStatus(ApiModel):
 def parse_launch_batch(raw: object) -> LaunchBatch:
     """A LaunchBatch as read from the API. Raises BadInputError when it is not one that Foreslice wrote."""
     metadata, spec, status = read_own(LaunchBatchSpec, LaunchBatchStatus, raw, "LaunchBatch")
+    if not _agrees(spec, status):
+        raise BadInputError(
+            f"LaunchBatch {metadata.name!r} cannot be read: its status is not one of its nodes and offerings",
+            next_step=RESTORE,
+        )
     reference = spec.node_template_ref
     return LaunchBatch(
         name=metadata.name,
@@ -103,6 +109,18 @@ def parse_launch_batch(raw: object) -> LaunchBatch:
         kubelet_reserved=FrozenMap({k: Quantity.parse(str(v)) for k, v in spec.kubelet_reserved.items()}),
         template=(reference.kind, reference.name) if reference else ("", ""),
         obtained=status.obtained,
+    )
+
+
+def _agrees(spec: LaunchBatchSpec, status: LaunchBatchStatus) -> bool:
+    """Whether the lists have an entry for each node, and what was obtained is among what was asked for."""
+    lists = (status.instances, status.obtained, spec.pods)
+    got = zip(status.instances, status.obtained, strict=False)
+    return (
+        all(len(found) in (0, len(spec.nodes)) for found in lists)
+        and len(status.instances) == len(status.obtained)
+        and all(0 <= index < len(spec.offerings) if machine else index >= -1 for machine, index in got)
+        and status.attempt < len(spec.offerings) + (status.outcome != "Calling")
     )
 
 

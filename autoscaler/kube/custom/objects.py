@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from autoscaler.errors import BadInputError
 from autoscaler.kube.custom.reading import read
@@ -66,6 +66,12 @@ def custom_object(
     return manifest if status is None else {**manifest, "status": status.manifest()}
 
 
+RESTORE: Final = (
+    "It was written by hand or by another version of Foreslice. Restore it from a backup, or delete it once its "
+    "machines are gone."
+)
+
+
 def read_own(spec: type[M], status: type[S], raw: object, kind: str) -> tuple[Metadata, M, S]:
     """An object that only Foreslice writes. BadInputError when it cannot be read: leave it alone, go on with others."""
     problems = Problems()
@@ -75,7 +81,6 @@ def read_own(spec: type[M], status: type[S], raw: object, kind: str) -> tuple[Me
         first = next(problem for problem in problems if problem.severity is Severity.ERROR)
         raise BadInputError(
             f"{kind} {metadata.name!r} cannot be read: {first.field} {first.message}",
-            next_step="It was written by hand or by another version of Foreslice. Restore it from a backup, or delete "
-            "it once its machines are gone.",
+            next_step=RESTORE,
         )
     return metadata, found_spec, found_status
