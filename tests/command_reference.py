@@ -8,7 +8,10 @@ import click
 
 from autoscaler.cli.main import COMMANDS, foreslice
 
-_HEAD = "# Commands\n\nGenerated from `--help` by `make generate`.\n"
+_HEAD = """# Commands
+
+Generated from `--help` by `make generate`. What they have in common is in [cli.md](cli.md).
+"""
 
 
 def generated_files() -> dict[Path, str]:

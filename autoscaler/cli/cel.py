@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from autoscaler.cli.options import catalog_option, kubernetes_option
 from autoscaler.cli.output import output_option
 
 if TYPE_CHECKING:
@@ -25,15 +26,8 @@ if TYPE_CHECKING:
 @click.option("--type", "instance_type", metavar="TYPE", help="Try it on the devices of this instance type.")
 @click.option("--slices", "slices_file", metavar="FILE", help="Try it on these ResourceSlices; - is stdin.")
 @click.option("--drivers", metavar="PROFILE", help="Drivers that run on the nodes, as for `foreslice slices`.")
-@click.option("--kubernetes-version", default="1.36", show_default=True, help="Evaluate as this version does.")
-@click.option(
-    "--catalog",
-    "catalog_dirs",
-    metavar="DIR",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="More catalog files, over the shipped ones. May be repeated.",
-)
+@kubernetes_option
+@catalog_option
 @output_option()
 def cel(
     expression: str,
@@ -41,7 +35,7 @@ def cel(
     slices_file: str | None,
     drivers: str | None,
     kubernetes_version: str,
-    catalog_dirs: tuple[Path, ...],
+    directories: tuple[Path, ...],
     output: str,
 ) -> None:
     """Try a CEL selector: true, false, error or unknown for each device, with the values read and the cost.
@@ -71,7 +65,7 @@ def cel(
     if slices_file:
         offers = _published(slices_file, kubernetes)
     else:
-        offers = _predicted(instance_type, drivers, kubernetes, catalog_dirs)
+        offers = _predicted(instance_type, drivers, kubernetes, directories)
     devices = specimens(offers, kubernetes)
     one_node = bool(instance_type or slices_file)
     try:

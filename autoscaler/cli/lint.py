@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from autoscaler.cli.options import catalog_option
 from autoscaler.cli.output import output_option
 
 if TYPE_CHECKING:
@@ -25,11 +26,9 @@ ERRORS_FOUND = 3
     "-f", "--filename", "paths", multiple=True, required=True, metavar="PATH", help="File, directory, or - for stdin."
 )
 @click.option("--kubernetes-version", metavar="VERSION", help="Judge as this version does.  [default: 1.36]")
-@click.option(
-    "--catalog", "catalog_dirs", multiple=True, metavar="DIR", help="More catalog files, over the shipped ones."
-)
+@catalog_option
 @output_option("sarif")
-def lint(paths: tuple[str, ...], kubernetes_version: str | None, catalog_dirs: tuple[str, ...], output: str) -> None:
+def lint(paths: tuple[str, ...], kubernetes_version: str | None, directories: tuple[Path, ...], output: str) -> None:
     """Check claims, templates and classes: what is refused, what never matches, what fails.
 
     Selectors are tried on every device that the catalog's instance types will publish, under every driver profile they
@@ -52,7 +51,7 @@ def lint(paths: tuple[str, ...], kubernetes_version: str | None, catalog_dirs: t
     from autoscaler.report.lint_text import document_of, lines_of
 
     loaded = _load(paths, kubernetes_version)
-    findings = _findings(loaded, catalog_dirs)
+    findings = _findings(loaded, directories)
     if loaded.snapshot.profile.note:
         click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
     match output:
@@ -80,7 +79,7 @@ def _load(paths: tuple[str, ...], version: str | None) -> Loaded:
     return loaded
 
 
-def _findings(loaded: Loaded, catalog_dirs: tuple[str, ...]) -> list[Finding]:
+def _findings(loaded: Loaded, directories: tuple[Path, ...]) -> list[Finding]:
     """What the checks find and what reading found, by place. A selector that does not compile is told once."""
     from autoscaler.lint.check import lint as check
     from autoscaler.lint.offers import catalog_offers, pool_driver_sets
@@ -94,7 +93,7 @@ def _findings(loaded: Loaded, catalog_dirs: tuple[str, ...]) -> list[Finding]:
         for document in loaded.documents
         if (subject := subject_of(document.value, document.name, document.origin)) is not None
     ]
-    catalog, profile = _catalog(loaded, catalog_dirs), loaded.snapshot.profile
+    catalog, profile = _catalog(loaded, directories), loaded.snapshot.profile
     offers = catalog_offers(catalog, profile, pool_driver_sets(loaded.snapshot, catalog))
     found = []
     for finding in check(subjects, loaded.snapshot, offers, releases=names_of_releases(catalog, profile)):
@@ -124,11 +123,10 @@ def _of(problem: LocatedProblem) -> Finding:
     )
 
 
-def _catalog(loaded: Loaded, catalog_dirs: tuple[str, ...]) -> Catalog:
+def _catalog(loaded: Loaded, directories: tuple[Path, ...]) -> Catalog:
     from autoscaler.cli.choices import chosen_catalog
     from autoscaler.clock import SystemClock
     from autoscaler.manifests.corrections import corrections_of
 
     now = loaded.context.now or SystemClock().now()
-    directories = [Path(directory) for directory in catalog_dirs]
     return chosen_catalog(directories, corrections_of(loaded.overlays, now))

@@ -34,5 +34,5 @@ into_option = click.option(
     help="Directory of your catalog files; made where there is none. Give it to other commands as --catalog.",
 )
 kubernetes_option = click.option(
-    "--kubernetes-version", default="1.36", show_default=True, help="Version of the API server."
+    "--kubernetes-version", metavar="VERSION", default="1.36", show_default=True, help="Version of the API server."
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from autoscaler.cli.choices import chosen_catalog, chosen_kubernetes
+from autoscaler.cli.options import catalog_option
 from autoscaler.cli.output import output_option
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ SOMETHING_LEFT_OUT = 3
 @click.option("--kubeconfig", default="", metavar="PATH", help="With --live.  [default: as kubectl]")
 @click.option("--context", default="", metavar="NAME", help="With --live.  [default: the current context]")
 @click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
-@click.option(
-    "--catalog", "catalog_dirs", multiple=True, metavar="DIR", help="More catalog files, over the shipped ones."
-)
+@catalog_option
 @click.option("--at", "moment", metavar="TIME", help="Plan for this moment (RFC 3339).  [default: now]")
 @click.option("--strict", is_flag=True, help="Treat unknown fields as errors.")
 @click.option(
@@ -51,7 +50,7 @@ def plan(
     kubeconfig: str,
     context: str,
     kubernetes_version: str | None,
-    catalog_dirs: tuple[str, ...],
+    directories: tuple[Path, ...],
     moment: str | None,
     strict: bool,
     ties: str | None,
@@ -83,9 +82,9 @@ def plan(
 
         loaded, read_catalog = read_cluster(kubeconfig, context, _profile(kubernetes_version))
     else:
-        loaded = _load(paths, kubernetes_version, strict, [Path(directory) for directory in catalog_dirs])
+        loaded = _load(paths, kubernetes_version, strict, directories)
         read_catalog = partial(_corrected_catalog, loaded)
-    decided = _decide(loaded, read_catalog, [Path(directory) for directory in catalog_dirs], moment, ties)
+    decided = _decide(loaded, read_catalog, directories, moment, ties)
     _print(decided, loaded, output)
     if decided.left_out:
         sys.exit(SOMETHING_LEFT_OUT)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from autoscaler.cli.output import output_option
+
 
 @click.command()
-@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="Output form.")
+@output_option()
 def version(output: str) -> None:
     """Print the version, the Kubernetes profiles that can be simulated and the catalog's digest."""
     from importlib.metadata import version as installed

@@ -53,7 +53,7 @@ def test_errors_stand_with_file_line_rule_and_fix(tmp_path: Path) -> None:
     first, fix, *_, summary = result.stdout.splitlines()
     field = "spec.spec.devices.requests[0].exactly.selectors[0].cel.expression"
     assert first.startswith(f"{file}:{LINE}: error: ResourceClaimTemplate ml/gpu: {field}: no device of the catalog")
-    assert first.endswith("(architecture = Ampere) [never-matches]")
+    assert first.endswith("(architecture = Hopper) [never-matches]")
     assert fix == "  did you mean 'Hopper'?"
     assert summary == "1 error"
     assert result.exit_code == 3

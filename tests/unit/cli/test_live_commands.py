@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -198,27 +199,30 @@ def test_overlays_of_the_cluster_lie_over_the_catalog(api: HttpApi) -> None:
     assert "InstanceTypeOverlay wrong: nothing of it counts" in run(api, plan, "--live").output
 
 
-def test_nodes_and_what_was_done_for_a_pod(api: HttpApi) -> None:
+def ordered(name: str) -> dict[str, Any]:
+    """A ProvisionedNode, asked for pod train."""
     offering = {"instanceType": "p5.4xlarge", "zone": "us-east-1a", "capacityType": "on-demand", "usdPerHour": "6.88"}
-    spec = {"pool": "team", "nodeName": "team-1", "batch": "b", "offerings": [offering], "pods": ["default/train"]}
+    spec = {"pool": "team", "nodeName": name, "batch": "b", "offerings": [offering], "pods": ["default/train"]}
     spec["prediction"] = {
         "instanceType": "p5.4xlarge",
         "drivers": ["nvidia"],
         "catalogDigest": "c",
         "slicesDigest": "s",
     }
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def test_nodes_and_what_was_done_for_a_pod(api: HttpApi) -> None:
     api.objects.create(CAPACITY_POOLS, pool())
     demand(api)
-    api.objects.create(PROVISIONED_NODES, {"metadata": {"name": "team-1"}, "spec": spec})
+    api.objects.create(PROVISIONED_NODES, ordered("team-1"))
     result = run(api, nodes)
     assert "p5.4xlarge" in result.output, result.output
     assert "Intended" in result.output
     assert [entry["provisionedNode"] for entry in data(api, explain, "train")["done"]] == ["team-1"]
 
 
-@pytest.mark.parametrize("command", [(), ("list",)], ids=["alone", "list"])
-def test_blocks_are_listed(api: HttpApi, command: tuple[str, ...]) -> None:
-    assert "no CapacityBlocks" in run(api, blocks, *command).output
+def block(name: str) -> dict[str, Any]:
     spec = {
         "pool": "team",
         "reservation": "cr-1",
@@ -228,8 +232,34 @@ def test_blocks_are_listed(api: HttpApi, command: tuple[str, ...]) -> None:
         "startsAt": "2026-01-01T00:00:00Z",
         "endsAt": "2036-01-01T00:00:00Z",
     }
-    api.objects.create(CAPACITY_BLOCKS, {"metadata": {"name": "november"}, "spec": spec})
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+@pytest.mark.parametrize("command", [(), ("list",)], ids=["alone", "list"])
+def test_blocks_are_listed(api: HttpApi, command: tuple[str, ...]) -> None:
+    assert "no CapacityBlocks" in run(api, blocks, *command).output
+    api.objects.create(CAPACITY_BLOCKS, block("november"))
     assert data(api, blocks, *command)[0]["name"] == "november"
+
+
+def documented(command: str) -> set[str]:
+    """The keys that docs/cli.md names for a command."""
+    page = (Path(__file__).parents[3] / "docs/cli.md").read_text(encoding="utf-8")
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| `{command}` |")]
+    return {word.removesuffix("[]") for word in re.findall(r"`([^`]*)`", row)} - {command}
+
+
+def test_the_keys_of_the_output_are_documented(api: HttpApi) -> None:
+    api.objects.create(CAPACITY_POOLS, pool())
+    demand(api)
+    api.objects.create(PROVISIONED_NODES, ordered("team-1"))
+    api.objects.create(CAPACITY_BLOCKS, block("november"))
+    found = data(api, status)
+    (shown,) = found.pop("pools")
+    inner = shown["proposed"] + shown["conditions"]
+    assert {"pools", *found, *shown, *(key for entry in inner for key in entry)} <= documented("status")
+    assert set(data(api, nodes)[0]) <= documented("nodes")
+    assert set(data(api, blocks)[0]) <= documented("blocks list")
 
 
 class TestDoctor:
