@@ -16,35 +16,50 @@ from autoscaler.model.requests import raise_to
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity
 
+_NONE = Quantity.of(0)
 
-def resized(containers: Iterable[Container], statuses: str, status: Fields) -> tuple[Container, ...]:
+
+def resized(containers: tuple[Container, ...], statuses: str, status: Fields) -> tuple[Container, ...]:
     """The containers with what they hold; `statuses` is their field of the pod's `status`.
 
     Only those that run as long as the pod can be resized, so init containers that are no sidecars stay as they are.
     """
+    if not containers or statuses not in status:
+        return containers
     reported = {entry.text("name"): entry for entry in status.children(statuses)}
     lasting = statuses == "containerStatuses"
     return tuple(
-        replace(container, requests=_held(container.requests, entry, status))
-        if (lasting or container.sidecar) and (entry := reported.get(container.name)) is not None
+        _resized(container, reported[container.name], status)
+        if container.name in reported and (lasting or container.sidecar)
         else container
         for container in containers
     )
 
 
+def _resized(container: Container, entry: Fields, status: Fields) -> Container:
+    held = _held(container.requests, entry, status)
+    return container if held is container.requests else replace(container, requests=held)
+
+
 def resized_pod(requests: FrozenMap[str, Quantity] | None, status: Fields) -> FrozenMap[str, Quantity] | None:
     """Pod-level requests with what the pod holds."""
-    held = None if requests is None else _held(requests, status, status)
-    if requests is None or held is requests or held is None:
-        return requests
-    return FrozenMap({name: held.get(name, Quantity.of(0)) for name in requests})
+    if requests is None:
+        return None
+    held = _held(requests, status, status)
+    return requests if held is requests else FrozenMap({name: held.get(name, _NONE) for name in requests})
 
 
 def _held(spec: FrozenMap[str, Quantity], entry: Fields, status: Fields) -> FrozenMap[str, Quantity]:
-    if entry.optional_child("resources") is None:
+    """Nearly always `spec` itself, which is found out first: a running cluster has a hundred thousand of these."""
+    resources = entry.optional_child("resources")
+    if resources is None:
         return spec
-    sources = [resource_list(entry.child("resources"), "requests"), resource_list(entry, "allocatedResources")]
-    return _most(sources if _infeasible(status) else [spec, *sources])
+    actual = resource_list(resources, "requests")
+    same = resources.raw("requests") == entry.raw("allocatedResources")
+    allocated = actual if same else resource_list(entry, "allocatedResources")
+    if actual == spec == allocated:
+        return spec
+    return _most([actual, allocated] if _infeasible(status) else [spec, actual, allocated])
 
 
 def _infeasible(status: Fields) -> bool:
