@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from functools import lru_cache
+from operator import is_
+from typing import Final, TypeAlias
 
 from autoscaler.dra.answers import Answers
 from autoscaler.dra.pools import NodePools, gather
@@ -18,6 +20,10 @@ from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.resource_slice import ResourceSlice
 
 Slices: TypeAlias = tuple[ResourceSlice, ...]
+_Gathered: TypeAlias = tuple[NodePools, SelectorMemo]
+_Key: TypeAlias = tuple[str, FrozenMap[str, str]]  # name and labels of a node: all that its pools depend on
+
+_MOST: Final = 16_384  # nodes remembered; hypothetical ones are among them for a while
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,46 @@ class _Layers:
     def of_pool(self, driver: str, pool: str) -> Sequence[ResourceSlice]:
         return self.below.pools.get((driver, pool), ()) + self.above.pools.get((driver, pool), ())
 
+    def around(self, node: str) -> Slices:
+        """Every slice that the node's pools may depend on."""
+        near = (*self.local(node), *self.shared())
+        pools = dict.fromkeys((piece.driver, piece.pool.name) for piece in near)
+        return (*near, *(piece for key in pools for piece in self.of_pool(*key)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeMemory:
+    """Pools and selector answers of nodes, for as long as exactly the same slices are around them.
+
+    Most nodes have not changed since the plan before. Slices are compared by identity: they never change, and those
+    of a watch are the same objects until the API server says otherwise.
+    """
+
+    engine: SelectorEngine
+    _known: dict[_Key, tuple[Slices, _Gathered]] = field(default_factory=dict)
+
+    def of(self, key: _Key, around: Slices) -> _Gathered | None:
+        """What was remembered of the node with these slices."""
+        known, gathered = self._known.get(key, ((), None))
+        same = len(known) == len(around) and all(map(is_, known, around))
+        return gathered if same else None
+
+    def remember(self, key: _Key, around: Slices, gathered: _Gathered) -> _Gathered:
+        """Keep it in place of what was known of the node; when there are too many nodes, all are forgotten."""
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        self._known[key] = around, gathered
+        return gathered
+
+
+@lru_cache(maxsize=2)
+def node_memory(profile: KubernetesProfile) -> NodeMemory:
+    """What this process remembers of nodes under a Kubernetes profile."""
+    # Imported here because loading the CEL grammar is a good part of a command's start-up time.
+    from autoscaler.dra.cel_selectors import CelSelectors
+
+    return NodeMemory(CelSelectors(profile))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterDevices:
@@ -81,7 +127,8 @@ class ClusterDevices:
     engine: SelectorEngine
     layers: _Layers
     answers: Answers = field(default_factory=Answers)
-    _nodes: dict[tuple[str, FrozenMap[str, str]], tuple[NodePools, SelectorMemo]] = field(default_factory=dict)
+    memory: NodeMemory | None = None
+    _nodes: dict[_Key, _Gathered] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -91,8 +138,11 @@ class ClusterDevices:
         profile: KubernetesProfile,
         *,
         engine: SelectorEngine | None = None,
+        memory: NodeMemory | None = None,
     ) -> ClusterDevices:
-        """Index a snapshot. `engine` answers selectors; Kubernetes CEL unless given."""
+        """Index a snapshot. `engine` answers selectors; that of `memory`, or Kubernetes CEL, unless given."""
+        if engine is None and memory is not None:
+            engine = memory.engine
         if engine is None:
             # Imported here because loading the CEL grammar is a good part of a command's start-up time.
             from autoscaler.dra.cel_selectors import CelSelectors
@@ -105,6 +155,7 @@ class ClusterDevices:
             classes={device_class.name: device_class for device_class in classes},
             taint_rules=rules,
             engine=engine,
+            memory=memory,
             layers=_Layers(empty.plus(with_rules(piece, rules) for piece in slices), empty),
         )
 
@@ -118,6 +169,14 @@ class ClusterDevices:
         key = (node.name, node.labels)
         found = self._nodes.get(key)
         if found is None:
-            pools = gather(node, self.layers, self.profile)
-            found = self._nodes[key] = (pools, SelectorMemo(self.engine, self.profile, node, pools))
+            found = self._nodes[key] = self._remembered(key, node) if self.memory else self._gathered(node)
         return found
+
+    def _gathered(self, node: Node) -> _Gathered:
+        pools = gather(node, self.layers, self.profile)
+        return pools, SelectorMemo(self.engine, self.profile, node, pools)
+
+    def _remembered(self, key: _Key, node: Node) -> _Gathered:
+        assert self.memory is not None
+        around = self.layers.around(node.name)
+        return self.memory.of(key, around) or self.memory.remember(key, around, self._gathered(node))

@@ -75,11 +75,11 @@ class SelectorMemo:
         self._profile = profile
         self._node = node
         self._size = len(pools.devices)
-        self._requests: dict[tuple[str, tuple[Selector, ...]], RequestMatches] = {}
+        self._requests: dict[tuple[tuple[Selector, ...], tuple[Selector, ...]], RequestMatches] = {}
 
     def matches(self, device_class: DeviceClass, request: DeviceRequest) -> RequestMatches:
         """The answers for a request; requests that select alike share them."""
-        key = (device_class.name, request.selectors)
+        key = (device_class.selectors, request.selectors)
         found = self._requests.get(key)
         if found is None:
             found = self._requests[key] = RequestMatches(self, device_class, request, [None] * self._size)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.dra.allocator import AllocatedState, ClusterDevices
+from autoscaler.dra.devices import node_memory
 from autoscaler.dra.extended_resources import extended_resource_classes
 from autoscaler.dra.pod_groups import consumer_of
 from autoscaler.dra.settled import settled
@@ -53,7 +54,13 @@ class World:
             snapshot=snapshot,
             nodes={n.name: NodeState.of(n, tuple(pods.get(n.name, ()))) for n in snapshot.nodes},
             claims=claims,
-            devices=ClusterDevices.of(snapshot.slices, snapshot.classes, snapshot.taint_rules, snapshot.profile),
+            devices=ClusterDevices.of(
+                snapshot.slices,
+                snapshot.classes,
+                snapshot.taint_rules,
+                snapshot.profile,
+                memory=node_memory(snapshot.profile),
+            ),
             allocated=AllocatedState.of(claims.values()),
             extended_resources=extended_resource_classes(snapshot.classes)
             if snapshot.profile.gates.extended_resource

@@ -1,0 +1,74 @@
+"""What is remembered of a node from one snapshot to the next, and what makes it be looked at again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.dra.devices import ClusterDevices, NodeMemory
+from autoscaler.model.device_class import DeviceClass, DeviceTaintRule, Selector
+from autoscaler.model.node import Node
+from autoscaler.model.resource_claim import DeviceRequest
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.resource_slice import NodeReach, Pool, ResourceSlice
+from instance_catalog.taint import Taint
+from tests.unit.dra.build import ANY, DRIVER, NODE, PythonSelectors, devices
+
+OTHERS = Node("node-2")
+MINE = ResourceSlice("mine", DRIVER, Pool("pool", 1, 1), tuple(devices(2, {"a": "x"})), NodeReach(node_name=NODE.name))
+THEIRS = ResourceSlice("theirs", DRIVER, Pool("other", 1, 1), tuple(devices(1)), NodeReach(node_name=OTHERS.name))
+EVERYWHERE = ResourceSlice("far", DRIVER, Pool("far", 1, 1), tuple(devices(1)), NodeReach(all_nodes=True))
+PROFILE = REFERENCE.with_gates(device_taint_rules=True)
+SICK = Taint("sick", "", "NoSchedule")
+REQUEST = DeviceRequest("gpu", ANY.name)
+
+
+def seen(
+    memory: NodeMemory, *slices: ResourceSlice, rules: tuple[DeviceTaintRule, ...] = (), node: Node = NODE
+) -> object:
+    """What a snapshot with these slices knows of the node."""
+    return ClusterDevices.of(slices, [ANY], rules, PROFILE, memory=memory).pools_of(node)
+
+
+def test_a_node_that_has_not_changed_is_not_gathered_again() -> None:
+    memory = NodeMemory(PythonSelectors())
+    first = seen(memory, MINE, THEIRS)
+    assert seen(memory, MINE) is first, "slices of other nodes make no difference"
+
+
+@pytest.mark.parametrize(
+    ("slices", "rules", "node"),
+    [
+        pytest.param((replace(MINE, devices=tuple(devices(3))),), (), NODE, id="another-slice"),
+        pytest.param((), (), NODE, id="no-slice-any-more"),
+        pytest.param((MINE, EVERYWHERE), (), NODE, id="a-slice-for-all-nodes"),
+        pytest.param((MINE, replace(THEIRS, pool=MINE.pool)), (), NODE, id="a-slice-elsewhere-in-its-pool"),
+        pytest.param((MINE,), (), replace(NODE, labels=FrozenMap({"region": "2"})), id="other-labels"),
+        pytest.param((MINE,), (DeviceTaintRule("r", SICK, driver=DRIVER),), NODE, id="a-taint-rule"),
+    ],
+)
+def test_what_its_pools_depend_on_makes_a_node_be_gathered_again(
+    slices: tuple[ResourceSlice, ...], rules: tuple[DeviceTaintRule, ...], node: Node
+) -> None:
+    memory = NodeMemory(PythonSelectors())
+    first = seen(memory, MINE)
+    assert seen(memory, *slices, rules=rules, node=node) is not first
+
+
+def test_selectors_are_asked_once_as_long_as_their_class_is_the_same() -> None:
+    engine = PythonSelectors()
+    memory = NodeMemory(engine)
+
+    def ask(selector: str) -> None:
+        kind = DeviceClass(ANY.name, (Selector(selector),))
+        pools, answers = ClusterDevices.of([MINE], [kind], (), REFERENCE, memory=memory).pools_of(NODE)
+        for pooled in pools.devices:
+            answers.matches(kind, REQUEST).of(pooled)
+
+    ask("a=x")
+    ask("a=x")
+    assert len(engine.asked) == 2
+    ask("a=y")
+    assert len(engine.asked) == 4
