@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 from instance_catalog.instance_type import CapacityType
@@ -26,6 +26,7 @@ _MOST: Final = Quantity.parse("1Ei")
 _SHARE: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?\Z", re.ASCII)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
 _COUNT: Final = re.compile(r"[1-9][0-9]{0,2}(?:/[1-9][0-9]{0,2})?\Z", re.ASCII)
+_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage", "pods")
 
 
 def _quantity(value: object) -> Quantity:
@@ -78,6 +79,14 @@ def _usd(value: object) -> object:
     return str(value) if isinstance(value, int) else value
 
 
+def _resource(name: str) -> str:
+    """A resource of a node. Other names without a domain are mistyped: Kubernetes has no more of them."""
+    if "/" not in name and name not in _RESOURCES and not name.startswith("hugepages-"):
+        raise ValueError(f"{', '.join(_RESOURCES)}, hugepages-2Mi or the like, or a name such as example.com/thing")
+    return name
+
+
+ResourceName: TypeAlias = Annotated[str, AfterValidator(_resource)]
 QuantityText: TypeAlias = Annotated[
     Quantity,
     PlainValidator(_quantity),
@@ -230,7 +239,9 @@ class InstanceTypeEntry(_Entry):
         {}, description="by zone or region, where they differ from prices"
     )
     min_driver: str | None = Field(None, description="oldest NVIDIA driver branch that knows the device")
-    allocatable: dict[str, QuantityText] = Field({}, description="measured on a node; wins over the model of the cloud")
+    allocatable: dict[ResourceName, QuantityText] = Field(
+        {}, description="measured on a node; wins over the model of the cloud"
+    )
     notes: list[str] = []
     provenance: dict[FactGroup, ProvenanceEntry] = {}
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from instance_catalog.catalog import Catalog
 
 _NOT_TAKEN_OVER = ("name", "provenance", "prices", "zonePrices", "zones", "notes", "allocatable")
-_GROUPS = ("accelerator", "pci", "network")
+_GROUPS = ("cpu", "accelerator", "pci", "fabric", "network")
 _PLACES = ("root", "rootGroup", "bus", "numa")
 _TEMPLATE = """\
 # {name}: what you know of it; docs/catalog.md explains every field. Remove the lines you know nothing of.
@@ -125,13 +125,15 @@ def _entry_text(name: str, facts: dict[str, Any], opened: Catalog, today: str) -
 
 
 def _taken_over(entry: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
-    """What may be assumed: no prices, and no places of devices where their number differs."""
+    """What may be assumed: no prices, and no places of devices or CPUs where their number differs."""
     kept = {key: value for key, value in entry.items() if key not in _NOT_TAKEN_OVER}
     if facts["accelerator"] or facts["count"]:
         kept.pop("pci", None)
         cards = kept.get("networkCards", [])
         kept["networkCards"] = [{key: card[key] for key in card if key not in _PLACES} for card in cards]
-    return kept
+    if facts["vcpu"]:
+        kept["cpu"] = {key: value for key, value in kept.get("cpu", {}).items() if key == "threadsPerCore"}
+    return {key: value for key, value in kept.items() if value != {}}
 
 
 def _accelerator(facts: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
