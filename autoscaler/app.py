@@ -43,6 +43,7 @@ from autoscaler.serve.site import Board, health_app, metrics_app, page_app
 from autoscaler.serve.tracing import Tracing, tracing_of
 from autoscaler.settings import OFF, LeaseSettings, Settings
 from autoscaler.telling import Telling
+from instance_catalog.catalog import Catalog
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.spelling import did_you_mean
 from providers.contract import Clock, Provider
@@ -153,36 +154,31 @@ def controller(settings: Settings, clock: Clock) -> Process:
     api = AttendedApi(counted, only_while(leads))
     uid = str(counted.get(NAMESPACES, "kube-system")["metadata"]["uid"])
 
-    def providers() -> Providers:
+    def providers(catalog: Catalog) -> Providers:
         """Made of the catalog that is in force."""
-        surroundings = Surroundings(uid, clock, ProviderObjects(api), shelf.catalog)
+        surroundings = Surroundings(uid, clock, ProviderObjects(api), catalog)
         return Providers(_providers(surroundings, profile, settings), cluster=uid)
 
     loop = Loop(
         api=api,
-        providers=providers(),
+        providers=providers(shelf.catalog),
         catalog=shelf.catalog,
         profile=profile,
         clock=clock,
         settings=settings,
         stage=_both(tracing.span, recorder.timing_stage),
         layers=lambda: shelf.layers,
+        remake=providers,
         at_once=_AT_ONCE,
     )
-    made_of = shelf.catalog.digest
     sync: PeriodicSync | None = None
 
     def perform(duty: Duty) -> None:
         """What a duty asks for besides another round."""
-        nonlocal made_of
         if duty is Duty.SYNC and sync is not None:
             sync.start()
         if duty is Duty.CATALOG:
             shelf.changed()
-            # Providers that could not be made are tried again, although the catalog has not changed since.
-            if made_of != shelf.catalog.digest:
-                loop.renew(shelf.catalog, providers())
-                made_of = shelf.catalog.digest
             if shelf.whole:
                 recorder.catalog_read()
 

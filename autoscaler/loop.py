@@ -20,6 +20,7 @@ from autoscaler.cluster.publish import Publisher
 from autoscaler.cluster.quarantines import save_quarantines
 from autoscaler.cluster.store import Store
 from autoscaler.cluster.template_status import TemplateStatuses
+from autoscaler.errors import ConfigurationError
 from autoscaler.execution.executor import Executor, Seen, Trouble
 from autoscaler.execution.launch import Providers
 from autoscaler.execution.providers_seen import ask, verdicts
@@ -78,17 +79,20 @@ class Loop:
         settings: Settings = DEFAULTS,
         stage: Stage = nullcontext,
         layers: Callable[[], Sequence[Layer]] | None = None,
+        remake: Callable[[Catalog], Providers] | None = None,
         at_once: int = 1,
     ) -> None:
         """`layers`: what the catalog is made of now; the cluster's InstanceTypeOverlays then lie over it in each tick.
-        Without it the catalog stays as it is. `at_once`: how many requests that do not depend on each other may be
-        under way."""
+        Without it the catalog stays as it is. `remake` makes the providers of another catalog, which they predict and
+        price with. `at_once`: how many requests that do not depend on each other may be under way."""
         self._api = api
         self._stage = stage
         self._providers = providers
         self._catalog = catalog
         self._layers = layers
         self._standing: Standing | None = None
+        self._remake = remake
+        self._made_of = catalog.digest
         self._clock = clock
         self._settings = settings
         self._store = Store(api, profile)
@@ -105,17 +109,12 @@ class Loop:
         self._store.refresh()
         self._followed = True
 
-    def renew(self, catalog: Catalog, providers: Providers) -> None:
-        """Go on with another catalog, and with providers that were made of it. What was seen and written stays."""
-        self._catalog = catalog
-        self._providers = providers
-        self._executor = replace(self._executor, providers=providers)
-
     def tick(self) -> Tick:
         """Observe, reflect, decide, record, carry out, publish."""
         now = self._clock.now()
         with self._stage("observe"):
             snapshot = self._read(now)
+            unmade = self._remade()
             seen = ask(self._providers)
             booting = {n.name: self._drivers(n) for n in snapshot.provisioned if n.phase in _BOOTING}
             snapshot = reflect(seen.world(snapshot, booting), now)
@@ -130,7 +129,7 @@ class Loop:
             self._journal.record(plan, snapshot, now)
         with self._stage("carry_out"):
             failed = self._executor.carry_out(self._journal.pending(), Seen(snapshot, seen.machines), now)
-            troubles = (*seen.silent, *failed)
+            troubles = (*unmade, *seen.silent, *failed)
         after = replace(snapshot, provisioned=self._journal.nodes)
         with self._stage("publish"):
             self._publisher.publish(plan, after, now, accelerators=accelerators_in_use(after, self._catalog))
@@ -194,6 +193,17 @@ class Loop:
         self._backoffs.resume(snapshot.backoffs)
         self._account.resume(snapshot.spending)
         return replace(snapshot, spending=self._account.current)
+
+    def _remade(self) -> tuple[Trouble, ...]:
+        """Let the providers know the catalog that is in force; until they can be made of it, the old ones serve."""
+        if self._remake is not None and self._catalog.digest != self._made_of:
+            try:
+                self._providers = self._remake(self._catalog)
+            except ConfigurationError as error:
+                return (Trouble("Provider", "catalog", error),)
+            self._executor = replace(self._executor, providers=self._providers)
+            self._made_of = self._catalog.digest
+        return ()
 
     def _drivers(self, node: ProvisionedNode) -> frozenset[str]:
         """The drivers that were predicted to publish on a node; none for a type or driver that left the catalog."""

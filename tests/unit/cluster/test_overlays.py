@@ -7,10 +7,12 @@ from typing import Any
 
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.resources import INSTANCE_TYPE_OVERLAYS
+from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import Providers
 from autoscaler.kube.custom.generate import KINDS
 from autoscaler.loop import Loop
 from autoscaler.simulation.api_server import ApiServer
+from instance_catalog.catalog import Catalog
 from instance_catalog.kubernetes_profile import REFERENCE
 from instance_catalog.loader import shipped_layers
 from instance_catalog.merging import catalog_of
@@ -24,14 +26,24 @@ class Cluster:
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.api = ApiServer(self.clock)
+        self.layers = LAYERS
+        self.made: list[Catalog] = []
+        self.obstacle: ConfigurationError | None = None
         self.loop = Loop(
             api=self.api,
             providers=Providers({}, cluster="u"),
             catalog=catalog_of(LAYERS),
             profile=REFERENCE,
             clock=self.clock,
-            layers=lambda: LAYERS,
+            layers=lambda: self.layers,
+            remake=self.remake,
         )
+
+    def remake(self, catalog: Catalog) -> Providers:
+        if self.obstacle is not None:
+            raise self.obstacle
+        self.made.append(catalog)
+        return Providers({}, cluster="u")
 
     def put(self, name: str, entry: dict[str, Any], instance_type: str = "p5.48xlarge", **fields: str) -> None:
         spec = {"cloud": "aws", "instanceType": instance_type, "source": "our contract", "entry": entry, **fields}
@@ -111,6 +123,26 @@ def test_the_last_good_version_outlives_another_catalog() -> None:
     cluster.put("ours", {"vcpu": 190})
     good = cluster.digest()
     cluster.change("ours", {"vcpu": "many"})
-    cluster.loop.renew(catalog_of(LAYERS), Providers({}, cluster="u"))
+    cluster.layers = tuple(layer for layer in LAYERS if not layer.name.endswith("tpu.yaml"))
     assert cluster.digest() == good
     assert cluster.ready("ours")[:2] == ("False", "Refused")
+
+
+def test_providers_are_made_of_the_catalog_that_is_in_force() -> None:
+    cluster = Cluster()
+    cluster.loop.tick()
+    assert not cluster.made, "they were made of this catalog"
+    cluster.put("ours", {"vcpu": 190})
+    for _ in range(2):
+        cluster.loop.tick()
+    assert [catalog.get("p5.48xlarge").vcpu for catalog in cluster.made] == [190]
+
+
+def test_providers_that_cannot_be_made_are_told_and_tried_again() -> None:
+    cluster = Cluster()
+    cluster.put("ours", {"vcpu": 190})
+    cluster.obstacle = ConfigurationError("no region is configured", next_step="set aws.region")
+    assert [(found.kind, found.error) for found in cluster.loop.tick().troubles] == [("Provider", cluster.obstacle)]
+    cluster.obstacle = None
+    assert not cluster.loop.tick().troubles
+    assert len(cluster.made) == 1
