@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -187,3 +188,12 @@ def test_a_block_is_held_and_left_before_ec2_takes_it(region: Region) -> None:
     (machine,) = (found for found in region.fake.account.machines.values() if found.reservation == holding.id)
     assert machine.ends_at is not None
     assert machine.ends_at < block.reclaimed_at
+
+
+def test_the_catalog_follows_what_the_region_sells(region: Region, tmp_path: Path) -> None:
+    """On a timer; what is read counts at once, below what people wrote."""
+    where = {"FORESLICE_SYNC_AWS": "us-east-1", "FORESLICE_SYNC_DIRECTORY": str(tmp_path)}
+    with region.controller("sync.log", **where) as running:
+        region.cluster.wait_until(lambda: "catalog_changed" in running.log, "another catalog")
+    assert '"event": "catalog_synced"' in running.log
+    assert load_catalog(extra_dirs=[tmp_path]).get("p5.48xlarge").zones["us-east-1"]
