@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 from autoscaler.model.node import Node
+from instance_catalog.catalog import Catalog
 from instance_catalog.driver_profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import InstanceType
@@ -28,9 +30,15 @@ class Machine:
 
 def machine(type_name: str, name: str, *, variant: int = 0) -> Machine:
     """A node of the type with one of the driver sets that plans offer: 0 is the plainest, -1 the last."""
-    kind = load_catalog().types[type_name]
+    kind = _catalog().types[type_name]
     variants = implicit_driver_sets(kind, REFERENCE)
     return _made(kind, variants[variant % len(variants)], name)
+
+
+@cache
+def _catalog() -> Catalog:
+    """Read once: it takes longer than to make a machine of it."""
+    return load_catalog()
 
 
 def _made(kind: InstanceType, drivers: DriverSet, name: str) -> Machine:
