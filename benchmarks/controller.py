@@ -99,6 +99,7 @@ def main() -> None:
         with cluster.controller("steady.log") as controller:
             for row in (*at_rest(cluster, controller, options.nodes, options.seconds), reaction(cluster)):
                 print(row, flush=True)
+    print(f"\nLoad average of the last 15 minutes: {os.getloadavg()[2]:.1f} on {os.cpu_count()} cores")
 
 
 def from_zero(cluster: Installation, count: int) -> Row:
