@@ -158,13 +158,14 @@ def _print_text(
 ) -> None:
     from autoscaler.cli.output import print_data, print_table
     from autoscaler.report.drift_text import COLUMNS, drift_rows
+    from autoscaler.report.words import counted
 
     devices = sum(len(piece.devices) for piece in unified.published)
-    head = f"{machine.name} with {driver_set.label}: {devices} devices published"
+    head = f"{machine.name} with {driver_set.label}: {counted(devices, 'device')} published"
     if unified.equal:
         click.echo(f"{head}, as predicted")
     else:
-        click.echo(f"{head}, {len(unified.differences)} differences to the prediction\n")
+        click.echo(f"{head}, {counted(len(unified.differences), 'difference')} to the prediction\n")
         print_table(COLUMNS, drift_rows(unified.differences))
     if unified.answers:
         click.echo(f"\n{len(unified.answers)} values that the catalog lacks are published:\n")

@@ -93,16 +93,15 @@ def plan(
 def _load(paths: tuple[str, ...], kubernetes_version: str | None, strict: bool, directories: Sequence[Path]) -> Loaded:
     from autoscaler.errors import BadInputError
     from autoscaler.manifests.load import load
+    from autoscaler.report.words import counted
 
     # The DeviceClasses of described drivers are there like those of shipped ones, before any name is looked up.
     described = chosen_catalog(directories).drivers.values() if directories else ()
     loaded = load(paths, stdin=sys.stdin, profile=_profile(kubernetes_version), strict=strict, drivers=described)
     if not loaded.ok:
-        found = len(loaded.errors)
+        found = counted(len(loaded.errors), "problem")
         listed = "\n".join(str(problem) for problem in loaded.problems)
-        raise BadInputError(
-            f"{found} problem{'' if found == 1 else 's'} in the manifests; nothing was planned\n{listed}"
-        )
+        raise BadInputError(f"{found} in the manifests; nothing was planned\n{listed}")
     for problem in loaded.problems:
         click.echo(f"{problem.severity.value.lower()}: {problem}", err=True)
     return loaded

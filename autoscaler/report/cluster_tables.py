@@ -5,8 +5,8 @@ It reads a snapshot; where that came from and how it is printed is the business 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -21,6 +21,7 @@ from autoscaler.report.checks_text import verdict_of
 from autoscaler.report.events import offering_text
 from autoscaler.report.plan_tables import Table
 from autoscaler.report.reasons import texts_of
+from autoscaler.report.words import age_text
 
 _OVER = frozenset({Phase.GONE, Phase.FAILED})
 
@@ -198,17 +199,3 @@ def status_lines(found: Mapping[str, Any]) -> Iterator[str]:
     )
     guards = f"; held up by {', '.join(found['bindingGuards'])}" if found["bindingGuards"] else ""
     yield f"spent today (UTC): {found['usdSpentToday']} ${guards}"
-
-
-def age_text(span: timedelta) -> str:
-    """ "3d4h", "5h7m", "12m5s", "40s": the two largest units, as kubectl shortens ages; "0s" for what has passed."""
-    seconds = max(int(span.total_seconds()), 0)
-    units: Sequence[tuple[str, int]] = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
-    parts: list[str] = []
-    for unit, size in units:
-        amount, seconds = divmod(seconds, size)
-        if amount or parts:
-            parts.append(f"{amount}{unit}" if amount else "")
-        if len(parts) == 2:
-            break
-    return "".join(parts) or "0s"

@@ -145,4 +145,4 @@ def _objects(problems: Iterable[tuple[str, str, Problem]]) -> Iterator[Item]:
 
 def doctor_table(items: Iterable[Item]) -> Table:
     """The items as a table."""
-    return Table("", ("", "area", "found"), tuple((item.level.value, item.area, item.message) for item in items))
+    return Table("", ("level", "area", "found"), tuple((item.level.value, item.area, item.message) for item in items))

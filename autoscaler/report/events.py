@@ -18,6 +18,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.drift_text import drift_text
 from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.redaction import of_namespace, redacted
+from autoscaler.report.words import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ def _left_out(left: LeftOut, uid: str) -> Event:
     if left.near_misses:
         nearest = left.near_misses[0]
         (miss,) = redacted([nearest.reason], of_namespace(namespace))
-        message += f"; nearest miss: {text_of(miss)} on {nearest.types} types such as {nearest.example}"
+        message += f"; nearest miss: {text_of(miss)} on {counted(nearest.types, 'type')} such as {nearest.example}"
     return Event("Pod", namespace, name, uid, "Warning", "NotTriggerScaleUp", message)
 
 

@@ -16,8 +16,8 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand import why_pending
 from autoscaler.report.events import offering_text
-from autoscaler.report.plan_tables import counted
 from autoscaler.report.reasons import text_of, texts_of
+from autoscaler.report.words import counted
 
 _EXAMPLES = 3
 

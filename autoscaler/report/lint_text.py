@@ -8,6 +8,7 @@ from typing import Any
 
 from autoscaler.lint.finding import Finding
 from autoscaler.lint.rules import Level
+from autoscaler.report.words import counted
 
 
 def lines_of(findings: Sequence[Finding]) -> Iterator[str]:
@@ -24,7 +25,7 @@ def lines_of(findings: Sequence[Finding]) -> Iterator[str]:
 def summary_of(findings: Sequence[Finding]) -> str:
     """ "2 errors, 1 warning"."""
     counts = Counter(finding.level for finding in findings)
-    told = [f"{counts[level]} {level.value}{'' if counts[level] == 1 else 's'}" for level in Level if counts[level]]
+    told = [counted(counts[level], level.value) for level in Level if counts[level]]
     return ", ".join(told) or "nothing found"
 
 

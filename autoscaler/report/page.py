@@ -18,12 +18,13 @@ from autoscaler.model.plan import LeftOut, Placement, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.report.cluster_tables import age_text, block_entries, blocks_table
+from autoscaler.report.cluster_tables import block_entries, blocks_table
 from autoscaler.report.events import offering_text
 from autoscaler.report.plan_document import dollars
 from autoscaler.report.plan_tables import Table
 from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.redaction import Readable, of_namespace, of_pod, redacted
+from autoscaler.report.words import age_text, counted
 
 SHOWN_WAITING = 500  # pods on one page; one namespace at a time has fewer
 _SHOWN_PODS = 5
@@ -211,7 +212,7 @@ def _considered(pod: str, plan: Plan, readable: Readable) -> Iterator[Table]:
 
 def _summary(snapshot: Snapshot, plan: Plan, now: datetime, *, waiting: int) -> Iterator[str]:
     alive = [node for node in snapshot.provisioned if node.phase not in (Phase.GONE, Phase.FAILED)]
-    yield f"{len(alive)} nodes of ours for {dollars(price_of(alive))} $/h"
+    yield f"{counted(len(alive), 'node')} of ours for {dollars(price_of(alive))} $/h"
     yield f"{dollars(spent_today(snapshot.spending, now).quantize(Decimal('0.01')))} $ spent since midnight UTC"
     shown = f", of which {SHOWN_WAITING} are shown: choose a namespace" if waiting > SHOWN_WAITING else ""
     yield f"{waiting} pending pods{shown}"

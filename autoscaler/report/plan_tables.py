@@ -13,6 +13,7 @@ from autoscaler.model.plan import Considered, Demand, LeftOut, Placement, Plan, 
 from autoscaler.model.reason import Code
 from autoscaler.report.plan_document import dollars
 from autoscaler.report.reasons import text_of, texts_of
+from autoscaler.report.words import counted
 
 SHOWN_OFFERINGS = 6  # per demand, without -o wide: the chosen one and the next best
 _OUTCOME_ORDER = {"chosen": 0, "fits": 1, "unknown": 2, "fatal": 3, "does-not-fit": 4}
@@ -152,8 +153,3 @@ def _price(amount: Decimal | str | None) -> str:
 def _few(names: Sequence[str], most: int = 3) -> str:
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def counted(number: int, noun: str) -> str:
-    """ "1 pod", "2 pods"."""
-    return f"{number} {noun}" + ("" if number == 1 else "s")

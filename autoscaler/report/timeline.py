@@ -22,6 +22,7 @@ from autoscaler.model.resource_claim import (
 )
 from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import text_of, texts_of
+from autoscaler.report.words import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,7 @@ def refused_of(left: LeftOut) -> Refused:
 
 
 def _nearest(miss: NearMiss) -> str:
-    return f"{text_of(miss.reason)} (on {miss.types} types such as {miss.example})"
+    return f"{text_of(miss.reason)} (on {counted(miss.types, 'type')} such as {miss.example})"
 
 
 def asked_lines(claim: ResourceClaim) -> tuple[str, ...]:
@@ -254,7 +255,7 @@ def lines_of(what: What) -> list[str]:
         case Registered(node):
             return [f"node {node} has registered"]
         case Published(node, drivers):
-            devices = ", ".join(f"{count} device{'s' if count > 1 else ''} of {driver}" for driver, count in drivers)
+            devices = ", ".join(f"{counted(count, 'device')} of {driver}" for driver, count in drivers)
             return [f"drivers on {node} have published {devices}"]
         case Bound(pod, node, devices):
             return [f"pod {pod} runs on {node}", f"devices: {_shortened(devices, 4)}" if devices else ""]
@@ -272,7 +273,7 @@ def lines_of(what: What) -> list[str]:
 
 def summary_lines(summary: Summary) -> list[str]:
     """The end of the story as lines: nodes, money, and how each pod fared."""
-    nodes = f"{summary.launched} node{'' if summary.launched == 1 else 's'} launched"
+    nodes = f"{counted(summary.launched, 'node')} launched"
     rest = f"{summary.terminated} terminated, {summary.running} still running; {summary.usd:.2f} $ spent"
     lines = [f"{nodes}, {rest}", ""]
     width = max((len(pod.pod) for pod in summary.pods), default=0)

@@ -1,0 +1,25 @@
+"""Numbers and spans of time as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 pod", "2 pods"."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def age_text(span: timedelta) -> str:
+    """ "3d4h", "5h7m", "12m5s", "40s": the two largest units, as kubectl shortens ages; "0s" for what has passed."""
+    seconds = max(int(span.total_seconds()), 0)
+    units: Sequence[tuple[str, int]] = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+    parts: list[str] = []
+    for unit, size in units:
+        amount, seconds = divmod(seconds, size)
+        if amount or parts:
+            parts.append(f"{amount}{unit}" if amount else "")
+        if len(parts) == 2:
+            break
+    return "".join(parts) or "0s"
