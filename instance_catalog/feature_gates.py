@@ -1,6 +1,7 @@
 """Feature gates of Kubernetes as people write them, and the switches of a KubernetesProfile that they are.
 
 An API server does not tell its gates, so they are assumed: the defaults of its version, and what the operator says.
+Some can be tried out where that is permitted.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ def parse_feature_gates(text: str) -> dict[str, bool]:
     return found
 
 
-def feature_gates_text(profile: KubernetesProfile) -> str:
-    """The gates that a profile decides with, as the --feature-gates flag has them."""
-    return ",".join(f"{name}={str(getattr(profile.gates, field)).lower()}" for name, field in GATES.items())
+def feature_gates_text(profile: KubernetesProfile, *, proven: bool | None = None) -> str:
+    """The gates that a profile decides with, as the --feature-gates flag has them: all, those proven, or the others."""
+    named = {name: getattr(profile.gates, gate) for name, gate in GATES.items()}
+    wanted = {name: on for name, on in named.items() if proven in (None, name in profile.proven)}
+    return ",".join(f"{name}={str(on).lower()}" for name, on in wanted.items())

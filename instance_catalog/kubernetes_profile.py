@@ -96,6 +96,7 @@ class KubernetesProfile:
     scheduler: SchedulerBehaviour = SchedulerBehaviour()
     served: tuple[str, ...] = ("v1", "v1beta2", "v1beta1")  # versions of resource.k8s.io
     note: str = ""
+    proven: tuple[str, ...] = ()  # names of the gates that were tried out on the cluster; the others are assumed
 
     @property
     def name(self) -> str:

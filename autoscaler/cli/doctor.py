@@ -35,11 +35,12 @@ def _account(ctx: click.Context, option: click.Parameter, value: str) -> str:
 )
 @output_option()
 def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: str, output: str) -> None:
-    """Look for what would keep nodes from being bought or from working, and say what to do about it. Only reads.
+    """Look for what would keep nodes from being bought or from working, and say what to do about it. Changes nothing.
 
     Looks at the Kubernetes version and the APIs it serves, DRA drivers and whether they would run on the nodes to be,
     device plugins, quotas (GKE), other autoscalers, and the rights that the pools' modes need. Nothing needs to be
-    installed.
+    installed. Where you may create claims, slices and classes, feature gates are proven by creates for show
+    (server-side dry runs).
 
     \b
     Try:
@@ -54,13 +55,16 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
     from autoscaler.cli.live import connected, decided, read_store
     from autoscaler.cli.output import print_data, print_table
     from autoscaler.cluster.api import NotFoundError
+    from autoscaler.cluster.gate_trials import prove
     from autoscaler.cluster.resources import CAPACITY_POOLS
     from autoscaler.planning.policy import Policy
-    from autoscaler.report.doctor import Level, doctor_table, items_of
+    from autoscaler.report.doctor import GatesTried, Level, doctor_table, items_of
     from autoscaler.settings import LeaseSettings
 
     client = connected(kubeconfig, context)
-    store = read_store(client, client.profile(feature_gates), tell=False)
+    assumed = client.profile(feature_gates)
+    proof = prove(client)
+    store = read_store(client, proof.applied_to(assumed), tell=False)
     try:
         client.list(CAPACITY_POOLS, limit=1)
         installed = True
@@ -77,6 +81,7 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
         missing=_missing(client, rights, service_account) if installed else (),
         needed=len(rights) if installed else 0,
         problems=store.problems(),
+        gates=GatesTried(proof.unproven, proof.contradicts(assumed)),
     )
     if output == "table":
         table = doctor_table(items)

@@ -67,8 +67,20 @@ def read_cluster(
     from autoscaler.manifests.load import Loaded
     from autoscaler.manifests.plan_context import PlanContext
 
-    store = read_store(connected(kubeconfig, context), profile)
+    client = connected(kubeconfig, context)
+    store = read_store(client, profile or proven(client))
     return Loaded(snapshot=store.snapshot(), problems=(), context=PlanContext()), partial(live_catalog, store)
+
+
+def proven(client: KubernetesClient) -> KubernetesProfile:
+    """What the cluster's version means, with its feature gates as far as they may be tried out; else as assumed."""
+    from autoscaler.cluster.gate_trials import prove
+
+    assumed, proof = client.profile(), prove(client)
+    if other := proof.contradicts(assumed):
+        flag = ",".join(f"{name}={str(on).lower()}" for name, on in other.items())
+        click.echo(f"note: the cluster has feature gates otherwise than its version: {flag}", err=True)
+    return proof.applied_to(assumed)
 
 
 def live_catalog(store: Store, directories: Sequence[Path], now: datetime) -> Catalog:

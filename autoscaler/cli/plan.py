@@ -29,7 +29,7 @@ SOMETHING_LEFT_OUT = 3
 
 @click.command()
 @click.option("-f", "--filename", "paths", multiple=True, metavar="PATH", help="File, directory, or - for stdin.")
-@click.option("--live", is_flag=True, help="Plan for the pods that pend in a cluster. Only reads.")
+@click.option("--live", is_flag=True, help="Plan for the pods that pend in a cluster. Changes nothing.")
 @click.option("--kubeconfig", default="", metavar="PATH", help="With --live.  [default: as kubectl]")
 @click.option("--context", default="", metavar="NAME", help="With --live.  [default: the current context]")
 @click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")

@@ -87,6 +87,12 @@ class KubernetesClient:
         namespace = manifest.get("metadata", {}).get("namespace", "default") if resource.namespaced else ""
         return self._object("POST", _path(resource, namespace), body=_typed(resource, manifest))
 
+    def try_create(self, resource: Resource, manifest: Object) -> Object:
+        """The object as it would have been created: a dry run on the server. Errors are those of create."""
+        namespace = manifest.get("metadata", {}).get("namespace", "default") if resource.namespaced else ""
+        body = _typed(resource, manifest)
+        return self._object("POST", _path(resource, namespace), query={"dryRun": "All"}, body=body)
+
     def update(self, resource: Resource, manifest: Object, *, subresource: Subresource = "") -> Object:
         metadata = manifest["metadata"]
         if not metadata.get("resourceVersion"):

@@ -5,7 +5,7 @@ It only words what the checks found; an item is data, so that programs read the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -39,6 +39,17 @@ class Item:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class GatesTried:
+    """Feature gates that could not be tried, with the reason, and those that are otherwise than would be assumed."""
+
+    unproven: Mapping[str, str]
+    contradicted: Mapping[str, bool]
+
+
+NO_GATES = GatesTried({}, {})
+
+
 def items_of(
     snapshot: Snapshot,
     found: Iterable[Finding],
@@ -47,10 +58,14 @@ def items_of(
     missing: Sequence[Right] | None,
     needed: int,
     problems: Iterable[tuple[str, str, Problem]],
+    gates: GatesTried = NO_GATES,
 ) -> tuple[Item, ...]:
-    """Everything that was looked at, in reading order. `missing` None: the rights could not be asked for."""
+    """Everything that was looked at, in reading order. `missing` None: the rights could not be asked for.
+
+    `gates`: what trying them out came to.
+    """
     return (
-        *_versions(snapshot, installed),
+        *_versions(snapshot, installed, gates),
         *_drivers(snapshot),
         *_device_plugins(snapshot),
         *_autoscalers(snapshot),
@@ -61,14 +76,24 @@ def items_of(
     )
 
 
-def _versions(snapshot: Snapshot, installed: bool) -> Iterator[Item]:
+def _versions(snapshot: Snapshot, installed: bool, tried: GatesTried) -> Iterator[Item]:
     profile = snapshot.profile
     served = ", ".join(profile.served)
     yield Item(Level.OK, "kubernetes", f"decided as {profile.name}; serves resource.k8s.io {served}")
     if profile.note:
         yield Item(Level.WARNING, "kubernetes", profile.note)
-    gates = feature_gates_text(profile)
+    if profile.proven:
+        gates = feature_gates_text(profile, proven=True)
+        yield Item(Level.OK, "kubernetes", f"feature gates proven by creates for show: {gates}")
+    gates = feature_gates_text(profile, proven=False)
     yield Item(Level.INFO, "kubernetes", f"feature gates are assumed, give --feature-gates where they differ: {gates}")
+    for why in dict.fromkeys(tried.unproven.values()):
+        names = ", ".join(name for name, reason in tried.unproven.items() if reason == why)
+        yield Item(Level.INFO, "kubernetes", f"{names} could not be tried: {why}")
+    if tried.contradicted:
+        flag = ",".join(f"{name}={str(on).lower()}" for name, on in tried.contradicted.items())
+        text = f"feature gates are otherwise than a controller assumes: set cluster.featureGates to {flag}"
+        yield Item(Level.WARNING, "kubernetes", text)
     if not installed:
         step = "the rest of this page holds without it; `foreslice plan --live` needs no installation"
         yield Item(Level.INFO, "installation", f"the custom resources of foreslice.dev are not installed: {step}")

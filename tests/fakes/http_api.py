@@ -31,6 +31,7 @@ class HttpApi:
     gangs: tuple[str, ...] = ()
     denied: Collection[tuple[str, str]] = ()
     missing: Collection[str] = ()
+    dry_runs: bool = False  # whether they are permitted; what they would create is kept as it is
     requests: list[str] = field(default_factory=list)
     kubeconfig: str = ""
 
@@ -47,6 +48,8 @@ class HttpApi:
             asked = body["spec"]["resourceAttributes"]
             allowed = (asked["verb"], asked["resource"]) not in self.denied
             return 201, {"metadata": {}, "status": {"allowed": allowed}}
+        if query.get("dryRun") == "All":
+            return (201, body) if self.dry_runs else (403, {"reason": "Forbidden", "message": "cannot create"})
         parts = path.strip("/").split("/")
         group, version, rest = ("", parts[1], parts[2:]) if parts[0] == "api" else (parts[1], parts[2], parts[3:])
         if not rest:
