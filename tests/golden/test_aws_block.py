@@ -15,9 +15,12 @@ import pytest
 from click.testing import CliRunner
 
 from autoscaler.cli.main import foreslice
+from autoscaler.cluster.api import KubernetesApi
+from autoscaler.cluster.store import Store
 from autoscaler.report.timeline import Happening, lines_of, mark_of
 from autoscaler.simulation.chronicle import Chronicle
 from autoscaler.simulation.scenario import parse_scenario
+from instance_catalog.kubernetes_profile import REFERENCE
 from tests.aws import FakeAws
 from tests.faults.block_lives import p5_catalog
 from tests.faults.world import AwsSimulation
@@ -58,6 +61,13 @@ spec:
 RUNS_FOR = ", simulation.foreslice.dev/runs-for: {}"
 
 
+def _store(api: KubernetesApi) -> Store:
+    """As `live.read_store` reads it, but for the version, which only a server has."""
+    store = Store(api, REFERENCE)
+    store.refresh()
+    return store
+
+
 class Life:
     """One life, told in the parts of the page."""
 
@@ -67,6 +77,8 @@ class Life:
         self.journal = folder / "purchases.jsonl"
         patch.setattr("autoscaler.aws.Aws", lambda *_, **__: FakeAws())
         patch.setattr("autoscaler.clock.SystemClock", lambda: self.simulation.clock)
+        patch.setattr("autoscaler.cli.live.connected", lambda *_: self.simulation.api)
+        patch.setattr("autoscaler.cli.live.read_store", _store)
         for zone, days, fee in (
             ("us-east-1a", 0, "1920.00"),
             ("us-east-1b", 0, "2112.00"),
@@ -91,6 +103,7 @@ class Life:
         yield "wait", self._said()
         self._passes(3 * HOUR)
         yield "hold", self._said()
+        yield "list", self._typed("blocks list")
         job = JOB.format(name="finetune", at="0s", title="Eight GPUs for six hours", more=RUNS_FOR.format("6h"))
         late = JOB.format(name="pretrain", at="1h", title="Eight GPUs for as long as there are any", more="")
         self.simulation.add(parse_scenario(f"{job}---{late}"))
