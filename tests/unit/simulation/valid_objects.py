@@ -122,6 +122,19 @@ _REQUESTS: Final = [
     },
     {"name": "any", "firstAvailable": [{"name": "one", "deviceClassName": GPU, "count": 1}]},
 ]
+_CONDITION: Final = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "Accepted",
+    "message": "",
+    "lastTransitionTime": MOMENT,
+}
+_CONTROLLER: Final = {
+    "name": "controller",
+    "image": "public.ecr.aws/karpenter/controller:1.8.0",
+    "args": ["--feature-gates=DynamicResources=false"],
+    "env": [{"name": "FEATURE_GATES", "value": "DynamicResources=false"}],
+}
 _OFFERING: Final = {"instanceType": "s1", "zone": "any", "capacityType": "on-demand", "usdPerHour": "1.00"}
 _PREDICTION: Final = {"instanceType": "s1", "drivers": ["nvidia"], "catalogDigest": "c", "slicesDigest": "s"}
 _METADATA: Final = {
@@ -159,7 +172,6 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
             "capacity": {"cpu": "4"},
             "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": MOMENT}],
             "images": [{"names": ["registry.example/x:1"], "sizeBytes": 5}],
-            "volumesAttached": [{"name": "v", "devicePath": "/dev/x"}],
         },
     },
     NAMESPACES: {"metadata": _METADATA, "status": {"phase": "Active"}},
@@ -230,18 +242,7 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
         "metadata": {**_METADATA, "labels": {"app.kubernetes.io/name": "karpenter"}},
         "spec": {
             "replicas": 1,
-            "template": {
-                "spec": {
-                    "containers": [
-                        {
-                            "name": "controller",
-                            "image": "public.ecr.aws/karpenter/controller:1.8.0",
-                            "args": ["--feature-gates=DynamicResources=false"],
-                            "env": [{"name": "FEATURE_GATES", "value": "DynamicResources=false"}],
-                        }
-                    ]
-                }
-            },
+            "template": {"spec": {"containers": [_CONTROLLER]}},
         },
     },
     QUOTAS: {
@@ -315,16 +316,7 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
         },
         "status": {
             "nodes": 1,
-            "conditions": [
-                {
-                    "type": "Ready",
-                    "status": "True",
-                    "reason": "Accepted",
-                    "message": "",
-                    "lastTransitionTime": MOMENT,
-                    "observedGeneration": 1,
-                }
-            ],
+            "conditions": [_CONDITION],
             "backoffs": [{"instanceType": "s1", "until": MOMENT, "reason": "Shortage", "failures": 1}],
             "quarantines": [{"instanceType": "none", "drivers": ["nvidia"], "until": MOMENT, "times": 1}],
         },
