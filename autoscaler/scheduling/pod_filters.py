@@ -101,7 +101,7 @@ def inter_pod_affinity(pod: Pod, state: NodeState, world: World) -> tuple[Reason
 
 def _repelling(pod: Pod, world: World) -> Iterator[tuple[PodAffinityTerm, str]]:
     """(term, domain) of anti-affinity terms of pods already placed that match this pod."""
-    for state in world.states():
+    for state in (world.nodes[name] for name in world.repellers if name in world.nodes):
         for other in state.pods:
             for term in other.pod_anti_affinity:
                 domain = state.node.labels.get(term.topology_key)

@@ -30,7 +30,11 @@ from instance_catalog.resource_slice import ResourceSlice
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Nodes with their pods, claims with their allocations, all devices, and volumes."""
+    """Nodes with their pods, claims with their allocations, all devices, and volumes.
+
+    `repellers` names the nodes with pods of anti-affinity: every node is asked what they keep away, and most pods have
+    none.
+    """
 
     snapshot: Snapshot
     nodes: Mapping[str, NodeState]
@@ -40,6 +44,7 @@ class World:
     extended_resources: Mapping[str, DeviceClass]  # resource name -> the class that serves it
     volumes: Volumes
     drivers: tuple[CustomDriver, ...] = ()
+    repellers: tuple[str, ...] = ()
 
     @staticmethod
     def of(snapshot: Snapshot, drivers: Iterable[CustomDriver] = ()) -> World:
@@ -67,6 +72,7 @@ class World:
             else {},
             volumes=Volumes.of(snapshot),
             drivers=tuple(drivers),
+            repellers=tuple(n.name for n in snapshot.nodes if _repel(pods.get(n.name, ()))),
         )
 
     @property
@@ -80,6 +86,7 @@ class World:
             self,
             nodes={**self.nodes, node.name: NodeState.of(node, tuple(daemon_pods))},
             devices=self.devices.with_slices(slices) if slices else self.devices,
+            repellers=self._repellers_with(node.name, daemon_pods),
         )
 
     def without_node(self, name: str) -> World:
@@ -105,7 +112,13 @@ class World:
             claims=claims,
             allocated=self.allocated.plus(verdict.allocations.values()),
             volumes=self.volumes.after(pods, self.nodes[node_name].node),
+            repellers=self._repellers_with(node_name, pods),
         )
+
+    def _repellers_with(self, node_name: str, pods: Sequence[Pod]) -> tuple[str, ...]:
+        if node_name in self.repellers or not _repel(pods):
+            return self.repellers
+        return (*self.repellers, node_name)
 
     def states(self) -> Iterable[NodeState]:
         """All nodes with their pods."""
@@ -118,6 +131,10 @@ class World:
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """Labels of a namespace; every namespace carries its own name."""
         return self.snapshot.namespaces.get(name, EMPTY.with_items({"kubernetes.io/metadata.name": name}))
+
+
+def _repel(pods: Iterable[Pod]) -> bool:
+    return any(pod.pod_anti_affinity for pod in pods)
 
 
 def _reserved(claim: ResourceClaim, consumer: Consumer) -> ResourceClaim:
