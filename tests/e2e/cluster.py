@@ -1,6 +1,7 @@
 """A real cluster as the scheduler sees one: nodes come with their slices, pods are bound or told why not.
 
-Nothing runs: there are no kubelets. A node is created not ready, publishes, and becomes ready, as a real one does.
+Nothing runs until a test starts KWOK: there are no kubelets. A node is created not ready, publishes, and becomes ready,
+as a real one does.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from autoscaler.kube.write_slices import slice_manifest
 from autoscaler.model.node import Node
 from instance_catalog.driver_data import builtin_device_classes
 from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.labels import KWOK_NODE
 from instance_catalog.prediction.concrete import make_concrete
 from instance_catalog.resource_slice import ResourceSlice
 from tests.e2e.control_plane import ApiError, ControlPlane, Json
@@ -58,6 +60,7 @@ class Cluster:
     def add_node(self, node: Node, slices: Iterable[ResourceSlice]) -> None:
         """A node with what its drivers publish, ready once that is there."""
         written = write_node(node)
+        written["metadata"].setdefault("annotations", {})[KWOK_NODE] = "fake"
         not_ready = {"conditions": [{"type": "Ready", "status": "False", "reason": "Starting"}]}
         self._create(NODES, {**written, "status": not_ready})
         for piece in make_concrete(slices, node_name=node.name):
@@ -109,6 +112,14 @@ class Cluster:
 
         self.control_plane.wait_until(bound, f"{count} bound pods\n{self.pods()}", seconds=30)
         return self.pods()
+
+    def wait_until_running(self) -> None:
+        """Until all pods run; they do once KWOK is there."""
+
+        def running() -> bool:
+            return {pod["status"]["phase"] for pod in self.pods()} == {"Running"}
+
+        self.control_plane.wait_until(running, "running pods", seconds=30)
 
     def wait_until_refused(self, count: int) -> dict[str, tuple[str, str]]:
         """Until the scheduler has said no to all pods: reason and message of PodScheduled, by pod."""

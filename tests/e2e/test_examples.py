@@ -1,4 +1,7 @@
-"""The plan of each example, carried out, is what the real kube-scheduler does: same nodes, same devices."""
+"""Each example from Pending to Running: with the planned nodes, the real kube-scheduler does what the plan says.
+
+Same nodes, same devices, counted at the end of the run.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ from instance_catalog.loader import load_catalog
 from tests.e2e.cluster import Cluster, Devices, workload_of
 from tests.e2e.control_plane import ControlPlane, Json
 from tests.e2e.machines import machine
+from tests.e2e.toolbox import Kwok
 
 EXAMPLES: Final = sorted((Path(__file__).parents[2] / "docs/examples").glob("*.yaml"))
 # One asks for what no type has; the other for a block that ends too soon, which is no matter of the scheduler's.
@@ -154,7 +158,7 @@ def agreeing(ours: Outcome, real: Outcome) -> Counter[str]:
 
 @pytest.mark.parametrize("path", [path for path in EXAMPLES if path.stem not in IN_VAIN], ids=lambda path: path.stem)
 def test_the_scheduler_does_what_was_planned(
-    path: Path, cluster_with: Callable[[KubernetesProfile], Cluster], agreement: Counter[str]
+    path: Path, cluster_with: Callable[[KubernetesProfile], Cluster], agreement: Counter[str], tmp_path: Path
 ) -> None:
     loaded, plan = planned(path)
     assert plan.left_out == ()
@@ -169,6 +173,9 @@ def test_the_scheduler_does_what_was_planned(
             plan_outcome(loaded, plan),
             real_outcome(cluster, plan, cluster.wait_until_bound(len(plan.placements))),
         )
+        # Only now, so that nodes become ready when everything is published and not before.
+        with Kwok(cluster.control_plane.identity("kwok", "system:masters"), tmp_path / "kwok.log", jobs_end=False):
+            cluster.wait_until_running()
     finally:
         cluster.clear()
     agreement.update(agreeing(ours, real))

@@ -20,9 +20,10 @@ _STAGES: Final = (
     "node/fast/node-initialize.yaml",
     "node/heartbeat/node-heartbeat.yaml",
     "pod/fast/pod-ready.yaml",
-    "pod/fast/pod-complete.yaml",
     "pod/fast/pod-delete.yaml",
 )
+# Pods of Jobs end as soon as they run.
+_ENDING: Final = "pod/fast/pod-complete.yaml"
 
 
 def helm(*arguments: str, kubeconfig: Path | None = None) -> str:
@@ -36,12 +37,13 @@ def helm(*arguments: str, kubeconfig: Path | None = None) -> str:
 class Kwok:
     """KWOK as a process, for nodes with its annotation. A context manager."""
 
-    def __init__(self, kubeconfig: Path, log: Path) -> None:
+    def __init__(self, kubeconfig: Path, log: Path, *, jobs_end: bool = True) -> None:
         self._kubeconfig = kubeconfig
         self._log = log
+        self._stages = (*_STAGES, _ENDING) if jobs_end else _STAGES
 
     def __enter__(self) -> Kwok:
-        stages = [f"--config={_source()}/kustomize/stage/{name}" for name in _STAGES]
+        stages = [f"--config={_source()}/kustomize/stage/{name}" for name in self._stages]
         flags = [f"--kubeconfig={self._kubeconfig}", "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake"]
         with self._log.open("wb") as output:
             self._process = subprocess.Popen([str(_KWOK.binary()), *flags, *stages], stdout=output, stderr=output)
