@@ -97,7 +97,6 @@ class DriverFacts:
     calendar: FrozenMap[str, str]  # "25.12" → "0.3": calendar lines and the minors they count as
     gates: FrozenMap[str, Gate]
     exclusive_gates: tuple[tuple[str, str], ...]
-    unpredicted_gates: frozenset[str]
     prepare: PrepareRules
     node_labels: FrozenMap[str, str]
     device_classes: tuple[DeviceClassFacts, ...]
@@ -212,7 +211,6 @@ def facts_of(custom: CustomDriver) -> DriverFacts:
         calendar=FrozenMap(),
         gates=FrozenMap(),
         exclusive_gates=(),
-        unpredicted_gates=frozenset(),
         prepare=custom.prepare,
         node_labels=custom.node_labels,
         device_classes=custom.device_classes,
@@ -276,7 +274,6 @@ def _driver(content: Mapping[str, Any]) -> DriverFacts:
         calendar=FrozenMap(content.get("calendar", {})),
         gates=FrozenMap({name: Gate(g["default"], g["since"]) for name, g in content.get("gates", {}).items()}),
         exclusive_gates=tuple((first, second) for first, second in content.get("exclusive_gates", ())),
-        unpredicted_gates=frozenset(content.get("unpredicted_gates", ())),
         prepare=PrepareRules(**content.get("prepare", {})),
         node_labels=FrozenMap(content.get("node_labels", {})),
         device_classes=tuple(_device_class(row, content["source"]) for row in content["device_classes"]),

@@ -287,9 +287,6 @@ def _check(profile: DriverProfile) -> None:
                 f"option {option} of {profile.name} does nothing without its gate; add {gate}=true, with a release "
                 "that has it, or drop the option"
             )
-    for gate in sorted(profile.facts.unpredicted_gates):
-        if profile.gates.get(gate):
-            raise DriverProfileError(f"slices with gate {gate} of {profile.name} are not predicted yet; leave it off")
 
 
 def _allowed_options(profile: DriverProfile) -> dict[str, bool]:

@@ -239,7 +239,7 @@ def _prices(prices: Mapping[CapacityType, Price]) -> dict[str, Any]:
             "usdPerHour": str(price.usd_per_hour),
             "region": price.region,
             "date": price.date,
-            "guess": price.guess,
+            **({"guess": True} if price.guess else {}),
         }
         for kind, price in prices.items()
     }

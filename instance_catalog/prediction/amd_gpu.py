@@ -7,13 +7,14 @@ sets after the first allocation, so a fresh node has none. Must not know other d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from instance_catalog.driver_profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import Accelerator, InstanceType
 from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.prediction import amd_vfio
 from instance_catalog.prediction.contents import (
     MOST_ADVANCED_DEVICES,
     MOST_DEVICES,
@@ -52,6 +53,13 @@ def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> st
     mode = profile.option("partition")
     if mode != profile.facts.options["partition"].default and not _modes(accelerator, profile):
         return f"{accelerator.model} cannot be partitioned; drop partition={mode}"
+    if not profile.gates.get("VFIOPassthrough"):
+        return None
+    if _modes(accelerator, profile) and profile.gates.get("AutoPartition"):
+        return "what AutoPartition and VFIOPassthrough publish together is not documented; leave one of them off"
+    places = [instance_type.placement(gpu) for gpu in range(instance_type.device_count)]
+    if _total_vfs(profile) and any(place.bus_id is None for place in places):
+        return f"counter sets are named after PCI addresses, which the catalog does not have for {instance_type.name}"
     return None
 
 
@@ -65,7 +73,13 @@ def contents(
     modes = _modes(accelerator, profile) if profile.gates.get("AutoPartition") else {}
     gpus = range(instance_type.device_count)
     if not modes:
-        return devices_in_chunks(_physical(instance_type, accelerator, profile), MOST_DEVICES)
+        physical = _physical(instance_type, accelerator, profile)
+        if not profile.gates.get("VFIOPassthrough"):
+            return devices_in_chunks(physical, MOST_DEVICES)
+        passed = [_passed_through(instance_type, accelerator, profile, gpu) for gpu in gpus]
+        slots = list(_slots(instance_type, profile))
+        most = MOST_ADVANCED_DEVICES if slots else MOST_DEVICES
+        return (*devices_in_chunks([*physical, *passed], most), *counters_in_chunks(slots))
     virtual = [
         _virtual(instance_type, accelerator, profile, gpu, mode, count) for gpu in gpus for mode, count in modes.items()
     ]
@@ -90,6 +104,30 @@ def _physical(instance_type: InstanceType, accelerator: Accelerator, profile: Dr
         )
         for card in range(instance_type.device_count * count)
     ]
+
+
+def _passed_through(instance_type: InstanceType, accelerator: Accelerator, profile: DriverProfile, gpu: int) -> Device:
+    """The GPU as a virtual machine can have it."""
+    return amd_vfio.device(
+        gpu,
+        instance_type.placement(gpu),
+        FrozenMap(_common(instance_type, accelerator, profile, gpu)),
+        model=accelerator.key,
+        capacity=FrozenMap({name: Capacity(v) for name, (v, _) in _figures(accelerator, profile, 1).items()}),
+        total_vfs=_total_vfs(profile),
+    )
+
+
+def _slots(instance_type: InstanceType, profile: DriverProfile) -> Iterator[CounterSet]:
+    for gpu in range(instance_type.device_count):
+        found = amd_vfio.counter_set(instance_type.placement(gpu), _total_vfs(profile))
+        if found is not None:
+            yield found
+
+
+def _total_vfs(profile: DriverProfile) -> int:
+    """How many virtual functions every GPU can have."""
+    return int(profile.option("total-vfs") or 0)
 
 
 def _virtual(

@@ -95,7 +95,6 @@ def test_gates_are_those_of_the_release() -> None:
         ("nvidia:dynamic-mig:mig=all-1g.5gb", "exclude each other"),
         ("nvidia:dynamic-mig:MPSSupport=true", "gates DynamicMIG and MPSSupport of nvidia cannot be on together"),
         ("nvidia@v25.8.1:dynamic-mig", "has no gate DynamicMIG; take v25.12.0 or newer"),
-        ("amd:VFIOPassthrough=true", "are not predicted yet; leave it off"),
         ("nvidia:PassthroughSupport=true:dynamic-mig", "gates DynamicMIG and PassthroughSupport of nvidia cannot"),
         ("nvidia:consumable-shares=4", "does nothing without its gate; add ConsumableShares=true"),
         (

@@ -226,7 +226,7 @@ def test_a_defect_names_place_field_and_way_out(tmp_path: Path, change: tuple[st
             "networkCards: [{kind: infiniband}]",
             "networkCards[0].kind: found 'infiniband'; allowed: 'ena', 'efa', 'gvnic'",
         ),
-        ("allocatable: {memry: 1Gi}", "allocatable.memry: found 'memry'; allowed: cpu, memory, ephemeral-storage, pods,"),
+        ("allocatable: {memry: 1Gi}", "allocatable.memry: found 'memry'; allowed: cpu, memory, ephemeral-storage,"),
         ("allocatable: {memory: -1Gi}", "allocatable.memory: found '-1Gi'; allowed: a quantity from 0 to 1Ei"),
         ("allocatable: {memory: 1e99999999}", "allocatable.memory: found '1e99999999'; allowed: a quantity from 0"),
         (

@@ -97,6 +97,47 @@ def test_a_virtual_partition_is_taken_in_equal_shares() -> None:
     assert all(capacity.policy is None for capacity in spx.capacity.values())
 
 
+def test_every_gpu_can_be_passed_through_as_well() -> None:
+    (piece,) = slices_of(mi300x(2), "amd:VFIOPassthrough=true")
+    assert [device.name for device in piece.devices] == ["gpu-0-128", "gpu-1-129", "gpu-vfio-0", "gpu-vfio-1"]
+    gpu, passed = piece.devices[1], piece.devices[3]
+    known = {name: value for name, value in passed.attributes.items() if not isinstance(value, RuntimeOnly)}
+    assert known == {
+        "type": "vfio",
+        "isVF": False,
+        "vendorID": "0x1002",
+        "deviceID": "0x74a1",
+        "numaNode": 0,
+        "pciAddr": "0000:1c:00.0",
+        "resource.kubernetes.io/pciBusID": "0000:1c:00.0",
+        "resource.kubernetes.io/pcieRoot": "pci0000:10",
+    }
+    assert set(passed.attributes) - set(known) == {"iommuGroup", "productName"}
+    assert {n: c.value for n, c in passed.capacity.items()} == {n: c.value for n, c in gpu.capacity.items()}
+    assert all(capacity.guess for capacity in passed.capacity.values())
+    assert (gpu.consumes_counters, passed.consumes_counters) == ((), ())
+
+
+def test_a_gpu_that_is_passed_through_takes_the_slots_of_its_functions() -> None:
+    devices, counters = slices_of(mi300x(1), "amd:VFIOPassthrough=true:total-vfs=8")
+    (slots,) = counters.shared_counters
+    assert (slots.name, str(slots.counters["vf-slots"])) == ("pf-0000-0c-00-0-counter-set", "8")
+    (taken,) = devices.devices[1].consumes_counters
+    assert (taken.counter_set, taken.counters) == (slots.name, slots.counters)
+
+
+@pytest.mark.parametrize(
+    ("drivers", "reason"),
+    [
+        ("amd:AutoPartition=true:VFIOPassthrough=true", "publish together is not documented"),
+        ("amd:VFIOPassthrough=true:total-vfs=8", "named after PCI addresses, which the catalog does not have"),
+    ],
+)
+def test_what_is_not_known_of_passing_through_is_not_predicted(drivers: str, reason: str) -> None:
+    machine = machines.machine("bare", MI300X, 1, cloud="azure")
+    assert reason in (unpredictable(machine, parse_driver_set(drivers)) or "")
+
+
 def test_more_than_eight_gpus_take_more_slices() -> None:
     pieces = slices_of(mi300x(20), "amd:AutoPartition=true")
     assert [len(piece.devices) for piece in pieces] == [64, 16, 0, 0, 0]
