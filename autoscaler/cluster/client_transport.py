@@ -23,7 +23,7 @@ from autoscaler.cluster.api import (
     NotFoundError,
     UnavailableError,
 )
-from autoscaler.cluster.kubeconfig import load_configuration
+from autoscaler.cluster.client_kubeconfig import load_configuration
 from providers.contract import Clock
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.cluster.kubeconfig import load_configuration
+from autoscaler.cluster.client_kubeconfig import load_configuration
 from autoscaler.errors import ConfigurationError
 
 GOOD = {
