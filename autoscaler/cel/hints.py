@@ -12,6 +12,7 @@ _ORDER: Final = re.compile(r"found no matching overload for '_(?P<op><|<=|>|>=)_
 _ARITHMETIC: Final = re.compile(r"found no matching overload for '_(?P<op>[+-])_' applied to '\(kubernetes\.Quantity")
 _UNDECLARED: Final = re.compile(r"undeclared reference to '(?P<name>[^']+)'")
 _UNDEFINED: Final = re.compile(r"undefined field '(?P<name>[^']+)'")
+_QUOTE: Final = re.compile(r"""Syntax error: unexpected (["'])(?P<mark>["'])\1""")
 _RESULT: Final = re.compile(r"must evaluate to bool or the unknown type, not (?P<type>.+)")
 _COMPARISON: Final = re.compile(
     r"(?P<left>device\.capacity\[[^\]]*\](?:\.\w+|\[[^\]]*\]))\s*(?P<op><=|>=|<|>)\s*"
@@ -39,6 +40,9 @@ def hint_for(expression: str, message: str, offset: int) -> str:
         return 'A selector must be a condition, for example device.attributes["<driver>"].<name> == "<value>".'
     if message.startswith("expected type") or "found no matching overload" in message:
         return "The two sides have different types; compare text with text in quotes and numbers with numbers."
+    quote = _QUOTE.match(message)
+    if quote and expression.count(quote["mark"]) % 2:
+        return f"The text that begins here has no closing {quote['mark']}"
     if message.startswith("Syntax error") and re.search(
         r"(?<![=!<>])=(?!=)", expression[max(offset - 1, 0) : offset + 2]
     ):

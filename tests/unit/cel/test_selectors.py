@@ -121,6 +121,8 @@ def test_lists_are_values_with_the_gate() -> None:
         ("device.driver", "A selector must be a condition"),
         ("device.driver == 5", "different types"),
         ('device.driver = "x"', "Write == to compare"),
+        ('device.driver == "x', 'The text that begins here has no closing "'),
+        ("device.driver == 'x", "The text that begins here has no closing '"),
     ],
 )
 def test_the_usual_mistakes_get_the_usual_fix(expression: str, hint: str) -> None:
