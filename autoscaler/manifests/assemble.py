@@ -21,7 +21,10 @@ _NAMESPACE_NAME = "kubernetes.io/metadata.name"  # a label that every namespace 
 
 
 def complete(gathered: Gathered, profile: KubernetesProfile, drivers: tuple[CustomDriver, ...] = ()) -> None:
-    """Add the driver charts' DeviceClasses (`drivers` are those that the catalog describes), generated claims, replicas of gangs, and default storage classes."""
+    """Add the driver charts' DeviceClasses, generated claims, replicas of gangs, and default storage classes.
+
+    `drivers` are those that the catalog describes, whose classes count like those of a chart.
+    """
     installed = {
         row.name: DeviceClass(row.name, tuple(Selector(text) for text in row.selectors), row.extended_resource_name)
         for row in builtin_device_classes(profile, drivers)
