@@ -54,6 +54,14 @@ def asked(root: Path, user: str) -> Iterator[tuple[Right, int]]:
             yield right, entry.get("responseStatus", {}).get("code", 0)
 
 
+def answered(asked: Iterable[tuple[Right, int]]) -> tuple[frozenset[Right], frozenset[Right]]:
+    """What was allowed and what was refused. An API server that has just started refuses everything for a moment,
+    whatever the roles say, so what was allowed at another time was not refused."""
+    everything = tuple(asked)
+    allowed = frozenset(right for right, code in everything if code != 403)
+    return allowed, frozenset(right for right, _ in everything) - allowed
+
+
 def granted(roles: Iterable[dict[str, Any]]) -> frozenset[Right]:
     """Everything that roles allow, one by one."""
     return frozenset(

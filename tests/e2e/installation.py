@@ -102,7 +102,7 @@ class Installation:
         for document in yaml.safe_load_all(text):
             self.api.create(BY_KIND[document["kind"]], document)
 
-    def wait_until(self, done: Callable[[], bool], what: str, *, seconds: float = 60) -> None:
+    def wait_until(self, done: Callable[[], bool], what: str, *, seconds: float = 120) -> None:
         """Poll until something holds; fails with the ends of the processes' logs."""
         try:
             self.control_plane.wait_until(done, what, seconds=seconds)

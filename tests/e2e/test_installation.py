@@ -27,7 +27,7 @@ from autoscaler.cluster.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
-from tests.e2e.audit import Right, granted
+from tests.e2e.audit import Right, answered, granted
 from tests.e2e.installation import ACCOUNT, CHARTS, NAME, NAMESPACE, Installation
 
 POOL = """
@@ -87,16 +87,18 @@ metadata: {name: misspelt}
 spec: {cloud: aws, instanceType: p5.48xlarg, entry: {vcpu: 190}, source: a test}
 """
 FAILING = "device.attributes['gpu.nvidia.com'].noSuchAttribute == 'x'"
+# Used in the scenarios of test_scenarios.py, which says so: with blocks, device taints and gangs of Kubernetes.
+SELDOM = {
+    Right("", "pods", "patch"),
+    Right("resource.k8s.io", "devicetaintrules", "watch"),
+    Right("scheduling.k8s.io", "podgroups", "watch"),
+}
 # Asked for only when something goes wrong at the same moment: another writer, a restart between two calls.
 RARE = {
     Right("foreslice.dev", "spendings", "get"),
     Right("foreslice.dev", "provisionednodes", "get"),
     Right("foreslice.dev", "launchbatches", "get"),
-    # The notice before a block's end, which needs a provider that has blocks.
-    Right("", "pods", "patch"),
     # Listed, and watched only where a cluster serves them.
-    Right("resource.k8s.io", "devicetaintrules", "watch"),
-    Right("scheduling.k8s.io", "podgroups", "watch"),
     Right("scheduling.x-k8s.io", "podgroups", "watch"),
 }
 
@@ -277,9 +279,7 @@ def test_every_right_is_used_and_none_is_missing(cluster: Installation) -> None:
     asked = [
         (right, code) for right, code in cluster.control_plane.asked(ACCOUNT) if right.group != "coordination.k8s.io"
     ]
-    # An API server that has just started refuses everything for a moment, whatever the roles say.
-    allowed = {right for right, code in asked if code != 403}
-    refused = sorted({right for right, code in asked if code == 403} - allowed)
-    assert refused == [], "asked for without a right"
-    unused = sorted(right for right in rights - RARE if not any(right.covers(used) for used, _ in asked))
+    _, refused = answered(asked)
+    assert sorted(refused) == [], "asked for without a right"
+    unused = sorted(right for right in rights - RARE - SELDOM if not any(right.covers(used) for used, _ in asked))
     assert unused == [], f"granted and never used: {unused}"

@@ -25,11 +25,13 @@ from autoscaler.cluster.resources import (
     RESOURCE_CLAIMS,
 )
 from tests.e2e import reserving
-from tests.e2e.audit import Right
+from tests.e2e.audit import Right, answered
 from tests.e2e.block_life import Block, live
 from tests.e2e.control_plane import ControlPlane
+from tests.e2e.deaths import ALONE
 from tests.e2e.installation import ACCOUNT, BRISK, Controller, Installation
 from tests.e2e.steered import SteeredClock
+from tests.e2e.test_installation import SELDOM
 
 GATES = {"DRADeviceTaintRules": True, "GenericWorkload": True, "GangScheduling": True}
 SERVED = {"resource.k8s.io/v1beta2": True, "scheduling.k8s.io/v1alpha2": True}
@@ -100,10 +102,9 @@ class Scene:
         self._environment = environment
 
     @contextmanager
-    def controller(self, log: str) -> Iterator[Controller]:
-        """The controller, patient with an API server that is away: its Lease lasts."""
-        patience = {"FORESLICE_LEASE_DURATION": "90s", "FORESLICE_LEASE_RENEW_DEADLINE": "80s"}
-        with self.cluster.controller(log, clock=self.clock, **self._environment, **patience) as running:
+    def controller(self, log: str, **environment: str) -> Iterator[Controller]:
+        """The controller, by the clock."""
+        with self.cluster.controller(log, clock=self.clock, **self._environment, **environment) as running:
             yield running
 
     def create(self, *pods: Object) -> None:
@@ -238,7 +239,8 @@ def test_a_pod_that_is_not_taken_although_it_fits_is_told_and_buys_no_second_nod
 def test_history_that_the_api_server_has_forgotten_is_read_again(scene: Scene) -> None:
     scene.create(pod("stays", 1), pod("leaves", GPUS))
     listing = (Right("", "pods", "list"), 200)
-    with scene.controller("history.log") as controller:
+    # One that sleeps would lose its Lease, and rightly so.
+    with scene.controller("history.log", **ALONE) as controller:
         scene.cluster.wait_until(lambda: scene.cluster.running("stays", "leaves"), "running pods")
         left = scene.node_of("leaves")
         listed = scene.cluster.control_plane.asked(ACCOUNT).count(listing)
@@ -272,3 +274,11 @@ def test_a_block_is_held_and_left_in_time(scene: Scene) -> None:
     reserving.reserve(scene.cluster.folder, block)
     with scene.controller("block.log"):
         live(scene.cluster, scene.clock, block, join=lambda: None)
+
+
+def test_rights_that_are_seldom_needed_are_used_here(everything: Scene) -> None:
+    """Last, when everything above was asked."""
+    allowed, refused = answered(everything.cluster.control_plane.asked(ACCOUNT))
+    assert sorted(refused) == [], "asked for without a right"
+    unused = sorted(right for right in SELDOM if not any(right.covers(used) for used in allowed))
+    assert unused == [], f"granted and never used: {unused}"
