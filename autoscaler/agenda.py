@@ -10,11 +10,15 @@ import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, timedelta
 from enum import Enum
+from typing import Final
 
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
 from autoscaler.settings import Settings
+
+# Its machines cost what the catalog says.
+_WITHOUT_PRICES: Final = frozenset({"kwok"})
 
 
 class Duty(Enum):
@@ -23,6 +27,7 @@ class Duty(Enum):
     RESYNC = "resync"  # another round, though nothing was reported: machines, orphans, time-outs
     CATALOG = "catalog"  # another look at its directories
     SYNC = "sync"  # another look at what clouds list, and at what price
+    PRICES = "prices"  # another look at what providers ask for today
     BLOCK_CLOCK = "block clock"  # whether the wall clock has passed the moment the loop rests until
 
 
@@ -36,6 +41,8 @@ def periods_of(settings: Settings) -> Mapping[Duty, timedelta]:
         periods[Duty.CATALOG] = settings.periods.catalog
     if settings.sync.aws or settings.sync.gcp:
         periods[Duty.SYNC] = settings.sync.every
+    if set(settings.cluster.providers) - _WITHOUT_PRICES:
+        periods[Duty.PRICES] = settings.periods.prices
     return periods
 
 

@@ -35,6 +35,7 @@ from autoscaler.listings import listings_of
 from autoscaler.loop import Loop, Stage
 from autoscaler.notices import NoticeWatch
 from autoscaler.periodic_sync import PeriodicSync
+from autoscaler.price_watch import PriceWatch
 from autoscaler.serve.access import Door
 from autoscaler.serve.health import Heartbeat
 from autoscaler.serve.listener import Listener
@@ -93,8 +94,8 @@ class Process:
                 _LOG.info("listening", serves=listener.serves, address=listener.address)
                 stack.callback(listener.stop)
             periods = periods_of(self._settings)
-            if Duty.SYNC in periods:
-                self._controller.mark(Duty.SYNC)  # the others may wait for their first time
+            for duty in periods.keys() & {Duty.SYNC, Duty.PRICES}:
+                self._controller.mark(duty)  # the others may wait for their first time
             scheduler = schedule(periods, self._controller.mark)
             scheduler.start()
             stack.callback(scheduler.shutdown)
@@ -159,6 +160,10 @@ def controller(settings: Settings, clock: Clock) -> Process:
         surroundings = Surroundings(uid, clock, ProviderObjects(api), catalog)
         return Providers(_providers(surroundings, profile, settings), cluster=uid)
 
+    # Apart from the loop's own, because they are asked in another thread.
+    prices = PriceWatch(
+        lambda: shelf.catalog, lambda catalog: providers(catalog).by_template.values(), clock, changed=bell.ring
+    )
     loop = Loop(
         api=api,
         providers=providers(shelf.catalog),
@@ -168,6 +173,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
         settings=settings,
         stage=_both(tracing.span, recorder.timing_stage),
         layers=lambda: shelf.layers,
+        quotes=lambda: prices.quotes,
         remake=providers,
         at_once=_AT_ONCE,
     )
@@ -177,6 +183,8 @@ def controller(settings: Settings, clock: Clock) -> Process:
         """What a duty asks for besides another round."""
         if duty is Duty.SYNC and sync is not None:
             sync.start()
+        if duty is Duty.PRICES:
+            prices.start()
         if duty is Duty.CATALOG:
             shelf.changed()
             if shelf.whole:

@@ -44,7 +44,7 @@ from instance_catalog.catalog import Catalog
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.layers import Layer
 from instance_catalog.prediction.predict import predict, unpredictable
-from instance_catalog.standing import Standing
+from instance_catalog.quotes import Priced, Quote, priced
 from instance_catalog.standing import standing as standing_at
 from providers.contract import Clock
 
@@ -79,18 +79,21 @@ class Loop:
         settings: Settings = DEFAULTS,
         stage: Stage = nullcontext,
         layers: Callable[[], Sequence[Layer]] | None = None,
+        quotes: Callable[[], tuple[Quote, ...]] = tuple,
         remake: Callable[[Catalog], Providers] | None = None,
         at_once: int = 1,
     ) -> None:
         """`layers`: what the catalog is made of now; the cluster's InstanceTypeOverlays then lie over it in each tick.
-        Without it the catalog stays as it is. `remake` makes the providers of another catalog, which they predict and
-        price with. `at_once`: how many requests that do not depend on each other may be under way."""
+        Without it the catalog stays as it is. `quotes`: what providers ask for today. `remake` makes the providers of
+        another catalog, which they predict with. `at_once`: how many requests that do not depend on each other may be
+        under way."""
         self._api = api
         self._stage = stage
         self._providers = providers
         self._catalog = catalog
         self._layers = layers
-        self._standing: Standing | None = None
+        self._quotes = quotes
+        self._priced: Priced | None = None
         self._remake = remake
         self._made_of = catalog.digest
         self._clock = clock
@@ -137,16 +140,16 @@ class Loop:
             zones = {(verdict.template.kind, verdict.template.name): verdict.zones for verdict in judged}
             self._publisher.judge(after, self._store.problems(), now, zones=zones)
             self._publisher.check(found, now)
-            if self._standing is not None:
-                self._publisher.overlays(self._standing, now)
+            if self._priced is not None:
+                self._publisher.overlays(self._priced.standing, now)
             told = (*map(_event, troubles), *map(drift_event, drifts), *map(misprediction_event, mispredictions))
             for event in told:
                 self._publisher.tell(event, now)
             for event in (event for verdict in judged for event in self._templates.write(verdict, now)):
                 self._publisher.tell(event, now)
-        wake_at = next_wake(after, self._settings.loop, now)
-        if self._standing is not None and self._standing.wake_at is not None:
-            wake_at = min(self._standing.wake_at, wake_at or self._standing.wake_at)
+        expiring = self._priced.standing.wake_at if self._priced is not None else None
+        wakes = (next_wake(after, self._settings.loop, now), expiring)
+        wake_at = min((moment for moment in wakes if moment is not None), default=None)
         return Tick(now, after, plan, troubles, wake_at, mispredictions)
 
     def _decide(
@@ -184,8 +187,9 @@ class Loop:
             self._followed = False
         if self._layers is not None:
             layers = (*self._layers(), *self._store.overlays())
-            self._standing = standing_at(layers, now=now, before=self._standing)
-            self._catalog = self._standing.catalog
+            standing = standing_at(layers, now=now, before=None if self._priced is None else self._priced.standing)
+            self._priced = priced(standing, self._quotes(), before=self._priced)
+            self._catalog = self._priced.catalog
         snapshot = self._store.snapshot()
         self._journal.resume(self._store.batches(), snapshot.provisioned, now, seen_up_to=self._store.seen_up_to())
         snapshot = replace(snapshot, provisioned=self._journal.nodes)
@@ -196,13 +200,15 @@ class Loop:
 
     def _remade(self) -> tuple[Trouble, ...]:
         """Let the providers know the catalog that is in force; until they can be made of it, the old ones serve."""
-        if self._remake is not None and self._catalog.digest != self._made_of:
+        # Prices that are quoted make no other providers: these are who quotes them.
+        catalog = self._catalog if self._priced is None else self._priced.standing.catalog
+        if self._remake is not None and catalog.digest != self._made_of:
             try:
-                self._providers = self._remake(self._catalog)
+                self._providers = self._remake(catalog)
             except ConfigurationError as error:
                 return (Trouble("Provider", "catalog", error),)
             self._executor = replace(self._executor, providers=self._providers)
-            self._made_of = self._catalog.digest
+            self._made_of = catalog.digest
         return ()
 
     def _drivers(self, node: ProvisionedNode) -> frozenset[str]:

@@ -95,6 +95,9 @@ class PeriodSettings:
     catalog: timedelta = timedelta(minutes=5)
     """Between two readings of the catalog's directories. A mounted ConfigMap follows its object within two minutes."""
 
+    prices: timedelta = timedelta(minutes=15)
+    """Between two readings of what providers ask for (not kwok's). Spot prices move by the hour."""
+
     block_clock: timedelta = timedelta(seconds=30)
     """Between two looks at the wall clock, which may be set while the loop rests; the end of a block does not wait."""
 

@@ -6,7 +6,7 @@ Pure. Either everything is right, or CatalogError says everything that is wrong;
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from instance_catalog.findings import Findings, dotted
 from instance_catalog.instance_type import Accelerator, InstanceType, region_of
 from instance_catalog.layers import Layer, in_force, problems_of
 from instance_catalog.node_reservation import NOTHING_RESERVED, NodeReservation
-from instance_catalog.overlay import EMPTY, Layered, Origin, Source, Written, layered, origins, value_at
+from instance_catalog.overlay import EMPTY, Layered, Origin, Source, Written, layered, merge, origins, value_at
 from instance_catalog.schema import AcceleratorEntry, CatalogFile, InstanceTypeEntry, NodeEntry, PricesAsOf
 
 
@@ -206,8 +206,27 @@ class _Merging:
                         own.file, own.path, entry=f"{noun} {name}", found=found, allowed="one entry per directory"
                     )
                     continue
-                table[name] = layered(sources, onto=table.get(name, EMPTY))
+                below = table.get(name, EMPTY)
+                table[name] = layered((_over_places(source, below.merged) for source in sources), onto=below)
         return table
+
+
+def _over_places(source: Source, below: Mapping[str, Any]) -> Source:
+    """A price for a region replaces what lower layers know of that region and of its zones."""
+    known, given, own = below.get("zonePrices"), source.value.get("prices"), source.value.get("zonePrices", {})
+    if not (isinstance(known, Mapping) and isinstance(given, Mapping) and isinstance(own, Mapping)):
+        return source
+    gone = {
+        place: {kind: None for kind in prices if _region(given.get(kind)) == region_of(place)}
+        for place, prices in known.items()
+        if isinstance(prices, Mapping)
+    }
+    unknown = {place: kinds for place, kinds in gone.items() if kinds}
+    return replace(source, value={**source.value, "zonePrices": merge(unknown, own)}) if unknown else source
+
+
+def _region(price: Any) -> Any:
+    return price.get("region") if isinstance(price, Mapping) else None
 
 
 def _with_full_prices(raw: Mapping[str, Any], file: CatalogFile) -> Mapping[str, Any]:

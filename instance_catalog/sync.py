@@ -239,7 +239,7 @@ def _overruled(entry: Mapping[str, Any], after: InstanceType) -> Iterator[Confli
                 yield Conflict(after.name, name, str(entry[name]), str(ours))
     for place, prices in entry.get("zonePrices", {}).items():
         for kind, price in prices.items():
-            known = after.zone_prices[place].get(CapacityType(kind))
+            known = after.price_in(place, CapacityType(kind))
             if known is None or known.usd_per_hour != Decimal(price["usdPerHour"]):
                 shown = "none" if known is None else str(known.usd_per_hour)
                 yield Conflict(after.name, f"zonePrices.{place}.{kind}", price["usdPerHour"], shown)

@@ -112,11 +112,15 @@ class OfferingKey:
 
 @dataclass(frozen=True, slots=True)
 class OfferingStatus:
-    """What a provider knows about an offering now; None where it does not know (the catalog's price then counts)."""
+    """What a provider knows about an offering now; None where it does not know (the catalog's price then counts).
+
+    `region`: where the price of an offering in any zone holds.
+    """
 
     offering: OfferingKey
     usd_per_hour: Decimal | None = None
     available: int | None = None
+    region: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,8 @@ class Prices:
                 self.on_demand(name)
             price = self._overridden(name, CapacityType.ON_DEMAND.value, self._list.last(name))
             if price is not None:
-                yield OfferingStatus(OfferingKey(name, ANY_ZONE, CapacityType.ON_DEMAND.value), price)
+                offering = OfferingKey(name, ANY_ZONE, CapacityType.ON_DEMAND.value)
+                yield OfferingStatus(offering, price, region=self._aws.region)
 
     def spot(self) -> tuple[OfferingStatus, ...]:
         """The newest spot price of every type of the catalog in every zone where it is sold."""

@@ -29,6 +29,7 @@ def test_every_duty_has_its_period_from_the_settings() -> None:
         Duty.RESYNC: DEFAULTS.loop.resync,
         Duty.CATALOG: DEFAULTS.periods.catalog,
         Duty.SYNC: timedelta(hours=24),
+        Duty.PRICES: DEFAULTS.periods.prices,
         Duty.BLOCK_CLOCK: DEFAULTS.periods.block_clock,
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from autoscaler.clock import VirtualClock
@@ -13,9 +14,11 @@ from autoscaler.kube.custom.generate import KINDS
 from autoscaler.loop import Loop
 from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.catalog import Catalog
+from instance_catalog.instance_type import ANY_ZONE, CapacityType
 from instance_catalog.kubernetes_profile import REFERENCE
 from instance_catalog.loader import shipped_layers
 from instance_catalog.merging import catalog_of
+from instance_catalog.quotes import Quote
 
 LAYERS = shipped_layers()
 
@@ -27,6 +30,7 @@ class Cluster:
         self.clock = VirtualClock()
         self.api = ApiServer(self.clock)
         self.layers = LAYERS
+        self.quotes: tuple[Quote, ...] = ()
         self.made: list[Catalog] = []
         self.obstacle: ConfigurationError | None = None
         self.loop = Loop(
@@ -36,6 +40,7 @@ class Cluster:
             profile=REFERENCE,
             clock=self.clock,
             layers=lambda: self.layers,
+            quotes=lambda: self.quotes,
             remake=self.remake,
         )
 
@@ -116,6 +121,20 @@ def test_the_state_that_kubectl_shows_is_the_reason_of_the_condition() -> None:
     (kind,) = (kind for kind in KINDS if kind.name == INSTANCE_TYPE_OVERLAYS.kind)
     (column,) = (column for column in kind.columns if column.name == "State")
     assert column.path == ".status.conditions[?(@.type=='Ready')].reason"
+
+
+def test_what_is_quoted_changes_the_catalog_but_not_the_providers() -> None:
+    cluster = Cluster()
+    cluster.put("ours", {"vcpu": 190})
+    before = cluster.digest()
+    made = len(cluster.made)
+    cluster.quotes = (
+        Quote("p5.48xlarge", ANY_ZONE, CapacityType.ON_DEMAND, Decimal(40), region="us-east-1", date="2026-11-21"),
+    )
+    assert cluster.digest() != before
+    assert len(cluster.made) == made
+    cluster.quotes = ()
+    assert cluster.digest() == before
 
 
 def test_the_last_good_version_outlives_another_catalog() -> None:
