@@ -41,6 +41,7 @@ class ProviderError(Exception):
     │   ├── PermissionDeniedError   our credentials do not allow it
     │   └── TokenReusedError        this token was used with other parameters
     ├── ThrottledError              too many calls; nothing happened
+    ├── BusyError                   what would be changed is being changed for another call; nothing happened
     ├── GoneError                   what was named does not exist, or is not visible yet
     └── UncertainError              nobody knows whether it happened
         ├── AmbiguousError          no answer arrived (time-out, cut connection, server fault)
@@ -173,6 +174,19 @@ class ThrottledError(ProviderError):
     advice = "Nothing to do: the call is repeated more slowly."
 
 
+class BusyError(ProviderError):
+    """What would be changed is being changed for another call. Nothing happened; the same call succeeds after that one.
+
+    Only this call waits. Were the others held up as well, so would be the one that it waits for.
+    """
+
+    kind = "Busy"
+    scope = BackoffScope.OBJECT
+    first_backoff = timedelta(seconds=5)
+    longest_backoff = timedelta(minutes=1)
+    advice = "Nothing to do: the call is repeated until it is its turn."
+
+
 class GoneError(ProviderError):
     """What was named does not exist; or it is so young that it is not visible yet."""
 
@@ -219,6 +233,7 @@ ERRORS: Final[tuple[type[ProviderError], ...]] = (
     PermissionDeniedError,
     TokenReusedError,
     ThrottledError,
+    BusyError,
     GoneError,
     AmbiguousError,
     UnclassifiedError,

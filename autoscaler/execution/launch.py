@@ -30,7 +30,7 @@ from providers.contract import (
     Provider,
     TemplateRef,
 )
-from providers.errors import AmbiguousError, RefusedError, ThrottledError, TokenReusedError, UncertainError
+from providers.errors import AmbiguousError, BusyError, RefusedError, ThrottledError, TokenReusedError, UncertainError
 
 # A cut connection is often over at once; what is still unclear then is repeated at the next tick.
 REPEATS: Final = 3
@@ -65,8 +65,9 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
     """Carry a batch as far as it goes: to machines, or to failure.
 
     Raises UncertainError while the outcome of its call is unknown and ThrottledError while the provider is overloaded;
-    then the same call is repeated, not before the error's back-off has passed. What a person has to correct is raised
-    (RefusedError) once everything else that could be done has been.
+    then the same call is repeated, not before the error's back-off has passed. BusyError: it waits for another batch's
+    call, and is repeated at the next tick. What a person has to correct is raised (RefusedError) once everything else
+    that could be done has been.
     """
     provider = providers.of(batch)
     refusal: RefusedError | None = None
@@ -80,7 +81,7 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             return
         try:
             answer = _call(provider, request_of(batch, cluster=providers.cluster))
-        except (UncertainError, ThrottledError) as error:
+        except (UncertainError, ThrottledError, BusyError) as error:
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             raise
         except TokenReusedError:

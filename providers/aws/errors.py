@@ -30,6 +30,7 @@ from botocore.parsers import ResponseParserError
 from providers.errors import (
     AddressesExhaustedError,
     AmbiguousError,
+    BusyError,
     GoneError,
     NotOfferedError,
     PermissionDeniedError,
@@ -78,10 +79,11 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "InstanceRequestLimitExceeded": ThrottledError,
     "ServiceUnavailable": ThrottledError,
     "Unavailable": ThrottledError,
-    "ScalingActivityInProgress": ThrottledError,
-    "ScalingActivityInProgressFault": ThrottledError,
-    "ResourceContention": ThrottledError,
-    "ResourceContentionFault": ThrottledError,
+    # The group is being changed; nothing happened.
+    "ScalingActivityInProgress": BusyError,
+    "ScalingActivityInProgressFault": BusyError,
+    "ResourceContention": BusyError,
+    "ResourceContentionFault": BusyError,
     # A fault of the server: it may have happened.
     "InternalError": AmbiguousError,
     "InternalFailure": AmbiguousError,

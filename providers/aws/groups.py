@@ -101,6 +101,14 @@ class Groups:
             found = self._aws.autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[group.name])
         return self._group(found["AutoScalingGroups"][0], group.form)
 
+    def tags(self, name: str) -> Mapping[str, str]:
+        """The tags of a group by now; none when it does not exist any more."""
+        with translated(f"DescribeAutoScalingGroups {name}"):
+            found = self._aws.autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[name])
+        return {
+            tag["Key"]: tag.get("Value", "") for group in found["AutoScalingGroups"] for tag in group.get("Tags", ())
+        }
+
     def newest_activity(self, group: Group) -> str:
         """The id of the group's newest scaling activity; "-" without any."""
         return next((str(found["ActivityId"]) for found in self._activities(group)), "-")

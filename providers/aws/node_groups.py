@@ -44,12 +44,13 @@ from providers.contract import (
 )
 from providers.errors import (
     AmbiguousError,
+    BusyError,
     CapacityError,
     GoneError,
     PermissionDeniedError,
     ProviderError,
+    RefusedError,
     TemplateError,
-    ThrottledError,
     TokenReusedError,
 )
 
@@ -144,11 +145,11 @@ class AwsNodeGroups:
                 failures[machine] = PermissionDeniedError(f"{machine} was not launched for this cluster")
             else:
                 try:
-                    self._end(machine)
+                    self._end(machine, tags_of(found[machine])[GROUP_TAG])
                     going.append(machine)
                 except GoneError:
                     gone.append(machine)
-                except TemplateError as error:
+                except (TemplateError, BusyError) as error:
                     failures[machine] = error
         return TerminateAnswer(tuple(going), tuple(gone), FrozenMap(failures))
 
@@ -221,13 +222,17 @@ class AwsNodeGroups:
         self, request: LaunchRequest, group: Group, offering: OfferingKey
     ) -> tuple[list[Instance], tuple[OfferingFailure, ...]]:
         owned = self._owned(request)
-        slot = _slot_of(group)
+        slot = _slot_of(group.tags)
         if slot is None or slot.token != request.token or not slot.open:
             if owned:
                 return self._machines(request, offering, owned), ()  # a finished launch, asked for again
             slot = self._opened(request, group, slot)
         if group.desired < slot.size:
-            self._resize(group, slot.size)
+            try:
+                self._resize(group, slot.size)
+            except RefusedError:
+                self._write(group, replace(slot, open=False))  # this token is not used again
+                raise
             group = self._groups.named(group)
         fresh = self._unowned(group, slot, len(request.nodes) - len(owned))
         self._own(request, [one["InstanceId"] for one in fresh])
@@ -259,7 +264,7 @@ class AwsNodeGroups:
     def _opened(self, request: LaunchRequest, group: Group, busy: Slot | None) -> Slot:
         """Write down that this token is about to change the size. Raises when another one is about to."""
         if busy is not None and busy.open:
-            raise ThrottledError(f"group {group.name} is being resized for another launch")
+            raise _busy(group.name)
         size = group.desired + len(request.nodes)
         if size > group.largest:
             step = f"raise the maximum size of {group.name}, now {group.largest}"
@@ -335,8 +340,14 @@ class AwsNodeGroups:
             tags=request.tags,
         )
 
-    def _end(self, machine: str) -> None:
-        """Raises GoneError when it is no member any more, TemplateError when the group may not shrink."""
+    def _end(self, machine: str, group: str) -> None:
+        """Raises GoneError when it is no member any more, TemplateError when the group may not shrink.
+
+        BusyError: the group grows to a size that a launch has written down, which must not shrink under it.
+        """
+        slot = _slot_of(self._groups.tags(group))
+        if slot is not None and slot.open:
+            raise _busy(group)
         try:
             with translated(f"TerminateInstanceInAutoScalingGroup {machine}"):
                 self._aws.autoscaling.terminate_instance_in_auto_scaling_group(
@@ -353,8 +364,15 @@ def _alive(found: Mapping[str, Any]) -> bool:
     return STATES.get(found["State"]["Name"]) in (InstanceState.PENDING, InstanceState.RUNNING)
 
 
-def _slot_of(group: Group) -> Slot | None:
-    parts = group.tags.get(_SLOT_TAG, "").split()
+def _busy(group: str) -> BusyError:
+    return BusyError(
+        f"group {group} is being resized for another launch",
+        next_step=f"Nothing to do while that launch goes on; when none does, take the tag {_SLOT_TAG} off the group.",
+    )
+
+
+def _slot_of(tags: Mapping[str, str]) -> Slot | None:
+    parts = tags.get(_SLOT_TAG, "").split()
     if len(parts) != 5:
         return None
     return Slot(parts[0], int(parts[1]), datetime.fromisoformat(parts[2]), parts[3], parts[4] == "open")

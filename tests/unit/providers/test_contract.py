@@ -69,7 +69,7 @@ def test_every_concrete_error_is_listed_and_of_a_known_branch() -> None:
 
     assert leaves(ProviderError) == set(ERRORS)
     branches = (CapacityError, RefusedError, UncertainError)
-    assert {error.kind for error in ERRORS if not issubclass(error, branches)} == {"Throttled", "Gone"}
+    assert {error.kind for error in ERRORS if not issubclass(error, branches)} == {"Throttled", "Busy", "Gone"}
 
 
 def test_every_scope_is_used_by_an_error() -> None:

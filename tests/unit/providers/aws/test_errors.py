@@ -22,6 +22,7 @@ from providers.errors import (
     AddressesExhaustedError,
     AmbiguousError,
     BackoffScope,
+    BusyError,
     CapacityError,
     GoneError,
     NotOfferedError,
@@ -61,6 +62,7 @@ def translation_of(raised: Exception) -> ProviderError:
         pytest.param("VcpuLimitExceeded", QuotaError, BackoffScope.QUOTA, id="quota"),
         pytest.param("InsufficientFreeAddressesInSubnet", AddressesExhaustedError, BackoffScope.ZONE, id="subnet"),
         pytest.param("RequestLimitExceeded", ThrottledError, BackoffScope.API, id="throttled"),
+        pytest.param("ScalingActivityInProgress", BusyError, BackoffScope.OBJECT, id="group busy"),
         pytest.param("InternalError", AmbiguousError, BackoffScope.API, id="server fault"),
         pytest.param("IdempotentParameterMismatch", TokenReusedError, BackoffScope.OBJECT, id="token"),
         pytest.param("InvalidAMIID.NotFound", TemplateError, BackoffScope.TEMPLATE, id="image"),
@@ -87,7 +89,7 @@ def test_a_code_means_an_error_with_a_scope(code: str, kind: type[ProviderError]
 
 
 def test_every_branch_of_the_tree_has_codes() -> None:
-    branches = (CapacityError, RefusedError, ThrottledError, GoneError, AmbiguousError)
+    branches = (CapacityError, RefusedError, ThrottledError, BusyError, GoneError, AmbiguousError)
     assert all(any(issubclass(kind, branch) for kind in MEANINGS.values()) for branch in branches)
     assert all(kind is not UnclassifiedError for kind in MEANINGS.values())
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from autoscaler.execution.launch import Providers, launch
 from providers.aws.node_groups import AwsNodeGroups
 from providers.aws.provider import Account, AwsProvider
 from providers.aws.template import GroupTemplate
 from providers.contract import LaunchForm, LaunchRequest, OfferingKey, TemplateRef
-from providers.errors import AmbiguousError, NotOfferedError, ShortageError, TemplateError, ThrottledError
+from providers.errors import AmbiguousError, BusyError, NotOfferedError, RefusedError, ShortageError, TemplateError
 from tests.aws import CLUSTER, P4, P5, Rig, catalog, request
-from tests.fakes.ec2 import CUT_BEFORE
+from tests.desk import A, new_desk, planned
+from tests.fakes.ec2 import CUT_BEFORE, Behaviour, refused
 
 
 class One:
@@ -98,11 +101,63 @@ def test_one_launch_at_a_time_resizes_a_group() -> None:
     rig.fake.faults.inject("SetDesiredCapacity", CUT_BEFORE)
     with pytest.raises(AmbiguousError):
         groups.launch(asked("a"))
-    with pytest.raises(ThrottledError, match="another launch"):
+    with pytest.raises(BusyError, match="another launch"):
         groups.launch(asked("b", batch="b2"))
     assert len(groups.launch(asked("a")).instances) == 1
     assert len(groups.launch(asked("b", batch="b2")).instances) == 1
     assert plain.desired == 2
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["that of the group first", "the other first"])
+def test_two_batches_of_one_group_both_get_their_machines(first: int) -> None:
+    desk = new_desk()
+    rig = Rig(clock=desk.clock)
+    plain = group(rig, "plain")
+    groups = provider(rig, groups=("plain",), by_instances=False)
+    providers = Providers({"SimulatedNodeTemplate": groups}, cluster=CLUSTER)
+    rig.fake.faults.inject("SetDesiredCapacity", *[CUT_BEFORE] * 4)
+    desk.record(planned("n1", A))
+    with pytest.raises(AmbiguousError):
+        launch(*desk.batches(), providers=providers, journal=desk.journal, backoffs=desk.backoffs, now=desk.now)
+    desk.clock.advance(timedelta(minutes=1))
+    desk.record(planned("n2", A))
+    for _ in range(4):
+        batches = sorted(desk.batches(), key=lambda batch: (batch.nodes == ("n1",)) == bool(first))
+        for batch in batches:
+            with suppress(AmbiguousError, BusyError):
+                launch(batch, providers=providers, journal=desk.journal, backoffs=desk.backoffs, now=desk.now)
+        desk.clock.advance(timedelta(minutes=1))
+    assert [batch.outcome for batch in desk.batches()] == ["Launched", "Launched"]
+    assert plain.desired == len(rig.fake.account.alive()) == 2
+
+
+def test_a_group_that_grows_for_a_launch_loses_no_member_meanwhile() -> None:
+    rig = Rig(Behaviour(visibility=timedelta(seconds=30)))
+    plain = group(rig, "plain")
+    groups = provider(rig, groups=("plain",), by_instances=False)
+    with pytest.raises(AmbiguousError):
+        groups.launch(asked("a"))
+    rig.clock.advance(timedelta(minutes=1))
+    (old,) = groups.launch(asked("a")).instances
+    with pytest.raises(AmbiguousError):
+        groups.launch(asked("b", batch="b2"))
+    (error,) = groups.terminate((old.id,)).failures.values()
+    assert isinstance(error, BusyError)
+    rig.clock.advance(timedelta(minutes=1))
+    (new,) = groups.launch(asked("b", batch="b2")).instances
+    assert groups.terminate((old.id,)).terminating == (old.id,)
+    assert plain.desired == 1
+    assert [machine.id for machine in rig.fake.account.alive()] == [new.id]
+
+
+def test_a_refused_size_leaves_the_group_to_the_next_launch() -> None:
+    rig = Rig()
+    group(rig, "plain")
+    groups = provider(rig, groups=("plain",), by_instances=False)
+    rig.fake.faults.inject("SetDesiredCapacity", refused("ValidationError"))
+    with pytest.raises(RefusedError):
+        groups.launch(asked("a"))
+    assert len(groups.launch(asked("b", batch="b2")).instances) == 1
 
 
 def test_a_shortage_is_read_from_the_activities_and_the_size_comes_down() -> None:
