@@ -1,10 +1,10 @@
 """Which functions exist: every overload's name, arguments and result, in upstream's order.
 
-Sources: cel-go v0.26.0 common/stdlib/standard.go, cel/library.go, ext/{strings,lists,sets,comprehensions}.go;
-k8s.io/apiserver v0.36.3 pkg/cel/library; k8s.io/dynamic-resource-allocation v0.36.3 cel/compile.go. The tables are
-read once, when the first expression is checked. One line holds one overload: `function: [.]id(arguments) -> result`,
-where a dot marks a method (its first argument is the receiver), capital letters are type parameters and `<T in ...>`
-repeats the line for each type.
+Sources: cel-go v0.26.0 and v0.29.2 common/stdlib/standard.go; cel-go v0.26.0 cel/library.go,
+ext/{strings,lists,sets,comprehensions}.go; k8s.io/apiserver v0.36.3 pkg/cel/library; k8s.io/dynamic-resource-allocation
+v0.36.3 cel/compile.go. The tables are read once, when the first expression is checked. One line holds one overload:
+`function: [.]id(arguments) -> result`, where a dot marks a method (its first argument is the receiver), capital letters
+are type parameters and `<T in ...>` repeats the line for each type.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ type: type(A) -> type<A>
 bool: T_to_bool(T) -> bool <T in bool string>
 bytes: T_to_bytes(T) -> bytes <T in bytes string>
 double: T_to_double(T) -> double <T in double int string uint>
-duration: T_to_duration(T) -> dur <T in dur int string>
+duration: T_to_duration(T) -> dur <T in dur string>
 dyn: to_dyn(A) -> dyn
 int: T_to_int(T) -> int <T in int double dur string ts uint>
 string: T_to_string(T) -> string <T in string bool bytes double dur int ts uint ip cidr>
@@ -108,6 +108,9 @@ getMilliseconds: .timestamp_to_milliseconds(ts) -> int
 getMilliseconds: .timestamp_to_milliseconds_with_tz(ts, string) -> int
 getMilliseconds: .duration_to_milliseconds(dur) -> int
 """
+
+# Declared before cel-go 0.29, though no integer was ever converted.
+_INT_DURATION: Final = "duration: int_to_duration(int) -> dur"
 
 _OPTIONAL: Final = """
 optional.of: optional_of(A) -> optional<A>
@@ -241,9 +244,14 @@ _LINE: Final = re.compile(r"(\S+): (\.?)([^(]+)\((.*)\) -> (\S+?)(?: <T in (.+)>
 
 
 @cache
-def declarations(*, includes: bool, extended_lists: bool = True) -> dict[str, tuple[Overload, ...]]:
-    """Functions by name; `includes` adds the DRA function of that name, `extended_lists` cel-go's ext.Lists."""
-    optional = [_INCLUDES] * includes + [_EXTENDED_LISTS] * extended_lists
+def declarations(
+    *, includes: bool, extended_lists: bool = True, modern: bool = False
+) -> dict[str, tuple[Overload, ...]]:
+    """Functions by name; `includes` adds the DRA function of that name, `extended_lists` cel-go's ext.Lists.
+
+    `modern` is cel-go 0.29.
+    """
+    optional = [_INCLUDES] * includes + [_EXTENDED_LISTS] * extended_lists + [_INT_DURATION] * (not modern)
     lines = "\n".join([_STANDARD, _OPTIONAL, _STRINGS, _LISTS, _KUBERNETES, *optional])
     table: dict[str, list[Overload]] = {}
     for line in filter(None, lines.splitlines()):

@@ -85,7 +85,8 @@ def environment(dialect: Dialect) -> Environment:
     }
     if dialect.multiple_allocations:
         fields["allowMultipleAllocations"] = types.BOOL
-    return Environment(dialect, declarations(includes=dialect.includes, extended_lists=dialect.extended_lists), fields)
+    functions = declarations(includes=dialect.includes, extended_lists=dialect.extended_lists, modern=dialect.modern)
+    return Environment(dialect, functions, fields)
 
 
 def _by_domain(value: Type) -> Type:

@@ -8,6 +8,7 @@ from time import perf_counter_ns
 from typing import TypeVar
 
 from autoscaler.dra.filter import filter_claims
+from autoscaler.dra.search import SearchBudget
 from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.gang import parse_pod_group
@@ -40,6 +41,8 @@ from tests.oracle.upstream import Given, Json, Release
 T = TypeVar("T")
 # Upstream writes "!" behind a plugin that ends the attempt; "?" stands behind one that the simulator cannot answer for.
 _MARKS: dict[type[Verdict], str] = {DoesNotFit: "", Fatal: "!", Unknown: "?"}
+# What is compared are decisions, so nothing may be left undecided for want of steps.
+_BUDGET = SearchBudget(steps=10**6)
 _SPECIAL = "<extended-resources>"  # upstream's name for the claim that stands for extended resources
 
 
@@ -99,6 +102,7 @@ def _claims(pod: Pod, state: NodeState, world: World) -> Verdict:
         devices=world.devices,
         allocated=world.allocated,
         pod_groups=world.snapshot.gangs,
+        budget=_BUDGET,
     )
 
 
