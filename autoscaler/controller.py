@@ -61,6 +61,9 @@ class Ticking(Protocol):
     def follow(self) -> None:
         """Take over what changed in the cluster, and do nothing about it."""
 
+    def rehearse(self) -> None:
+        """Work out what the first plan needs, once the cluster was read."""
+
 
 class Controller:
     """Ticks until it is stopped. `leads` says whether this replica may act; `perform` does a duty that is due."""
@@ -86,6 +89,7 @@ class Controller:
         self._agenda = Agenda(bell.ring)
         self._stopping = False
         self._failures = 0
+        self._rehearsed = False
         self._wake_at: datetime | None = None
 
     def stop(self) -> None:
@@ -120,7 +124,7 @@ class Controller:
         self._telling.standing_by(longest)
         try:
             self._loop.follow()
-            self._failures = 0
+            self._read()
         except ApiError as error:
             self._telling.not_followed(error)
             longest = self._next_attempt()
@@ -136,10 +140,17 @@ class Controller:
             except (ApiError, ConfigurationError, ProviderError) as error:
                 self._telling.cut_short(error)
                 return self._next_attempt()
-        self._failures = 0
         self._wake_at = tick.wake_at
         self._telling.ticked(tick)
+        self._read()
         return _UNBOUNDED if tick.wake_at is None else tick.wake_at - self._clock.now()
+
+    def _read(self) -> None:
+        """The cluster was read. The first time there is something to get ready before anybody waits."""
+        self._failures = 0
+        if not self._rehearsed:
+            self._rehearsed = True
+            self._loop.rehearse()
 
     def _next_attempt(self) -> timedelta:
         """After another failure in a row: how long to wait."""

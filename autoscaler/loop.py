@@ -36,6 +36,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.drivers import readable
 from autoscaler.planning.limits import accelerators_in_use, binding_guards
 from autoscaler.planning.planner import plan_for
+from autoscaler.planning.rehearsal import rehearse
 from autoscaler.planning.slice_drift import slice_drifts
 from autoscaler.planning.upkeep import windows_of
 from autoscaler.report.events import Event, drift_event, misprediction_event
@@ -111,6 +112,11 @@ class Loop:
         """Take over what changed in the cluster while another replica acts, so that the first tick lists little."""
         self._store.refresh()
         self._followed = True
+
+    def rehearse(self) -> None:
+        """Work out what the first plan needs, before anybody waits for it: after a tick, or a follow."""
+        with self._stage("rehearse"):
+            rehearse(self._store.snapshot())
 
     def tick(self) -> Tick:
         """Observe, reflect, decide, record, carry out, publish."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import yaml
@@ -84,11 +84,11 @@ class Cluster:
         status = {"phase": "Pending", "resourceClaimStatuses": claims, "conditions": [_WAITS]}
         self.api.patch(PODS, name, {"status": status}, namespace="default", subresource="status")
 
-    def round(self, what: str) -> None:
+    def round(self, what: str, act: Callable[[Loop], object] = Loop.tick) -> None:
         """One round, and a line about it."""
         self.seconds.clear()
         writes = self.api.writes
-        self._loop.tick()
+        act(self._loop)
         parts = " | ".join(f"{self.seconds[part]:.2f}" for part in PARTS)
         print(f"| {what} | {sum(self.seconds.values()):.2f} | {parts} | {self.api.writes - writes} |", flush=True)
 
@@ -103,6 +103,7 @@ def main() -> None:
     print("|---" * (len(PARTS) + 3) + "|")
     cluster = Cluster(options.nodes)
     cluster.round("the first one")
+    cluster.round("rehearsal", Loop.rehearse)
     cluster.round("nothing changed")
     cluster.ask("first")
     cluster.round("the first pod")

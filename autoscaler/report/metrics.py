@@ -166,7 +166,7 @@ STAGE_SECONDS: Final = Metric(
     "foreslice_stage_duration_seconds",
     Kind.HISTOGRAM,
     "seconds",
-    "Time a stage of a round took: observe, plan, record, carry_out, publish.",
+    "Time a stage of a round took: observe, plan, record, carry_out, publish; and rehearse, once a process.",
     labels=("stage",),
     buckets=_SECONDS,
 )

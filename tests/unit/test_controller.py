@@ -41,12 +41,16 @@ class Script:
     bell: Bell = field(default_factory=Bell)
     ticks: int = 0
     followed: int = 0
+    rehearsed: int = 0
     unseen: list[ApiError] = field(default_factory=list)
 
     def follow(self) -> None:
         self.followed += 1
         if self.unseen:
             raise self.unseen.pop()
+
+    def rehearse(self) -> None:
+        self.rehearsed += 1
 
     def tick(self) -> Tick:
         outcome = self.outcomes[self.ticks]
@@ -105,6 +109,12 @@ def log() -> Iterator[list[Any]]:
 def test_it_ticks_until_it_is_stopped() -> None:
     assert run(QUIET) == 1
     assert run(QUIET, QUIET, QUIET) == 3
+
+
+def test_what_the_first_plan_needs_is_worked_out_once_the_cluster_was_read() -> None:
+    script = Script([UnavailableError("no answer"), QUIET, QUIET])
+    Stand(script).controller.run()
+    assert (script.ticks, script.rehearsed) == (3, 1)
 
 
 def test_a_controller_that_was_stopped_before_does_nothing() -> None:
@@ -212,7 +222,7 @@ def test_who_does_not_lead_is_ready_and_does_not_tick() -> None:
     stand = Stand(Script([]), leads=seat)
     seat.stop, seat.ring = stand.controller.stop, stand.script.bell.ring
     stand.controller.run()
-    assert (stand.script.ticks, stand.script.followed) == (0, 1)
+    assert (stand.script.ticks, stand.script.followed, stand.script.rehearsed) == (0, 1, 1)
     assert stand.heartbeat.is_ready
     assert stand.heartbeat.problem == ""
 

@@ -1,0 +1,34 @@
+"""What is worked out before the first plan is there when it comes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from autoscaler.planning.rehearsal import CLASS, REQUEST, rehearse
+from autoscaler.scheduling.world import World
+from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from tests.e2e.machines import machine
+from tests.unit.planning.scene import snapshot
+
+
+def test_the_devices_of_every_node_are_there_when_the_first_plan_comes() -> None:
+    machines = [machine("g6.12xlarge", name) for name in ("one", "two")]
+    cluster = snapshot(
+        [], nodes=tuple(made.node for made in machines), slices=tuple(s for made in machines for s in made.slices)
+    )
+    rehearse(cluster)
+    devices = World.of(cluster).devices
+    first = [devices.pools_of(made.node) for made in machines]
+    again = World.of(cluster).devices
+    for made, (pools, memo) in zip(machines, first, strict=True):
+        assert len(pools.devices) >= 4
+        assert again.pools_of(made.node)[1] is memo
+        assert None not in memo.matches(CLASS, REQUEST).answers
+
+
+def test_a_slice_that_cannot_be_read_is_left_to_the_pod_that_meets_it() -> None:
+    made = machine("g6.xlarge", "here")
+    malformed = NodeSelector((NodeSelectorTerm(match_expressions=(Requirement("zone", "Maybe", ("a",)),)),))
+    piece = made.slices[0]
+    broken = replace(piece, reach=replace(piece.reach, node_name=None, node_selector=malformed))
+    rehearse(snapshot([], nodes=(made.node,), slices=(broken,)))
