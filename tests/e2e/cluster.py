@@ -96,7 +96,7 @@ class Cluster:
             pods = self.pods()
             return len(pods) == count and all(_claims_made(pod) for pod in pods)
 
-        self.control_plane.wait_until(complete, f"{count} pods with their claims", seconds=30)
+        self.control_plane.wait_until(complete, f"{count} pods with their claims")
         return self.pods()
 
     def nominate(self, pod: Json, node: str) -> None:
@@ -110,7 +110,7 @@ class Cluster:
         def bound() -> bool:
             return sum("nodeName" in pod["spec"] for pod in self.pods()) == count
 
-        self.control_plane.wait_until(bound, f"{count} bound pods\n{self.pods()}", seconds=30)
+        self.control_plane.wait_until(bound, f"{count} bound pods\n{self.pods()}")
         return self.pods()
 
     def wait_until_running(self) -> None:
@@ -119,7 +119,7 @@ class Cluster:
         def running() -> bool:
             return {pod["status"]["phase"] for pod in self.pods()} == {"Running"}
 
-        self.control_plane.wait_until(running, "running pods", seconds=30)
+        self.control_plane.wait_until(running, "running pods")
 
     def wait_until_refused(self, count: int) -> dict[str, tuple[str, str]]:
         """Until the scheduler has said no to all pods: reason and message of PodScheduled, by pod."""
@@ -130,7 +130,7 @@ class Cluster:
             found.update((pod["metadata"]["name"], answer) for pod in self.pods() if (answer := _refusal(pod)))
             return len(found) == count
 
-        self.control_plane.wait_until(refused, f"{count} refused pods", seconds=30)
+        self.control_plane.wait_until(refused, f"{count} refused pods")
         return found
 
     def wait_for_answer(self, name: str) -> tuple[Json, tuple[str, str] | None]:
@@ -140,7 +140,7 @@ class Cluster:
             pod = self.call("GET", f"{PODS}/{name}")
             return "nodeName" in pod["spec"] or _refusal(pod) is not None
 
-        self.control_plane.wait_until(answered, f"an answer for {name}", seconds=30)
+        self.control_plane.wait_until(answered, f"an answer for {name}")
         pod = self.call("GET", f"{PODS}/{name}")
         return pod, None if "nodeName" in pod["spec"] else _refusal(pod)
 
@@ -151,7 +151,7 @@ class Cluster:
             taints = [t["key"] for node in self._list(NODES) for t in node["spec"].get("taints", ())]
             return len(self._list(NODES)) == count and "node.kubernetes.io/not-ready" not in taints
 
-        self.control_plane.wait_until(ready, f"{count} ready nodes", seconds=30)
+        self.control_plane.wait_until(ready, f"{count} ready nodes")
 
     def forget(self, pod: Json) -> None:
         """Remove a pod that was not bound."""

@@ -17,8 +17,6 @@ from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PROVISIONED_NODE
 from tests.e2e.installation import Controller, Installation
 
 ALONE: Final = {"FORESLICE_LEASE_ELECT": "false"}
-# The machine may be busy.
-PATIENCE: Final = 240.0
 
 
 class Rented(Protocol):
@@ -42,30 +40,25 @@ def live_through(
         return cluster.running(*names)
 
     with controller("launch.log") as running:
-        until(cluster, lambda: bool(outcomes(cluster) & {"Calling", "Launched"}), "a launch")
+        cluster.wait_until(lambda: bool(outcomes(cluster) & {"Calling", "Launched"}), "a launch")
         running.stop(signal.SIGKILL)
     with controller("drain.log") as running:
-        until(cluster, run, "running pods")
+        cluster.wait_until(run, "running pods")
         check_whole(cluster, rented)
         for found in cluster.api.list(PROVISIONED_NODES).items:
             cluster.api.delete(PROVISIONED_NODES, found["metadata"]["name"])
         ending = {"Draining", "Terminating"}
-        until(cluster, lambda: not phases(cluster) or bool(phases(cluster) & ending), "a drain")
+        cluster.wait_until(lambda: not phases(cluster) or bool(phases(cluster) & ending), "a drain")
         running.stop(signal.SIGKILL)
     with controller("terminate.log") as running:
-        until(cluster, lambda: not phases(cluster) or "Terminating" in phases(cluster), "a termination")
+        cluster.wait_until(lambda: not phases(cluster) or "Terminating" in phases(cluster), "a termination")
         running.stop(signal.SIGKILL)
     with controller("end.log"):
-        until(cluster, cluster.is_empty, "an empty cluster")
+        cluster.wait_until(cluster.is_empty, "an empty cluster")
         for resource in (LAUNCH_BATCHES, PROVISIONED_NODES, NODES, RESOURCE_SLICES):
-            until(cluster, partial(is_gone, cluster, resource), f"no {resource}")
+            cluster.wait_until(partial(is_gone, cluster, resource), f"no {resource}")
     assert rented.ids() == []
     assert not set(names) & set(cluster.pods()), "evicted, and nobody makes them again"
-
-
-def until(cluster: Installation, done: Callable[[], bool], what: str) -> None:
-    """Wait for it, patiently."""
-    cluster.wait_until(done, what, seconds=PATIENCE)
 
 
 def phases(cluster: Installation) -> set[str]:

@@ -26,7 +26,7 @@ from autoscaler.cluster.client_transport import connect
 from autoscaler.cluster.resources import BY_KIND, CAPACITY_POOLS, NODES, PODS, PROVISIONED_NODES, Resource
 from instance_catalog.driver_data import builtin_device_classes
 from instance_catalog.kubernetes_profile import REFERENCE
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.control_plane import PATIENCE, ControlPlane
 from tests.e2e.steered import SteeredClock
 from tests.e2e.toolbox import Kwok, helm
 
@@ -102,7 +102,7 @@ class Installation:
         for document in yaml.safe_load_all(text):
             self.api.create(BY_KIND[document["kind"]], document)
 
-    def wait_until(self, done: Callable[[], bool], what: str, *, seconds: float = 120) -> None:
+    def wait_until(self, done: Callable[[], bool], what: str, *, seconds: float = PATIENCE) -> None:
         """Poll until something holds; fails with the ends of the processes' logs."""
         try:
             self.control_plane.wait_until(done, what, seconds=seconds)
@@ -207,4 +207,4 @@ class Controller:
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Its exit status after a signal; that of its end if it has ended already."""
         self.send(number)
-        return self._process.wait(timeout=30)
+        return self._process.wait(timeout=PATIENCE)

@@ -194,8 +194,8 @@ def test_observing_proposes_and_touches_nothing(running: ControlPlane, api: Kube
         def proposed() -> bool:
             return bool(api.get(CAPACITY_POOLS, "gpu").get("status", {}).get("proposedLaunches"))
 
-        running.wait_until(proposed, f"a proposal\n{observing.log}", seconds=60)
-        running.wait_until(lambda: observing.answer("probes", "/readyz").status_code == 200, "a round", seconds=30)
+        running.wait_until(proposed, f"a proposal\n{observing.log}")
+        running.wait_until(lambda: observing.answer("probes", "/readyz").status_code == 200, "a round")
         assert observing.answer("probes", "/healthz").text == "ok"
         metrics = observing.answer("metrics", "/metrics").text
         (price,) = re.findall(r'^foreslice_proposed_usd_per_hour\{pool="gpu"\} (\S+)$', metrics, re.MULTILINE)
@@ -227,7 +227,7 @@ def test_acting_brings_a_node_and_takes_it_away_again(
             kubelets.step()
             return bool(api.get(PODS, "work", namespace="default")["status"]["phase"] == "Running")
 
-        running.wait_until(runs, "a running pod", seconds=60)
+        running.wait_until(runs, "a running pod")
         (node,) = api.list(NODES).items
         assert api.get(PODS, "work", namespace="default")["spec"]["nodeName"] == node["metadata"]["name"]
         assert node["metadata"]["annotations"][labels.KWOK_NODE] == "fake"
@@ -242,14 +242,14 @@ def test_acting_brings_a_node_and_takes_it_away_again(
             (provisioned,) = api.list(PROVISIONED_NODES).items
             return bool(provisioned["status"]["phase"] == "Ready")
 
-        running.wait_until(ready, "the node's last step up", seconds=30)
+        running.wait_until(ready, "the node's last step up")
         api.delete(PODS, "work", namespace="default")
 
         def empty() -> bool:
             kubelets.step()
             return names(api, NODES, PODS, RESOURCE_SLICES, PROVISIONED_NODES, LAUNCH_BATCHES) == []
 
-        running.wait_until(empty, "an empty cluster", seconds=60)
+        running.wait_until(empty, "an empty cluster")
         assert acting.stop() == 0
         assert "Forbidden" not in acting.log
         assert "forbidden" not in acting.log
@@ -262,7 +262,7 @@ def test_a_killed_controller_leaves_nothing_double(
     kubelets = Kubelets(api)
     api.patch(CAPACITY_POOLS, "gpu", {"spec": {"mode": "Act"}})
     with controller(running, ACCOUNT, tmp_path / "first") as first:
-        running.wait_until(lambda: names(api, LAUNCH_BATCHES) != [], "an intent", seconds=60)
+        running.wait_until(lambda: names(api, LAUNCH_BATCHES) != [], "an intent")
         first.stop(signal.SIGKILL)
     with controller(running, ACCOUNT, tmp_path / "second"):
 
@@ -270,7 +270,7 @@ def test_a_killed_controller_leaves_nothing_double(
             kubelets.step()
             return bool(api.get(PODS, "work", namespace="default")["status"]["phase"] == "Running")
 
-        running.wait_until(runs, "a running pod", seconds=60)
+        running.wait_until(runs, "a running pod")
         assert len(names(api, NODES)) == len(names(api, PROVISIONED_NODES)) == len(names(api, LAUNCH_BATCHES)) == 1
         api.delete(PODS, "work", namespace="default")
 
@@ -278,4 +278,4 @@ def test_a_killed_controller_leaves_nothing_double(
             kubelets.step()
             return names(api, NODES, PODS, RESOURCE_SLICES, PROVISIONED_NODES, LAUNCH_BATCHES) == []
 
-        running.wait_until(empty, "an empty cluster", seconds=60)
+        running.wait_until(empty, "an empty cluster")

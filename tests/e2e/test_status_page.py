@@ -77,7 +77,7 @@ def readers(control_plane: ControlPlane) -> Iterator[dict[str, str]]:
     for name in ("all", "some", "none"):
         answer = control_plane.call("POST", f"{READERS}/serviceaccounts/{name}/token", {"spec": {}})
         tokens[name] = answer["status"]["token"]
-    control_plane.wait_until(lambda: allowed(control_plane, tokens["all"]), "the roles to count", seconds=30)
+    control_plane.wait_until(lambda: allowed(control_plane, tokens["all"]), "the roles to count")
     yield tokens
     for path, manifest in reversed(made):
         with suppress(ApiError):
