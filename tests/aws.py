@@ -14,7 +14,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.loader import load_catalog
 from providers.aws.provider import Account, AwsProvider
 from providers.aws.session import Aws
-from providers.aws.template import Cluster, Image, NodeTemplate, Selector
+from providers.aws.template import Cluster, GroupTemplate, Image, NodeTemplate, Selector
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Clock, LaunchRequest, OfferingKey, TemplateRef
 from providers.errors import TemplateError
 from tests.fakes.ec2 import PROMPT, Behaviour, FakeEc2, Wire
@@ -80,6 +80,19 @@ class Written:
 
     def references(self) -> tuple[TemplateRef, ...]:
         return tuple(TemplateRef("AWSNodeTemplate", name, 1) for name in self.templates)
+
+
+@dataclass
+class WrittenGroups:
+    """The one group template there is, as a test writes it."""
+
+    found: GroupTemplate
+
+    def template(self, reference: TemplateRef) -> GroupTemplate:
+        return self.found
+
+    def references(self) -> tuple[TemplateRef, ...]:
+        return (TemplateRef("AWSGroupNodeTemplate", self.found.name),)
 
 
 @dataclass

@@ -14,7 +14,7 @@ from providers.aws.template import GroupTemplate
 from providers.conformance import CHECKS
 from providers.conformance_harness import Check, Harness, NotApplicable
 from providers.contract import OfferingKey, Provider, TemplateRef
-from tests.aws import CLUSTER, P5, FakeAws, Rig, catalog
+from tests.aws import CLUSTER, P5, FakeAws, Rig, WrittenGroups, catalog
 from tests.fakes.ec2 import CUT_BEFORE, THROTTLED, TIMEOUT_AFTER, refused
 
 GROUPS_REF = TemplateRef("AWSGroupNodeTemplate", "gpu")
@@ -22,19 +22,6 @@ NOT_APPLICABLE = {
     "shortage then next offering": "a group starts what it starts: the next offering is another request",
     "unknown outcome can be undone": "machines of a group get their tags once they exist",
 }
-
-
-@dataclass
-class Groups:
-    """One group template, as a test writes it."""
-
-    found: GroupTemplate
-
-    def template(self, reference: TemplateRef) -> GroupTemplate:
-        return self.found
-
-    def references(self) -> tuple[TemplateRef, ...]:
-        return (TemplateRef("AWSGroupNodeTemplate", self.found.name),)
 
 
 @dataclass
@@ -72,7 +59,7 @@ class GroupHarness:
     def restart(self) -> None:
         template = GroupTemplate("gpu", self.names, by_instances=self.by_instances)
         account = Account(self.rig.aws, self.rig.ours or self.rig.clock, catalog(), CLUSTER)
-        self.provider: Provider = AwsNodeGroups(account, Groups(template))
+        self.provider: Provider = AwsNodeGroups(account, WrittenGroups(template))
 
     def advance(self, by: timedelta) -> None:
         self.rig.clock.advance(by)

@@ -35,8 +35,10 @@ from tests.fakes.ec2 import (
     FakeEc2,
     refused,
 )
+from tests.fakes.ec2.machines import Machine
+from tests.faults.groups import GroupSimulation, SizedGroupSimulation
 from tests.faults.shaky import Mishap, Shaky
-from tests.faults.world import AwsSimulation
+from tests.faults.world import AwsSimulation, booted
 
 POOL = """
 apiVersion: foreslice.dev/v1alpha1
@@ -46,7 +48,7 @@ spec:
   mode: Act
   requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a, us-east-1b]}]
   capacityTypes: [spot, on-demand]
-  nodeTemplateRef: {kind: AWSNodeTemplate, name: gpu}
+  nodeTemplateRef: {kind: KIND, name: gpu}
   drivers: {profiles: [nvidia]}
   limits: {nodes: 8}
 ---
@@ -75,6 +77,16 @@ spec: {{minMember: {copies}}}
 """
 CALLS = ("CreateFleet", "RunInstances", "DescribeInstances", "TerminateInstances", "DescribeCapacityReservations")
 RARE_CALLS = ("CreateLaunchTemplate", "DescribeLaunchTemplateVersions", "DescribeSubnets", "GetParameter")
+GROUP_CALLS = (
+    "LaunchInstances",
+    "SetDesiredCapacity",
+    "CreateOrUpdateTags",
+    "CreateTags",
+    "TerminateInstanceInAutoScalingGroup",
+    "DescribeAutoScalingGroups",
+    "DescribeScalingActivities",
+)
+QUEUE_CALLS = ("ReceiveMessage", "DeleteMessage")
 FAULTS = {
     "times out after the effect": TIMEOUT_AFTER,
     "times out before the effect": TIMEOUT_BEFORE,
@@ -98,19 +110,31 @@ def scenario(text: str) -> Scenario:
 
 
 class Schedules(RuleBasedStateMachine):
-    """A cluster to which things happen. `told` counts them over all schedules of a run."""
+    """A cluster to which things happen. `told` counts them over all schedules of a run.
+
+    `worlds`: where nodes come from; half of the schedules launch their machines themselves.
+    """
 
     told: ClassVar[Counter[str]] = Counter()
-    world: ClassVar[type[AwsSimulation]] = AwsSimulation
+    worlds: ClassVar[tuple[type[AwsSimulation], ...]] = (
+        AwsSimulation,
+        AwsSimulation,
+        GroupSimulation,
+        SizedGroupSimulation,
+    )
 
-    @initialize(pace=st.sampled_from([PROMPT, SLUGGISH]))
-    def begin(self, pace: Behaviour) -> None:
-        self.simulation = self.world(catalog=small_catalog(), start=START, ec2=pace)
-        self.simulation.add(scenario(POOL))
+    @initialize(pace=st.sampled_from([PROMPT, SLUGGISH]), world=st.integers(0, 3), queue=st.booleans())
+    def begin(self, pace: Behaviour, world: int, queue: bool) -> None:
+        chosen = self.worlds[world % len(self.worlds)]
+        self.simulation = chosen(catalog=small_catalog(), start=START, ec2=pace, queue=queue)
+        self.simulation.add(scenario(POOL.replace("KIND", chosen.kind)))
         self.api = Shaky(self.simulation.api)
         self.simulation.new_loop(self.api)
         self.submitted = 0
+        self.lost = 0
         self.told["schedules"] += 1
+        self.told[f"schedules with {chosen.__name__}"] += 1
+        self.told["schedules with a queue of notices"] += queue
 
     @property
     def fake(self) -> FakeEc2:
@@ -130,10 +154,24 @@ class Schedules(RuleBasedStateMachine):
         self.told["pods"] += copies
         self.live(timedelta(seconds=1))
 
-    @rule(call=st.sampled_from(CALLS + RARE_CALLS), name=st.sampled_from(sorted(FAULTS)), times=st.integers(1, 4))
+    @rule(
+        call=st.sampled_from(CALLS + RARE_CALLS),
+        name=st.sampled_from(sorted(FAULTS)),
+        times=st.integers(1, 4),
+    )
     def trouble(self, call: str, name: str, times: int) -> None:
         self.fake.faults.inject(call, *[FAULTS[name]] * times)
         self.told[f"a call {name}"] += times
+
+    @precondition(lambda self: isinstance(self.simulation, GroupSimulation))
+    @rule(call=st.sampled_from(GROUP_CALLS), name=st.sampled_from(sorted(FAULTS)), times=st.integers(1, 4))
+    def trouble_with_groups(self, call: str, name: str, times: int) -> None:
+        self.trouble(call, name, times)
+
+    @precondition(lambda self: self.simulation.queue)
+    @rule(call=st.sampled_from(QUEUE_CALLS), name=st.sampled_from(sorted(FAULTS)), times=st.integers(1, 4))
+    def trouble_with_notices(self, call: str, name: str, times: int) -> None:
+        self.trouble(call, name, times)
 
     @rule(after=st.integers(0, 12), mishap=st.sampled_from(Mishap))
     def mishap(self, after: int, mishap: Mishap) -> None:
@@ -160,6 +198,7 @@ class Schedules(RuleBasedStateMachine):
             self.fake.account.interrupt(machine)
         else:
             self.fake.account.lose(machine)
+        self.lost += 1
         self.told["a machine interrupted" if notice else "a machine lost"] += 1
 
     @rule(seconds=st.sampled_from([1, 10, 60, 150, 170, 300, 900]))
@@ -175,7 +214,7 @@ class Schedules(RuleBasedStateMachine):
     def nothing_is_doubled(self) -> None:
         if not hasattr(self, "simulation"):
             return
-        alive = Counter(machine.tags[labels.LAUNCH_BATCH_TAG] for machine in self.fake.account.alive())
+        alive = Counter(map(_batch, self.ours()))
         doubled = {batch: count for batch, count in alive.items() if count > self.api.batches[batch]}
         assert doubled == {}, f"more machines than nodes: {doubled}"
 
@@ -190,24 +229,37 @@ class Schedules(RuleBasedStateMachine):
         while self.simulation.clock.now() < end and not (self.done() and self.simulation.clock.now() > START):
             self.live(RESYNC)
         self.nothing_is_doubled()
-        left = [f"{m.id} of {m.tags[labels.LAUNCH_BATCH_TAG]}" for m in self.fake.account.alive()]
+        left = [f"{machine.id} of {_batch(machine)}" for machine in self.ours()]
         assert left == [], f"machines left: {left}"
+        alive = [machine for machine in self.strangers() if machine.alive(self.simulation.clock.now())]
+        assert len(alive) <= self.lost, f"{len(alive)} unknown machines, {self.lost} were lost"
+        # The Node of a machine that is not ours is not ours to delete either.
+        theirs = {booted(machine).provider_id for machine in self.strangers()}
         for resource in (PROVISIONED_NODES, LAUNCH_BATCHES, NODES):
-            names = [item["metadata"]["name"] for item in list_all(self.simulation.api, resource)[0]]
+            found = list_all(self.simulation.api, resource)[0]
+            names = [one["metadata"]["name"] for one in found if one["spec"].get("providerID") not in theirs]
             assert names == [], f"{resource} left: {names}"
         self.told["machines"] += len(self.fake.account.machines)
         self.told["calls"] += self.fake.calls.total()
-        for launch in ("CreateFleet", "RunInstances"):
+        for launch in ("CreateFleet", "RunInstances", "LaunchInstances", "SetDesiredCapacity"):
             self.told[f"calls of {launch}"] += self.fake.calls[launch]
 
+    def ours(self) -> list[Machine]:
+        """The machines that cost money, but those of groups that do not have our tags, or not yet."""
+        return [machine for machine in self.fake.account.alive() if not machine.group or _batch(machine)]
+
+    def strangers(self) -> list[Machine]:
+        """The other machines there were: in the end those that a group started in place of one that was lost."""
+        return [m for m in self.fake.account.machines.values() if m.group and not _batch(m)]
+
     def done(self) -> bool:
-        """Whether no pod waits or runs, and no machine is left."""
+        """Whether no pod waits or runs, and no machine of ours is left."""
         pods = [pod.get("status", {}).get("phase") for pod in list_all(self.simulation.api, PODS)[0]]
         waits = any(phase not in ("Succeeded", "Failed") for phase in pods)
         objects = [
             item for kind in (PROVISIONED_NODES, LAUNCH_BATCHES) for item in list_all(self.simulation.api, kind)[0]
         ]
-        return not waits and not objects and not self.fake.account.alive()
+        return not waits and not objects and not self.ours()
 
     def live(self, by: timedelta) -> None:
         """Let time pass; a controller that dies is started again with empty memory, and so is one that gives up."""
@@ -219,3 +271,7 @@ class Schedules(RuleBasedStateMachine):
             except (CrashError, ApiError):
                 self.simulation.new_loop(self.api)
         raise AssertionError("the controller does not come up again")
+
+
+def _batch(machine: Machine) -> str:
+    return machine.tags.get(labels.LAUNCH_BATCH_TAG, "")

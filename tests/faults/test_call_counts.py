@@ -21,7 +21,9 @@ def crowd(pods: int) -> AwsSimulation:
     """As many pods as need a GPU each, that run for an hour."""
     simulation = AwsSimulation(catalog=small_catalog(), start=START)
     text = (
-        POOL.replace("nodes: 8", f"nodes: {pods}") + "---" + PODS_OF.format(number=1, copies=pods, minutes=60, gang="")
+        POOL.replace("nodes: 8", f"nodes: {pods}").replace("KIND", "AWSNodeTemplate")
+        + "---"
+        + PODS_OF.format(number=1, copies=pods, minutes=60, gang="")
     )
     simulation.add(parse_scenario(text))
     return simulation

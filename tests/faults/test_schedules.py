@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
@@ -10,6 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from providers.aws.provider import AwsProvider
 from providers.contract import LaunchAnswer, LaunchRequest
+from tests.fakes.ec2 import TIMEOUT_AFTER
 from tests.faults.schedules import Schedules
 from tests.faults.world import AwsSimulation
 
@@ -28,15 +30,20 @@ class Doubling(AwsProvider):
 
 
 class DoublingWorld(AwsSimulation):
-    """The same cluster with that provider."""
+    """The same cluster with that provider, whose first answers from EC2 are lost."""
 
     provider = Doubling
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for call in ("CreateFleet", "RunInstances"):
+            self.fake.faults.inject(call, TIMEOUT_AFTER)
 
 
 class DoubledSchedules(Schedules):
     """Schedules that must fail."""
 
-    world = DoublingWorld
+    worlds = (DoublingWorld,)
 
 
 def test_the_schedules_notice_an_adapter_without_lasting_tokens() -> None:

@@ -27,7 +27,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity
 from instance_catalog.taint import Taint
 from providers.aws.provider import Account, AwsProvider
-from providers.contract import LaunchRequest, OfferingKey
+from providers.contract import TAG_CLUSTER, LaunchRequest, OfferingKey, Provider
 from providers.simulated.cloud import Launch
 from providers.simulated.machines import Behaviour as Pace
 from providers.simulated.machines import Machine
@@ -37,6 +37,8 @@ from tests.fakes.ec2.machines import Machine as Ec2Machine
 
 # From the launch to the Ready node, of which EC2 calls the first seconds pending.
 BOOT: Final = timedelta(seconds=150)
+# A machine does not see its own tags, and a member of a group has ours only a while after it was launched.
+_UNSEEN: Final = FrozenMap({TAG_CLUSTER: "-"})
 _NODE_CONFIG: Final = re.compile(r"application/node\.eks\.aws\n\n(?P<json>\{.*?\n\})\n", re.DOTALL)
 
 
@@ -127,7 +129,7 @@ def _request(machine: Booted, user_data: str) -> LaunchRequest:
         token=machine.id,
         nodes=(machine.node,),
         offerings=(machine.offering,),
-        tags=machine.tags,
+        tags=_UNSEEN,
         labels=FrozenMap(dict(pair.split("=", 1) for pair in labels.split(","))),
         taints=taints,
         kubelet_reserved=FrozenMap(reserved),
@@ -159,12 +161,19 @@ DRIVER: Final = {
 
 
 class AwsSimulation(Simulation):
-    """A cluster, the fake EC2, and the autoscaler with the AWS adapter between them. `provider` makes the adapter."""
+    """A cluster, the fake EC2, and the autoscaler with the AWS adapter between them. `provider` makes the adapter.
 
+    `queue`: EC2 also sends notices, to a queue that the adapter reads.
+    """
+
+    kind: ClassVar[str] = "AWSNodeTemplate"
     provider: ClassVar[type[AwsProvider]] = AwsProvider
 
-    def __init__(self, *, catalog: Catalog, start: datetime, ec2: Behaviour = PROMPT, **options: Any) -> None:
+    def __init__(
+        self, *, catalog: Catalog, start: datetime, ec2: Behaviour = PROMPT, queue: bool = False, **options: Any
+    ) -> None:
         self._pace = ec2
+        self._queue = queue
         super().__init__(catalog=catalog, start=start, **options)
         self.api.create(DAEMON_SETS, DRIVER)
         store = Store(self.api, self._profile)
@@ -176,17 +185,25 @@ class AwsSimulation(Simulation):
         """The account."""
         return FakeEc2(self.clock, behaviour=self._pace)
 
+    @cached_property
+    def queue(self) -> str:
+        """The URL of the queue; "" without one."""
+        return self.fake.account.notices.queue("notices").url if self._queue else ""
+
     def new_loop(self, api: KubernetesApi | None = None, *, catalog: Catalog | None = None) -> Loop:
         """The production loop over the AWS adapter, both with empty memory."""
         wire().fake = self.fake
         known = catalog or self._catalog
-        provider = self.provider(Account(FakeAws(), self.clock, known, self._uid), Written())
         self.loop = Loop(
             api=api or self.api,
-            providers=Providers({"AWSNodeTemplate": provider}, cluster=self._uid),
+            providers=Providers({self.kind: self.adapter(known)}, cluster=self._uid),
             catalog=known,
             profile=self._profile,
             clock=self.clock,
             settings=self._settings,
         )
         return self.loop
+
+    def adapter(self, catalog: Catalog) -> Provider:
+        """The adapter, with empty memory."""
+        return self.provider(Account(FakeAws(), self.clock, catalog, self._uid), Written(), queue=self.queue)
