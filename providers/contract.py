@@ -270,7 +270,10 @@ class Reservation:
 
 
 class Provider(Protocol):
-    """A way to rent machines. Any method may raise ThrottledError, PermissionDeniedError or an UncertainError."""
+    """A way to rent machines. Any method may raise ThrottledError, PermissionDeniedError or an UncertainError.
+
+    BusyError, of `launch` and `terminate`, says that the same call succeeds once another one has come to its end.
+    """
 
     @property
     def name(self) -> str:

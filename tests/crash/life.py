@@ -5,53 +5,37 @@ The in-memory API server and the cloud survive; the loop, its journal, its store
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, TypeVar
 
-from autoscaler.cluster.api import NO_LABELS, Object, Page, Subresource, WatchEvent, list_all
-from autoscaler.cluster.resources import EVENTS, LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES, Resource
+from autoscaler.cluster.api import NO_LABELS, Object, Page, Subresource, WatchEvent, key_of, list_all
+from autoscaler.cluster.resources import (
+    EVENTS,
+    LAUNCH_BATCHES,
+    NODES,
+    PODS,
+    PROVISIONED_NODES,
+    RESOURCE_CLAIMS,
+    Resource,
+)
 from autoscaler.simulation.api_server import ApiServer
 from autoscaler.simulation.chronicle import Chronicle
 from autoscaler.simulation.scenario import Scenario, parse_scenario
 from autoscaler.simulation.simulation import Simulation
 from instance_catalog.catalog import Catalog
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.labels import CAPACITY_ENDS_AT
 from instance_catalog.loader import load_catalog
-from providers.contract import InstanceState
+from providers.contract import InstanceState, OfferingKey
+from tests.crash.plots import BLOCK_BEGINS, BLOCK_LASTS, LAUNCH, SMALL, Plot
 
 T = TypeVar("T")
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
-# The pod runs for ten minutes, its node is empty for five, and then everything should be gone.
-END = START + timedelta(hours=1)
-SCENARIO = """
-apiVersion: foreslice.dev/v1alpha1
-kind: CapacityPool
-metadata: {name: gpu}
-spec:
-  mode: Act
-  requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a, us-east-1b]}]
-  nodeTemplateRef: {kind: KIND, name: gpu}
-  drivers: {profiles: [nvidia]}
-  limits: {nodes: 4}
----
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
-metadata: {name: gpu}
-spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]}}}
----
-apiVersion: v1
-kind: Pod
-metadata:
-  name: work
-  annotations: {simulation.foreslice.dev/copies: "2", simulation.foreslice.dev/runs-for: 10m}
-spec:
-  resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
-  containers: [{name: main, image: pause, resources: {claims: [{name: gpu}], requests: {cpu: "1"}}}]
-"""
 
 
 class CrashError(BaseException):
@@ -133,14 +117,21 @@ class Dying:
 
 
 @cache
-def small_catalog() -> Catalog:
+def small_catalog(*types: str) -> Catalog:
+    """The shipped catalog with these types only, which makes planning quick."""
     catalog = load_catalog()
-    return replace(catalog, types=FrozenMap({name: catalog.types[name] for name in ("g6.xlarge", "g6e.xlarge")}))
+    return replace(catalog, types=FrozenMap({name: catalog.types[name] for name in types or SMALL}))
+
+
+def scenario(kind: str = "SimulatedNodeTemplate") -> Scenario:
+    """Two pods, each of which needs a node, with nodes of this kind of template."""
+    return written(LAUNCH.manifests, kind)
 
 
 @cache
-def scenario(kind: str = "SimulatedNodeTemplate") -> Scenario:
-    return parse_scenario(SCENARIO.replace("KIND", kind))
+def written(manifests: str, kind: str, reservation: str = "") -> Scenario:
+    """A plot's manifests for a kind of node template."""
+    return parse_scenario(manifests.replace("KIND", kind).replace("RESERVATION", reservation))
 
 
 @dataclass(frozen=True)
@@ -148,11 +139,13 @@ class Cloud:
     """Where the machines of a life come from: `kind` of node template, the simulation over it, and its machines.
 
     `machines` answers, for each machine there ever was, what tells it apart from a double and whether it has ended.
+    `block` makes the reservation of a plot that holds one and answers its id; None: the cloud reserves nothing.
     """
 
     kind: str
     simulation: Callable[..., Simulation]
-    machines: Callable[[Simulation], list[tuple[str, bool]]]
+    machines: Callable[[Any], list[tuple[str, bool]]]
+    block: Callable[[Any], str] | None = None
 
 
 def _simulated(simulation: Simulation) -> list[tuple[str, bool]]:
@@ -161,37 +154,58 @@ def _simulated(simulation: Simulation) -> list[tuple[str, bool]]:
     return [(machine.node, machine.state(now, behaviour) is InstanceState.TERMINATED) for machine in machines]
 
 
-SIMULATED = Cloud("SimulatedNodeTemplate", Simulation, _simulated)
+def _block(simulation: Simulation) -> str:
+    offering = OfferingKey("p5.48xlarge", "us-east-1a", "capacity-block")
+    begins = START + BLOCK_BEGINS
+    return simulation.cloud.reserve(
+        "cr-1", offering, count=2, starts_at=begins, ends_at=begins + BLOCK_LASTS
+    ).reservation
+
+
+SIMULATED = Cloud("SimulatedNodeTemplate", Simulation, _simulated, _block)
 
 
 def live(
-    prepare: Callable[[Any], None], *deaths: tuple[int, bool], cloud: Cloud = SIMULATED
+    prepare: Callable[[Any], None], *deaths: tuple[int, bool], cloud: Cloud = SIMULATED, plot: Plot = LAUNCH
 ) -> tuple[Simulation, list[Dying]]:
     """A whole life, with one process after the other dying before (True) or after its write number …; the last lives.
 
     Answers the simulation and the controllers' processes in order.
     """
-    simulation = cloud.simulation(catalog=small_catalog(), start=START)
+    simulation = cloud.simulation(catalog=small_catalog(*plot.types), start=START)
     prepare(simulation)
-    simulation.add(scenario(cloud.kind))
+    reservation = cloud.block(simulation) if plot.block and cloud.block is not None else ""
+    simulation.add(written(plot.manifests, cloud.kind, reservation))
     processes = [*(Dying(simulation.api, at, before) for at, before in deaths), Dying(simulation.api)]
+    acts = deque(plot.acts)
     for process in processes:
         simulation.new_loop(process)
         with suppress(CrashError):
-            simulation.run(END)
+            while acts:
+                simulation.run(START + acts[0][0])
+                acts.popleft()[1](simulation.api)
+            simulation.run(START + plot.lasts)
     return simulation, processes
 
 
-def check(simulation: Simulation, step: str, *, cloud: Cloud = SIMULATED) -> None:
-    """Exactly one machine a node, no orphan, no double, nothing left; the pods ran."""
+def check(simulation: Simulation, step: str, *, cloud: Cloud = SIMULATED, plot: Plot = LAUNCH) -> None:
+    """Exactly one machine a node, no orphan, no double, no claim lost, nothing left; what the plot says of the pods."""
     machines = cloud.machines(simulation)
     names = [name for name, _ in machines]
     assert len(names) == len(set(names)) == 2, f"{names} after dying at: {step}"
     assert all(ended for _, ended in machines), f"{machines} after dying at: {step}"
-    chronicle = Chronicle(simulation.api)
-    chronicle.catch_up(simulation.clock.now())
-    results = [pod.result for pod in chronicle.summary(scenario(cloud.kind).expected(), simulation.clock.now()).pods]
-    assert results == ["Succeeded", "Succeeded"], f"{results} after dying at: {step}"
-    for resource in (PROVISIONED_NODES, LAUNCH_BATCHES, NODES):
+    seen = list(simulation.api.watch(PODS, resource_version="0"))
+    ran = {key_of(event.object) for event in seen if event.object.get("status", {}).get("phase") == "Running"}
+    assert len(ran) == 2, f"only {ran} ran after dying at: {step}"
+    if plot.block:
+        told = {key_of(e.object) for e in seen if CAPACITY_ENDS_AT in e.object["metadata"].get("annotations", {})}
+        assert told == ran, f"only {told} were told of the end after dying at: {step}"
+    if plot.pods_end:
+        chronicle = Chronicle(simulation.api)
+        chronicle.catch_up(simulation.clock.now())
+        expected = written(plot.manifests, cloud.kind).expected()
+        results = [pod.result for pod in chronicle.summary(expected, simulation.clock.now()).pods]
+        assert results == ["Succeeded", "Succeeded"], f"{results} after dying at: {step}"
+    for resource in (PROVISIONED_NODES, LAUNCH_BATCHES, NODES, RESOURCE_CLAIMS, *(() if plot.pods_end else (PODS,))):
         left = [item["metadata"]["name"] for item in list_all(simulation.api, resource)[0]]
         assert left == [], f"{resource} {left} left after dying at: {step}"
