@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test lint e2e oracle faults bench bench-cluster generate manifests clean
+.PHONY: setup demo test lint e2e oracle faults bench bench-cluster soak generate manifests clean
 
 setup: $(STAMP)
 
@@ -57,6 +57,11 @@ bench: setup
 # The installed controller on the control plane of `make e2e`: memory, CPU and time to act at 1,000 nodes; ten minutes.
 bench-cluster: setup
 	$(BIN)/python -m benchmarks.controller
+
+# Hours of pods that come and go on the same control plane: nothing may be left of them, and memory must not grow.
+MINUTES ?= 60
+soak: setup
+	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES)
 
 # Everything that is derived from code: JSON schemas, CRDs, the command reference, state diagrams.
 generate: setup

@@ -1,0 +1,71 @@
+"""`make soak`: the installed controller through hours of pods that come and go, on the control plane of `make e2e`.
+
+python -m benchmarks.soak [--minutes 60] [--seed 0]. Each cycle asks for a random number of pods with claims at once,
+lets them run and ends them; now and then the API server is killed in between. After every cycle the cluster must be
+empty of nodes and of the controller's objects, and in the end its memory must not have grown. Exits with 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from autoscaler.cluster.resources import LAUNCH_BATCHES, PODS, RESOURCE_CLAIMS
+from benchmarks.controller import OBJECTS, SETTINGS, at_once, pod, quiet
+from tests.e2e.installation import Controller, Installation
+
+MOST_PODS: Final = 20
+PATIENCE: Final = 600.0
+# What the first cycles fill (caches, connection pools, the heap's own slack) is no leak.
+WARM_UP: Final = 5
+GROWTH: Final = 1.2
+
+
+def main() -> int:
+    """Live through the cycles; 1 if something was left or the memory grew."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    chance, end = random.Random(asked.seed), time.monotonic() + 60 * asked.minutes
+    folder, sizes = Path(tempfile.mkdtemp(prefix="foreslice-soak-")), list[int]()
+    with (
+        Installation(folder, values={"settings": SETTINGS}) as cluster,
+        cluster.controller() as controller,
+    ):
+        cluster.apply(OBJECTS)
+        quiet(cluster, controller)
+        while time.monotonic() < end or len(sizes) <= WARM_UP:
+            count = chance.randint(1, MOST_PODS)
+            cycle(cluster, controller, [f"work-{len(sizes)}-{number}" for number in range(count)])
+            sizes.append(controller.resident)
+            print(f"cycle {len(sizes)}: {count} pods, {sizes[-1] / 1e6:.0f} MB", flush=True)
+            if chance.random() < 0.1:
+                cluster.control_plane.kill_api_server()
+    before, after = max(sizes[:WARM_UP]), sizes[-1]
+    print(f"{len(sizes)} cycles; {before / 1e6:.0f} MB after {WARM_UP} of them, {after / 1e6:.0f} MB after all")
+    return int(after > GROWTH * before)
+
+
+def cycle(cluster: Installation, controller: Controller, names: list[str]) -> None:
+    """Pods with claims come, run and go, and nothing is left of them."""
+    at_once(lambda name: cluster.api.create(PODS, pod(name, "any")), names)
+    cluster.wait_until(partial(cluster.running, *names), f"{len(names)} running pods", seconds=PATIENCE)
+    at_once(lambda name: cluster.api.delete(PODS, name, namespace="default", grace_seconds=0), names)
+    cluster.wait_until(partial(_nothing_left, cluster), "an empty cluster", seconds=PATIENCE)
+    assert controller.lives, f"the controller has ended:\n{controller.log[-2000:]}"
+
+
+def _nothing_left(cluster: Installation) -> bool:
+    left = (LAUNCH_BATCHES, ""), (RESOURCE_CLAIMS, "default"), (PODS, "default")
+    return cluster.is_empty() and not any(cluster.api.list(kind, namespace=where).items for kind, where in left)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
