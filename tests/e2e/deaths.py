@@ -57,8 +57,9 @@ def live_through(
         cluster.wait_until(cluster.is_empty, "an empty cluster")
         for resource in (LAUNCH_BATCHES, PROVISIONED_NODES, NODES, RESOURCE_SLICES):
             cluster.wait_until(partial(is_gone, cluster, resource), f"no {resource}")
+        # They were evicted, and nobody makes them again.
+        cluster.wait_until(lambda: not set(names) & set(cluster.pods()), "no pods")
     assert rented.ids() == []
-    assert not set(names) & set(cluster.pods()), "evicted, and nobody makes them again"
 
 
 def phases(cluster: Installation) -> set[str]:

@@ -138,7 +138,7 @@ def leave(region: Region, *names: str) -> None:
         region.cluster.api.delete(PODS, name, namespace="default")
     region.cluster.wait_until(region.cluster.is_empty, "no node")
     assert region.alive() == []
-    assert region.cluster.api.list(LAUNCH_BATCHES).items == ()
+    region.cluster.wait_until(lambda: not region.cluster.api.list(LAUNCH_BATCHES).items, "no LaunchBatch")
 
 
 def test_a_pod_gets_an_instance_and_gives_it_back(region: Region) -> None:
