@@ -57,11 +57,6 @@ class PriceWatch:
             self._thread = threading.Thread(target=self.run, name="prices", daemon=True)
             self._thread.start()
 
-    def join(self) -> None:
-        """Wait for what was started."""
-        if self._thread is not None:
-            self._thread.join()
-
     def run(self) -> None:
         """Ask every provider once. What one said before stays when it does not answer."""
         for provider in self._made():

@@ -158,10 +158,6 @@ class DriverSet:
         kept = tuple(profile if p.name == profile.name else p for p in self.profiles)
         return replace(self, profiles=kept if self.profile(profile.name) else (*kept, profile))
 
-    def profiles_of(self, driver: str) -> tuple[DriverProfile, ...]:
-        """The profiles of a driver such as gpu.nvidia.com."""
-        return tuple(p for p in self.profiles if p.driver == driver)
-
 
 @lru_cache(maxsize=256)  # planning asks for it with every offering
 def assumed_profile(name: str, *, mig: MigMode | None = None) -> DriverProfile:

@@ -79,11 +79,6 @@ class Recorder:
         with self._lock:
             self._add([Sample(TICKS, ("failed",), 1)])
 
-    def resigned(self) -> None:
-        """This replica acts no more: what was so in its last round is another's to tell."""
-        with self._lock:
-            self._gauges, self._before = (), None
-
     def catalog_read(self) -> None:
         """The catalog was read without an error."""
         self._catalog_read_at = self._clock.monotonic()

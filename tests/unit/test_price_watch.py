@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from threading import Event
 from typing import cast
 
 from structlog.testing import capture_logs
@@ -49,6 +50,7 @@ class Watched:
         self.makings = 0
         self.obstacle: ConfigurationError | None = None
         self.changes = 0
+        self.told = Event()
         self.watch = PriceWatch(lambda: self.catalog, self.made, VirtualClock(), changed=self.changed)
 
     def made(self, catalog: Catalog) -> list[Provider]:
@@ -59,6 +61,7 @@ class Watched:
 
     def changed(self) -> None:
         self.changes += 1
+        self.told.set()
 
     def prices(self) -> dict[str, str]:
         return {quote.instance_type: str(quote.usd_per_hour) for quote in self.watch.quotes}
@@ -125,5 +128,5 @@ def test_providers_are_made_again_for_another_catalog_alone() -> None:
 def test_the_thread_does_what_a_run_does() -> None:
     watched = Watched(Shop(status("a", "1")))
     watched.watch.start()
-    watched.watch.join()
+    assert watched.told.wait(timeout=60)
     assert watched.prices() == {"a": "1"}

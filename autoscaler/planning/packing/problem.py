@@ -1,4 +1,4 @@
-"""The packing problem and its answer as values. See packing.py for how it is solved."""
+"""The packing problem and its answer as values. See solve.py for how it is solved."""
 
 from __future__ import annotations
 
