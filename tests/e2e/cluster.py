@@ -110,7 +110,7 @@ class Cluster:
         def bound() -> bool:
             return sum("nodeName" in pod["spec"] for pod in self.pods()) == count
 
-        self.control_plane.wait_until(bound, f"{count} bound pods\n{self.pods()}")
+        self.control_plane.wait_until(bound, f"{count} bound pods", found=self.pods)
         return self.pods()
 
     def wait_until_running(self) -> None:
@@ -119,7 +119,7 @@ class Cluster:
         def running() -> bool:
             return {pod["status"]["phase"] for pod in self.pods()} == {"Running"}
 
-        self.control_plane.wait_until(running, "running pods")
+        self.control_plane.wait_until(running, "running pods", found=self.pods)
 
     def wait_until_refused(self, count: int) -> dict[str, tuple[str, str]]:
         """Until the scheduler has said no to all pods: reason and message of PodScheduled, by pod."""

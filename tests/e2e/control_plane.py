@@ -103,14 +103,21 @@ class ControlPlane:
             with error:
                 raise ApiError(error.code, _message(error.read())) from None
 
-    def wait_until(self, done: Callable[[], bool], what: str, *, seconds: float = PATIENCE) -> None:
-        """Poll real processes until something holds; fails with the components' logs."""
+    def wait_until(
+        self,
+        done: Callable[[], bool],
+        what: str,
+        *,
+        seconds: float = PATIENCE,
+        found: Callable[[], object] = lambda: "",
+    ) -> None:
+        """Poll real processes until something holds; fails with what was `found` instead and the components' logs."""
         deadline = time.monotonic() + seconds
         while not done():
             dead = [name for name, child in self._children.items() if child.poll() is not None]
             if dead or time.monotonic() > deadline:
                 logs = "\n".join(f"--- {name}\n{self._log(name)[-3000:]}" for name in (dead or self._children))
-                raise AssertionError(f"{what}: {f'{dead} exited' if dead else 'not in time'}\n{logs}")
+                raise AssertionError(f"{what}: {f'{dead} exited' if dead else f'not in time, {found()}'}\n{logs}")
             time.sleep(0.05)
 
     # -- files and flags

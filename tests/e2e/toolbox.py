@@ -44,7 +44,13 @@ class Kwok:
 
     def __enter__(self) -> Kwok:
         stages = [f"--config={_source()}/kustomize/stage/{name}" for name in self._stages]
-        flags = [f"--kubeconfig={self._kubeconfig}", "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake"]
+        flags = [
+            f"--kubeconfig={self._kubeconfig}",
+            "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+            # With Leases KWOK 0.8.0 skips a pod that it reads before its own watch tells it that it holds the node's
+            # Lease, and never looks at that pod again (pkg/kwok/controllers: NodeLeaseController.Held).
+            "--node-lease-duration-seconds=0",
+        ]
         with self._log.open("wb") as output:
             self._process = subprocess.Popen([str(_KWOK.binary()), *flags, *stages], stdout=output, stderr=output)
         return self
