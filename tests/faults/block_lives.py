@@ -167,7 +167,8 @@ class BlockWorld:
         self.life = life
         self.story = Story(jobs=len(life.jobs))
         self.simulation = AwsSimulation(catalog=p5_catalog(), start=START, ec2=life.pace)
-        self.nodes: dict[str, ProvisionedNode] = {}
+        # A block that is extended during its drain gets its machines again, under the names they had.
+        self.nodes: dict[tuple[str, datetime | None], ProvisionedNode] = {}
         self.holding = self.simulation.fake.account.block(
             "p5.48xlarge",
             "us-east-1a",
@@ -232,7 +233,7 @@ class BlockWorld:
             self.simulation.run(min(self.now + RESYNC, moment), self._observe)
 
     def _observe(self, tick: Tick) -> None:
-        self.nodes.update({node.name: node for node in tick.snapshot.provisioned})
+        self.nodes.update({(node.name, _first(node, Phase.LAUNCHED)): node for node in tick.snapshot.provisioned})
 
     def _trouble(self) -> None:
         """A handful of calls that go wrong from now on."""
