@@ -41,7 +41,8 @@ def _rights(group: str, resources: str, verbs: str, names: str = "") -> Iterator
 OBSERVE: tuple[Right, ...] = (
     *_rights("", "pods nodes persistentvolumes persistentvolumeclaims resourcequotas", "list watch"),
     *_rights("", "namespaces", "get list watch"),
-    *_rights("storage.k8s.io", "storageclasses csinodes", "list watch"),
+    *_rights("storage.k8s.io", "storageclasses csinodes csidrivers", "list watch"),
+    *_rights("storage.k8s.io", "csistoragecapacities volumeattachments", "list watch"),
     *_rights("scheduling.k8s.io", "priorityclasses podgroups", "list watch"),
     *_rights("scheduling.x-k8s.io", "podgroups", "list watch"),
     *_rights("apps", "daemonsets deployments", "list watch"),

@@ -35,6 +35,11 @@ EVENTS = Resource("", "v1", "events", "Event", namespaced=True, status=False)
 PERSISTENT_VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume")
 PERSISTENT_VOLUME_CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", namespaced=True)
 CSI_NODES = Resource("storage.k8s.io", "v1", "csinodes", "CSINode", status=False)
+CSI_DRIVERS = Resource("storage.k8s.io", "v1", "csidrivers", "CSIDriver", status=False)
+STORAGE_CAPACITIES = Resource(
+    "storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity", namespaced=True, status=False
+)
+VOLUME_ATTACHMENTS = Resource("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment")
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", status=False)
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", status=False)
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", namespaced=True)
@@ -82,6 +87,9 @@ ALL = (
     PERSISTENT_VOLUME_CLAIMS,
     STORAGE_CLASSES,
     CSI_NODES,
+    CSI_DRIVERS,
+    STORAGE_CAPACITIES,
+    VOLUME_ATTACHMENTS,
     PRIORITY_CLASSES,
     DAEMON_SETS,
     QUOTAS,

@@ -16,6 +16,7 @@ from autoscaler.cluster.mirror import Mirror
 from autoscaler.cluster.resources import (
     CAPACITY_BLOCKS,
     CAPACITY_POOLS,
+    CSI_DRIVERS,
     CSI_NODES,
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -36,7 +37,9 @@ from autoscaler.cluster.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     SPENDINGS,
+    STORAGE_CAPACITIES,
     STORAGE_CLASSES,
+    VOLUME_ATTACHMENTS,
 )
 from autoscaler.errors import BadInputError
 from autoscaler.kube.custom.capacity_block import parse_capacity_block
@@ -59,9 +62,12 @@ from autoscaler.kube.problem import Problem, Problems, Severity
 from autoscaler.kube.resource_claim import parse_resource_claim
 from autoscaler.kube.resource_slice import parse_resource_slice
 from autoscaler.kube.storage import (
+    parse_capacity_tracker,
     parse_persistent_volume,
     parse_persistent_volume_claim,
+    parse_storage_capacity,
     parse_storage_class,
+    parse_volume_attachment,
     parse_volume_limits,
 )
 from autoscaler.model.capacity import CapacityPool
@@ -121,6 +127,9 @@ class Store:
         self._volume_claims = dispensable(PERSISTENT_VOLUME_CLAIMS, parse_persistent_volume_claim)
         self._storage_classes = dispensable(STORAGE_CLASSES, parse_storage_class)
         self._volume_limits = dispensable(CSI_NODES, parse_volume_limits)
+        self._attachments = dispensable(VOLUME_ATTACHMENTS, parse_volume_attachment)
+        self._storage_capacities = dispensable(STORAGE_CAPACITIES, parse_storage_capacity)
+        self._capacity_trackers = dispensable(CSI_DRIVERS, parse_capacity_tracker)
         self._pools = Mirror(api, CAPACITY_POOLS, _parse_pool)
         self._blocks = Mirror(api, CAPACITY_BLOCKS, parse_capacity_block)
         self._overlays: Mirror[Layer] = Mirror(api, INSTANCE_TYPE_OVERLAYS, lambda raw, _: overlay_layer(raw))
@@ -159,6 +168,9 @@ class Store:
             volumes=FrozenMap({volume.name: volume for volume in self._volumes.values}),
             volume_claims=_by_key(self._volume_claims.values),
             storage_classes=FrozenMap({found.name: found for found in self._storage_classes.values}),
+            attachments=self._attachments.values,
+            storage_capacities=self._storage_capacities.values,
+            capacity_trackers=frozenset(self._capacity_trackers.values),
             pools=tuple(seen.pool for seen in self._pools.values),
             blocks=self._blocks.values,
             provisioned=self._provisioned.values,
@@ -209,6 +221,9 @@ class Store:
             self._volume_claims,
             self._storage_classes,
             self._volume_limits,
+            self._attachments,
+            self._storage_capacities,
+            self._capacity_trackers,
             self._pools,
             self._blocks,
             self._overlays,

@@ -9,7 +9,13 @@ from autoscaler.kube.metadata import parse_metadata
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.selectors import parse_label_selector, parse_node_selector
 from autoscaler.model.origin import CLUSTER, Origin
-from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.model.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
 from instance_catalog import labels as keys
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
@@ -136,3 +142,26 @@ def parse_volume_limits(raw: object, problems: Problems | None = None) -> tuple[
     drivers = fields.child("spec").children("drivers")
     counts = ((driver.text("name"), driver.child("allocatable").optional_integer("count")) for driver in drivers)
     return metadata.name, FrozenMap({name: count for name, count in counts if count is not None})
+
+
+def parse_volume_attachment(raw: object, problems: Problems | None = None) -> VolumeAttachment | None:
+    """A VolumeAttachment; None for volumes of old plugins, which are written into it."""
+    spec = Fields(raw, problems).child("spec")
+    volume = spec.child("source").text("persistentVolumeName")
+    return VolumeAttachment(spec.text("nodeName"), spec.text("attacher"), volume) if volume else None
+
+
+def parse_storage_capacity(raw: object, problems: Problems | None = None) -> StorageCapacity:
+    """A CSIStorageCapacity: maximumVolumeSize is the more precise one where there is both."""
+    fields = Fields(raw, problems)
+    nodes = parse_label_selector(fields.optional_child("nodeTopology"))
+    largest = fields.quantity("maximumVolumeSize")
+    return StorageCapacity(
+        fields.text("storageClassName"), nodes, fields.quantity("capacity") if largest is None else largest
+    )
+
+
+def parse_capacity_tracker(raw: object, problems: Problems | None = None) -> str | None:
+    """The name of a CSIDriver that publishes CSIStorageCapacities, None for another."""
+    fields = Fields(raw, problems)
+    return parse_metadata(fields).name if fields.child("spec").flag("storageCapacity") else None

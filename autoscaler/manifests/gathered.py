@@ -21,7 +21,13 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.resource_claim import ResourceClaim, ResourceClaimTemplate
 from autoscaler.model.selection import Selection
 from autoscaler.model.snapshot import DaemonSet
-from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.model.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.resource_slice import ResourceSlice
 
@@ -46,6 +52,9 @@ class Gathered:
     volume_claims: dict[str, PersistentVolumeClaim] = field(default_factory=dict)
     storage_classes: dict[str, StorageClass] = field(default_factory=dict)
     volume_limits: dict[str, FrozenMap[str, int]] = field(default_factory=dict)
+    attachments: list[VolumeAttachment] = field(default_factory=list)
+    storage_capacities: list[StorageCapacity] = field(default_factory=list)
+    capacity_trackers: set[str] = field(default_factory=set)
     selections: list[Selection] = field(default_factory=list)
     pools: dict[str, CapacityPool] = field(default_factory=dict)
     blocks: dict[str, CapacityBlock] = field(default_factory=dict)

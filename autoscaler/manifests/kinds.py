@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autoscaler.kube.pod_sets import expand_job_set, expand_leader_worker_set
+from autoscaler.kube.ray import expand_ray_cluster, expand_ray_job, expand_ray_service
+from autoscaler.kube.training import TRAINING_JOBS, expand_training_job
 from autoscaler.kube.workload import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
 from autoscaler.manifests import readers
 from autoscaler.manifests.gathered import Reader
@@ -35,6 +37,9 @@ KINDS = (
     Kind("", "PersistentVolumeClaim", ("v1",), readers.read_persistent_volume_claim),
     Kind("storage.k8s.io", "StorageClass", ("v1",), readers.read_storage_class, namespaced=False),
     Kind("storage.k8s.io", "CSINode", ("v1",), readers.read_csi_node, namespaced=False),
+    Kind("storage.k8s.io", "CSIDriver", ("v1",), readers.read_csi_driver, namespaced=False),
+    Kind("storage.k8s.io", "CSIStorageCapacity", ("v1",), readers.read_storage_capacity),
+    Kind("storage.k8s.io", "VolumeAttachment", ("v1",), readers.read_volume_attachment, namespaced=False),
     Kind("resource.k8s.io", "DeviceClass", _RESOURCE, readers.read_device_class, namespaced=False),
     Kind("resource.k8s.io", "ResourceClaim", _RESOURCE, readers.read_resource_claim),
     Kind("resource.k8s.io", "ResourceClaimTemplate", _RESOURCE, readers.read_resource_claim_template),
@@ -69,6 +74,13 @@ KINDS = (
         readers.workload(expand_leader_worker_set),
         expands=True,
     ),
+    Kind("ray.io", "RayCluster", ("v1",), readers.workload(expand_ray_cluster), expands=True),
+    Kind("ray.io", "RayJob", ("v1",), readers.workload(expand_ray_job), expands=True),
+    Kind("ray.io", "RayService", ("v1",), readers.workload(expand_ray_service), expands=True),
+    *(
+        Kind("kubeflow.org", name, versions, readers.workload(expand_training_job), expands=True)
+        for name, versions in ((name, ("v2beta1", "v1") if name == "MPIJob" else ("v1",)) for name in TRAINING_JOBS)
+    ),
     Kind(_OURS, "CapacityPool", ("v1alpha1",), readers.read_capacity_pool, namespaced=False),
     Kind(_OURS, "CapacityBlock", ("v1alpha1",), readers.read_capacity_block, namespaced=False),
     Kind(_OURS, "ProvisionedNode", ("v1alpha1",), readers.read_provisioned_node, namespaced=False),
@@ -79,6 +91,9 @@ _BY_NAME = {(kind.group, kind.name): kind for kind in KINDS}
 _NODE_TEMPLATE = Kind(_OURS, "NodeTemplate", ("v1alpha1",), readers.read_node_template, namespaced=False)
 
 _NO_PLACEMENT = "it has no influence on where pods fit"
+_NO_ADMISSION = "admission is not simulated: give the objects as admitted"
+_OTHER_AUTOSCALER = "it belongs to another autoscaler"
+_OWN_REPLICAS = "replicas are taken from the workload itself"
 _NO_QUOTA = "quota is not considered: the plan takes every pending pod as admitted"
 # (group, kind) to the reason; kind "" stands for every other kind of the group.
 IGNORED = {
@@ -91,8 +106,13 @@ IGNORED = {
     ("", "LimitRange"): "its defaults are not applied: write requests into the pods",
     ("", "ResourceQuota"): _NO_QUOTA,
     ("apps", "ControllerRevision"): _NO_PLACEMENT,
-    ("autoscaling", ""): "replicas are taken from the workload itself",
+    ("autoscaling", ""): _OWN_REPLICAS,
     ("autoscaling.k8s.io", ""): "requests are taken from the pods themselves",
+    ("keda.sh", "ScaledObject"): _OWN_REPLICAS,
+    ("keda.sh", "TriggerAuthentication"): _OWN_REPLICAS,
+    ("autoscaling.x-k8s.io", ""): _OTHER_AUTOSCALER,
+    ("karpenter.sh", ""): _OTHER_AUTOSCALER,
+    ("karpenter.k8s.aws", ""): _OTHER_AUTOSCALER,
     ("policy", ""): _NO_PLACEMENT,
     ("rbac.authorization.k8s.io", ""): _NO_PLACEMENT,
     ("networking.k8s.io", ""): _NO_PLACEMENT,
@@ -103,13 +123,24 @@ IGNORED = {
     ("certificates.k8s.io", ""): _NO_PLACEMENT,
     ("apiextensions.k8s.io", ""): _NO_PLACEMENT,
     ("apiregistration.k8s.io", ""): _NO_PLACEMENT,
-    ("admissionregistration.k8s.io", ""): "admission is not simulated: give the objects as admitted",
+    ("admissionregistration.k8s.io", ""): _NO_ADMISSION,
+    ("kyverno.io", ""): _NO_ADMISSION,
+    ("constraints.gatekeeper.sh", ""): _NO_ADMISSION,
+    ("templates.gatekeeper.sh", ""): _NO_ADMISSION,
     ("flowcontrol.apiserver.k8s.io", ""): _NO_PLACEMENT,
     ("monitoring.coreos.com", ""): _NO_PLACEMENT,
     ("cert-manager.io", ""): _NO_PLACEMENT,
+    ("external-secrets.io", ""): _NO_PLACEMENT,
+    ("bitnami.com", "SealedSecret"): _NO_PLACEMENT,
+    ("networking.istio.io", ""): _NO_PLACEMENT,
+    ("security.istio.io", ""): _NO_PLACEMENT,
+    ("traefik.io", ""): _NO_PLACEMENT,
+    ("cilium.io", ""): _NO_PLACEMENT,
+    ("k8s.cni.cncf.io", ""): _NO_PLACEMENT,
+    ("snapshot.storage.k8s.io", ""): _NO_PLACEMENT,
     ("kustomize.config.k8s.io", ""): "it is an instruction to kustomize: give the output of `kubectl kustomize`",
     ("node.k8s.io", "RuntimeClass"): "its node selector, tolerations and overhead are not added to pods",
-    ("storage.k8s.io", ""): "attachments and capacity of volumes are not considered",
+    ("storage.k8s.io", ""): _NO_PLACEMENT,
     ("kueue.x-k8s.io", ""): _NO_QUOTA,
     ("scheduling.volcano.sh", ""): _NO_QUOTA,
     ("scheduling.run.ai", ""): _NO_QUOTA,

@@ -22,9 +22,12 @@ from autoscaler.kube.selection import parse_selection
 from autoscaler.kube.stamping import Expansion
 from autoscaler.kube.storage import (
     ephemeral_volume_claims,
+    parse_capacity_tracker,
     parse_persistent_volume,
     parse_persistent_volume_claim,
+    parse_storage_capacity,
     parse_storage_class,
+    parse_volume_attachment,
     parse_volume_limits,
 )
 from autoscaler.manifests.document import Document
@@ -76,6 +79,25 @@ def read_csi_node(gathered: Gathered, document: Document, problems: Problems) ->
     """CSINode: how many volumes its node attaches."""
     name, limits = parse_volume_limits(document.value, problems)
     gathered.volume_limits[name] = limits
+
+
+def read_csi_driver(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """CSIDriver: whether it says how much it can make."""
+    name = parse_capacity_tracker(document.value, problems)
+    if name is not None:
+        gathered.capacity_trackers.add(name)
+
+
+def read_storage_capacity(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """CSIStorageCapacity."""
+    gathered.storage_capacities.append(parse_storage_capacity(document.value, problems))
+
+
+def read_volume_attachment(gathered: Gathered, document: Document, problems: Problems) -> None:
+    """VolumeAttachment."""
+    found = parse_volume_attachment(document.value, problems)
+    if found is not None:
+        gathered.attachments.append(found)
 
 
 def read_plan_context(gathered: Gathered, document: Document, problems: Problems) -> None:

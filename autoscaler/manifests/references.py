@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header, parse_metadata
 from autoscaler.kube.problem import Problems
+from autoscaler.kube.training import TRAINING_JOBS
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.gathered import Gathered
 from instance_catalog import labels as keys
@@ -60,8 +61,24 @@ def _pods(fields: Fields) -> Iterator[Fields]:
         case "LeaderWorkerSet":
             for name in ("leaderTemplate", "workerTemplate"):
                 yield spec.child("leaderWorkerTemplate").child(name)
+        case "RayCluster":
+            yield from _ray_pods(spec)
+        case "RayJob":
+            yield spec.child("submitterPodTemplate")
+            yield from _ray_pods(spec.child("rayClusterSpec"))
+        case "RayService":
+            yield from _ray_pods(spec.child("rayClusterConfig"))
+        case kind if kind in TRAINING_JOBS:
+            replicas = spec.child(TRAINING_JOBS[kind])
+            for name in replicas.names():
+                yield replicas.child(name).child("template")
         case "Deployment" | "ReplicaSet" | "ReplicationController" | "StatefulSet" | "DaemonSet" | "Job":
             yield spec.child("template")
+
+
+def _ray_pods(spec: Fields) -> Iterator[Fields]:
+    for group in (spec.child("headGroupSpec"), *spec.children("workerGroupSpecs")):
+        yield group.child("template")
 
 
 def _check_gang(pod: Fields, namespace: str, gathered: Gathered, problems: Problems) -> None:

@@ -64,4 +64,6 @@ def _read(file: str, stdin: TextIO | None) -> Source | LocatedProblem:
 
 def _unreadable(file: str, error: OSError) -> LocatedProblem:
     step = "check the path and that you may read it"
+    if "://" in file:
+        step = "nothing is fetched here: download it first, or pipe it to `-f -`"
     return LocatedProblem(file, 0, f"cannot be read: {error.strerror or error}", next_step=step)

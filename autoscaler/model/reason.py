@@ -68,6 +68,7 @@ class Code(Enum):
     VOLUME_UNBOUND = "VolumeUnbound"
     VOLUME_IN_USE = "VolumeInUse"
     VOLUME_LIMIT = "VolumeLimit"
+    NO_STORAGE = "NoStorage"  # claim, driver
     NODE_FEATURE_MISSING = "NodeFeatureMissing"
     TOPOLOGY_SPREAD = "TopologySpread"
     POD_AFFINITY = "PodAffinity"

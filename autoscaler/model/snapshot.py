@@ -16,7 +16,13 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.selection import Selection
 from autoscaler.model.spending import Spending
-from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.model.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
 from instance_catalog.driver_profile import DriverSet
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile
@@ -97,6 +103,9 @@ class Snapshot:
     volumes: FrozenMap[str, PersistentVolume] = field(default_factory=FrozenMap)
     volume_claims: FrozenMap[str, PersistentVolumeClaim] = field(default_factory=FrozenMap)
     storage_classes: FrozenMap[str, StorageClass] = field(default_factory=FrozenMap)
+    attachments: tuple[VolumeAttachment, ...] = ()
+    storage_capacities: tuple[StorageCapacity, ...] = ()
+    capacity_trackers: frozenset[str] = frozenset()  # CSI drivers that say how much they can make
     pools: tuple[CapacityPool, ...] = ()
     blocks: tuple[CapacityBlock, ...] = ()
     provisioned: tuple[ProvisionedNode, ...] = ()

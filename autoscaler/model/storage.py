@@ -72,3 +72,21 @@ class StorageClass:
     provisioner: str = ""
     default: bool = False
     origin: Origin = field(default=CLUSTER, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeAttachment:
+    """A PersistentVolume that `driver` attaches to a node, whether or not a pod there still uses it."""
+
+    node: str
+    driver: str
+    volume: str
+
+
+@dataclass(frozen=True, slots=True)
+class StorageCapacity:
+    """What a CSI driver can still make of a StorageClass on some nodes (CSIStorageCapacity); None: on none, nothing."""
+
+    storage_class: str
+    nodes: LabelSelector | None
+    largest: Quantity | None

@@ -25,7 +25,15 @@ from instance_catalog import labels
 _THERE = (Phase.REGISTERED, Phase.DRIVERS_READY, Phase.READY)
 _UNKNOWN = (Code.UNSUPPORTED, Code.UNREADABLE)
 # What decides about a pod with volumes.
-_VOLUME_KINDS = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode")
+_VOLUME_KINDS = (
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "StorageClass",
+    "CSINode",
+    "CSIDriver",
+    "CSIStorageCapacity",
+    "VolumeAttachment",
+)
 _CONSUMED = (labels.CONSUME_PROVISIONING_REQUEST, labels.CA_CONSUME_PROVISIONING_REQUEST)
 
 

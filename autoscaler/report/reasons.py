@@ -73,6 +73,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.VOLUME_UNBOUND: ("volume claim {claim} is not bound",),
     Code.VOLUME_IN_USE: ("volume claim {claim} is for one pod and another has it",),
     Code.VOLUME_LIMIT: ("{driver} attaches {limit} volumes to the node, {wanted} are wanted",),
+    Code.NO_STORAGE: ("{driver} has no room for volume claim {claim} on the node",),
     Code.NODE_FEATURE_MISSING: ("the node does not declare {features}",),
     Code.TOPOLOGY_SPREAD: (
         "spreading over {key} would have skew {skew}, {max_skew} is allowed",

@@ -1,7 +1,6 @@
 """VolumeBinding: bound volumes must reach the node; for unbound claims a volume must exist there or be made there.
 
 Upstream: plugin volumebinding of k8s.io/kubernetes v1.36.3 (binder.go); volumes.py has what a claim gets.
-It must not know the capacity that CSI drivers track: drivers that do so are out (docs/fidelity.md).
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Iterable
 
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.storage import PersistentVolumeClaim
+from autoscaler.model.storage import PersistentVolumeClaim, StorageClass
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.volume_filters import DELAYED, claims_of, missing_claims
 from autoscaler.scheduling.volumes import NO_PROVISIONER, reaches
@@ -69,7 +68,18 @@ def _unbound(pod: Pod, claims: list[PersistentVolumeClaim], state: NodeState, wo
             return Reason.of(Code.VOLUME_UNBOUND, f"pod {pod.key}", claim=claim.key, static_provisioning=True)
         if not reaches(storage_class.topologies, state.node):
             return _elsewhere(claim.key, state)
+        if not world.volumes.can_be_made(claim, storage_class, state.node):
+            return _no_room(pod, claim, storage_class, state)
     return None
+
+
+def _no_room(pod: Pod, claim: PersistentVolumeClaim, storage_class: StorageClass, state: NodeState) -> Reason:
+    """Of a node that does not exist yet, the driver has not said what it can make there."""
+    driver = storage_class.provisioner
+    if state.node.volume_limits is None:
+        feature = f"storage that {driver} tracks on a node that does not exist yet"
+        return Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature=feature)
+    return Reason.of(Code.NO_STORAGE, f"pod {pod.key}", claim=claim.key, driver=driver)
 
 
 def _elsewhere(what: str, state: NodeState) -> Reason:

@@ -59,7 +59,7 @@ def volume_limits(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...
         return _unknown(pod, len(volumes)) if wanted and len(volumes) > SAFE_VOLUMES else ()
     if limits and any(not volume.driver for volume in wanted | present):
         return _unknown(pod, len(wanted | present))
-    taken = Counter(volume.driver for volume in present)
+    taken = Counter(volume.driver for volume in present | set(_left_attached(state, world)))
     for driver, count in sorted(Counter(volume.driver for volume in wanted - present).items()):
         if driver in limits and taken[driver] + count > limits[driver]:
             total = taken[driver] + count
@@ -135,6 +135,15 @@ def _attached(pods: Iterable[Pod], world: World) -> Iterator[_Attached]:
             continue
         provisioner = storage_class.provisioner
         yield _Attached("" if is_in_tree(provisioner) else provisioner, f"new {claim.key}")
+
+
+def _left_attached(state: NodeState, world: World) -> Iterator[_Attached]:
+    """What is attached to the node by the API's account: pods that use it may be gone."""
+    for attachment in world.volumes.attachments:
+        if attachment.node == state.node.name:
+            volume = world.volumes.volumes.get(attachment.volume)
+            if volume is not None and volume.driver:
+                yield _Attached(attachment.driver, volume.handle)
 
 
 def _unknown(pod: Pod, volumes: int) -> tuple[Reason, ...]:

@@ -14,7 +14,13 @@ from typing import Final
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.model.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
 from instance_catalog import labels
 from instance_catalog.node_selector import BadSelectorError, NodeSelector, NodeSelectorTerm, Requirement, matches
 
@@ -29,11 +35,21 @@ class Volumes:
     volumes: Mapping[str, PersistentVolume]
     claims: Mapping[str, PersistentVolumeClaim]
     classes: Mapping[str, StorageClass]
+    attachments: tuple[VolumeAttachment, ...] = ()
+    capacities: tuple[StorageCapacity, ...] = ()
+    capacity_trackers: frozenset[str] = frozenset()
 
     @staticmethod
     def of(snapshot: Snapshot) -> Volumes:
         """As observed."""
-        return Volumes(snapshot.volumes, snapshot.volume_claims, snapshot.storage_classes)
+        return Volumes(
+            snapshot.volumes,
+            snapshot.volume_claims,
+            snapshot.storage_classes,
+            snapshot.attachments,
+            snapshot.storage_capacities,
+            snapshot.capacity_trackers,
+        )
 
     def class_of(self, claim: PersistentVolumeClaim) -> StorageClass | None:
         """The claim's StorageClass, the default one if it names none."""
@@ -76,6 +92,23 @@ class Volumes:
                     claims={**found.claims, claim.key: replace(claim, volume=volume.name)},
                 )
         return found
+
+    def can_be_made(self, claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node) -> bool:
+        """Whether the class's driver has room for the claim on the node, or is not asked (hasEnoughCapacity).
+
+        The room is told, not taken: what other claims are about to get of it is not subtracted, as upstream does not.
+        """
+        if storage_class.provisioner not in self.capacity_trackers:
+            return True
+        size = claim.capacity.ceil()
+        return any(
+            found.storage_class == storage_class.name
+            and found.largest is not None
+            and found.largest.ceil() >= size
+            and found.nodes is not None
+            and found.nodes.matches(node.labels)
+            for found in self.capacities
+        )
 
     def _made_for(self, claim: PersistentVolumeClaim, node: Node) -> PersistentVolume:
         zone = node.labels.get(labels.ZONE)

@@ -39,6 +39,7 @@ def add_volumes(rng: Random, case: Json) -> None:
     case["volumes"] += [_free_volume(rng, f"free-{index}") for index in range(rng.randrange(4))]
     case["volumeClaims"] = claims
     case["csiNodes"] = [_csi_node(rng, node["metadata"]["name"]) for node in case["nodes"] if rng.random() < 0.7]
+    _add_room(rng, case)
     names = [claim["metadata"]["name"] for claim in claims]
     if rng.random() < 0.03:
         names.append("missing")
@@ -49,6 +50,48 @@ def add_volumes(rng: Random, case: Json) -> None:
             pod["spec"].setdefault("volumes", []).extend(
                 {"name": f"v{index}", "persistentVolumeClaim": {"claimName": name}} for index, name in enumerate(chosen)
             )
+
+
+def _add_room(rng: Random, case: Json) -> None:
+    """What drivers can still make, and what they have attached."""
+    case["csiDrivers"] = [
+        {"metadata": {"name": driver}, "spec": {"storageCapacity": rng.random() < 0.6}}
+        for driver in _DRIVERS
+        if rng.random() < 0.3
+    ]
+    case["storageCapacities"] = [_capacity(rng, f"room-{index}") for index in range(rng.randrange(5))]
+    names = [volume["metadata"]["name"] for volume in case["volumes"]]
+    case["volumeAttachments"] = [
+        {
+            "metadata": {"name": f"attached-{index}"},
+            "spec": {
+                "attacher": rng.choice(_DRIVERS),
+                "nodeName": rng.choice(case["nodes"])["metadata"]["name"],
+                "source": {"persistentVolumeName": rng.choice([*names, "gone"])} if rng.random() < 0.9 else {},
+            },
+        }
+        for index in range(rng.choice((0, 0, 1, 2, 4)))
+    ]
+
+
+def _capacity(rng: Random, name: str) -> Json:
+    found: Json = {
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "storageClassName": rng.choice(("later", "later", "zonal")),
+    }
+    for field, likely in (("capacity", 0.8), ("maximumVolumeSize", 0.4)):
+        if rng.random() < likely:
+            found[field] = rng.choice(("0", "1Gi", "2Gi", "1500Mi", "5Gi"))
+    if rng.random() < 0.9:
+        found["nodeTopology"] = rng.choice(
+            (
+                {},
+                {"matchLabels": {_ZONE: "z1"}},
+                {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z2"]}]},
+                {"matchExpressions": [{"key": "rack", "operator": "DoesNotExist"}]},
+            )
+        )
+    return found
 
 
 def _claim(rng: Random, name: str) -> Json:

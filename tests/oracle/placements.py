@@ -20,9 +20,12 @@ from autoscaler.kube.resource_claim import parse_resource_claim
 from autoscaler.kube.resource_slice import parse_resource_slice
 from autoscaler.kube.selection import parse_selection
 from autoscaler.kube.storage import (
+    parse_capacity_tracker,
     parse_persistent_volume,
     parse_persistent_volume_claim,
+    parse_storage_capacity,
     parse_storage_class,
+    parse_volume_attachment,
     parse_volume_limits,
 )
 from autoscaler.model.node import Node
@@ -140,6 +143,9 @@ def snapshot_of(case: Json, release: Release, problems: Problems) -> Snapshot:
         volumes=FrozenMap({volume.name: volume for volume in read("volumes", parse_persistent_volume)}),
         volume_claims=FrozenMap({claim.key: claim for claim in volume_claims}),
         storage_classes=FrozenMap({entry.name: entry for entry in read("storageClasses", parse_storage_class)}),
+        attachments=tuple(found for found in read("volumeAttachments", parse_volume_attachment) if found is not None),
+        storage_capacities=read("storageCapacities", parse_storage_capacity),
+        capacity_trackers=frozenset(name for name in read("csiDrivers", parse_capacity_tracker) if name is not None),
     )
 
 

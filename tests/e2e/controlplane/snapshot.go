@@ -44,12 +44,16 @@ type cluster struct {
 	VolumeClaims   []*v1.PersistentVolumeClaim `json:"volumeClaims"`
 	StorageClasses []*storagev1.StorageClass   `json:"storageClasses"`
 	CSINodes       []*storagev1.CSINode        `json:"csiNodes"`
+	CSIDrivers     []*storagev1.CSIDriver      `json:"csiDrivers"`
 	Services       []*v1.Service               `json:"services"`
 	ReplicaSets    []*appsv1.ReplicaSet        `json:"replicaSets"`
 	StatefulSets   []*appsv1.StatefulSet       `json:"statefulSets"`
 	Claims         []*resourcev1.ResourceClaim `json:"claims"`
 	Classes        []*resourcev1.DeviceClass   `json:"classes"`
 	Slices         []*resourcev1.ResourceSlice `json:"slices"`
+
+	StorageCapacities []*storagev1.CSIStorageCapacity `json:"storageCapacities"`
+	Attachments       []*storagev1.VolumeAttachment   `json:"volumeAttachments"`
 
 	TaintRules        []*resourcev1beta2.DeviceTaintRule `json:"taintRules"`
 	TaintRulesInForce bool                               `json:"taintRulesInForce"` // the gate DRADeviceTaintRules
@@ -184,6 +188,9 @@ func (c *cluster) handle(ctx context.Context, snapshot *cache.Snapshot) (framewo
 		{core.Services().Informer(), objects(c.Services)},
 		{storage.StorageClasses().Informer(), objects(c.StorageClasses)},
 		{storage.CSINodes().Informer(), objects(c.CSINodes)},
+		{storage.CSIDrivers().Informer(), objects(c.CSIDrivers)},
+		{storage.CSIStorageCapacities().Informer(), objects(c.StorageCapacities)},
+		{storage.VolumeAttachments().Informer(), objects(c.Attachments)},
 		{apps.ReplicaSets().Informer(), objects(c.ReplicaSets)},
 		{apps.StatefulSets().Informer(), objects(c.StatefulSets)},
 		{resource.ResourceClaims().Informer(), objects(c.Claims)},

@@ -35,6 +35,9 @@ DISPENSABLE = {
     "PersistentVolumeClaim": "persistentvolumeclaims",
     "StorageClass": "storageclasses",
     "CSINode": "csinodes",
+    "CSIDriver": "csidrivers",
+    "CSIStorageCapacity": "csistoragecapacities",
+    "VolumeAttachment": "volumeattachments",
 }
 NEEDED = ("pods", "nodes", "resourceclaims", "resourceslices", "deviceclasses", "daemonsets", "capacitypools")
 

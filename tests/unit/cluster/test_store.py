@@ -7,6 +7,7 @@ import pytest
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.resources import (
     CAPACITY_POOLS,
+    CSI_DRIVERS,
     CSI_NODES,
     LAUNCH_BATCHES,
     NAMESPACES,
@@ -16,6 +17,8 @@ from autoscaler.cluster.resources import (
     PODS,
     PRIORITY_CLASSES,
     RESOURCE_SLICES,
+    STORAGE_CAPACITIES,
+    VOLUME_ATTACHMENTS,
 )
 from autoscaler.cluster.store import Store
 from autoscaler.simulation.api_server import ApiServer
@@ -135,3 +138,19 @@ def test_nodes_have_the_volume_limits_that_their_csi_drivers_gave(api: ApiServer
     api.create(CSI_NODES, {"metadata": {"name": "b"}, "spec": {"drivers": [driver]}})
     store.refresh()
     assert [node.volume_limits for node in store.snapshot().nodes] == [None, {"ebs.csi.aws.com": 25}]
+
+
+def test_what_volumes_find_on_nodes_comes_along(api: ApiServer, store: Store) -> None:
+    for name, tracks in (("local.example.com", True), ("ebs.csi.aws.com", False)):
+        api.create(CSI_DRIVERS, {"metadata": {"name": name}, "spec": {"storageCapacity": tracks}})
+    room = {"metadata": {"name": "r"}, "storageClassName": "local", "nodeTopology": {}, "capacity": "3Gi"}
+    api.create(STORAGE_CAPACITIES, room)
+    api.create(STORAGE_CAPACITIES, {**room, "metadata": {"name": "s"}, "maximumVolumeSize": "1Gi"})
+    attached = {"attacher": "ebs.csi.aws.com", "nodeName": "n"}
+    for name, volume in (("a", {"persistentVolumeName": "v"}), ("b", {})):
+        api.create(VOLUME_ATTACHMENTS, {"metadata": {"name": name}, "spec": {**attached, "source": volume}})
+    store.refresh()
+    snapshot = store.snapshot()
+    assert snapshot.capacity_trackers == {"local.example.com"}
+    assert [str(found.largest) for found in snapshot.storage_capacities] == ["3Gi", "1Gi"]
+    assert [found.volume for found in snapshot.attachments] == ["v"]

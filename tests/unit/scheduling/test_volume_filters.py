@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
+from autoscaler.model.labels import LabelSelector
 from autoscaler.model.reason import Code
-from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.model.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
 from autoscaler.model.verdict import Fits, Unknown
 from autoscaler.scheduling.fit import fit_one
 from instance_catalog.frozen_map import FrozenMap
@@ -104,6 +111,71 @@ def test_attach_limits(
     there = bound("n1", "x", volumes=present)
     seen = world(nodes=(limited,), pods=(there,), **volumes_of(A, B, SHARED, IN_TREE))
     assert codes(pod(volumes=wanted), "n1", seen) == expected
+
+
+@pytest.mark.parametrize(
+    ("attachment", "expected"),
+    [
+        pytest.param(VolumeAttachment("n1", EBS, "b"), [Code.VOLUME_LIMIT], id="another volume, without a pod"),
+        pytest.param(VolumeAttachment("n1", EBS, "c"), [], id="one that a pod uses counts once"),
+        pytest.param(VolumeAttachment("n1", EBS, "a"), [Code.VOLUME_LIMIT], id="the pod's own: counted twice upstream"),
+        pytest.param(VolumeAttachment("n1", "other", "b"), [], id="another driver's"),
+        pytest.param(VolumeAttachment("n2", EBS, "b"), [], id="another node's"),
+        pytest.param(VolumeAttachment("n1", EBS, "gone"), [], id="a volume that is gone"),
+    ],
+)
+def test_volumes_that_are_still_attached_count(attachment: VolumeAttachment, expected: list[Code]) -> None:
+    limited = replace(node(), volume_limits=FrozenMap({EBS: 2}))
+    there = bound("n1", "x", volumes=("c",))
+    c = PersistentVolume("c", driver=EBS, handle="vol-c")
+    seen = world(nodes=(limited,), pods=(there,), attachments=(attachment,), **volumes_of(A, B, c))
+    assert codes(pod(volumes=("a",)), "n1", seen) == expected
+
+
+TWO_GIB = PersistentVolumeClaim("ns", "d", "later", capacity=Quantity.parse("2Gi"))
+ANYWHERE = LabelSelector()
+
+
+@pytest.mark.parametrize(
+    ("capacity", "expected"),
+    [
+        pytest.param(("later", ANYWHERE, "2Gi"), [], id="just enough"),
+        pytest.param(("later", ANYWHERE, "2047Mi"), [Code.NO_STORAGE], id="too little"),
+        pytest.param(("later", ANYWHERE, None), [Code.NO_STORAGE], id="an amount that nobody knows"),
+        pytest.param(("other", ANYWHERE, "5Gi"), [Code.NO_STORAGE], id="of another class"),
+        pytest.param(("later", selector(**{ZONE: "b"}), "5Gi"), [Code.NO_STORAGE], id="on other nodes"),
+        pytest.param(("later", None, "5Gi"), [Code.NO_STORAGE], id="on no node"),
+        pytest.param(None, [Code.NO_STORAGE], id="none at all"),
+    ],
+)
+def test_a_driver_that_tracks_its_capacity_must_have_room(
+    capacity: tuple[str, LabelSelector | None, str | None] | None, expected: list[Code]
+) -> None:
+    here = replace(node(), volume_limits=FrozenMap())
+    room: tuple[StorageCapacity, ...] = ()
+    if capacity is not None:
+        name, nodes, largest = capacity
+        room = (StorageCapacity(name, nodes, Quantity.parse(largest) if largest else None),)
+    storage: dict[str, Any] = {
+        "storage_classes": FrozenMap({"later": LATER}),
+        "volume_claims": FrozenMap({"ns/d": TWO_GIB}),
+        "storage_capacities": room,
+    }
+    tracked = world(nodes=(here,), capacity_trackers=frozenset({EBS}), **storage)
+    assert codes(pod(volumes=("d",)), "n1", tracked) == expected
+    assert codes(pod(volumes=("d",)), "n1", world(nodes=(here,), **storage)) == []
+
+
+def test_room_on_a_node_to_come_is_unknown_where_the_driver_tracks_it() -> None:
+    room = StorageCapacity("later", ANYWHERE, Quantity.parse("5Gi"))
+    storage: dict[str, Any] = {
+        "storage_classes": FrozenMap({"later": LATER}),
+        "volume_claims": FrozenMap({"ns/d": TWO_GIB}),
+        "capacity_trackers": frozenset({EBS}),
+    }
+    wanted = pod(volumes=("d",))
+    assert isinstance(fit_one(wanted, "n1", world(**storage)), Unknown)
+    assert isinstance(fit_one(wanted, "n1", world(**storage, storage_capacities=(room,))), Fits)
 
 
 def test_a_volume_for_one_pod_is_for_one_pod() -> None:

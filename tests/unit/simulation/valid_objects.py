@@ -7,7 +7,6 @@ from typing import Any, Final
 from autoscaler.cluster.resources import (
     CAPACITY_BLOCKS,
     CAPACITY_POOLS,
-    CSI_NODES,
     DAEMON_SETS,
     DEPLOYMENTS,
     DEVICE_CLASSES,
@@ -17,8 +16,6 @@ from autoscaler.cluster.resources import (
     NAMESPACES,
     NATIVE_POD_GROUPS,
     NODES,
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
     POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
@@ -27,14 +24,12 @@ from autoscaler.cluster.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     SPENDINGS,
-    STORAGE_CLASSES,
     Resource,
 )
+from tests.unit.simulation.valid_storage import METADATA, MOMENT, STORAGE, TERMS
 
-MOMENT: Final = "2026-01-01T00:00:00Z"
 GPU: Final = "gpu.nvidia.com"
 CEL: Final = {"cel": {"expression": f"device.driver == '{GPU}'"}}
-_TERMS: Final = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]
 _PEER: Final = {
     "labelSelector": {"matchLabels": {"app": "x"}, "matchExpressions": [{"key": "app", "operator": "Exists"}]},
     "topologyKey": "kubernetes.io/hostname",
@@ -61,8 +56,8 @@ _POD_SPEC: Final = {
     "nodeSelector": {"zone": "a"},
     "affinity": {
         "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": _TERMS},
-            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": _TERMS[0]}],
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": TERMS},
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": TERMS[0]}],
         },
         "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": _PEER}]},
         "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_PEER]},
@@ -137,19 +132,12 @@ _CONTROLLER: Final = {
 }
 _OFFERING: Final = {"instanceType": "s1", "zone": "any", "capacityType": "on-demand", "usdPerHour": "1.00"}
 _PREDICTION: Final = {"instanceType": "s1", "drivers": ["nvidia"], "catalogDigest": "c", "slicesDigest": "s"}
-_METADATA: Final = {
-    "labels": {"app": "x"},
-    "annotations": {"karpenter.sh/do-not-disrupt": "true"},
-    "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}],
-    "creationTimestamp": MOMENT,
-    "finalizers": ["x/y"],
-}
 
 # Without their names, which are what tells objects apart.
 VALID: Final[dict[Resource, dict[str, Any]]] = {
     PODS: {
         "metadata": {
-            **_METADATA,
+            **METADATA,
             "annotations": {"cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "5m", "pod-group-name": "g"},
         },
         "spec": _POD_SPEC,
@@ -165,7 +153,7 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
         },
     },
     NODES: {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": {"providerID": "kwok://n", "taints": [{"key": "a", "effect": "NoSchedule"}], "unschedulable": False},
         "status": {
             "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
@@ -174,9 +162,9 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
             "images": [{"names": ["registry.example/x:1"], "sizeBytes": 5}],
         },
     },
-    NAMESPACES: {"metadata": _METADATA, "status": {"phase": "Active"}},
+    NAMESPACES: {"metadata": METADATA, "status": {"phase": "Active"}},
     RESOURCE_CLAIMS: {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": {
             "devices": {
                 "requests": _REQUESTS,
@@ -187,7 +175,7 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
         "status": {
             "allocation": {
                 "devices": {"results": [_RESULT], "config": []},
-                "nodeSelector": {"nodeSelectorTerms": _TERMS},
+                "nodeSelector": {"nodeSelectorTerms": TERMS},
                 "allocationTimestamp": MOMENT,
             },
             "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}],
@@ -195,7 +183,7 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
         },
     },
     DEVICE_CLASSES: {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": {
             "selectors": [CEL],
             "extendedResourceName": "example.com/gpu",
@@ -203,7 +191,7 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
         },
     },
     RESOURCE_SLICES: {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": {
             "driver": GPU,
             "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1},
@@ -213,19 +201,19 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
         },
     },
     DEVICE_TAINT_RULES: {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": {
             "deviceSelector": {"driver": GPU, "pool": "elsewhere", "device": "gpu-0"},
             "taint": {"key": "ill", "value": "x", "effect": "NoSchedule", "timeAdded": MOMENT},
         },
     },
     POD_GROUPS: {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": {"minMember": 2, "topologyConstraint": {"requiredTopologyLevel": "zone"}},
     },
     NATIVE_POD_GROUPS: {
         "apiVersion": NATIVE_POD_GROUPS.api_version,
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": {
             "schedulingPolicy": {"gang": {"minCount": 2}},
             "schedulingConstraints": {"topology": [{"key": "zone"}]},
@@ -233,20 +221,20 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
         },
     },
     DAEMON_SETS: {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": {
             "template": {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [_CONTAINER], "nodeSelector": {}}}
         },
     },
     DEPLOYMENTS: {
-        "metadata": {**_METADATA, "labels": {"app.kubernetes.io/name": "karpenter"}},
+        "metadata": {**METADATA, "labels": {"app.kubernetes.io/name": "karpenter"}},
         "spec": {
             "replicas": 1,
             "template": {"spec": {"containers": [_CONTROLLER]}},
         },
     },
     QUOTAS: {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": {
             "hard": {"pods": "10"},
             "scopeSelector": {
@@ -256,42 +244,10 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
             },
         },
     },
-    PERSISTENT_VOLUMES: {
-        "metadata": _METADATA,
-        "spec": {
-            "capacity": {"storage": "1Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "fast",
-            "claimRef": {"namespace": "default", "name": "data"},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": _TERMS}},
-            "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "v"},
-        },
-        "status": {"phase": "Bound"},
-    },
-    PERSISTENT_VOLUME_CLAIMS: {
-        "metadata": _METADATA,
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-            "storageClassName": "fast",
-            "volumeName": "v",
-            "selector": {"matchLabels": {"a": "b"}},
-        },
-        "status": {"phase": "Bound"},
-    },
-    STORAGE_CLASSES: {
-        "metadata": {**_METADATA, "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
-        "provisioner": "ebs.csi.aws.com",
-        "volumeBindingMode": "WaitForFirstConsumer",
-        "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}],
-    },
-    CSI_NODES: {
-        "metadata": _METADATA,
-        "spec": {"drivers": [{"name": "ebs.csi.aws.com", "nodeID": "i", "allocatable": {"count": 25}}]},
-    },
-    PRIORITY_CLASSES: {"metadata": _METADATA, "value": 5, "globalDefault": False, "preemptionPolicy": "Never"},
+    **STORAGE,
+    PRIORITY_CLASSES: {"metadata": METADATA, "value": 5, "globalDefault": False, "preemptionPolicy": "Never"},
     CAPACITY_POOLS: {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": {
             "mode": "Act",
             "requirements": [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["none"]}],
@@ -322,7 +278,7 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
         },
     },
     CAPACITY_BLOCKS: {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": {
             "instanceType": "l8",
             "zone": "us-east-1a",
@@ -339,7 +295,7 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
         "status": {"phase": "Active", "nodes": []},
     },
     INSTANCE_TYPE_OVERLAYS: {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": {
             "cloud": "aws",
             "instanceType": "p5.48xlarge",
@@ -349,7 +305,7 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
         },
     },
     PROVISIONED_NODES: {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": {
             "pool": "absent",
             "nodeName": "n",
@@ -368,7 +324,7 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
         },
     },
     LAUNCH_BATCHES: {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": {
             "pool": "absent",
             "nodes": ["n"],
@@ -388,7 +344,7 @@ VALID: Final[dict[Resource, dict[str, Any]]] = {
         },
     },
     SPENDINGS: {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": {},
         "status": {"since": MOMENT, "usd": "1", "usdPerHour": "1", "recentLaunches": "1"},
     },
