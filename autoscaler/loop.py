@@ -145,7 +145,7 @@ class Loop:
             judged = tuple(verdicts(self._providers))
             zones = {(verdict.template.kind, verdict.template.name): verdict.zones for verdict in judged}
             self._publisher.judge(after, self._store.problems(), now, zones=zones)
-            self._publisher.check(found, now)
+            self._publisher.check(found, after, now)
             if self._priced is not None:
                 self._publisher.overlays(self._priced.standing, now)
             told = (*map(_event, troubles), *map(drift_event, drifts), *map(misprediction_event, mispredictions))

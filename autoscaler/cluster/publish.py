@@ -70,7 +70,7 @@ class Publisher:
         self._at_once = at_once
         self._told: set[str] = set()
         self._statuses: dict[tuple[Resource, str], dict[str, Any]] = {}
-        self._conditions: dict[tuple[Resource, str, str], tuple[str, str, str]] = {}
+        self._conditions: dict[tuple[Resource, str, str], tuple[int, tuple[str, str, str]]] = {}
 
     def publish(
         self, plan: Plan, snapshot: Snapshot, now: datetime, *, accelerators: Mapping[str, int] = _NO_COUNTS
@@ -96,11 +96,11 @@ class Publisher:
         Of other objects that cannot be read, and of pods with an annotation that cannot, an event says so.
         """
         for pool in snapshot.pools:
-            self._condition(CAPACITY_POOLS, pool.name, _ACCEPTED, now)
+            self._condition(CAPACITY_POOLS, pool.name, _ACCEPTED, now, generation=pool.generation)
         templates = {pool.name: pool.node_template for pool in snapshot.pools}
         for block in snapshot.blocks:
             verdict = _usable(block, zones.get(templates.get(block.pool, ("", "")), ()), now)
-            self._condition(CAPACITY_BLOCKS, block.name, verdict, now)
+            self._condition(CAPACITY_BLOCKS, block.name, verdict, now, generation=block.generation)
             if verdict is not _ACCEPTED:
                 kind = "Normal" if verdict[1] == "Ended" else "Warning"
                 self.tell(Event("CapacityBlock", "", block.name, block.uid, kind, *verdict[1:]), now)
@@ -117,10 +117,12 @@ class Publisher:
         for (resource, name), lines in wrong.items():
             self._condition(resource, name, ("False", "Invalid", "\n".join(lines)[:_LONGEST_MESSAGE]), now)
 
-    def check(self, found: Iterable[Finding], now: datetime) -> None:
+    def check(self, found: Iterable[Finding], snapshot: Snapshot, now: datetime) -> None:
         """The conditions of the checks before buying."""
+        generations = {pool.name: pool.generation for pool in snapshot.pools}
         for finding in found:
-            self._condition(CAPACITY_POOLS, finding.pool, verdict_of(finding), now, kind=finding.condition.value)
+            kind, generation = finding.condition.value, generations.get(finding.pool, 0)
+            self._condition(CAPACITY_POOLS, finding.pool, verdict_of(finding), now, kind=kind, generation=generation)
 
     def overlays(self, found: Standing, now: datetime) -> None:
         """Condition Ready of the InstanceTypeOverlays: whether they are in force, and if not, what is wrong."""
@@ -133,16 +135,28 @@ class Publisher:
                 self._condition(INSTANCE_TYPE_OVERLAYS, name, verdict, now)
 
     def _condition(
-        self, resource: Resource, name: str, verdict: tuple[str, str, str], now: datetime, *, kind: str = "Ready"
+        self,
+        resource: Resource,
+        name: str,
+        verdict: tuple[str, str, str],
+        now: datetime,
+        *,
+        kind: str = "Ready",
+        generation: int = 0,
     ) -> None:
-        """Set the condition of type `kind` to (status, reason, message), unless it says so already."""
-        if self._conditions.get((resource, name, kind)) == verdict:
+        """Set the condition of type `kind` to (status, reason, message), unless it says so already.
+
+        `generation` is that of the spec the verdict is about, 0 when it is not known: then that of the object is taken
+        when the verdict changes. Whoever waits for a condition takes no notice of one about an older spec.
+        """
+        if self._conditions.get((resource, name, kind)) == (generation, verdict):
             return
         with suppress(NotFoundError, ConflictError):  # in both cases the next tick sees it anew
             found = self._api.get(resource, name)
             conditions = _conditions(found)
             before: dict[str, Any] = next((entry for entry in conditions if entry["type"] == kind), {})
-            if (before.get("status"), before.get("reason"), before.get("message")) != verdict:
+            told = (before.get("status"), before.get("reason"), before.get("message"))
+            if told != verdict or before.get("observedGeneration", 0) < generation:
                 status, reason, message = verdict
                 same = before.get("status") == status and "lastTransitionTime" in before
                 condition = {
@@ -150,14 +164,14 @@ class Publisher:
                     "status": status,
                     "reason": reason,
                     "message": message,
-                    "observedGeneration": found["metadata"].get("generation", 1),
+                    "observedGeneration": generation or found["metadata"].get("generation", 1),
                     "lastTransitionTime": before["lastTransitionTime"] if same else now.strftime(_TIME),
                 }
                 others = [entry for entry in conditions if entry["type"] != kind]
                 version = found["metadata"]["resourceVersion"]
                 patch = {"metadata": {"resourceVersion": version}, "status": {"conditions": [*others, condition]}}
                 self._api.patch(resource, name, patch, subresource="status")
-            self._conditions[resource, name, kind] = verdict
+            self._conditions[resource, name, kind] = (generation, verdict)
 
     def tell(self, event: Event, now: datetime) -> None:
         """Write an event, unless it has been written before."""
@@ -237,6 +251,7 @@ def _pool_status(pool: CapacityPool, plan: Plan, snapshot: Snapshot, accelerator
     price = sum((Decimal(node.offering.usd_per_hour or 0) for node in nodes), Decimal(0))
     proposed = [launch for launch in plan.launches if launch.pool == pool.name and not pool.acts]
     return {
+        "observedGeneration": pool.generation,
         "nodes": len(nodes),
         "accelerators": accelerators.get(pool.name, 0),
         "usdPerHour": str(price),
@@ -282,6 +297,7 @@ def _block_status(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> di
         if pod.bound and pod.node_name is not None:
             pods[pod.node_name] = pods.get(pod.node_name, 0) + 1
     return {
+        "observedGeneration": block.generation,
         "phase": phase_of(block, now).value,
         "reclaimAt": None if block.reclaim_at is None else block.reclaim_at.strftime(_TIME),
         "available": block.available,

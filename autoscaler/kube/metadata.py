@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from autoscaler.kube.fields import Fields
 from instance_catalog.frozen_map import FrozenMap
 
-_IGNORED = ("generation", "managedFields", "resourceVersion", "selfLink", "deletionGracePeriodSeconds")
+_IGNORED = ("managedFields", "resourceVersion", "selfLink", "deletionGracePeriodSeconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,10 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """`namespace` is "default" for objects without one. `created` is in seconds since the epoch, 0 when unknown."""
+    """`namespace` is "default" for objects without one. `created` is in seconds since the epoch, 0 when unknown.
+
+    `generation` counts the versions of the spec; 0 when it was never in a cluster.
+    """
 
     name: str
     namespace: str = "default"
@@ -30,6 +33,7 @@ class Metadata:
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
     annotations: FrozenMap[str, str] = field(default_factory=FrozenMap)
     created: float = 0.0
+    generation: int = 0
     deleting: bool = False
     finalizers: tuple[str, ...] = ()
     controller: Owner | None = None
@@ -50,6 +54,7 @@ def parse_metadata(fields: Fields) -> Metadata:
         labels=metadata.text_map("labels"),
         annotations=metadata.text_map("annotations"),
         created=metadata.epoch("creationTimestamp") or 0.0,
+        generation=metadata.integer("generation"),
         deleting=metadata.optional_text("deletionTimestamp") is not None,
         finalizers=metadata.texts("finalizers"),
         controller=_controller(metadata),

@@ -111,6 +111,7 @@ class CapacityPool:
     uid: str = ""
     deleting: bool = False  # somebody deleted it, and our finalizer holds it until its nodes are gone
     guarded: bool = False  # that finalizer is there
+    generation: int = 0  # which version of the spec this is
     origin: Origin = field(default=CLUSTER, compare=False)
 
     @property
@@ -167,6 +168,7 @@ class CapacityBlock:
     note: str = ""  # why the reservation cannot be used, as last observed
     deletion_policy: str = "Retain"  # or Drain: what happens to the nodes when the block's object is deleted
     uid: str = ""
+    generation: int = 0  # which version of the spec this is
     origin: Origin = field(default=CLUSTER, compare=False)
 
     @property

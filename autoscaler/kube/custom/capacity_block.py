@@ -192,6 +192,7 @@ def parse_capacity_block(
         drivers=spec.drivers.model(),
         deletion_policy=spec.deletion_policy,
         uid=metadata.uid,
+        generation=metadata.generation,
         origin=origin,
     )
 

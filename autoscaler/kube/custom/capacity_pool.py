@@ -267,6 +267,7 @@ def parse_capacity_pool(
         uid=metadata.uid,
         deleting=metadata.deleting,
         guarded=FINALIZER in metadata.finalizers,
+        generation=metadata.generation,
         origin=origin,
     )
 

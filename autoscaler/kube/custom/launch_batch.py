@@ -63,7 +63,8 @@ class LaunchBatchSpec(ApiModel):
 class LaunchBatchStatus(ApiModel):
     """How far it got."""
 
-    observed_generation: Annotated[int, Field(ge=0)] = 0
+    observed_generation: Annotated[int, Field(ge=0)] = 1
+    """That of its only spec, which never changes."""
     conditions: Conditions = ()
     outcome: Literal["Intended", "Calling", "Launched", "Failed"] = "Intended"
     provider: LongText = ""

@@ -35,6 +35,9 @@ from instance_catalog.labels import POOL
 
 # How much of its life a node remembers; the latest entries are kept.
 _HISTORY = 50
+_LONGEST_REASON = 253
+# What of a life is told as conditions, for whoever waits for one of them.
+_MILESTONES = (Phase.LAUNCHED, Phase.REGISTERED, Phase.DRIVERS_READY, Phase.READY)
 
 PhaseName = Literal[
     "Intended",
@@ -79,7 +82,8 @@ class HistoryEntry(ApiModel):
 class ProvisionedNodeStatus(ApiModel):
     """How far it got."""
 
-    observed_generation: Annotated[int, Field(ge=0)] = 0
+    observed_generation: Annotated[int, Field(ge=0)] = 1
+    """That of its only spec, which never changes."""
     conditions: Conditions = ()
     phase: PhaseName = "Intended"
     phase_since: TimeText | None = None
@@ -144,6 +148,7 @@ def write_provisioned_node(node: ProvisionedNode) -> dict[str, Any]:
     )
     status = ProvisionedNodeStatus.model_validate(
         {
+            "conditions": _conditions(node),
             "phase": node.phase.value,
             "phaseSince": moment_text(node.phase_since) if node.phase_since else None,
             "obtained": OfferingSpec.of(node.obtained) if node.obtained else None,
@@ -170,3 +175,26 @@ def write_provisioned_node(node: ProvisionedNode) -> dict[str, Any]:
         version=node.resource_version,
         labels={POOL: node.pool},
     )
+
+
+def _conditions(node: ProvisionedNode) -> list[dict[str, Any]]:
+    """The milestones it has passed or not; Ready holds only as long as it does. None before its life has begun."""
+    if node.phase_since is None:
+        return []
+    passed = {phase: (at, why) for phase, at, why in node.history}
+    began = node.history[0][1] if node.history else node.phase_since
+    found = {phase: (True, *passed[phase]) if phase in passed else (False, began, "NotYet") for phase in _MILESTONES}
+    if node.phase is not Phase.READY and Phase.READY in passed:
+        found[Phase.READY] = (False, node.phase_since, node.phase.value)
+    elif node.unhealthy_since is not None:
+        found[Phase.READY] = (False, node.unhealthy_since, "NodeNotReady")
+    return [
+        {
+            "type": phase.value,
+            "status": str(holds),
+            "reason": why[:_LONGEST_REASON] or phase.value,
+            "lastTransitionTime": moment_text(at),
+        }
+        | {"observedGeneration": 1}
+        for phase, (holds, at, why) in found.items()
+    ]

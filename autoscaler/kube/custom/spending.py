@@ -34,7 +34,8 @@ class SpendingSpec(ApiModel):
 class SpendingStatus(ApiModel):
     """The account at `since`."""
 
-    observed_generation: Annotated[int, Field(ge=0)] = 0
+    observed_generation: Annotated[int, Field(ge=0)] = 1
+    """That of its only spec, which never changes."""
     since: TimeText | None = None
     usd: DollarsValue = "0"
     """Spent on that day (UTC) up to `since`."""
@@ -82,6 +83,7 @@ def _within(account: Spending) -> dict[str, Any]:
     """Whether everything that was wanted could be launched, as a condition."""
     return {
         "type": _WITHIN,
+        "observedGeneration": 1,
         "status": "False" if account.binding else "True",
         "reason": "GuardBinds" if account.binding else "NothingWithheld",
         "message": f"raise {', '.join(account.binding)} to launch what waits" if account.binding else "",

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from autoscaler.checks.finding import Condition, Finding
 from autoscaler.clock import EPOCH
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.publish import Publisher
@@ -130,6 +131,23 @@ def test_readiness_is_written_only_when_it_changes(desk: Desk) -> None:
     problem = Problem(("spec",), "is wrong")
     Publisher(desk.api).judge(Snapshot(), [("CapacityPool", "gpu", problem)], later)
     assert ready(desk) == ("False", "Invalid", "spec: is wrong", "2026-01-01T01:00:00Z")
+
+
+def test_what_is_told_is_about_the_spec_that_was_read(desk: Desk) -> None:
+    """`kubectl wait` takes no notice of conditions about an older spec."""
+    publisher = Publisher(desk.api)
+    for generation in (1, 2):
+        snapshot = Snapshot(pools=(replace(POOL, generation=generation),))
+        publisher.publish(Plan(), snapshot, desk.now)
+        publisher.judge(snapshot, (), desk.now + timedelta(hours=generation))
+        publisher.check([Finding(POOL.name, Condition.COEXISTENCE)], snapshot, desk.now)
+        status = desk.pool_status()
+        assert status["observedGeneration"] == generation
+        assert [found["observedGeneration"] for found in status["conditions"]] == [generation] * 2
+    assert {found["lastTransitionTime"] for found in status["conditions"]} == {
+        "2026-01-01T00:00:00Z",
+        "2026-01-01T01:00:00Z",
+    }
 
 
 def test_an_acting_pool_counts_its_nodes_and_their_price(desk: Desk) -> None:
