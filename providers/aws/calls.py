@@ -81,7 +81,7 @@ CALLS: Final = tuple(
             _call("eks", "DescribeNodegroup", _CHECKED),
             _call("ssm", "GetParameter", _CHECKED),
             _call("sqs", "ReceiveMessage", _CONTROLLER),
-            _call("sqs", "DeleteMessage", _CONTROLLER),
+            Call("sqs", "DeleteMessageBatch", _CONTROLLER, ("sqs:DeleteMessage",)),
             _call("pricing", "GetProducts", _CHECKED),
             _call("sts", "GetCallerIdentity", _PERSON),
             _call("iam", "GetInstanceProfile", _CHECKED),

@@ -110,6 +110,8 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "ResourceNotFoundException": TemplateError,
     "NonExistentQueue": TemplateError,
     "AWS.SimpleQueueService.NonExistentQueue": TemplateError,
+    "QueueDoesNotExist": TemplateError,
+    "InvalidAddress": TemplateError,
     # Permissions and accounts.
     "UnauthorizedOperation": PermissionDeniedError,
     "AccessDenied": PermissionDeniedError,
@@ -140,12 +142,18 @@ FAMILIES: Final[tuple[tuple[str, type[ProviderError]], ...]] = (
     ("InvalidIamInstanceProfile", TemplateError),
     ("InvalidParameter", TemplateError),
     ("InvalidBlockDevice", TemplateError),
+    ("InvalidCapacityBlock", GoneError),
     ("InvalidLaunchTemplate", TemplateError),
     ("InvalidTag", TemplateError),
     ("InvalidZone.", TemplateError),
     ("InvalidAvailabilityZone", TemplateError),
 )
+_QUEUE: Final = "Correct the setting aws.queue, or create the queue: deploy/aws/main.tf."
 _NEXT_STEPS: Final[Mapping[str, str]] = {
+    "NonExistentQueue": _QUEUE,
+    "AWS.SimpleQueueService.NonExistentQueue": _QUEUE,
+    "QueueDoesNotExist": _QUEUE,
+    "InvalidAddress": _QUEUE,
     "VcpuLimitExceeded": "Raise the vCPU quota of this instance family in Service Quotas, or admit another family.",
     "MaxSpotInstanceCountExceeded": "Raise the spot quota of this family in Service Quotas, or admit on-demand.",
     "InsufficientFreeAddressesInSubnet": "Select more or larger subnets in the AWSNodeTemplate.",

@@ -1,14 +1,15 @@
 """Notices of what EC2 is about to take back, from EventBridge through an SQS queue.
 
-They only make us faster: describing is the truth, and what is missed here is seen there. A message is deleted once it
-has been read, also one that we do not understand, because nobody else will understand it later.
+They only make us faster: describing is the truth, and what is missed here is seen there, also while the queue cannot be
+read at all. A message is deleted once it has been read, also one that we do not understand, because nobody else will
+understand it later.
 Sources: EventBridge events of aws.ec2 and aws.health; Capacity Blocks user guide (monitoring).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -16,10 +17,12 @@ from typing import Any, Final
 
 from providers.aws.errors import translated
 from providers.aws.session import Aws
+from providers.contract import Clock
+from providers.errors import ProviderError
 
 # Spot machines get two minutes; the event says when it was sent, not when they go.
 _SPOT_NOTICE: Final = timedelta(minutes=2)
-# SQS gives ten messages in one answer; more than this many answers are left for the next round.
+# SQS gives, and deletes, ten messages in one call; more than this many answers are left for the next look.
 _BATCH: Final = 10
 _ROUNDS: Final = 10
 
@@ -53,22 +56,52 @@ class Interruptions:
             )
         return bool(answer.get("Messages"))
 
-    def poll(self) -> tuple[Notice, ...]:
-        """What has arrived since the last time. Does not wait."""
-        if not self._queue:
-            return ()
-        found: list[Notice] = []
-        for _ in range(_ROUNDS):
+    def poll(self) -> Iterator[Notice]:
+        """What has arrived since the last time. Does not wait. What was read before an error counts."""
+        for _ in range(_ROUNDS if self._queue else 0):
             with translated("ReceiveMessage"):
                 answer = self._aws.sqs.receive_message(QueueUrl=self._queue, MaxNumberOfMessages=_BATCH)
             messages = answer.get("Messages", ())
             for message in messages:
-                found += notices_of(message["Body"])
-                with translated("DeleteMessage"):
-                    self._aws.sqs.delete_message(QueueUrl=self._queue, ReceiptHandle=message["ReceiptHandle"])
+                yield from notices_of(message["Body"])
+            if messages:
+                self._delete(messages)
             if len(messages) < _BATCH:
-                break
-        return tuple(found)
+                return
+
+    def _delete(self, messages: Iterable[Mapping[str, Any]]) -> None:
+        """Those that SQS fails to delete come again, and say the same."""
+        entries = [{"Id": str(index), "ReceiptHandle": one["ReceiptHandle"]} for index, one in enumerate(messages)]
+        with translated("DeleteMessageBatch"):
+            self._aws.sqs.delete_message_batch(QueueUrl=self._queue, Entries=entries)
+
+
+class Noticed:
+    """The newest notice of each machine. A queue that cannot be read is left alone, ever longer."""
+
+    def __init__(self, queue: Interruptions, clock: Clock) -> None:
+        self._queue = queue
+        self._clock = clock
+        self._known: dict[str, Notice] = {}
+        self._failures = 0
+        self._rests_until = clock.monotonic()
+
+    def of(self, machines: Iterable[str]) -> Mapping[str, Notice]:
+        """What is known of these machines; what is known of others is forgotten."""
+        if self._clock.monotonic() >= self._rests_until:
+            self._read()
+        self._known = {machine: self._known[machine] for machine in machines if machine in self._known}
+        return self._known
+
+    def _read(self) -> None:
+        try:
+            for notice in self._queue.poll():
+                self._known[notice.subject] = notice
+            self._failures = 0
+        except ProviderError as error:
+            # Whoever waits at the queue tells a person; to raise it would hide the machines from who looks for them.
+            self._failures += 1
+            self._rests_until = self._clock.monotonic() + error.backoff(self._failures).total_seconds()
 
 
 def notices_of(body: str) -> tuple[Notice, ...]:

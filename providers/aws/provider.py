@@ -13,7 +13,7 @@ from instance_catalog.instance_type import CapacityType
 from providers.aws.capacity import Reservations
 from providers.aws.cluster import Clusters
 from providers.aws.describe import GROUP_TAG, instance_of, listed, tags_of
-from providers.aws.interruptions import Interruptions, Notice
+from providers.aws.interruptions import Interruptions, Notice, Noticed
 from providers.aws.launch import Launcher
 from providers.aws.launch_template import LaunchTemplates
 from providers.aws.market import BlockMarket
@@ -85,8 +85,7 @@ class AwsProvider:
         )
         self._verdicts = Verdicts(self._launcher, templates)
         self._market = BlockMarket(account.aws, self._reservations)
-        self._interruptions = Interruptions(account.aws, queue)
-        self._noticed: dict[str, Notice] = {}
+        self._noticed = Noticed(Interruptions(account.aws, queue), account.clock)
         self._held = held
 
     @property
@@ -108,10 +107,11 @@ class AwsProvider:
         found = sorted(
             (one for one in listed(self._aws, tags) if GROUP_TAG not in tags_of(one)), key=lambda one: one["InstanceId"]
         )
-        self._noticed |= {notice.subject: notice for notice in self._interruptions.poll()}
-        self._noticed = {key: self._noticed[key] for one in found if (key := one["InstanceId"]) in self._noticed}
+        noticed = self._noticed.of(one["InstanceId"] for one in found)
         ends = {r.id: r.reclaim_at for r in self._reservations.all()} if any(map(_reservation, found)) else {}
-        return InstancePage(tuple(self._seen(one, ends.get(_reservation(one))) for one in found))
+        return InstancePage(
+            tuple(_seen(one, ends.get(_reservation(one)), noticed.get(one["InstanceId"])) for one in found)
+        )
 
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
         """End machines of this cluster."""
@@ -152,12 +152,12 @@ class AwsProvider:
         """Everything a launch needs."""
         return Check(self._launcher, self._templates, self._cluster).findings()
 
-    def _seen(self, found: Mapping[str, Any], end: datetime | None) -> Instance:
-        """A machine with the end that a notice or its reservation gives it, whichever is earlier."""
-        notice = self._noticed.get(found["InstanceId"])
-        moments = [moment for moment in (end, notice.at if notice else None) if moment is not None]
-        seen = instance_of(found, reclaim_at=min(moments, default=None))
-        return replace(seen, message=seen.message or notice.reason) if notice else seen
+
+def _seen(found: Mapping[str, Any], end: datetime | None, notice: Notice | None) -> Instance:
+    """A machine with the end that a notice or its reservation gives it, whichever is earlier."""
+    moments = [moment for moment in (end, notice.at if notice else None) if moment is not None]
+    seen = instance_of(found, reclaim_at=min(moments, default=None))
+    return replace(seen, message=seen.message or notice.reason) if notice else seen
 
 
 def _reservation(found: Mapping[str, object]) -> str:

@@ -86,7 +86,7 @@ GROUP_CALLS = (
     "DescribeAutoScalingGroups",
     "DescribeScalingActivities",
 )
-QUEUE_CALLS = ("ReceiveMessage", "DeleteMessage")
+QUEUE_CALLS = ("ReceiveMessage", "DeleteMessageBatch")
 FAULTS = {
     "times out after the effect": TIMEOUT_AFTER,
     "times out before the effect": TIMEOUT_BEFORE,

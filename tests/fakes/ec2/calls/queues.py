@@ -27,11 +27,14 @@ def receive_message(account: Account, params: Params) -> Answer:
     return {"Messages": [_message(message) for message in ready]} if ready else {}
 
 
-def delete_message(account: Account, params: Params) -> Answer:
+def delete_message_batch(account: Account, params: Params) -> Answer:
     """Only the newest receipt deletes a message; an old one does nothing, as with SQS."""
-    queue = _queue(account, params)
-    queue.messages = [m for m in queue.messages if _receipt(m) != params["ReceiptHandle"]]
-    return {}
+    entries = params["Entries"]
+    if not 1 <= len(entries) <= 10:
+        raise ApiError("TooManyEntriesInBatchRequest", "A batch request has 1 to 10 entries.")
+    queue, done = _queue(account, params), {entry["ReceiptHandle"] for entry in entries}
+    queue.messages = [message for message in queue.messages if _receipt(message) not in done]
+    return {"Successful": [{"Id": entry["Id"]} for entry in entries], "Failed": []}
 
 
 def _queue(account: Account, params: Params) -> Queue:
@@ -62,5 +65,5 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         "QueueUrl MaxNumberOfMessages VisibilityTimeout WaitTimeSeconds AttributeNames MessageSystemAttributeNames"
         " MessageAttributeNames",
     ),
-    "DeleteMessage": Operation(delete_message, "QueueUrl ReceiptHandle"),
+    "DeleteMessageBatch": Operation(delete_message_batch, "QueueUrl Entries"),
 }

@@ -148,9 +148,10 @@ class TestQueues:
         clock.advance(timedelta(seconds=30))
         (again,) = sqs.receive_message(QueueUrl=queue.url)["Messages"]
         assert again["MessageId"] == first["MessageId"]
-        sqs.delete_message(QueueUrl=queue.url, ReceiptHandle=first["ReceiptHandle"])
+        old, new = ({"Id": "a", "ReceiptHandle": one["ReceiptHandle"]} for one in (first, again))
+        sqs.delete_message_batch(QueueUrl=queue.url, Entries=[old])
         assert len(queue.messages) == 1, "an old receipt deletes nothing"
-        sqs.delete_message(QueueUrl=queue.url, ReceiptHandle=again["ReceiptHandle"])
+        sqs.delete_message_batch(QueueUrl=queue.url, Entries=[new])
         assert queue.messages == []
 
     def test_a_spot_interruption_is_announced_and_happens(self, aws: FakeEc2, clock: VirtualClock) -> None:

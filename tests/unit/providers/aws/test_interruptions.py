@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,6 +15,7 @@ from providers.aws.provider import Account, AwsProvider
 from providers.contract import TAG_CLUSTER
 from providers.errors import TemplateError
 from tests.aws import CLUSTER, P5, Rig, catalog, request
+from tests.fakes.ec2 import TIMEOUT_BEFORE, refused
 
 SENT = "2026-01-01T08:00:00Z"
 AT = datetime(2026, 1, 1, 8, tzinfo=UTC)
@@ -115,11 +117,67 @@ def test_a_spot_machine_knows_its_end_at_the_next_look() -> None:
 
 def test_a_queue_that_does_not_exist_is_a_matter_of_settings() -> None:
     rig = Rig()
-    with pytest.raises(TemplateError):
-        Interruptions(rig.aws, "https://sqs.us-east-1.amazonaws.com/123456789012/none").poll()
+    with pytest.raises(TemplateError) as caught:
+        list(Interruptions(rig.aws, "https://sqs.us-east-1.amazonaws.com/123456789012/none").poll())
+    assert "aws.queue" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param(lambda rig: rig.fake.account.notices.queues.clear(), id="the queue was deleted"),
+        pytest.param(lambda rig: rig.fake.denied.add("sqs:ReceiveMessage"), id="reading is not allowed"),
+        pytest.param(lambda rig: rig.fake.denied.add("sqs:DeleteMessageBatch"), id="deleting is not allowed"),
+        pytest.param(lambda rig: rig.fake.faults.inject("ReceiveMessage", *[TIMEOUT_BEFORE] * 9), id="no answer"),
+        pytest.param(lambda rig: rig.fake.faults.inject("ReceiveMessage", *[refused("Teapot")] * 9), id="unknown code"),
+    ],
+)
+def test_without_its_queue_a_machine_is_described_all_the_same(trouble: Callable[[Rig], object]) -> None:
+    rig = Rig()
+    provider = with_queue(rig)
+    (machine,) = provider.launch(request()).instances
+    rig.settle()
+    trouble(rig)
+    assert [one.id for one in provider.describe({TAG_CLUSTER: CLUSTER}).instances] == [machine.id]
+
+
+def test_a_queue_that_cannot_be_read_is_asked_ever_more_rarely() -> None:
+    rig = Rig()
+    provider = with_queue(rig)
+    rig.fake.denied.add("sqs:ReceiveMessage")
+    for _ in range(6 * 60):
+        provider.describe({TAG_CLUSTER: CLUSTER})
+        rig.clock.advance(timedelta(seconds=10))
+    assert rig.fake.calls["ReceiveMessage"] == 3  # at once, after ten minutes and after thirty
+    rig.fake.denied.clear()
+    rig.clock.advance(timedelta(hours=1))
+    provider.describe({TAG_CLUSTER: CLUSTER})
+    provider.describe({TAG_CLUSTER: CLUSTER})
+    assert rig.fake.calls["ReceiveMessage"] == 5
+
+
+def test_what_was_read_counts_when_it_cannot_be_deleted() -> None:
+    rig = Rig()
+    provider = with_queue(rig)
+    (spot,) = provider.launch(request(offerings=(replace(P5, capacity_type="spot"),))).instances
+    rig.settle()
+    rig.fake.account.interrupt(spot.id)
+    rig.fake.denied.add("sqs:DeleteMessageBatch")
+    (found,) = provider.describe({TAG_CLUSTER: CLUSTER}).instances
+    assert found.reclaim_at == rig.clock.now() + timedelta(minutes=2)
+
+
+def test_messages_are_read_and_deleted_ten_at_a_time() -> None:
+    rig = Rig()
+    provider = with_queue(rig)
+    for number in range(25):
+        rig.fake.account.notices.send("Something New", {"instance-id": f"i-{number}"}, at=rig.clock.now())
+    provider.describe({TAG_CLUSTER: CLUSTER})
+    assert rig.fake.calls["ReceiveMessage"] == rig.fake.calls["DeleteMessageBatch"] == 3
+    assert [queue.messages for queue in rig.fake.account.notices.queues.values()] == [[]]
 
 
 def test_without_a_queue_nothing_is_asked() -> None:
     rig = Rig()
-    assert Interruptions(rig.aws, "").poll() == ()
+    assert list(Interruptions(rig.aws, "").poll()) == []
     assert rig.fake.calls["ReceiveMessage"] == 0
