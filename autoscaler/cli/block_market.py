@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -21,6 +21,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 # Capacity Blocks user guide: 1 to 14 days, then multiples of 7 days up to 182.
 _LONGEST_IN_DAYS = 14 * 24
 _WEEK = 7 * 24
+_AHEAD = timedelta(weeks=8)
 _JOURNAL = Path("~/.local/state/foreslice/purchases.jsonl")
 
 
@@ -85,14 +86,21 @@ def find_blocks(output: str, region: str, profile: str, **asked: Any) -> None:
     from autoscaler.cli.output import print_data, print_table
     from autoscaler.clock import SystemClock
     from instance_catalog.loader import load_catalog
+    from instance_catalog.spelling import did_you_mean
 
     clock, types = SystemClock(), load_catalog().types
-    offers = _found(aws_market(region, profile, clock), clock, **asked)
+    if asked["instance_type"] and asked["instance_type"] not in types:
+        # The cloud may sell what the catalog does not know yet.
+        step = did_you_mean(asked["instance_type"], types, "`foreslice catalog list` shows what it has")
+        click.echo(f"note: the catalog has no {asked['instance_type']}; {step}", err=True)
+    market = aws_market(region, profile, clock)
+    offers = _found(market, clock, **asked)
     if output != "table":
         print_data(entries(offers, types), output)
         return
     if not offers:
-        click.echo("nothing is on offer; try fewer machines, other hours, --within more days or another region")
+        step = "try fewer machines, other hours, --within more days or another --region"
+        click.echo(f"nothing is on offer in {market.aws.region}; {step}")
         return
     print_table(COLUMNS, rows(offers, types))
     click.echo()
@@ -120,27 +128,37 @@ def buy_block(
     """Buy the capacity block OFFER_ID, found with the same options, and print the CapacityBlock that holds it.
 
     A purchase is paid in advance and CANNOT BE CANCELLED. It is noted in the journal before it is made, and a
-    repetition looks first at what has been bought. The controller never buys.
+    repetition prints what was bought instead of buying again. The controller never buys.
+
+    \b
+    Example:
+      foreslice blocks buy cb-0123456789abcdef0 --type p5.48xlarge --count 4 --hours 48 --max-price 8000 --yes
     """
     from autoscaler.aws import aws_market
-    from autoscaler.cli.output import yaml_text
     from autoscaler.cli.provider_errors import told
-    from autoscaler.cli.purchase import PurchaseJournal, purchase
+    from autoscaler.cli.purchase import PurchaseJournal, purchase, yielded
     from autoscaler.clock import SystemClock
     from autoscaler.errors import BadInputError
-    from autoscaler.kube.custom.capacity_block import write_capacity_block
     from providers.market import PriceCeilingError
 
     clock = SystemClock()
     market = aws_market(region, profile, clock)
     notes = PurchaseJournal(Path(journal).expanduser())
+    with told():
+        before = yielded(market, notes, offer_id, clock=clock)
+    if before:
+        click.echo(f"# {offer_id} was bought before: {_ids(before)}", err=True)
+        _print(before, pool)
+        return
     offer = next((found for found in _found(market, clock, **asked) if found.id == offer_id), None)
     if offer is None:
         step = "give the options it was found with; `foreslice blocks find` lists what is on offer now"
-        raise BadInputError(f"{offer_id} is not on offer any more, or not for this query", next_step=step)
+        raise BadInputError(f"{offer_id} is not on offer in {market.aws.region}, or not for this query", next_step=step)
     what = (
         f"{offer.count} × {offer.instance_type or offer.ultraserver} in {offer.zone} for {offer.price} {offer.currency}"
     )
+    if offer.currency != "USD":
+        raise BadInputError(f"{what}: --max-price is in USD", next_step="nothing was bought; buy it at AWS's console")
     if offer.price > max_price:
         raise BadInputError(f"{what}: more than --max-price {max_price}", next_step="nothing was bought")
     if not yes:
@@ -152,7 +170,19 @@ def buy_block(
             bought = purchase(market, notes, offer, ceiling=max_price, clock=clock)
     except PriceCeilingError as error:
         raise BadInputError(str(error), next_step="nothing was bought") from error
-    click.echo(f"# bought {what}: {', '.join(one.id for one in bought)}", err=True)
+    click.echo(f"# bought {what}: {_ids(bought)}", err=True)
+    _print(bought, pool)
+
+
+def _ids(bought: Iterable[Reservation]) -> str:
+    return ", ".join(f"{one.id} ({one.note})" if one.note else one.id for one in bought)
+
+
+def _print(bought: Iterable[Reservation], pool: str) -> None:
+    """The CapacityBlocks that hold what was bought, for kubectl."""
+    from autoscaler.cli.output import yaml_text
+    from autoscaler.kube.custom.capacity_block import write_capacity_block
+
     manifests = [write_capacity_block(_block(one, pool)) for one in bought]
     click.echo("---\n".join(yaml_text(manifest) for manifest in manifests), nl=False)
 
@@ -181,13 +211,19 @@ def _found(
     if hours > _LONGEST_IN_DAYS and hours % _WEEK:
         step = f"give --hours {hours // _WEEK * _WEEK} or {(hours // _WEEK + 1) * _WEEK}"
         raise BadInputError(f"beyond 14 days blocks last whole weeks, and {hours // 24} days are none", next_step=step)
-    earliest = start or clock.now()
+    now = clock.now()
+    earliest = max(start or now, now)
+    if start is not None and start.date() < now.date():
+        raise BadInputError(f"--start {start:%Y-%m-%d} has passed", next_step="leave it out for as soon as possible")
+    if earliest > now + _AHEAD:
+        step = f"give a --start before {now + _AHEAD:%Y-%m-%d}"
+        raise BadInputError(f"AWS sells blocks eight weeks ahead, and {earliest:%Y-%m-%d} is later", next_step=step)
     query = CapacityQuery(
         instance_type=instance_type,
         count=count,
         lasts=timedelta(hours=hours),
         earliest=earliest,
-        latest=earliest + timedelta(days=within),
+        latest=min(earliest + timedelta(days=within), now + _AHEAD),
         ultraserver=ultraserver,
         every_zone=all_zones,
     )

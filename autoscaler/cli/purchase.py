@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
 from autoscaler.errors import BadInputError
-from providers.contract import Clock, Reservation
+from providers.contract import Clock, Reservation, ReservationState
 from providers.errors import ProviderError, UncertainError
 from providers.market import CapacityMarket, CapacityOffer, PriceCeilingError
 
@@ -73,6 +73,28 @@ def mark_of(offer: str) -> str:
     return hashlib.sha256(offer.encode()).hexdigest()[:32]
 
 
+def yielded(market: CapacityMarket, journal: PurchaseJournal, offer: str, *, clock: Clock) -> tuple[Reservation, ...]:
+    """What buying this offer has yielded before; () when it was not bought, and may be.
+
+    Raises BadInputError while nobody knows whether it was, and where it was and came to nothing.
+    """
+    mark = mark_of(offer)
+    known, found = journal.last(mark), market.bought(mark)
+    if found:
+        if known is not None and not known.outcome:
+            journal.write(_ended(known, found))
+        _refuse_lost(offer, found)
+        return found
+    if known is not None and not known.outcome:
+        waited = clock.now() - datetime.fromisoformat(known.at)
+        if waited < SETTLES:
+            raise BadInputError(
+                f"buying {offer} was tried {int(waited.total_seconds())} s ago, and its outcome is not known",
+                next_step=f"ask again in {int((SETTLES - waited).total_seconds()) + 1} s: it may still turn up",
+            )
+    return ()
+
+
 def purchase(
     market: CapacityMarket, journal: PurchaseJournal, offer: CapacityOffer, *, ceiling: Decimal, clock: Clock
 ) -> tuple[Reservation, ...]:
@@ -81,17 +103,10 @@ def purchase(
     Raises BadInputError where a person has to look first, ProviderErrors as the market does. An outcome that nobody
     knows stays open in the journal.
     """
-    mark = mark_of(offer.id)
-    known, found = journal.last(mark), market.bought(mark)
+    found = yielded(market, journal, offer.id, clock=clock)
     if found:
         return found
-    if known is not None and not known.outcome:
-        waited = clock.now() - datetime.fromisoformat(known.at)
-        if waited < SETTLES:
-            raise BadInputError(
-                f"buying {offer.id} was tried {int(waited.total_seconds())} s ago, and its outcome is not known",
-                next_step=f"ask again in {int((SETTLES - waited).total_seconds()) + 1} s: it may still turn up",
-            )
+    mark = mark_of(offer.id)
     intent = Intent(mark, offer.id, str(offer.price), clock.now().isoformat())
     journal.write(intent)
     try:
@@ -99,7 +114,19 @@ def purchase(
     except UncertainError:
         raise
     except (ProviderError, PriceCeilingError) as error:
-        journal.write(Intent(**{**asdict(intent), "outcome": f"not bought: {error}"}))
+        journal.write(replace(intent, outcome=f"not bought: {error}"))
         raise
-    journal.write(Intent(**{**asdict(intent), "outcome": " ".join(one.id for one in bought)}))
+    journal.write(_ended(intent, bought))
     return bought
+
+
+def _ended(intent: Intent, bought: Iterable[Reservation]) -> Intent:
+    return replace(intent, outcome=" ".join(one.id for one in bought))
+
+
+def _refuse_lost(offer: str, found: Sequence[Reservation]) -> None:
+    """What was bought and has ended is neither held nor bought once more."""
+    if all(one.state is ReservationState.ENDED for one in found):
+        what = ", ".join(f"{one.id} ({one.note or 'it has ended'})" for one in found)
+        step = "choose another offer: `foreslice blocks find` lists what there is now"
+        raise BadInputError(f"{offer} was bought as {what}", next_step=step)

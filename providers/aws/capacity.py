@@ -62,7 +62,7 @@ STATES: Final[Mapping[str, ReservationState]] = {
     "expired": ReservationState.ENDED,
 }
 _NOTES: Final[Mapping[str, str]] = {
-    "payment-pending": "not paid yet; AWS releases it after 12 hours",
+    "payment-pending": "not paid yet; AWS releases it if that lasts 12 hours",
     "payment-failed": "the payment failed; the capacity was released",
     "assessing": "AWS has not decided yet whether it can deliver it",
     "delayed": "AWS delivers it later than asked for",

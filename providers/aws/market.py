@@ -1,12 +1,13 @@
 """Capacity Blocks on offer, and buying one. Never used by the controller, whose policy does not even allow it.
 
 PurchaseCapacityBlock cannot be cancelled and takes no token, so what was bought carries a mark, and whoever repeats a
-purchase looks for the mark first.
+purchase looks for the mark first. Whoever asks here sits at a terminal, so advice is for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -17,10 +18,19 @@ from providers.aws.errors import translated
 from providers.aws.launch_template import tag_list
 from providers.aws.session import Aws
 from providers.contract import Reservation
+from providers.errors import GoneError, NotOfferedError, PermissionDeniedError, ProviderError, TemplateError
 from providers.market import PURCHASE_TAG, CapacityOffer, CapacityQuery, CapacitySegment, PriceCeilingError
 
 # What EC2 sells blocks for; a block's machines run images of this platform only.
 _PLATFORM: Final = "Linux/UNIX"
+_ANOTHER: Final = "it was sold, or its time has passed: `foreslice blocks find` lists what is on offer now"
+_SOLD: Final = "ask for a type that AWS sells in Capacity Blocks in this region, and for a time it may begin at"
+_ADVICE: Final[Mapping[type[ProviderError], str]] = {
+    TemplateError: _SOLD,
+    NotOfferedError: _SOLD,
+    GoneError: _ANOTHER,
+    PermissionDeniedError: "have deploy/aws/buyer-policy.json attached to whoever runs this",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +48,7 @@ class BlockMarket:
             else {"InstanceType": query.instance_type, "InstanceCount": query.count}
         )
         window = {"StartDateRange": query.earliest, "EndDateRange": query.latest and query.latest + query.lasts}
-        with translated("DescribeCapacityBlockOfferings"):
+        with _advised(), translated("DescribeCapacityBlockOfferings"):
             pages = list(
                 self.aws.ec2.get_paginator("describe_capacity_block_offerings").paginate(
                     **what,
@@ -52,7 +62,8 @@ class BlockMarket:
 
     def bought(self, mark: str) -> tuple[Reservation, ...]:
         """The reservations with this mark."""
-        return tuple(found for found in self.reservations.all() if found.tags.get(PURCHASE_TAG) == mark)
+        with _advised():
+            return tuple(found for found in self.reservations.all() if found.tags.get(PURCHASE_TAG) == mark)
 
     def buy(self, offer: CapacityOffer, *, mark: str, ceiling: Decimal) -> tuple[Reservation, ...]:
         """Buy it, if it costs no more than `ceiling`."""
@@ -61,12 +72,23 @@ class BlockMarket:
                 f"{offer.id} costs {offer.price} {offer.currency}, more than the limit of {ceiling}"
             )
         tags = [{"ResourceType": "capacity-reservation", "Tags": tag_list({PURCHASE_TAG: mark})}]
-        with translated(f"PurchaseCapacityBlock {offer.id}"):
+        with _advised(), translated(f"PurchaseCapacityBlock {offer.id}"):
             answer = self.aws.ec2.purchase_capacity_block(
                 CapacityBlockOfferingId=offer.id, InstancePlatform=_PLATFORM, TagSpecifications=tags
             )
         found = answer.get("CapacityReservations") or [answer["CapacityReservation"]]
         return tuple(sorted(map(self.reservations.reservation, found), key=lambda one: one.id))
+
+
+@contextmanager
+def _advised() -> Iterator[None]:
+    """Give errors without a next step of their own one for a buyer, not for whoever runs the controller."""
+    try:
+        yield
+    except ProviderError as error:
+        if error.next_step == error.advice:
+            error.next_step = _ADVICE.get(type(error), error.advice)
+        raise
 
 
 def _offer(found: Mapping[str, Any]) -> CapacityOffer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -83,10 +84,37 @@ def test_nothing_on_offer_says_what_to_try(rig: Rig) -> None:
         pytest.param(["--hours", "384", "--type", TYPE], "give --hours 336 or 504", id="more than two weeks"),
         pytest.param([], "exactly one of --type", id="no type"),
         pytest.param(["--type", TYPE, "--ultraserver", "u-p6e-gb200x72"], "exactly one", id="both"),
+        pytest.param(["--type", TYPE, "--start", "2025-12-31"], "2025-12-31 has passed", id="too late"),
+        pytest.param(["--type", TYPE, "--start", "2026-03-01"], "give a --start before 2026-02-26", id="too early"),
     ],
 )
 def test_a_wrong_question_is_told(rig: Rig, arguments: list[str], message: str) -> None:
     assert message in str(run(find_blocks, *arguments).exception)
+    assert rig.fake.calls["DescribeCapacityBlockOfferings"] == 0
+
+
+def test_this_days_beginning_has_not_passed(rig: Rig) -> None:
+    rig.clock.advance(timedelta(hours=3))
+    assert run(find_blocks, *QUERY, "--start", f"{rig.clock.now():%Y-%m-%d}").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "step"),
+    [
+        pytest.param("InvalidParameterValue", "ask for a type that AWS sells in Capacity Blocks", id="not a block's"),
+        pytest.param("InvalidInstanceType", "ask for a type that AWS sells in Capacity Blocks", id="no such type"),
+        pytest.param("UnauthorizedOperation", "deploy/aws/buyer-policy.json", id="no permission"),
+    ],
+)
+def test_a_refusal_is_told_to_a_buyer(rig: Rig, code: str, step: str) -> None:
+    rig.fake.faults.inject("DescribeCapacityBlockOfferings", refused(code))
+    assert step in str(run(find_blocks, *QUERY).exception)
+
+
+def test_a_type_that_the_catalog_does_not_know_is_asked_for_all_the_same(rig: Rig) -> None:
+    result = run(find_blocks, "--type", "p5.48xlage")
+    assert "did you mean 'p5.48xlarge'?" in result.stderr
+    assert rig.fake.calls["DescribeCapacityBlockOfferings"] == 1
 
 
 def test_nothing_is_bought_without_yes(rig: Rig, offer: CapacityOffer, tmp_path: Path) -> None:
@@ -105,9 +133,74 @@ def test_what_was_bought_is_printed_as_the_block_that_holds_it(rig: Rig, offer: 
     block = yaml.safe_load(result.stdout)
     assert (block["kind"], block["spec"]["reservation"]) == ("CapacityBlock", holding)
     assert block["spec"]["startsAt"] == "2026-01-05T11:30:00Z"
-    # The offer is gone from the market, and the command says so instead of buying another one.
-    assert "not on offer any more" in str(run(buy_block, *arguments).exception)
-    assert len(rig.fake.account.holdings) == 1
+    # The offer is gone from the market by now; whoever asks again gets the same block.
+    rig.clock.advance(timedelta(minutes=1))
+    again = run(buy_block, *arguments)
+    assert (again.exit_code, again.stdout) == (0, result.stdout)
+    assert f"# {offer.id} was bought before: {holding}" in again.stderr
+    assert list(rig.fake.account.holdings) == [holding]
+
+
+def test_a_purchase_whose_answer_was_lost_is_found_by_the_next_try(
+    rig: Rig, offer: CapacityOffer, tmp_path: Path
+) -> None:
+    path = tmp_path / "bought.jsonl"
+    arguments = [offer.id, *QUERY, "--max-price", "8000", "--yes", "--journal", str(path)]
+    rig.fake.faults.inject("PurchaseCapacityBlock", TIMEOUT_AFTER)
+    assert isinstance(run(buy_block, *arguments).exception, BadInputError)
+    rig.clock.advance(timedelta(minutes=1))
+    result = run(buy_block, *arguments)
+    (holding,) = rig.fake.account.holdings
+    assert yaml.safe_load(result.stdout)["spec"]["reservation"] == holding
+    assert rig.fake.calls["PurchaseCapacityBlock"] == 1
+    known = PurchaseJournal(path).last(mark_of(offer.id))
+    assert known is not None
+    assert known.outcome == holding
+
+
+def test_a_death_between_note_and_purchase_is_told_and_then_repeated(
+    rig: Rig, offer: CapacityOffer, tmp_path: Path
+) -> None:
+    path = tmp_path / "bought.jsonl"
+    PurchaseJournal(path).write(Intent(mark_of(offer.id), offer.id, "7680.00", rig.clock.now().isoformat()))
+    arguments = [offer.id, *QUERY, "--max-price", "8000", "--yes", "--journal", str(path)]
+    rig.clock.advance(timedelta(minutes=1))
+    early = run(buy_block, *arguments).exception
+    assert "was tried 60 s ago, and its outcome is not known" in str(early)
+    assert "ask again in 541 s" in str(early)
+    rig.clock.advance(SETTLES)
+    assert run(buy_block, *arguments).exit_code == 0
+    assert rig.fake.calls["PurchaseCapacityBlock"] == 1
+
+
+def test_a_block_that_was_never_paid_is_not_printed(rig: Rig, offer: CapacityOffer, tmp_path: Path) -> None:
+    arguments = [offer.id, *QUERY, "--max-price", "8000", "--yes", "--journal", str(tmp_path / "bought.jsonl")]
+    rig.fake.account.market.payment = None
+    assert "not paid yet" in run(buy_block, *arguments).stderr
+    rig.clock.advance(timedelta(hours=13))
+    result = run(buy_block, *arguments)
+    assert result.stdout == ""
+    assert "the payment failed" in str(result.exception)
+
+
+def test_an_offer_that_is_gone_is_told_with_the_region(rig: Rig, offer: CapacityOffer, tmp_path: Path) -> None:
+    arguments = [*QUERY, "--max-price", "8000", "--yes", "--journal", str(tmp_path / "bought.jsonl")]
+    gone = run(buy_block, "cb-nowhere", *arguments).exception
+    assert "cb-nowhere is not on offer in us-east-1" in str(gone)
+    # Somebody else is quicker, between the look and the purchase.
+    rig.fake.faults.inject("PurchaseCapacityBlock", refused("InvalidCapacityBlockOfferingId.NotFound"))
+    sold = run(buy_block, offer.id, *arguments).exception
+    assert "`foreslice blocks find` lists what is on offer now" in str(sold)
+    assert rig.fake.account.holdings == {}
+
+
+def test_a_price_in_another_currency_is_not_compared_with_dollars(
+    rig: Rig, offer: CapacityOffer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(BlockMarket, "find", lambda *_: (replace(offer, currency="CNY"),))
+    arguments = [offer.id, *QUERY, "--max-price", "80000", "--yes", "--journal", str(tmp_path / "bought.jsonl")]
+    assert "7680.00 CNY: --max-price is in USD" in str(run(buy_block, *arguments).exception)
+    assert rig.fake.calls["PurchaseCapacityBlock"] == 0
 
 
 def test_the_limit_is_kept(rig: Rig, offer: CapacityOffer) -> None:
