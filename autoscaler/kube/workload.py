@@ -131,8 +131,7 @@ def expand_job(
     """The pods that a Job still runs at once: <name>-<index>."""
     fields, workload = opened(raw, problems, origin, priorities)
     status = fields.child("status")
-    conditions = {entry.text("type") for entry in status.children("conditions") if entry.text("status") == "True"}
-    done = None if conditions & {"Complete", "Failed"} else status.integer("succeeded")
+    done = None if over(status) else status.integer("succeeded")
     found = job_pods(fields.child("spec"), workload, workload.metadata.name, done=done)
     fields.unread()
     return found
@@ -171,11 +170,24 @@ def job_pods(
         labels_of=labels_of,
     )
     spec.unread()
+    return within(found, deadline)
+
+
+def within(found: Expansion, deadline: int | None) -> Expansion:
+    """The pods of a workload that ends them after `deadline` seconds, if any."""
     if deadline is None:
         return found
     limits = (min(deadline, pod.active_deadline_seconds or deadline) for pod in found.pods)
     pods = tuple(replace(pod, active_deadline_seconds=limit) for pod, limit in zip(found.pods, limits, strict=True))
     return replace(found, pods=pods)
+
+
+def over(status: Fields) -> bool:
+    """Whether the conditions of a Job, or of one like it, say that it has ended."""
+    ended = ("Complete", "Succeeded", "Failed")
+    return any(
+        entry.text("type") in ended and entry.text("status") == "True" for entry in status.children("conditions")
+    )
 
 
 def suspended(spec: Fields) -> bool:

@@ -20,9 +20,11 @@ from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.pod_sets import expand_job_set, expand_leader_worker_set
 from autoscaler.kube.priority import parse_priority_class
 from autoscaler.kube.problem import Problems
+from autoscaler.kube.ray import expand_ray_cluster, expand_ray_job, expand_ray_service
 from autoscaler.kube.resource_claim import parse_resource_claim, parse_resource_claim_template
 from autoscaler.kube.resource_slice import parse_resource_slice
 from autoscaler.kube.storage import parse_persistent_volume, parse_persistent_volume_claim, parse_storage_class
+from autoscaler.kube.training import expand_training_job
 from autoscaler.kube.workload import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
 from autoscaler.manifests.load import load
 from autoscaler.manifests.yaml_documents import read_yaml
@@ -32,8 +34,12 @@ PARSERS = (
     expand_job,
     expand_job_set,
     expand_leader_worker_set,
+    expand_ray_cluster,
+    expand_ray_job,
+    expand_ray_service,
     expand_replicas,
     expand_stateful_set,
+    expand_training_job,
     parse_compute_domain,
     parse_daemon_set,
     parse_device_class,

@@ -19,6 +19,7 @@ from tests.unit.manifests.texts import (
     messages,
 )
 
+ASKING = "{spec: {containers: [{name: c}], resourceClaims: [{name: gpu, resourceClaimTemplateName: none}]}}"
 MISTAKES = {
     "not YAML": ("a: [", "-:2: invalid YAML (line 2, column 1): while parsing a flow node"),
     "a Helm template": ("{{ .Values.x }}: 1", "give the output of `helm template`"),
@@ -31,8 +32,18 @@ MISTAKES = {
         changed(POD, "kind: Pod", "kind: Pood"),
         "-:3: Pood main: kind: unknown kind 'Pood'\n  did you mean 'Pod'?",
     ),
+    "a template that a Ray worker names wrongly": (
+        "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: r}\nspec:\n"
+        f"  headGroupSpec: {{template: {ASKING}}}\n  workerGroupSpecs:\n  - groupName: w\n    template: {ASKING}",
+        "-:8: RayCluster r: spec.workerGroupSpecs[0].template.spec.resourceClaims[0].resourceClaimTemplateName: there",
+    ),
+    "a template that a training job names wrongly": (
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: t}\n"
+        f"spec: {{pytorchReplicaSpecs: {{Worker: {{template: {ASKING}}}}}}}",
+        "spec.pytorchReplicaSpecs.Worker.template.spec.resourceClaims[0].resourceClaimTemplateName: there is no",
+    ),
     "a kind of nobody": (
-        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: x}",
+        "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: x}",
         "its pods cannot be known\n  if it makes pods, give the pods instead",
     ),
     "a kind of nobody with a known name": (
@@ -201,6 +212,10 @@ WARNINGS = {
     "an ignored group": (
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: s}",
         "-:1: Role s: ignored",
+    ),
+    "an ignored group of custom resources": (
+        "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: s}",
+        "-:1: VirtualService s: ignored: it has no influence on where pods fit",
     ),
     "a claim nobody uses": (CLAIM, "ResourceClaim gpu: no pod uses this claim, so nothing is planned for it"),
     "a volume claim that is not there": (

@@ -1,0 +1,138 @@
+"""Ray objects become the pods that KubeRay would make, with what it adds to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from autoscaler.kube.problem import Problems
+from autoscaler.kube.ray import expand_ray_cluster, expand_ray_job, expand_ray_service
+from autoscaler.kube.stamping import Expansion
+
+TEMPLATE = {
+    "metadata": {"labels": {"app": "a", "ray.io/is-ray-node": "no", "ray.io/group": "mine"}},
+    "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]},
+}
+
+
+def group(**more: Any) -> dict[str, Any]:
+    return {"groupName": "gpu", "rayStartParams": {}, "template": TEMPLATE, **more}
+
+
+def cluster(*groups: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"headGroupSpec": {"rayStartParams": {}, "template": TEMPLATE}, "workerGroupSpecs": list(groups), **more}
+
+
+def expanded(expand: Any, spec: dict[str, Any], **more: Any) -> tuple[Expansion, list[str]]:
+    problems = Problems()
+    found = expand({"kind": "Ray", "metadata": {"name": "r", "namespace": "ns"}, "spec": spec, **more}, problems)
+    return found, [f"{problem.field}: {problem.message}" for problem in problems]
+
+
+def workers(*groups: dict[str, Any]) -> list[str]:
+    found, problems = expanded(expand_ray_cluster, cluster(*groups))
+    assert problems == []
+    return [pod.name for pod in found.pods[1:]]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param({"replicas": 2}, 2, id="replicas"),
+        pytest.param({}, 0, id="nothing said"),
+        pytest.param({"minReplicas": 3}, 3, id="at least"),
+        pytest.param({"replicas": 9, "maxReplicas": 4}, 4, id="at most"),
+        pytest.param({"minReplicas": 5, "maxReplicas": 4}, 4, id="contradiction: the maximum counts"),
+        pytest.param({"replicas": 2, "numOfHosts": 4, "maxReplicas": 2**31 - 1}, 8, id="several hosts a replica"),
+    ],
+)
+def test_how_many_workers(given: dict[str, Any], expected: int) -> None:
+    assert workers(group(**given)) == [f"r-gpu-worker-{index}" for index in range(expected)]
+
+
+def test_pods_of_a_cluster_have_the_labels_of_the_operator() -> None:
+    found, problems = expanded(expand_ray_cluster, cluster(group(replicas=1, labels={"tier": "b"})))
+    assert problems == []
+    head, worker = found.pods
+    assert [head.name, worker.name] == ["r-head", "r-gpu-worker-0"]
+    assert head.labels["ray.io/group"] == "headgroup"
+    assert dict(worker.labels) == {
+        "app": "a",
+        "tier": "b",
+        "ray.io/is-ray-node": "no",
+        "ray.io/identifier": "r-worker",
+        "ray.io/cluster": "r",
+        "ray.io/node-type": "worker",
+        "ray.io/group": "gpu",
+    }
+    assert worker.owner == "Ray/r"
+
+
+def test_what_the_operator_adds_is_counted() -> None:
+    found, problems = expanded(expand_ray_cluster, cluster(group(replicas=1), enableInTreeAutoscaling=True))
+    head, worker = found.pods
+    assert [str(container.requests["cpu"]) for container in head.containers] == ["2", "500m"]
+    assert [str(container.requests["memory"]) for container in worker.init_containers] == ["256Mi"]
+    assert problems == ["spec.enableInTreeAutoscaling: Ray will change the number of workers: planned for replicas"]
+
+
+def test_the_size_of_the_autoscaler_may_be_given() -> None:
+    options = {"resources": {"requests": {"cpu": "3"}}}
+    found, _ = expanded(expand_ray_cluster, cluster(enableInTreeAutoscaling=True, autoscalerOptions=options))
+    assert str(found.pods[0].containers[1].requests["cpu"]) == "3"
+
+
+@pytest.mark.parametrize(
+    ("expand", "spec", "expected"),
+    [
+        pytest.param(expand_ray_job, {"rayClusterSpec": cluster(group(replicas=1))}, 2, id="job"),
+        pytest.param(
+            expand_ray_job, {"rayClusterSpec": cluster(), "submitterPodTemplate": TEMPLATE}, 2, id="job, submitter"
+        ),
+        pytest.param(expand_ray_service, {"rayClusterConfig": cluster(group(replicas=2))}, 3, id="service"),
+    ],
+)
+def test_jobs_and_services_have_a_cluster(expand: Any, spec: dict[str, Any], expected: int) -> None:
+    found, problems = expanded(expand, spec)
+    assert len({pod.uid for pod in found.pods}) == expected
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("expand", "spec", "field"),
+    [
+        pytest.param(expand_ray_cluster, cluster(group(replicas=1), suspend=True), "spec.suspend", id="cluster"),
+        pytest.param(expand_ray_job, {"rayClusterSpec": cluster(), "suspend": True}, "spec.suspend", id="job"),
+        pytest.param(
+            expand_ray_service, {"rayClusterConfig": cluster(), "suspend": True}, "spec.suspend", id="service"
+        ),
+    ],
+)
+def test_what_is_suspended_has_no_pods_and_says_so(expand: Any, spec: dict[str, Any], field: str) -> None:
+    found, problems = expanded(expand, spec)
+    assert found.pods == ()
+    assert problems == [f"{field}: suspended: it has no pods now"]
+
+
+def test_a_group_is_suspended_by_itself() -> None:
+    found, problems = expanded(expand_ray_cluster, cluster(group(replicas=2, suspend=True)))
+    assert [pod.name for pod in found.pods] == ["r-head"]
+    assert problems == ["spec.workerGroupSpecs[0].suspend: suspended: it has no pods now"]
+
+
+def test_a_job_that_is_over_has_no_pods() -> None:
+    found, _ = expanded(expand_ray_job, {"rayClusterSpec": cluster()}, status={"jobDeploymentStatus": "Complete"})
+    assert found.pods == ()
+
+
+def test_a_job_on_another_cluster_says_that_it_is_not_planned() -> None:
+    found, problems = expanded(expand_ray_job, {"clusterSelector": {"ray.io/cluster": "c"}})
+    assert found.pods == ()
+    assert problems == ["spec.clusterSelector: runs on a RayCluster that is there"]
+
+
+def test_too_many_workers_are_a_mistake() -> None:
+    found, problems = expanded(expand_ray_cluster, cluster(group(replicas=5000, numOfHosts=5000)))
+    assert len(found.pods) == 1
+    assert problems == ["spec.workerGroupSpecs[0].replicas: more than 10000 pods"]

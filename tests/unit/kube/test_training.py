@@ -1,0 +1,87 @@
+"""Kubeflow's training jobs become the pods that their operators would make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from autoscaler.kube.problem import Problems
+from autoscaler.kube.stamping import Expansion
+from autoscaler.kube.training import TRAINING_JOBS, expand_training_job
+
+REPLICA = {"restartPolicy": "Never", "template": {"spec": {"containers": [{"name": "c"}]}}}
+
+
+def expanded(kind: str, replicas: object, version: str = "v1", **more: Any) -> tuple[Expansion, list[str]]:
+    problems = Problems()
+    spec = {TRAINING_JOBS[kind]: replicas, **more.pop("spec", {})}
+    raw = {"apiVersion": f"kubeflow.org/{version}", "kind": kind, "metadata": {"name": "t", "namespace": "ns"}}
+    found = expand_training_job({**raw, "spec": spec, **more}, problems)
+    return found, [f"{problem.field}: {problem.message}" for problem in problems]
+
+
+@pytest.mark.parametrize("kind", TRAINING_JOBS)
+def test_every_kind_has_replicas_by_type(kind: str) -> None:
+    found, problems = expanded(kind, {"Chief": REPLICA, "Worker": {**REPLICA, "replicas": 2}})
+    assert [pod.name for pod in found.pods] == ["t-chief-0", "t-worker-0", "t-worker-1"]
+    assert {pod.owner for pod in found.pods} == {f"{kind}/t"}
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("PyTorchJob", ["t-worker-0"]), ("MPIJob", [])],
+)
+def test_how_many_workers_without_a_number(kind: str, expected: list[str]) -> None:
+    found, _ = expanded(kind, {"Worker": REPLICA})
+    assert [pod.name for pod in found.pods] == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "label"),
+    [
+        ("TFJob", "v1", "training.kubeflow.org/replica-type"),
+        ("MPIJob", "v2beta1", "training.kubeflow.org/job-role"),
+    ],
+)
+def test_labels(kind: str, version: str, label: str) -> None:
+    found, _ = expanded(kind, {"Worker": {**REPLICA, "replicas": 2}}, version)
+    assert dict(found.pods[1].labels) == {
+        "training.kubeflow.org/job-name": "t",
+        "training.kubeflow.org/replica-index": "1",
+        label: "worker",
+    }
+
+
+@pytest.mark.parametrize("condition", ["Succeeded", "Failed"])
+def test_a_job_that_has_ended_has_no_pods(condition: str) -> None:
+    found, _ = expanded(
+        "PyTorchJob", {"Master": REPLICA}, status={"conditions": [{"type": condition, "status": "True"}]}
+    )
+    assert found.pods == ()
+
+
+def test_a_suspended_job_has_no_pods_and_says_so() -> None:
+    found, problems = expanded("PyTorchJob", {"Master": REPLICA}, spec={"runPolicy": {"suspend": True}})
+    assert found.pods == ()
+    assert problems == ["spec.runPolicy.suspend: suspended: it has no pods now"]
+
+
+def test_a_gang_that_only_the_operator_knows_is_said_not_to_count() -> None:
+    policy = {"runPolicy": {"schedulingPolicy": {"minAvailable": 2}}}
+    found, problems = expanded("PyTorchJob", {"Master": REPLICA}, spec=policy)
+    assert [pod.gang for pod in found.pods] == [None]
+    assert problems == [
+        "spec.runPolicy.schedulingPolicy: counts only where the operator has a gang scheduler; planned as single pods"
+    ]
+
+
+def test_a_mistake_in_a_template_is_told_with_its_place() -> None:
+    _, problems = expanded("PyTorchJob", {"Worker": {"replicas": 2, "template": {"spec": {}}}})
+    assert problems == ["spec.pytorchReplicaSpecs.Worker.template.spec.containers: a pod needs at least one container"]
+
+
+def test_the_time_that_a_job_may_take_is_that_of_its_pods() -> None:
+    found, _ = expanded("PyTorchJob", {"Master": REPLICA}, spec={"runPolicy": {"activeDeadlineSeconds": 60}})
+    assert [pod.active_deadline_seconds for pod in found.pods] == [60]
