@@ -257,13 +257,30 @@ def test_an_overlay_that_says_too_little_is_not_handed_on() -> None:
 VOLUME_LIMITS = """
 apiVersion: v1
 kind: Node
-metadata: {name: n}
+metadata: {name: node}
 status: {allocatable: {cpu: "1"}}
 ---
 apiVersion: storage.k8s.io/v1
 kind: CSINode
-metadata: {name: n}
+metadata: {name: node}
 spec: {drivers: [{name: ebs.csi.aws.com, nodeID: i-1, allocatable: {count: 25}}]}
+---
+apiVersion: storage.k8s.io/v1
+kind: CSIDriver
+metadata: {name: local.example.com}
+spec: {storageCapacity: true}
+---
+apiVersion: storage.k8s.io/v1
+kind: CSIStorageCapacity
+metadata: {name: n-local}
+storageClassName: local
+nodeTopology: {matchLabels: {a: b}}
+capacity: 3Gi
+---
+apiVersion: storage.k8s.io/v1
+kind: VolumeAttachment
+metadata: {name: csi-1}
+spec: {attacher: ebs.csi.aws.com, nodeName: node, source: {persistentVolumeName: v}}
 """
 SPREAD = """
 apiVersion: v1
@@ -282,9 +299,14 @@ spec:
 """
 
 
-def test_csi_nodes_say_how_many_volumes_their_node_attaches() -> None:
-    (node,) = loaded(VOLUME_LIMITS).snapshot.nodes
+def test_storage_objects_say_what_nodes_attach_and_what_can_be_made_there() -> None:
+    found = loaded(VOLUME_LIMITS)
+    assert messages(found) == []
+    (node,) = found.snapshot.nodes
     assert node.volume_limits == {"ebs.csi.aws.com": 25}
+    assert [(one.node, one.volume) for one in found.snapshot.attachments] == [("node", "v")]
+    assert found.snapshot.capacity_trackers == {"local.example.com"}
+    assert [str(one.largest) for one in found.snapshot.storage_capacities] == ["3Gi"]
 
 
 def test_services_and_controllers_are_kept_as_what_they_select() -> None:
