@@ -29,7 +29,7 @@ def lost_answer_is_resolved_by_repeating(harness: Harness) -> None:
     harness.lose_answer()
     raises(AmbiguousError, lambda: harness.provider.launch(request_of(harness, nodes=2)))
     harness.restart()
-    answer = harness.provider.launch(request_of(harness, nodes=2))
+    answer = launched(harness, request_of(harness, nodes=2))
     harness.settle()
     expect(set(live(harness, "b1")) == set(ids_of(answer)), "the repetition doubled or lost machines")
     expect(len(answer.instances) == 2, f"expected 2 instances, found {len(answer.instances)}")
@@ -39,7 +39,7 @@ def lost_request_is_resolved_by_repeating(harness: Harness) -> None:
     """A launch that never arrived looks the same to the caller, and repeating it launches once."""
     harness.lose_request()
     raises(AmbiguousError, lambda: harness.provider.launch(request_of(harness)))
-    expect(len(harness.provider.launch(request_of(harness)).instances) == 1, "the repetition launched nothing")
+    expect(len(launched(harness, request_of(harness)).instances) == 1, "the repetition launched nothing")
 
 
 def throttled_call_has_no_effect(harness: Harness) -> None:
@@ -48,7 +48,7 @@ def throttled_call_has_no_effect(harness: Harness) -> None:
     raises(ThrottledError, lambda: harness.provider.launch(request_of(harness)))
     harness.settle()
     expect(live(harness, "b1") == {}, "a throttled call launched machines")
-    expect(len(harness.provider.launch(request_of(harness)).instances) == 1, "the repetition launched nothing")
+    expect(len(launched(harness, request_of(harness)).instances) == 1, "the repetition launched nothing")
 
 
 def unknown_outcome_can_be_undone(harness: Harness) -> None:

@@ -118,7 +118,7 @@ class AwsNodeGroups:
         except CapacityError as error:
             return LaunchAnswer(missing=request.nodes, failures=(OfferingFailure(offering, error),))
         if len(machines) < request.minimum:
-            self.terminate([machine.id for machine in machines])
+            self._undo(machines, group)
             machines = []
         return answer_of(request, machines, failures)
 
@@ -339,6 +339,21 @@ class AwsNodeGroups:
             launched_at=self._clock.now(),
             tags=request.tags,
         )
+
+    def _undo(self, machines: Iterable[Instance], group: Group) -> None:
+        """End what a launch below its minimum started: the group knows them, although EC2 may not show them yet.
+
+        What keeps one of them leaves the launch open, so that its repetition ends it. Raises BusyError and errors that
+        are not refusals, too.
+        """
+        for machine in machines:
+            try:
+                self._end(machine.id, group.name)
+            except GoneError:
+                continue
+            except RefusedError as error:
+                message = f"{machine.id} of a launch below its minimum cannot be ended: {error.message}"
+                raise AmbiguousError(message, code=error.code, next_step=error.next_step) from error
 
     def _end(self, machine: str, group: str) -> None:
         """Raises GoneError when it is no member any more, TemplateError when the group may not shrink.

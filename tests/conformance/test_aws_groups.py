@@ -15,7 +15,7 @@ from providers.conformance import CHECKS
 from providers.conformance_harness import Check, Harness, NotApplicable
 from providers.contract import OfferingKey, Provider, TemplateRef
 from tests.aws import CLUSTER, P5, FakeAws, Rig, WrittenGroups, catalog
-from tests.fakes.ec2 import CUT_BEFORE, THROTTLED, TIMEOUT_AFTER, refused
+from tests.fakes.ec2 import CUT_BEFORE, PROMPT, SLUGGISH, THROTTLED, TIMEOUT_AFTER, Behaviour, refused
 
 GROUPS_REF = TemplateRef("AWSGroupNodeTemplate", "gpu")
 NOT_APPLICABLE = {
@@ -29,11 +29,13 @@ class GroupHarness:
     """An account with a group for on-demand machines and, once there is a block, one for its machines."""
 
     by_instances: bool
+    behaviour: Behaviour = PROMPT
     plenty: OfferingKey = P5
     template: TemplateRef = GROUPS_REF
-    rig: Rig = field(default_factory=Rig)
+    rig: Rig = field(init=False)
 
     def __post_init__(self) -> None:
+        self.rig = Rig(self.behaviour)
         self.names: tuple[str, ...] = ()
         self._add("plain", {})
         self.restart()
@@ -87,6 +89,7 @@ class GroupHarness:
     def foreign(self) -> str:
         image = next(iter(self.rig.fake.account.geography.images))
         answer = self.rig.aws.ec2.run_instances(ImageId=image, InstanceType="p5.48xlarge", MinCount=1, MaxCount=1)
+        self.advance(self.behaviour.visibility)
         return str(answer["Instances"][0]["InstanceId"])
 
     def extend(self, reservation: str, by: timedelta) -> None:
@@ -115,9 +118,10 @@ class GroupHarness:
 @pytest.mark.parametrize(
     "by_instances", [pytest.param(True, id="LaunchInstances"), pytest.param(False, id="desired capacity")]
 )
+@pytest.mark.parametrize("behaviour", [pytest.param(PROMPT, id="prompt"), pytest.param(SLUGGISH, id="sluggish")])
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
-def test_aws_groups_keep(check: Check, by_instances: bool) -> None:
-    harness: Harness = GroupHarness(by_instances)
+def test_aws_groups_keep(check: Check, behaviour: Behaviour, by_instances: bool) -> None:
+    harness: Harness = GroupHarness(by_instances, behaviour)
     reason = ""
     try:
         check.run(harness)

@@ -17,7 +17,7 @@ from providers.contract import LaunchForm, LaunchRequest, OfferingKey, TemplateR
 from providers.errors import AmbiguousError, BusyError, NotOfferedError, RefusedError, ShortageError, TemplateError
 from tests.aws import CLUSTER, P4, P5, Rig, catalog, request
 from tests.desk import A, new_desk, planned
-from tests.fakes.ec2 import CUT_BEFORE, Behaviour, refused
+from tests.fakes.ec2 import CUT_BEFORE, Behaviour, Fault, refused
 
 
 class One:
@@ -188,6 +188,30 @@ def test_a_group_at_its_smallest_keeps_its_machines() -> None:
     (error,) = groups.terminate((machine.id,)).failures.values()
     assert isinstance(error, TemplateError)
     assert error.next_step == "lower the minimum size of its group"
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param(None, id="that EC2 does not show yet"),
+        pytest.param(CUT_BEFORE, id="that cannot be ended at first"),
+        pytest.param(refused("ScalingActivityInProgress"), id="of a group that is busy"),
+        pytest.param(refused("ValidationError"), id="that its group refuses to end"),
+    ],
+)
+def test_machines_below_the_minimum_are_ended(trouble: Fault | None) -> None:
+    rig = Rig(Behaviour(visibility=timedelta(seconds=30)))
+    plain = group(rig, "plain")
+    rig.fake.account.stock.limit(P5.instance_type, P5.zone, 1)
+    groups, gang = provider(rig, groups=("plain",)), replace(asked("a", "b"), minimum=2)
+    if trouble is not None:
+        rig.fake.faults.inject("TerminateInstanceInAutoScalingGroup", trouble)
+        with pytest.raises((AmbiguousError, BusyError)):
+            groups.launch(gang)
+    answer = groups.launch(gang)
+    assert (answer.instances, answer.missing) == ((), ("a", "b"))
+    assert rig.fake.account.alive() == []
+    assert plain.desired == 0
 
 
 def test_members_are_not_listed_by_the_provider_of_single_machines() -> None:
