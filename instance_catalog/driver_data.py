@@ -71,6 +71,7 @@ class CardFacts:
     device: str | None
     subsystem: str | None
     netdev: bool
+    sriov: bool | None
     mtu: int | None
     rdma_device: str | None
     source: str
@@ -302,6 +303,7 @@ def _card(row: Mapping[str, Any]) -> CardFacts:
         device=row.get("device"),
         subsystem=row.get("subsystem"),
         netdev=row["netdev"],
+        sriov=row.get("sriov"),
         mtu=row.get("mtu"),
         rdma_device=row.get("rdma_device"),
         source=row["source"],

@@ -63,12 +63,12 @@ def _device(instance_type: InstanceType, profile: DriverProfile, card: NetworkCa
     name = f"pci-{in_name(address)}" if address else f"{card.kind}-{index:02d}"
     facts = profile.facts.cards[card.kind]
     values = _pci_attributes(instance_type, card, facts, name)
-    values |= _interface_attributes(facts, name) if facts.netdev else {}
+    values |= _interface_attributes(facts, card.kind, name) if facts.netdev else {}
     if card.rdma and not facts.netdev:
         values["dra.net/rdmaDevice"] = _rdma_device(facts, address, name)
     if instance_type.cloud == GCP:
         values |= _gce_attributes(instance_type, name)
-    if address is not None:
+    if address is not None and "neuron-device-groups" in profile.features:
         values |= aws_neuron.groups_of_efa(instance_type.name).get(address, {})
     return Device(name, FrozenMap(values))
 
@@ -88,7 +88,7 @@ def _pci_attributes(
     }
 
 
-def _interface_attributes(facts: CardFacts, name: str) -> dict[str, AttributeValue]:
+def _interface_attributes(facts: CardFacts, kind: str, name: str) -> dict[str, AttributeValue]:
     """What a card with a network interface publishes beside its PCI facts (db.go addLinkAttributes)."""
     return {
         "dra.net/ifName": on_node("string", name, "ifName"),
@@ -100,7 +100,7 @@ def _interface_attributes(facts: CardFacts, name: str) -> dict[str, AttributeVal
         "dra.net/state": "up",
         "dra.net/type": "device",
         "dra.net/ebpf": False,
-        "dra.net/sriov": False,
+        "dra.net/sriov": facts.sriov if facts.sriov is not None else catalog_gap("bool", kind, "sriov"),
         "dra.net/virtual": False,
     }
 

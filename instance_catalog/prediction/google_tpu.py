@@ -1,7 +1,7 @@
 """tpu.google.com: the chips of a TPU node (kubernetes-sigs/dra-driver-google-tpu v0.2.0 manager.go, util.go).
 
-The driver reads its facts from node labels that GKE sets per node pool, so they are known before launch. Must not know
-other drivers.
+The driver reads its facts from node labels that GKE sets per node pool, so they are known before launch. A release
+without the feature described-chips (v0.1.0) publishes the generation alone. Must not know other drivers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ def runs_on(instance_type: InstanceType) -> bool:
 def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
     """Why the slices cannot be predicted, or None if they can."""
     if runs_on(instance_type) and _accelerator(instance_type) is None:
-        return f"the catalog has no {'node_label'} (cloud.google.com/gke-tpu-accelerator) for {instance_type.name}"
+        return (
+            "the catalog has no nodeLabel (cloud.google.com/gke-tpu-accelerator) for the accelerator of "
+            f"{instance_type.name}; add it"
+        )
     return None
 
 
@@ -48,13 +51,11 @@ def contents(
         # Derived from the node's name, hence equal for all chips of a node.
         "uuid": on_node("string", "tpu", "uuid"),
         "tpuGen": generation,
-        "brand": GOOGLE,
-        "accelerator": accelerator,
-        "chipCount": instance_type.device_count,
     }
-    topology = topology_of(instance_type, profile)
-    if topology:
-        common["topology"] = topology
+    if "described-chips" in profile.features:
+        common |= {"brand": GOOGLE, "accelerator": accelerator, "chipCount": instance_type.device_count}
+        if topology := topology_of(instance_type, profile):
+            common["topology"] = topology
     chips = (Device(f"{prefix}{i}", FrozenMap({"index": i, **common})) for i in range(instance_type.device_count))
     return (SliceContents(tuple(chips)),)
 

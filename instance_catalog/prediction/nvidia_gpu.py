@@ -8,7 +8,8 @@ data/drivers/gpu.nvidia.com.yaml:
     profile-in-mig-name                MIG devices are named after their profile
     addressing-mode                    attribute addressingMode
     dynamic-mig                        gate DynamicMIG exists
-    dynamic-mig-without-mig-hardware   … and GPUs without usable MIG are published whole under it
+    dynamic-mig-without-mig-hardware   … and GPUs without usable MIG are published whole under it, Ampere GPUs in MIG
+                                       mode in parts only
     all-attributes-on-dynamic-mig      … and partitions carry pcieRoot and addressingMode
     numa-node                          resource.kubernetes.io/numaNode
     iommufd                            attribute iommuFDEnabled of VFIO devices
@@ -39,7 +40,6 @@ from instance_catalog.resource_slice import (
     CounterConsumption,
     CounterSet,
     Device,
-    ListValue,
     Version,
 )
 from instance_catalog.semver import SemanticVersion
@@ -49,6 +49,7 @@ AMPERE: Final = "Ampere"
 # From this API server version on, counter sets and devices go into different slices (driver.go, v0.4.1).
 _SPLIT_SINCE: Final = (1, 35)
 _PARTITION_SIZES: Final = (1, 2, 4, 8)  # of Fabric Manager
+_OF_WHOLE_GPUS: Final = frozenset({"minor", "index", "gpuModuleID", *(f"partition{size}" for size in _PARTITION_SIZES)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +129,6 @@ def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> st
     image = profile.image.nvidia_driver
     if image and instance_type.min_driver and _branch(image) < _branch(instance_type.min_driver):
         return f"{instance_type.name} needs NVIDIA driver {instance_type.min_driver} or newer, the image has {image}"
-    if profile.gates.get("ConsumableShares") and profile.option("consumable-shares") is None:
-        return "gate ConsumableShares needs its mode; add consumable-shares=unlimited, memory or a number"
     if isinstance(profile.mig, NoMig):
         return None
     if node.table is None and node.accelerator.mig and not node.accelerator.virtual:
@@ -149,7 +148,8 @@ def contents(
     if node is None:
         return ()
     pieces = _with_own_devices(node, kubernetes)
-    if not profile.gates.get("PassthroughSupport"):
+    # A GPU with MIG devices gets no entry for virtual machines (nvlib.go); dynamic MIG excludes the gate.
+    if not profile.gates.get("PassthroughSupport") or isinstance(profile.mig, StaticMig):
         return pieces
     vfio = nvidia_vfio.devices(instance_type, profile, tuple(map(node.fabric, range(instance_type.device_count))))
     return (*pieces[:-1], replace(pieces[-1], devices=pieces[-1].devices + vfio))
@@ -157,7 +157,7 @@ def contents(
 
 def _with_own_devices(node: _Node, kubernetes: KubernetesProfile) -> tuple[SliceContents, ...]:
     """GPUs and MIG devices, shared among claims if the driver is told so."""
-    mode = node.profile.option("consumable-shares") if node.profile.gates.get("ConsumableShares") else None
+    mode = node.profile.options.get("consumable-shares")
     pieces = _exclusive(node, kubernetes)
     if mode is None:
         return pieces
@@ -199,9 +199,12 @@ def _dynamic(node: _Node, gpus: tuple[_Gpu, ...], *, split: bool) -> tuple[Slice
 
 
 def _partitions_of(node: _Node, table: MigTable, gpu: _Gpu) -> tuple[Device, ...]:
-    """The abstract devices of one GPU, by name. An Ampere GPU in MIG mode cannot be given away whole."""
+    """The abstract devices of one GPU, by name. An Ampere GPU in MIG mode cannot be given away whole.
+
+    v25.12.0 announces it all the same.
+    """
     devices = [_dynamic_instance(node, gpu, placed) for placed in nvidia_mig.every_placement(table)]
-    if node.accelerator.architecture != AMPERE:
+    if node.accelerator.architecture != AMPERE or not node.has("dynamic-mig-without-mig-hardware"):
         consumed = CounterConsumption(gpu.counter_set, nvidia_mig.counters_of_gpu(table))
         devices.append(Device(gpu.name, gpu.attributes, _largest_capacities(table), (consumed,)))
     return tuple(sorted(devices, key=lambda device: device.name))
@@ -241,8 +244,8 @@ def _static_instance(node: _Node, gpu: _Gpu, placed: Placed) -> Device:
 
 
 def _mig_attributes(gpu: _Gpu, placed: Placed) -> dict[str, AttributeValue]:
-    """The parent's attributes, except that its uuid is called parentUUID."""
-    parent = {k: v for k, v in gpu.attributes.items() if k not in ("minor", "index")}
+    """The parent's attributes, except that its uuid is called parentUUID (mig.go CommonAttributesMig)."""
+    parent = {k: v for k, v in gpu.attributes.items() if k not in _OF_WHOLE_GPUS}
     uuid = parent.pop("uuid")
     return {**parent, "type": "mig", "parentUUID": uuid, "profile": placed.profile.name}
 
@@ -266,7 +269,8 @@ def _gpu_attributes(node: _Node, minor: int) -> FrozenMap[str, AttributeValue]:
     if node.has("addressing-mode") and (not dynamic or node.has("all-attributes-on-dynamic-mig")):
         values["addressingMode"] = _addressing_mode(node)
     if node.has("numa-node"):
-        values[NUMA_NODE] = _numa_node(node, minor)
+        as_list = bool(node.profile.gates.get("DRAListTypeAttributes"))
+        values[NUMA_NODE] = numa_node(node.type, placement.numa_node, name, as_list=as_list)
     return FrozenMap(values)
 
 
@@ -283,13 +287,6 @@ def _model_attributes(accelerator: Accelerator) -> dict[str, AttributeValue]:
             Version(capability) if capability else catalog_gap("version", accelerator.key, "cudaComputeCapability")
         ),
     }
-
-
-def _numa_node(node: _Node, minor: int) -> AttributeValue:
-    numa = node.type.placement(minor).numa_node
-    if numa is not None and node.profile.gates.get("DRAListTypeAttributes"):
-        return ListValue("int", (numa,))
-    return numa_node(node.type, numa, f"gpu-{minor}")
 
 
 def _image_version(text: str | None, name: str) -> AttributeValue:

@@ -36,6 +36,7 @@ def _device(
     gpu, name, address = f"gpu-{index}", f"gpu-vfio-{index}", placement.bus_id
     facts = profile.facts.models.get(accelerator.model, FrozenMap())
     numa_attribute = NUMA_NODE if "numa-node" in profile.features else "numa"
+    as_list = bool(profile.gates.get("DRAListTypeAttributes"))
     attributes: dict[str, AttributeValue] = {
         "type": "vfio",
         "uuid": str(uuid.uuid5(uuid.NAMESPACE_DNS, address)) if address else on_node("string", name, "uuid"),
@@ -45,7 +46,7 @@ def _device(
         "productName": catalog_gap("string", accelerator.key, "pciProductName"),
         PCI_BUS_ID: bus_id(address, gpu),
         PCIE_ROOT: pcie_root(instance_type, placement.pcie_root, gpu),
-        numa_attribute: numa_node(instance_type, placement.numa_node, gpu),
+        numa_attribute: numa_node(instance_type, placement.numa_node, gpu, as_list=as_list),
         **extra,
     }
     if "iommufd" in profile.features:

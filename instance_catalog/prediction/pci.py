@@ -9,7 +9,7 @@ from typing import Final
 
 from instance_catalog.instance_type import InstanceType, PcieRoot
 from instance_catalog.prediction.tokens import catalog_gap, on_node
-from instance_catalog.resource_slice import AttributeValue
+from instance_catalog.resource_slice import AttributeValue, ListValue
 
 PCI_BUS_ID: Final = "resource.kubernetes.io/pciBusID"
 PCIE_ROOT: Final = "resource.kubernetes.io/pcieRoot"
@@ -28,9 +28,11 @@ def pcie_root(instance_type: InstanceType, root: PcieRoot | None, device: str) -
     return root if isinstance(root, str) else on_node("string", str(root.group), "pcieRoot")
 
 
-def numa_node(instance_type: InstanceType, node: int | None, device: str) -> AttributeValue:
-    """A recorded NUMA node, else a gap in the catalog."""
-    return node if node is not None else catalog_gap("int", instance_type.name, device, "numaNode")
+def numa_node(instance_type: InstanceType, node: int | None, device: str, *, as_list: bool = False) -> AttributeValue:
+    """A recorded NUMA node, on its own or as the only one of a list, else a gap in the catalog."""
+    if node is None:
+        return catalog_gap("int", instance_type.name, device, "numaNode")
+    return ListValue("int", (node,)) if as_list else node
 
 
 def in_name(address: str) -> str:

@@ -28,6 +28,7 @@ CHOSEN = [
     ("p5.48xlarge", "nvidia@v0.5.0-dev:ConsumableShares=true:consumable-shares=4"),
     ("p5.48xlarge", "nvidia@v0.5.0-dev:ConsumableShares=true:consumable-shares=memory:dynamic-mig"),
     ("p4d.24xlarge", "nvidia:PassthroughSupport=true"),
+    ("p4d.24xlarge", "nvidia@v25.12.0:dynamic-mig:mig-mode-on"),
     ("p5.48xlarge", "nvidia@v0.5.0-dev:FabricManagerPartitioning=true:PassthroughSupport=true"),
     ("g4-standard-384", "nvidia:dynamic-mig"),
     ("mi300x-1", "amd"),
@@ -40,7 +41,7 @@ CHOSEN = [
     ("p5.48xlarge", "dra-cpu:group-by=machine"),
     ("two-numa-nodes", "example"),
     ("two-numa-nodes", "example:shared"),
-    ("two-numa-nodes", "example:partitions=4"),
+    ("two-numa-nodes", "example:partitions=4:shared:binding-conditions"),
     ("p5.48xlarge", "pipes"),
 ]
 PIPES = """

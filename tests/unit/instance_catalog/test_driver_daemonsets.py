@@ -76,6 +76,20 @@ def test_the_nvidia_chart_runs_two_drivers_in_one_daemonset() -> None:
         ),
         (container(f"{NVIDIA}:v0.4.1", command=[GPU], CONSUMABLE_SHARES="4"), "nvidia"),
         (
+            container(
+                f"{NVIDIA}:v0.5.0-dev", command=[GPU], FEATURE_GATES="ConsumableShares=true",
+                CONSUMABLE_SHARES="disabled",
+            ),
+            "nvidia@v0.5.0-dev:ConsumableShares=true",
+        ),
+        (
+            container(
+                f"{NVIDIA}:v0.5.0-dev", command=["compute-domain-kubelet-plugin"], IMEX_MODE="hostManaged",
+                FEATURE_GATES="HostManagedIMEXDaemon=true,DynamicMIG=true,ComputeDomainCliques=true",
+            ),
+            "compute-domain@v0.5.0-dev:imex-mode=hostManaged:HostManagedIMEXDaemon=true",
+        ),
+        (
             container("rocm/k8s-gpu-dra-driver:v1.0.1", "--feature-gates=AutoPartition=true"),
             "amd:AutoPartition=true",
         ),
@@ -89,12 +103,27 @@ def test_the_nvidia_chart_runs_two_drivers_in_one_daemonset() -> None:
         (container("ghcr.io/intel/intel-gpu-resource-driver:v0.11.0", command=["/kubelet-gpu-plugin"]), "intel-gpu"),
         (container("ghcr.io/intel/intel-gaudi-resource-driver:v0.7.2", command=["/kubelet-gaudi-plugin"]), "gaudi"),
         (container("dra-example-driver:v0.2.0", NUM_DEVICES="4"), "example@v0.2.0:devices=4"),
+        (
+            container(
+                "dra-example-driver:v0.4.0", NUM_DEVICES="8", GPU_PARTITIONS="4", GPU_ALLOW_MULTIPLE_ALLOCATIONS="true",
+                BINDING_CONDITIONS="true",
+            ),
+            "example:partitions=4:shared:binding-conditions",
+        ),
+        (
+            container(
+                "dra-example-driver:v0.4.0", NUM_DEVICES="8", GPU_PARTITIONS="0", BINDING_CONDITIONS="false",
+                GPU_ALLOW_MULTIPLE_ALLOCATIONS="false",
+            ),
+            "example",
+        ),
         (container("registry.k8s.io/dra-driver-google-tpu:v0.2.0", command=["tpu-dra-kubeletplugin"]), "tpu"),
         (container("public.ecr.aws/neuron/neuron-dra-driver:2026.6"), "neuron"),
     ],
     ids=[
         "old image name", "digest and argument", "variable in argument", "registry with port", "shares",
-        "shares without gate", "amd", "cpu", "intel", "gaudi", "example", "tpu", "without v",
+        "shares without gate", "shares disabled", "host-managed IMEX", "amd", "cpu", "intel", "gaudi", "example",
+        "example with everything", "example by its chart", "tpu", "without v",
     ],
 )  # fmt: skip
 def test_a_driver_is_read_from_its_container(manifest: dict[str, Any], text: str) -> None:

@@ -22,7 +22,9 @@ FEATURES = {
         "dynamic-mig-without-mig-hardware", "all-attributes-on-dynamic-mig", "numa-node", "index-first-slice-names",
         "iommufd",
     },
-    "example": {"compute-capacity", "partitions", "sharing", "index-first-slice-names"},
+    "example": {"compute-capacity", "partitions", "sharing", "binding-conditions", "index-first-slice-names"},
+    "tpu": {"described-chips", "index-first-slice-names"},
+    "dranet": {"neuron-device-groups", "index-first-slice-names"},
 }  # fmt: skip
 
 

@@ -51,7 +51,8 @@ def test_what_is_not_said_is_as_the_charts_ship_it() -> None:
         NoMig(),
         ImageFacts(),
     )
-    assert {gate for gate, on in profile.gates.items() if on} == {"IMEXDaemonsWithDNSNames"}
+    on = {"IMEXDaemonsWithDNSNames", "ComputeDomainCliques", "CrashOnNVLinkFabricErrors"}
+    assert {gate for gate, value in profile.gates.items() if value} == on
     assert profile == assumed_profile("nvidia")
 
 

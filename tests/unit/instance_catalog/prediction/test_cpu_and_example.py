@@ -109,7 +109,10 @@ def test_a_machine_of_unknown_layout_is_one_group() -> None:
         ),
         (BOTH, "example@v0.2.0:partitions=2", "example v0.2.0 has no partitions"),
         (BOTH, "example@v0.2.0:shared", "example v0.2.0 cannot share devices"),
+        (BOTH, "example@v0.3.0:shared", "example v0.3.0 cannot share devices; take v0.4.0"),
+        (BOTH, "example@v0.3.0:binding-conditions", "example v0.3.0 has no binding conditions; take v0.4.0"),
         (BOTH, "example:devices=9:partitions=2", "one slice holds the counters of at most 8 partitioned GPUs"),
+        (BOTH, "example:partitions=8", "the driver puts all partitions into one slice, which holds 64, and 72"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_predicted_has_a_reason(machine: InstanceType, drivers: str, reason: str) -> None:
@@ -132,15 +135,30 @@ def test_its_partitions_draw_from_the_counters_of_their_gpu() -> None:
     drawn = {d.name: {n: str(v) for n, v in d.consumes_counters[0].counters.items()} for d in devices.devices}
     assert drawn["gpu-0-partition-1"] == {"memory": "40Gi", "compute": "50"}
     assert drawn["gpu-0-full"] == {"memory": "80Gi", "compute": "100"}
+    part = devices.devices[1]
+    assert {name: str(c.value) for name, c in part.capacity.items()} == {"memory": "40Gi", "compute": "50"}
+    _, before = slices_of(BOTH, "example@v0.3.0:devices=2:partitions=2")
+    assert set(before.devices[1].capacity) == {"memory"}
+    assert before.devices[1].consumes_counters == part.consumes_counters
 
 
-def test_its_shared_devices_are_taken_whole_by_default() -> None:
-    device = devices_of(BOTH, "example:shared")["gpu-0"]
+@pytest.mark.parametrize(
+    ("drivers", "name"), [("example:shared", "gpu-0"), ("example:shared:devices=2:partitions=2", "gpu-1-partition-0")]
+)
+def test_its_shared_devices_are_taken_whole_by_default(drivers: str, name: str) -> None:
+    device = devices_of(BOTH, drivers)[name]
     assert device.allow_multiple_allocations
     for capacity in device.capacity.values():
         assert capacity.policy is not None
-        assert capacity.policy.default == capacity.value
         assert capacity.policy.valid_range is not None
+        assert capacity.policy.default == capacity.policy.valid_range.max == capacity.value
+
+
+def test_its_devices_may_wait_for_a_condition() -> None:
+    device = devices_of(BOTH, "example:binding-conditions")["gpu-0"]
+    assert device.binding_conditions == ("BindingConditions",)
+    assert device.binding_failure_conditions == ("BindingFailureConditions",)
+    assert devices_of(BOTH, "example")["gpu-0"].binding_conditions is None
 
 
 def test_drivers_of_any_machine_are_offered_only_where_somebody_asks() -> None:

@@ -217,6 +217,9 @@ def test_ampere_with_mig_mode_on_gives_away_partitions_only() -> None:
     assert len(counters_first.shared_counters) == 8
     assert all(len(piece.devices) == 25 for piece in others)
     assert not any(d.name == "gpu-0" for d in others[0].devices)
+    _, *before = slices_of(machines.p4d(), "nvidia@v25.12.0:dynamic-mig:mig-mode-on")
+    assert [piece.devices[0].name for piece in before] == [f"gpu-{i}" for i in range(8)]
+    assert all(len(piece.devices) == 26 for piece in before)
 
 
 def test_ampere_with_mig_mode_off_is_whole_behind_an_empty_slice() -> None:

@@ -9,8 +9,8 @@ import pytest
 from instance_catalog.driver_profile import parse_driver_set
 from instance_catalog.instance_type import Fabric, InstanceType
 from instance_catalog.kubernetes_profile import profile_for
-from instance_catalog.prediction.predict import predict, unpredictable
-from instance_catalog.resource_slice import Device, RuntimeOnly
+from instance_catalog.prediction.predict import predict
+from instance_catalog.resource_slice import Device, ListValue, RuntimeOnly
 from tests.unit.instance_catalog.prediction import machines
 
 SHARES = "nvidia@v0.5.0-dev:ConsumableShares=true:consumable-shares="
@@ -55,9 +55,10 @@ def test_partitions_are_shared_too_and_keep_their_counters() -> None:
     assert set(part.capacity) >= {"memory", "shares", "multiprocessors"}
 
 
-def test_the_gate_without_a_mode_says_what_to_add() -> None:
-    reason = unpredictable(machines.h100x8(), parse_driver_set("nvidia@v0.5.0-dev:ConsumableShares=true"))
-    assert reason == "gate ConsumableShares needs its mode; add consumable-shares=unlimited, memory or a number"
+@pytest.mark.parametrize("options", ["", ":consumable-shares=disabled"], ids=["by default", "told so"])
+def test_the_gate_shares_nothing_while_the_mode_is_disabled(options: str) -> None:
+    gated = devices_of(machines.h100x8(), f"nvidia@v0.5.0-dev:ConsumableShares=true{options}")
+    assert gated == devices_of(machines.h100x8(), "nvidia@v0.5.0-dev")
 
 
 @pytest.mark.parametrize("gate", ["TimeSlicingSettings", "MPSSupport", "NVMLDeviceHealthCheck"])
@@ -76,6 +77,20 @@ def test_every_gpu_is_published_again_for_virtual_machines() -> None:
     assert vfio.capacity["addressableMemory"].guess
     assert isinstance(vfio.attributes["productName"], RuntimeOnly)
     assert vfio.consumes_counters == ()
+
+
+def test_a_gpu_with_mig_devices_is_not_for_virtual_machines() -> None:
+    drivers = "nvidia:mig=all-3g.20gb"
+    assert devices_of(machines.p4d(), f"{drivers}:PassthroughSupport=true") == devices_of(machines.p4d(), drivers)
+
+
+def test_numa_nodes_are_lists_for_virtual_machines_too() -> None:
+    drivers = "nvidia@v0.5.0-dev:DRAListTypeAttributes=true:PassthroughSupport=true"
+    machine = machines.grace_blackwell(machines.GB300)
+    for name in ("gpu-2", "gpu-vfio-2"):
+        assert devices_of(machine, drivers)[name].attributes["resource.kubernetes.io/numaNode"] == ListValue(
+            "int", (1,)
+        )
 
 
 @pytest.mark.parametrize(
@@ -101,3 +116,6 @@ def test_gpus_on_a_switch_know_their_partitions() -> None:
     assert devices["gpu-3"].attributes["partition8"] == devices["gpu-vfio-5"].attributes["partition8"]
     assert devices["gpu-3"].attributes["partition2"] == devices["gpu-vfio-3"].attributes["partition2"]
     assert names.isdisjoint(devices_of(machines.h100x8(), drivers)["gpu-3"].attributes)
+    in_parts = devices_of(switched, "nvidia@v0.5.0-dev:FabricManagerPartitioning=true:dynamic-mig")
+    assert names <= set(in_parts["gpu-3"].attributes)
+    assert names.isdisjoint(in_parts["gpu-3-mig-3g40gb-9-4"].attributes)

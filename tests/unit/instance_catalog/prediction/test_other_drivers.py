@@ -32,9 +32,14 @@ def test_compute_domains_publish_one_channel_and_one_daemon() -> None:
     }
 
 
-def test_host_managed_imex_needs_no_daemon() -> None:
-    drivers = "compute-domain@v0.5.0-dev:HostManagedIMEXDaemon=true"
-    assert list(devices_of(machines.h100x8(), drivers)) == ["channel-0"]
+@pytest.mark.parametrize(
+    ("options", "devices"),
+    [("", ["channel-0", "daemon-0"]), (":imex-mode=hostManaged", ["channel-0"])],
+    ids=["gate alone", "mode"],
+)
+def test_host_managed_imex_needs_no_daemon(options: str, devices: list[str]) -> None:
+    drivers = f"compute-domain@v0.5.0-dev:HostManagedIMEXDaemon=true{options}"
+    assert list(devices_of(machines.h100x8(), drivers)) == devices
 
 
 def test_a_p4d_node_publishes_the_cards_that_dranet_published_of_one() -> None:
@@ -94,6 +99,13 @@ def test_a_gpu_and_its_cards_share_the_root_whether_its_value_is_known_or_not() 
     assert [card.attributes[PCIE_ROOT] for card in cards.devices] == [root for root in roots for _ in range(4)]
 
 
+def test_what_is_not_known_of_a_kind_of_card_is_a_gap() -> None:
+    machine = machines.machine("a3", machines.H100, 1, cards=(machines.NetworkCard("rdma"),))
+    sriov = devices_of(machine, "dranet")["rdma-00"].attributes["dra.net/sriov"]
+    assert isinstance(sriov, RuntimeOnly)
+    assert sriov.is_catalog_gap
+
+
 def test_gce_adds_its_own_attributes() -> None:
     machine = machines.machine("a3", machines.H100, 1, cloud="gcp", cards=(machines.NetworkCard("gvnic"),))
     attributes = devices_of(machine, "dranet")["gvnic-00"].attributes
@@ -107,6 +119,11 @@ def test_gce_adds_its_own_attributes() -> None:
 def test_a_type_with_only_its_primary_card_publishes_no_network() -> None:
     machine = machines.machine("l4", machines.L4, 1, cards=(machines.NetworkCard("ena", primary=True),))
     assert slices_of(machine, "dranet") == ()
+
+
+def test_the_first_release_for_tpus_published_the_generation_alone() -> None:
+    attributes = devices_of(machines.tpu(), "tpu@v0.1.0")["3"].attributes
+    assert {k: v for k, v in attributes.items() if k != "uuid"} == {"index": 3, "tpuGen": "v6e"}
 
 
 def test_tpu_chips_carry_what_the_node_labels_say() -> None:
