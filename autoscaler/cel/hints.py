@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
 
+from autoscaler.cel.declarations import Overload
+from autoscaler.cel.macros import MACRO_NAMES
 from instance_catalog.spelling import nearest
 
 _FIELDS: Final = ("driver", "attributes", "capacity", "allowMultipleAllocations")
@@ -12,6 +15,8 @@ _ORDER: Final = re.compile(r"found no matching overload for '_(?P<op><|<=|>|>=)_
 _ARITHMETIC: Final = re.compile(r"found no matching overload for '_(?P<op>[+-])_' applied to '\(kubernetes\.Quantity")
 _UNDECLARED: Final = re.compile(r"undeclared reference to '(?P<name>[^']+)'")
 _UNDEFINED: Final = re.compile(r"undefined field '(?P<name>[^']+)'")
+_OVERLOAD: Final = re.compile(r"found no matching overload for '(?P<name>[a-zA-Z][\w.]*)'")
+_CALLED: Final = re.compile(r"\.(?P<name>\w+)\(\s*\Z")
 _QUOTE: Final = re.compile(r"""Syntax error: unexpected (["'])(?P<mark>["'])\1""")
 _RESULT: Final = re.compile(r"must evaluate to bool or the unknown type, not (?P<type>.+)")
 _COMPARISON: Final = re.compile(
@@ -19,10 +24,16 @@ _COMPARISON: Final = re.compile(
     r"(?:quantity\(\s*)?(?P<quote>[\"'])(?P<amount>[^\"']+)(?P=quote)\s*\)?"
 )
 _METHODS: Final = {">": "isGreaterThan", "<": "isLessThan"}
+_WORDS: Final = {"and": "&&", "or": "||", "not": "!"}
+_WORD: Final = re.compile(r"\b(and|or|not)\b", re.IGNORECASE)
+_INCLUDES: Final = "includes() exists from Kubernetes 1.36 on; use == for a single value."
+_SIGNATURES: Final = 3  # shown of a function
+
+Functions: TypeAlias = Mapping[str, Sequence[Overload]]
 
 
-def hint_for(expression: str, message: str, offset: int) -> str:
-    """One line that says what to write instead, or an empty text."""
+def hint_for(expression: str, message: str, offset: int, functions: Functions) -> str:
+    """One line that says what to write instead, or an empty text; `functions` are those that are declared."""
     order = _ORDER.search(message)
     if order:
         return _ordering(expression, order["op"], order["types"])
@@ -34,20 +45,65 @@ def hint_for(expression: str, message: str, offset: int) -> str:
         return _undefined(undefined["name"])
     undeclared = _UNDECLARED.search(message)
     if undeclared:
-        return _undeclared(undeclared["name"])
+        name = undeclared["name"]
+        if re.compile(rf"{re.escape(name)}\s*\(").match(expression, offset):
+            return _no_function(name, functions)
+        called = _CALLED.search(expression, 0, offset)
+        if called and called["name"] not in functions:  # its variable is met first
+            return _no_function(called["name"], functions)
+        return _undeclared(name)
     result = _RESULT.search(message)
     if result:
         return 'A selector must be a condition, for example device.attributes["<driver>"].<name> == "<value>".'
+    wrongly_called = _OVERLOAD.search(message)
+    if wrongly_called:
+        return _signatures(wrongly_called["name"], functions)
+    if message.startswith("expected type 'bool'"):
+        return (
+            "Only what is true or false goes with &&, ||, ! and into all(), exists() and filter(); compare the value."
+        )
     if message.startswith("expected type") or "found no matching overload" in message:
         return "The two sides have different types; compare text with text in quotes and numbers with numbers."
     quote = _QUOTE.match(message)
     if quote and expression.count(quote["mark"]) % 2:
         return f"The text that begins here has no closing {quote['mark']}"
-    if message.startswith("Syntax error") and re.search(
-        r"(?<![=!<>])=(?!=)", expression[max(offset - 1, 0) : offset + 2]
-    ):
+    return _syntax(expression, offset) if message.startswith("Syntax error") else ""
+
+
+def _syntax(expression: str, offset: int) -> str:
+    """For an expression that is none because of what stands at `offset`, or the word before."""
+    if re.search(r"(?<![=!<>])=(?!=)", expression[max(offset - 1, 0) : offset + 2]):
         return "Write == to compare."
+    word = _WORD.match(expression, offset) or re.search(r"\b(not)\s*\Z", expression[:offset], re.IGNORECASE)
+    if word:
+        return f"Write {_WORDS[word[1].lower()]} instead of {word[1]}."
+    if expression[offset : offset + 1] in ("&", "|"):
+        return "Write && for and, || for or."
     return ""
+
+
+def _no_function(name: str, functions: Functions) -> str:
+    if name == "includes":
+        return _INCLUDES
+    if name in MACRO_NAMES:
+        return f"{name}() exists, but not with these arguments."
+    near = nearest(name, [found for found in (*functions, *MACRO_NAMES) if found[0].isalpha()])
+    return f"Did you mean {near[0]}()?" if near else "There is no function of this name."
+
+
+def _signatures(name: str, functions: Functions) -> str:
+    """How the function is called, for one that is called otherwise."""
+    found = [_signature(name, overload) for overload in functions.get(name, ())]
+    shown = " or ".join(found[:_SIGNATURES])
+    more = f" or in {len(found) - _SIGNATURES} other ways" if len(found) > _SIGNATURES else ""
+    return f"It is called as {shown}{more}." if found else ""
+
+
+def _signature(name: str, overload: Overload) -> str:
+    types = [str(argument) for argument in overload.arguments]
+    if overload.method:
+        return f"<{types[0]}>.{name}({', '.join(types[1:])})"
+    return f"{name}({', '.join(types)})"
 
 
 def _ordering(expression: str, operator: str, operands: str) -> str:
@@ -76,6 +132,4 @@ def _undefined(name: str) -> str:
 def _undeclared(name: str) -> str:
     if name in _FIELDS:
         return f"Write device.{name}."
-    if name == "includes":
-        return "includes() exists from Kubernetes 1.36 on; use == for a single value."
     return f'If {name} is meant as text, put it in quotes: "{name}".'

@@ -235,3 +235,4 @@ _RECEIVER_MACROS: Final[dict[tuple[str, int], Callable[[Call, Expression], Expre
     ("optFlatMap", 2): _optional_map,
     ("sortBy", 2): _sort_by,
 }
+MACRO_NAMES: Final = frozenset({"has", *(name for name, _ in _RECEIVER_MACROS)})

@@ -27,7 +27,13 @@ def compiled(pattern: str) -> Any:
     try:
         return re2.compile(_translated(pattern), options)
     except re2.error as error:
-        raise PatternError(f"error parsing regexp: {error}") from error
+        raise PatternError(f"error parsing regexp: {_told(error)}") from error
+
+
+def _told(error: Exception) -> str:
+    """RE2 tells what is wrong in bytes."""
+    (what,) = error.args
+    return what.decode(errors="replace") if isinstance(what, bytes) else str(what)
 
 
 def _translated(pattern: str) -> str:

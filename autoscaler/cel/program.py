@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from lark import UnexpectedInput
+from lark import UnexpectedInput, UnexpectedToken
 
 from autoscaler.cel import types
 from autoscaler.cel.check import Checker
@@ -121,18 +121,20 @@ def _compiled(expression: str, dialect: Dialect) -> Program | CompileFailure:
     try:
         return _program(expression, declared)
     except UnexpectedInput as error:
-        offset = _offset(error.pos_in_stream, len(expression))
-        return _failure(expression, f"Syntax error: {_unexpected(expression, offset)}", offset)
+        offset = _offset(error, len(expression))
+        return _failure(expression, f"Syntax error: {_unexpected(expression, offset)}", offset, declared)
     except PanicError as panic:  # upstream panics while it makes a constant map
-        return _failure(expression, f"internal error: {panic}", 0)
+        return _failure(expression, f"internal error: {panic}", 0, declared)
     except NestingError:
-        return _failure(expression, "expression recursion limit exceeded: types nest too deeply", 0)
+        return _failure(expression, "expression recursion limit exceeded: types nest too deeply", 0, declared)
     except ExpressionError as error:
-        return _failure(expression, error.message, error.position)
+        return _failure(expression, error.message, error.position, declared)
 
 
-def _offset(position: int | None, length: int) -> int:
-    """lark has no position for an unexpected end."""
+def _offset(error: UnexpectedInput, length: int) -> int:
+    """lark has no position for an unexpected end, or that of the last token."""
+    ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+    position = None if ended else error.pos_in_stream
     return length if position is None or position < 0 else position
 
 
@@ -140,10 +142,10 @@ def _unexpected(expression: str, offset: int) -> str:
     return f"unexpected {expression[offset]!r}" if offset < len(expression) else "unexpected end of the expression"
 
 
-def _failure(expression: str, message: str, offset: int) -> CompileFailure:
+def _failure(expression: str, message: str, offset: int, declared: Environment) -> CompileFailure:
     before = expression[:offset]
-    line = before.count("\n") + 1
-    return CompileFailure(expression, message, line, offset - before.rfind("\n"), hint_for(expression, message, offset))
+    line, column = before.count("\n") + 1, offset - before.rfind("\n")
+    return CompileFailure(expression, message, line, column, hint_for(expression, message, offset, declared.functions))
 
 
 def _program(expression: str, declared: Environment) -> Program:

@@ -15,6 +15,7 @@ from autoscaler.report.plan_tables import Table
 
 _ORDER = (Outcome.TRUE, Outcome.ERROR, Outcome.UNKNOWN, Outcome.FALSE)
 _SHOWN = 3
+_LINE = 120  # characters shown of a line of an expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +140,13 @@ def entries_of(tried: Sequence[Tried]) -> list[dict[str, Any]]:
 def pointed_at(failure: CompileFailure) -> str:
     """Why an expression does not compile, with a caret below the place."""
     line = failure.expression.split("\n")[failure.line - 1].replace("\t", " ")
+    start = max(failure.column - 1 - _LINE // 2, 0) if len(line) > _LINE else 0
+    shown = f"{'…' if start else ''}{line[start : start + _LINE]}{'…' if start + _LINE < len(line) else ''}"
+    caret = " " * (failure.column - 1 - start + bool(start))
     where = (
         f"line {failure.line}, column {failure.column}" if "\n" in failure.expression else f"column {failure.column}"
     )
-    return f"the selector does not compile: {where}: {failure.message}\n  {line}\n  {' ' * (failure.column - 1)}^"
+    return f"the selector does not compile: {where}: {failure.message}\n  {shown}\n  {caret}^"
 
 
 def _span(names: Sequence[str]) -> str:

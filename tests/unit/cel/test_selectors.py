@@ -121,6 +121,17 @@ def test_lists_are_values_with_the_gate() -> None:
         ("device.driver", "A selector must be a condition"),
         ("device.driver == 5", "different types"),
         ('device.driver = "x"', "Write == to compare"),
+        ('device.driver == "x" and true', "Write && instead of and"),
+        ('not (device.driver == "x") or true', "Write || instead of or"),
+        ('not device.driver == "x"', "Write ! instead of not"),
+        ('device.driver == "x" & true', "Write && for and"),
+        ('device.driver.lower() == "x"', "Did you mean lowerAscii()?"),
+        ('["x"].exist(d, d == "x")', "Did you mean exists()?"),
+        ('["x"].exists(d)', "exists() exists, but not with these arguments"),
+        ("gpuCount(device) == 1", "There is no function of this name"),
+        ('device.driver.lowerAscii("x") == "x"', "called as <string>.lowerAscii()."),
+        ("device.driver.matches(5)", "called as matches(string, string) or <string>.matches(string)."),
+        ('device.driver == "x" || 5', "Only what is true or false"),
         ('device.driver == "x', 'The text that begins here has no closing "'),
         ("device.driver == 'x", "The text that begins here has no closing '"),
     ],
@@ -129,6 +140,20 @@ def test_the_usual_mistakes_get_the_usual_fix(expression: str, hint: str) -> Non
     failure = compile_selector(expression, REFERENCE)
     assert isinstance(failure, CompileFailure)
     assert hint in failure.hint
+
+
+@pytest.mark.parametrize("expression", ["", "1 +", "[1, 2].map(", 'device.driver == "x" &&', "(device.driver"])
+def test_what_ends_too_early_says_so(expression: str) -> None:
+    failure = compile_selector(expression, REFERENCE)
+    assert isinstance(failure, CompileFailure)
+    assert failure.message == "Syntax error: unexpected end of the expression"
+    assert failure.column == len(expression) + 1
+
+
+def test_a_bad_regular_expression_is_told_in_words() -> None:
+    failure = compile_selector("device.driver.matches('(a')", REFERENCE)
+    assert isinstance(failure, CompileFailure)
+    assert failure.message.endswith("error parsing regexp: missing ): (a")
 
 
 def test_a_failure_has_a_position() -> None:

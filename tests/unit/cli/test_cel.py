@@ -112,6 +112,13 @@ def test_what_does_not_compile_is_pointed_at() -> None:
     assert "isGreaterThan" in hint
 
 
+def test_of_a_long_line_the_place_is_shown() -> None:
+    message = str(run(" || ".join(["true"] * 50) + " || nvidia").exception)
+    _, line, caret, _ = message.splitlines()
+    assert line.startswith("  …") and len(line) < 130
+    assert line[caret.index("^") :] == "nvidia"
+
+
 def test_what_the_api_server_would_refuse_is_noted() -> None:
     costly = run(f'{MEMORY} != quantity("80Gi")', "--type", "g6.xlarge", "--drivers", "nvidia")
     assert "note: the API server refuses it in new objects: its estimated cost exceeds 1,000,000" in costly.stderr
