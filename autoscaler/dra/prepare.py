@@ -31,7 +31,11 @@ def refusals(
     `claims` are all claims by namespace/name, as they are without the new allocations; `described` the drivers that
     the catalog describes.
     """
-    return (*_incomplete(allocations, node, devices, described), *_second_domains(allocations, node, claims))
+    return (
+        *_incomplete(allocations, node, devices, described),
+        *_second_domains(allocations, node, claims),
+        *_second_values(allocations, node, devices, claims),
+    )
 
 
 def _incomplete(
@@ -63,6 +67,36 @@ def _second_domains(
         there = {node.labels.get(NVIDIA_COMPUTE_DOMAIN, ""), *wanted.values(), *_domains_on(node, driver, claims)}
         if others := sorted(there - {"", domain}):
             yield Reason.of(Code.PREPARE_REFUSED, f"claim {key}", driver=driver, domain=domain, other=others[0])
+
+
+def _second_values(
+    allocations: Mapping[str, Allocation], node: Node, devices: ClusterDevices, claims: Mapping[str, ResourceClaim]
+) -> Iterator[Reason]:
+    """Claims for devices that differ from those in use, where a node has one value (k8s-gpu-dra-driver partition.go).
+
+    Of claims that are allocated together, none is refused for another one that comes later.
+    """
+    held = [claim.allocation for claim in claims.values() if claim.allocation]
+    for key, allocation in allocations.items():
+        for driver, taken in _by_driver(allocation).items():
+            attribute = prepare_rules(driver).one_value_on_node
+            if not attribute:
+                continue
+            wanted = _values(taken, attribute, node, devices)
+            in_use = {id_ for other in held for id_ in _by_driver(other).get(driver, ()) if id_.pool == node.name}
+            there = _values(in_use, attribute, node, devices)
+            if wanted and len(wanted | there) > 1:
+                value = min(wanted - there, default=min(wanted))
+                detail = {"attribute": attribute, "value": value, "other": min((wanted | there) - {value})}
+                yield Reason.of(Code.PREPARE_REFUSED, f"claim {key}", driver=driver, **detail)
+        held.append(allocation)
+
+
+def _values(ids: Collection[DeviceId], attribute: str, node: Node, devices: ClusterDevices) -> set[str]:
+    """What the devices publish of the attribute."""
+    pools, _ = devices.pools_of(node)
+    found = (pooled.device.attributes.get(attribute) for pooled in pools.devices if pooled.id in ids)
+    return {str(value) for value in found if value is not None}
 
 
 def _domains_on(node: Node, driver: str, claims: Mapping[str, ResourceClaim]) -> set[str]:

@@ -39,6 +39,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.PREPARE_REFUSED: (
         "the driver {driver} only prepares claims for all {published} devices of the node, not for {taken}",
         "the driver {driver} would refuse to prepare the claim of ComputeDomain {domain}: the node has {other}",
+        "the driver {driver} would refuse to prepare the claim: {attribute} {value} cannot share a node with {other}",
         "the driver {driver} would refuse to prepare the claim",
     ),
     Code.SELECTOR_ERROR: ("{expression} fails: {message}", "a selector fails"),

@@ -101,3 +101,58 @@ def test_a_node_belongs_to_one_compute_domain(claims: list[ResourceClaim], label
         assert isinstance(found, DoesNotFit)
         assert [reason.code for reason in found.reasons] == [Code.PREPARE_REFUSED]
         assert found.reasons[0].detail == {"driver": DOMAINS, "domain": "a", "other": other}
+
+
+AMD = "gpu.amd.com"
+MODES = {"gpu-0-spx-nps1": "nps1", "gpu-1-spx-nps1": "nps1", "gpu-1-cpx-nps4": "nps4"}
+
+
+def partition_claim(name: str, *modes: str, held: str = "") -> ResourceClaim:
+    """A claim for partitions of memory modes; with `held`, one that holds that device."""
+    requests = tuple(
+        DeviceRequest(
+            f"r{index}",
+            "partitions",
+            selectors=(Selector(f'device.attributes["{AMD}"].memoryPartition == "{mode}"'),),
+        )
+        for index, mode in enumerate(modes)
+    )
+    return ResourceClaim(
+        "ns",
+        name,
+        requests,
+        allocation=Allocation((AllocatedDevice("r0", AMD, "n1", held),)) if held else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("claims", "refused"),
+    [
+        ([partition_claim("c", "nps1")], None),
+        ([partition_claim("c", "nps1", "nps1")], None),
+        ([partition_claim("c", "nps1", "nps4")], ("nps1", "nps4")),
+        ([partition_claim("c", "nps1"), partition_claim("d", "nps1", held="gpu-0-spx-nps1")], None),
+        ([partition_claim("c", "nps4"), partition_claim("d", "nps1", held="gpu-0-spx-nps1")], ("nps4", "nps1")),
+    ],
+    ids=["fresh node", "one mode", "two modes in a claim", "the mode in use", "another mode in use"],
+)
+def test_a_node_has_one_memory_mode_of_amd_gpus(claims: list[ResourceClaim], refused: tuple[str, str] | None) -> None:
+    node = Node("n1", allocatable=FrozenMap({"pods": Quantity.parse("10")}))
+    devices = tuple(Device(name, FrozenMap({"memoryPartition": mode})) for name, mode in MODES.items())
+    snapshot = Snapshot(
+        nodes=(node,),
+        slices=(ResourceSlice("s", AMD, Pool("n1"), devices, NodeReach("n1")),),
+        classes=(DeviceClass("partitions", (Selector(f'device.driver == "{AMD}"'),)),),
+        claims=FrozenMap({claim.key: claim for claim in claims}),
+        pods=(Pod("ns", "p", containers=(Container("main"),), claims=(PodClaim("c", "c"),)),),
+    )
+    found = fit_one(snapshot.pods[0], "n1", World.of(snapshot))
+    if refused is None:
+        assert isinstance(found, Fits)
+    else:
+        assert isinstance(found, DoesNotFit)
+        (reason,) = found.reasons
+        assert (reason.code, reason.detail["driver"], reason.detail["attribute"]) == (
+            Code.PREPARE_REFUSED, AMD, "memoryPartition",
+        )  # fmt: skip
+        assert (reason.detail["value"], reason.detail["other"]) == refused

@@ -56,6 +56,7 @@ def test_classes_are_those_that_charts_install() -> None:
     [
         ("tpu.google.com", PrepareRules(all_devices_of_node=True)),
         ("compute-domain.nvidia.com", PrepareRules(one_compute_domain_per_node=True)),
+        ("gpu.amd.com", PrepareRules(one_value_on_node="memoryPartition")),
         ("gpu.nvidia.com", PrepareRules()),
         ("gpu.of-somebody-else.com", PrepareRules()),
     ],
