@@ -121,7 +121,9 @@ def _compiled(expression: str, dialect: Dialect) -> Program | CompileFailure:
     try:
         return _program(expression, declared)
     except UnexpectedInput as error:
-        offset = _offset(error, len(expression))
+        # Of an end that is a token to lark, it gives the position of the token before.
+        ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+        offset = len(expression) if ended else _offset(error.pos_in_stream, len(expression))
         return _failure(expression, f"Syntax error: {_unexpected(expression, offset)}", offset, declared)
     except PanicError as panic:  # upstream panics while it makes a constant map
         return _failure(expression, f"internal error: {panic}", 0, declared)
@@ -131,10 +133,8 @@ def _compiled(expression: str, dialect: Dialect) -> Program | CompileFailure:
         return _failure(expression, error.message, error.position, declared)
 
 
-def _offset(error: UnexpectedInput, length: int) -> int:
-    """lark has no position for an unexpected end, or that of the last token."""
-    ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
-    position = None if ended else error.pos_in_stream
+def _offset(position: int | None, length: int) -> int:
+    """lark has no position for some unexpected ends."""
     return length if position is None or position < 0 else position
 
 
