@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import takewhile
 from typing import Any, Final
@@ -12,6 +13,7 @@ from instance_catalog.instance_type import ANY_ZONE, CapacityType
 from providers.aws.errors import MEANINGS, of_code, translated
 from providers.aws.remembered import Remembered
 from providers.aws.session import Aws
+from providers.aws.slots import SLOT_TAG, slot_of
 from providers.aws.template import GroupTemplate
 from providers.contract import Clock, LaunchForm, OfferingKey
 from providers.errors import NotOfferedError, ProviderError, TemplateError
@@ -86,6 +88,15 @@ class Groups:
                 raise TemplateError(f"AWSGroupNodeTemplate {template.name}: no group {name!r}", next_step=step)
         return tuple(self._group(found[name], form) for name, form in sorted(forms.items()))
 
+    def existing(self, template: GroupTemplate) -> Iterator[Group]:
+        """Those of its groups that exist."""
+        try:
+            yield from self.of(template)
+        except TemplateError:
+            for alone in _one_by_one(template):
+                with suppress(TemplateError):
+                    yield from self.of(alone)
+
     def serving(self, template: GroupTemplate, offering: OfferingKey) -> Group:
         """The group that starts such machines. Raises NotOfferedError when none does."""
         groups = self.of(template)
@@ -101,13 +112,22 @@ class Groups:
             found = self._aws.autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[group.name])
         return self._group(found["AutoScalingGroups"][0], group.form)
 
+    def resized_for(self, token: str) -> Group | None:
+        """The group whose size is being changed for a launch, among all of the account."""
+        noted = [{"Name": "tag-key", "Values": [SLOT_TAG]}]
+        with translated("DescribeAutoScalingGroups"):
+            pages = list(self._aws.autoscaling.get_paginator("describe_auto_scaling_groups").paginate(Filters=noted))
+        for found in (found for page in pages for found in page["AutoScalingGroups"]):
+            slot = slot_of(_tags(found))
+            if slot is not None and slot.open and slot.token == token:
+                return self._group(found, LaunchForm.GROUP)
+        return None
+
     def tags(self, name: str) -> Mapping[str, str]:
         """The tags of a group by now; none when it does not exist any more."""
         with translated(f"DescribeAutoScalingGroups {name}"):
             found = self._aws.autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[name])
-        return {
-            tag["Key"]: tag.get("Value", "") for group in found["AutoScalingGroups"] for tag in group.get("Tags", ())
-        }
+        return {key: value for group in found["AutoScalingGroups"] for key, value in _tags(group).items()}
 
     def newest_activity(self, group: Group) -> str:
         """The id of the group's newest scaling activity; "-" without any."""
@@ -143,7 +163,7 @@ class Groups:
             largest=found["MaxSize"],
             zones=tuple(sorted(found["AvailabilityZones"])),
             members=tuple(sorted(member["InstanceId"] for member in found.get("Instances", ()))),
-            tags={tag["Key"]: tag.get("Value", "") for tag in found.get("Tags", ())},
+            tags=_tags(found),
             types=types,
             market=launch.get("InstanceMarketOptions", {}).get("MarketType", ""),
             reservation=target.get("CapacityReservationId", ""),
@@ -168,6 +188,16 @@ class Groups:
             found = self._aws.ec2.describe_launch_template_versions(**one, Versions=[chosen.get("Version", "$Default")])
         data: Mapping[str, Any] = found["LaunchTemplateVersions"][0]["LaunchTemplateData"]
         return data
+
+
+def _one_by_one(template: GroupTemplate) -> Iterator[GroupTemplate]:
+    """The template for each of its groups alone."""
+    yield from (replace(template, groups=(name,), node_groups=()) for name in template.groups)
+    yield from (replace(template, groups=(), node_groups=(name,)) for name in template.node_groups)
+
+
+def _tags(found: Mapping[str, Any]) -> dict[str, str]:
+    return {tag["Key"]: tag.get("Value", "") for tag in found.get("Tags", ())}
 
 
 def _code_in(message: str) -> str:

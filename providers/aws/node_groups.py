@@ -7,9 +7,10 @@ what. Until the group has started them, or failed to, the launch is ambiguous. O
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any, Final
 
 from instance_catalog import labels
@@ -22,6 +23,7 @@ from providers.aws.launch import answer_of, fingerprint
 from providers.aws.launch_template import tag_list
 from providers.aws.preflight import group_findings
 from providers.aws.provider import WINDOW, Account
+from providers.aws.slots import SLOT_TAG, Slot, slot_of
 from providers.aws.template import GroupTemplates
 from providers.aws.verdicts import GroupVerdicts
 from providers.contract import (
@@ -47,6 +49,7 @@ from providers.errors import (
     BusyError,
     CapacityError,
     GoneError,
+    NotOfferedError,
     PermissionDeniedError,
     ProviderError,
     RefusedError,
@@ -55,29 +58,8 @@ from providers.errors import (
 )
 
 TRAITS: Final = Traits(exact=False, counted=True, consistency_window=WINDOW, reserves=True)
-_SLOT_TAG: Final = "foreslice.dev/resizing"
 # How far EC2's clock and ours may be apart.
 _SKEW: Final = timedelta(minutes=5)
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """Which token changes a group's size and to what; the text of a tag on the group.
-
-    `since` is when that began by our clock, `after` the newest scaling activity of that moment ("-": there was none).
-    """
-
-    token: str
-    size: int
-    since: datetime
-    after: str
-    open: bool = True
-
-    @property
-    def text(self) -> str:
-        """As written on the group."""
-        state = "open" if self.open else "closed"
-        return f"{self.token} {self.size} {self.since.isoformat()} {self.after} {state}"
 
 
 class AwsNodeGroups:
@@ -107,11 +89,11 @@ class AwsNodeGroups:
 
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
         """Machines of the group that starts the first offering; other offerings are left to other requests."""
-        template, offering = self._templates.template(request.template), request.offerings[0]
+        offering = request.offerings[0]
         self._check_token(request)
         try:
-            group = self._groups.serving(template, offering)
-            if template.by_instances:
+            group, by_instances = self._group_of(request, offering)
+            if by_instances:
                 machines, failures = self._by_instances(request, group, offering)
             else:
                 machines, failures = self._by_size(request, group, offering)
@@ -188,9 +170,29 @@ class AwsNodeGroups:
         """What the AWSGroupNodeTemplates come to."""
         return self._verdicts.all()
 
-    def _all_groups(self) -> Iterable[Group]:
+    def _all_groups(self) -> Iterator[Group]:
+        """Those that exist. What is wrong with a template hides no other's groups; `judged` tells it."""
         for reference in self._templates.references():
-            yield from self._groups.of(self._templates.template(reference))
+            with suppress(TemplateError):
+                yield from self._groups.existing(self._templates.template(reference))
+
+    def _group_of(self, request: LaunchRequest, offering: OfferingKey) -> tuple[Group, bool]:
+        """The group of a launch, and whether it launches by LaunchInstances.
+
+        A launch that has begun to change a group's size goes on there, whatever its template says by now.
+        """
+        try:
+            template = self._templates.template(request.template)
+            group = self._groups.serving(template, offering)
+        except (TemplateError, NotOfferedError):
+            begun = self._groups.resized_for(request.token)
+            if begun is None:
+                raise
+            return begun, False
+        slot = slot_of(group.tags)
+        if template.by_instances or (slot is not None and slot.token == request.token):
+            return group, template.by_instances
+        return self._groups.resized_for(request.token) or group, False
 
     # --- LaunchInstances -----------------------------------------------------------------------------------------
 
@@ -222,7 +224,7 @@ class AwsNodeGroups:
         self, request: LaunchRequest, group: Group, offering: OfferingKey
     ) -> tuple[list[Instance], tuple[OfferingFailure, ...]]:
         owned = self._owned(request)
-        slot = _slot_of(group.tags)
+        slot = slot_of(group.tags)
         if slot is None or slot.token != request.token or not slot.open:
             if owned:
                 return self._machines(request, offering, owned), ()  # a finished launch, asked for again
@@ -277,7 +279,7 @@ class AwsNodeGroups:
         tag = {
             "ResourceId": group.name,
             "ResourceType": "auto-scaling-group",
-            "Key": _SLOT_TAG,
+            "Key": SLOT_TAG,
             "Value": slot.text,
             "PropagateAtLaunch": False,
         }
@@ -360,7 +362,7 @@ class AwsNodeGroups:
 
         BusyError: the group grows to a size that a launch has written down, which must not shrink under it.
         """
-        slot = _slot_of(self._groups.tags(group))
+        slot = slot_of(self._groups.tags(group))
         if slot is not None and slot.open:
             raise _busy(group)
         try:
@@ -382,12 +384,5 @@ def _alive(found: Mapping[str, Any]) -> bool:
 def _busy(group: str) -> BusyError:
     return BusyError(
         f"group {group} is being resized for another launch",
-        next_step=f"Nothing to do while that launch goes on; when none does, take the tag {_SLOT_TAG} off the group.",
+        next_step=f"Nothing to do while that launch goes on; when none does, take the tag {SLOT_TAG} off the group.",
     )
-
-
-def _slot_of(tags: Mapping[str, str]) -> Slot | None:
-    parts = tags.get(_SLOT_TAG, "").split()
-    if len(parts) != 5:
-        return None
-    return Slot(parts[0], int(parts[1]), datetime.fromisoformat(parts[2]), parts[3], parts[4] == "open")

@@ -17,7 +17,7 @@ from providers.contract import LaunchForm, LaunchRequest, OfferingKey, TemplateR
 from providers.errors import AmbiguousError, BusyError, NotOfferedError, RefusedError, ShortageError, TemplateError
 from tests.aws import CLUSTER, P4, P5, Rig, catalog, request
 from tests.desk import A, new_desk, planned
-from tests.fakes.ec2 import CUT_BEFORE, Behaviour, Fault, refused
+from tests.fakes.ec2 import CUT_BEFORE, TIMEOUT_AFTER, Behaviour, Fault, refused
 
 
 class One:
@@ -148,6 +148,56 @@ def test_a_group_that_grows_for_a_launch_loses_no_member_meanwhile() -> None:
     assert groups.terminate((old.id,)).terminating == (old.id,)
     assert plain.desired == 1
     assert [machine.id for machine in rig.fake.account.alive()] == [new.id]
+
+
+def lost_to_a_boot(rig: Rig) -> None:
+    """The size was raised, and neither the answer nor the machine has been seen yet."""
+    group(rig, "plain")
+    rig.fake.faults.inject("SetDesiredCapacity", TIMEOUT_AFTER)
+    with pytest.raises(AmbiguousError):
+        provider(rig, groups=("plain",), by_instances=False).launch(asked("a"))
+    group(rig, "another")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(("another", "plain"), id="another one serves it first"),
+        pytest.param(("another",), id="another one alone serves it"),
+        pytest.param(("gone",), id="the only one left does not exist"),
+        pytest.param((), id="none is left"),
+    ],
+)
+def test_a_launch_goes_on_where_it_began_whatever_the_template_says_by_now(names: tuple[str, ...]) -> None:
+    rig = Rig()
+    lost_to_a_boot(rig)
+    answer = provider(rig, groups=names, by_instances=False).launch(asked("a"))
+    (machine,) = rig.fake.account.alive()
+    assert [one.id for one in answer.instances] == [machine.id]
+    assert machine.group == "plain"
+    assert machine.tags["foreslice.dev/cluster"] == CLUSTER
+
+
+def test_a_group_that_does_not_exist_hides_no_other() -> None:
+    rig = Rig()
+    block = rig.fake.account.block(P5.instance_type, P5.zone, 1, starts_in=timedelta(0), lasts=timedelta(days=1))
+    target = {"CapacityReservationTarget": {"CapacityReservationId": block.id}}
+    launch = {"InstanceMarketOptions": {"MarketType": "capacity-block"}, "CapacityReservationSpecification": target}
+    group(rig, "blocks", launch)
+    provider(rig, groups=("blocks",)).launch(asked("a", offering=replace(P5, **block_of(block.id))))
+    groups = provider(rig, groups=("blocks", "gone"), cluster="test", node_groups=("gone, too",))
+    (machine,) = groups.describe({"foreslice.dev/cluster": CLUSTER}).instances
+    assert machine.reclaim_at is not None
+    assert [found.id for found in groups.reservations()] == [block.id]
+    assert groups.held() == {block.id}
+    account = Account(rig.aws, rig.clock, catalog(), CLUSTER)
+    assert AwsProvider(account, rig.templates, held=groups.held).reservations() == ()
+    (verdict,) = groups.judged()
+    assert "gone" in verdict.faults[0].message
+
+
+def block_of(reservation: str) -> dict[str, str]:
+    return {"capacity_type": "capacity-block", "reservation": reservation}
 
 
 def test_a_refused_size_leaves_the_group_to_the_next_launch() -> None:
