@@ -74,7 +74,29 @@ def cel(
         cost = program.evaluate(devices[0].view).cost
         step = "shorten loops and lists, or try it on fewer devices with --type or --slices"
         raise BadInputError(f"too costly to try on all devices: {cost:,} units on the first", next_step=step) from error
+    for what, step in _misnamed(program, tried, offers, kubernetes, directories):
+        click.echo(f"note: {what}; {step}", err=True)
     _print(program, tried, kubernetes, output, one_node=one_node)
+
+
+def _misnamed(
+    program: Program,
+    tried: Sequence[Tried],
+    offers: Sequence[Offer],
+    kubernetes: KubernetesProfile,
+    directories: Sequence[Path],
+) -> Iterator[tuple[str, str]]:
+    """Names that no driver publishes; the whole catalog is asked, as other drivers may publish what these do not."""
+    from autoscaler.cli.choices import chosen_catalog
+    from autoscaler.lint.offers import catalog_offers, specimens
+    from autoscaler.lint.published_names import PublishedNames
+    from autoscaler.lint.releases import names_of_releases
+    from autoscaler.lint.selector_text import misnamed
+
+    if any(one.answer.message.startswith("no such key") for one in tried):
+        catalog = chosen_catalog(directories)
+        devices = specimens((*catalog_offers(catalog, kubernetes), *offers), kubernetes)
+        yield from misnamed(program, PublishedNames.of(devices, names_of_releases(catalog, kubernetes), kubernetes))
 
 
 def _program(expression: str, kubernetes: KubernetesProfile) -> Program:

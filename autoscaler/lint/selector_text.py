@@ -37,7 +37,8 @@ def check_selector(
     if compiled.warning:
         step = "compare with isGreaterThan, isLessThan or compareTo instead"
         yield Finding(CEL_UNRELIABLE, name, path, compiled.warning, step)
-    yield from _names(name, path, compiled, known)
+    for wrong in misnamed(compiled, known):
+        yield Finding(UNKNOWN_ATTRIBUTE, name, path, *wrong)
 
 
 def _cost(name: str, path: Path, expression: str, profile: KubernetesProfile) -> Iterator[Finding]:
@@ -48,13 +49,14 @@ def _cost(name: str, path: Path, expression: str, profile: KubernetesProfile) ->
         yield Finding(CEL_COST, name, path, message, step)
 
 
-def _names(name: str, path: Path, program: Program, known: PublishedNames) -> Iterator[Finding]:
+def misnamed(program: Program, known: PublishedNames) -> Iterator[tuple[str, str]]:
+    """What is wrong with names that a selector reads, and what to write instead."""
     if drivers_named((program.expression,)) - known.drivers:
         return  # what other drivers publish is not known
     for group, domain, identifier in sorted(program.reads or ()):
         wrong = known.judge(group, domain, identifier) if identifier else None
         if wrong:
-            yield Finding(UNKNOWN_ATTRIBUTE, name, path, *wrong)
+            yield wrong
 
 
 def _place(failure: CompileFailure) -> str:

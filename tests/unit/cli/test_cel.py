@@ -119,6 +119,26 @@ def test_of_a_long_line_the_place_is_shown() -> None:
     assert line[caret.index("^") :] == "nvidia"
 
 
+@pytest.mark.parametrize(
+    ("path", "note"),
+    [
+        ('device.attributes["gpu.nvidia.com"].memory', "is no attribute but a capacity; read device.capacity"),
+        ('device.attributes["gpu.nvidia.com"].productNam', "did you mean gpu.nvidia.com/productName?"),
+        ('device.attributes["gpu.nvida.com"].uuid', "did you mean 'gpu.nvidia.com'?"),
+    ],
+)
+def test_a_name_that_no_driver_publishes_is_noted(path: str, note: str) -> None:
+    tried = run(f'{path} == "x"', "--type", "g6.xlarge")
+    assert tried.exit_code == 0
+    assert note in tried.stderr
+
+
+def test_names_that_other_drivers_publish_are_not_noted() -> None:
+    tried = run('device.attributes["gpu.nvidia.com"].uuid == "x"', "--type", "trn1.2xlarge")
+    assert "no such key" in tried.stdout
+    assert "note:" not in tried.stderr
+
+
 def test_what_the_api_server_would_refuse_is_noted() -> None:
     costly = run(f'{MEMORY} != quantity("80Gi")', "--type", "g6.xlarge", "--drivers", "nvidia")
     assert "note: the API server refuses it in new objects: its estimated cost exceeds 1,000,000" in costly.stderr
