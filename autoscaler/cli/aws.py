@@ -21,17 +21,29 @@ def aws() -> None:
 @cluster_options
 @click.option("--region", default="", metavar="NAME", help="[default: as the environment says]")
 @click.option("--profile", default="", metavar="NAME", help="AWS profile. [default: as the environment says]")
+@click.option(
+    "--queue",
+    default="",
+    metavar="URL",
+    envvar="FORESLICE_AWS_QUEUE",
+    show_envvar=True,
+    help="Queue with EC2's notices, the controller's setting aws.queue. Without it no queue is looked at.",
+)
 @output_option()
 @click.pass_context
-def check_aws(ctx: click.Context, kubeconfig: str, context: str, region: str, profile: str, output: str) -> None:
+def check_aws(
+    ctx: click.Context, kubeconfig: str, context: str, region: str, profile: str, queue: str, output: str
+) -> None:
     """Look at everything a launch needs, and say what is missing and how to get it. Launches nothing.
 
     Account and region, the cluster's AWSNodeTemplates with their subnets, security groups, images, instance profiles
-    and placement groups, permissions (by dry runs), its AWSGroupNodeTemplates, quotas, EFA and reservations.
+    and placement groups, permissions (by dry runs), its AWSGroupNodeTemplates, quotas, EFA, reservations, and the queue
+    of notices: whether it exists, who may send to it and what EventBridge sends.
 
     \b
     Try:
       foreslice aws check
+      foreslice aws check --queue https://sqs.us-east-1.amazonaws.com/123456789012/foreslice-research
       foreslice aws check -o json | jq '.[] | select(.required and (.passed | not))'
 
     Exit code 0: all that is required is there; 3: something is missing; 1: the cluster or AWS cannot be asked.
@@ -52,7 +64,7 @@ def check_aws(ctx: click.Context, kubeconfig: str, context: str, region: str, pr
     uid = str(api.get(NAMESPACES, "kube-system")["metadata"]["uid"])
     surroundings = Surroundings(uid, SystemClock(), ProviderObjects(api), load_catalog())
     with told():
-        providers = aws_providers(surroundings, AwsSettings(region=region, profile=profile)).values()
+        providers = aws_providers(surroundings, AwsSettings(region=region, profile=profile, queue=queue)).values()
         findings = [found for one in providers if isinstance(one, Preflight) for found in one.check()]
     if any(found.subject.startswith("AWSGroupNodeTemplate ") for found in findings):
         findings = [found for found in findings if found.subject != "AWSNodeTemplates"]  # groups alone are enough

@@ -25,6 +25,16 @@ _SPOT_NOTICE: Final = timedelta(minutes=2)
 # SQS gives, and deletes, ten messages in one call; more than this many answers are left for the next look.
 _BATCH: Final = 10
 _ROUNDS: Final = 10
+# The events that `notices_of` understands, by their detail-type.
+KINDS: Final = (
+    "EC2 Spot Instance Interruption Warning",
+    "EC2 Instance Rebalance Recommendation",
+    "EC2 Instance State-change Notification",
+    "EC2 Capacity Reservation Instance Interruption Warning",
+    "Capacity Block Reservation Delivered",
+    "Capacity Block Reservation Expiration Warning",
+    "AWS Health Event",
+)
 
 
 @dataclass(frozen=True, slots=True)

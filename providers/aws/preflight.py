@@ -6,7 +6,7 @@ Permissions are tried by dry runs: EC2 answers one that would have succeeded wit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from providers.aws.groups import Groups
 from providers.aws.images import resolve
 from providers.aws.launch import Launcher
 from providers.aws.launch_template import tag_list
+from providers.aws.queue_check import queue_findings
 from providers.aws.template import GroupTemplates, Interfaces, NodeTemplate, Templates
 from providers.aws.verdicts import TAKE_NEW_IMAGE, image_of, role_of, strategy_of
 from providers.contract import TAG_CLUSTER, Finding, ReservationState, TemplateRef
@@ -37,6 +38,7 @@ class Check:
     launcher: Launcher
     templates: Templates
     cluster: str
+    queue: str = ""
 
     def findings(self) -> tuple[Finding, ...]:
         """All findings. Without credentials only that."""
@@ -47,7 +49,9 @@ class Check:
         zones: set[str] = set()
         for reference in self._references():
             found += _found(f"AWSNodeTemplate {reference.name}", partial(self._template, reference, zones))
-        return (*found, *_found("quotas", self._quotas), *_found("reservations", lambda: self._reservations(zones)))
+        found += _found("quotas", self._quotas)
+        found += _found("reservations", lambda: self._reservations(zones))
+        return (*found, *self._notices())
 
     def _identity(self) -> Iterator[Finding]:
         with translated("GetCallerIdentity"):
@@ -155,6 +159,14 @@ class Check:
             )
         for action, attempt in tries.items():
             yield _dry_run(_of(template, action), action, attempt)
+
+    def _notices(self) -> Iterator[Finding]:
+        """About the queue, if there is one; whatever is wrong with it costs time only."""
+        if self.queue:
+            aws = self.launcher.aws
+            yield from (
+                replace(found, required=False) for found in _found("queue", lambda: queue_findings(aws, self.queue))
+            )
 
     def _quotas(self) -> Iterator[Finding]:
         with translated("ListServiceQuotas"):

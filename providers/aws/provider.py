@@ -85,6 +85,7 @@ class AwsProvider:
         )
         self._verdicts = Verdicts(self._launcher, templates)
         self._market = BlockMarket(account.aws, self._reservations)
+        self._queue = queue
         self._noticed = Noticed(Interruptions(account.aws, queue), account.clock)
         self._held = held
 
@@ -150,7 +151,7 @@ class AwsProvider:
 
     def check(self) -> tuple[Finding, ...]:
         """Everything a launch needs."""
-        return Check(self._launcher, self._templates, self._cluster).findings()
+        return Check(self._launcher, self._templates, self._cluster, self._queue).findings()
 
 
 def _seen(found: Mapping[str, Any], end: datetime | None, notice: Notice | None) -> Instance:

@@ -79,6 +79,11 @@ class Aws:
         return self.client("sqs")
 
     @cached_property
+    def events(self) -> Any:
+        """The rules that send notices."""
+        return self.client("events")
+
+    @cached_property
     def sts(self) -> Any:
         """Who we are."""
         return self.client("sts")

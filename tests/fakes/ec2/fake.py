@@ -42,6 +42,7 @@ OPERATIONS: Final[Mapping[str, Mapping[str, Operation]]] = {
         **blocks.OPERATIONS,
         **catalog.EC2,
     },
+    "events": queues.EVENTS,
     "iam": catalog.IAM,
     "pricing": catalog.PRICING,
     "service-quotas": catalog.QUOTAS,

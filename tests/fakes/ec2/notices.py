@@ -32,10 +32,20 @@ class Message:
 
 @dataclass
 class Queue:
-    """A queue. Messages are delivered at least once, in no promised order; the fake keeps the order of sending."""
+    """A queue. Messages are delivered at least once, in no promised order; the fake keeps the order of sending.
+
+    `policy` says who may send to it, `rules` what EventBridge is told to: patterns by name. The fake heeds neither.
+    """
 
     url: str
     messages: list[Message] = field(default_factory=list)
+    policy: str = ""
+    rules: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def arn(self) -> str:
+        """Its name for policies and rules."""
+        return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{self.url.rpartition('/')[2]}"
 
 
 class Notices:

@@ -139,6 +139,14 @@ def test_a_cluster_without_templates_is_told_how_to_begin(rig: Rig, monkeypatch:
     assert "docs/aws.md" in found["AWSNodeTemplates"]["nextStep"]
 
 
+def test_the_queue_is_looked_at_where_it_is_named(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "queue" not in checked(monkeypatch, SPEC)[1]
+    monkeypatch.setenv("FORESLICE_AWS_QUEUE", rig.fake.account.notices.queue("foreslice").url)
+    code, found = checked(monkeypatch, SPEC)
+    assert found["queue"]["passed"]
+    assert (code, found["queue: events"]["passed"]) == (0, False)
+
+
 def test_an_image_that_has_moved_on_is_a_note(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     _, before = checked(monkeypatch, SPEC)
     assert "AWSNodeTemplate gpu: image drift" not in before

@@ -1,4 +1,7 @@
-"""SQS: receive and delete. A wait for messages ends at once, because nobody else could put one there meanwhile."""
+"""SQS: look, receive and delete; and which rules of EventBridge send to a queue.
+
+A wait for messages ends at once, because nobody else could put one there meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any, Final
 
 from tests.fakes.ec2.account import Account
 from tests.fakes.ec2.calls.operation import Answer, Operation
-from tests.fakes.ec2.errors import ApiError
+from tests.fakes.ec2.errors import ApiError, unknown_to_the_fake
 from tests.fakes.ec2.notices import VISIBILITY, Message, Queue
 from tests.fakes.ec2.requests import Params
 
@@ -35,6 +38,31 @@ def delete_message_batch(account: Account, params: Params) -> Answer:
     queue, done = _queue(account, params), {entry["ReceiptHandle"] for entry in entries}
     queue.messages = [message for message in queue.messages if _receipt(message) not in done]
     return {"Successful": [{"Id": entry["Id"]} for entry in entries], "Failed": []}
+
+
+def get_queue_attributes(account: Account, params: Params) -> Answer:
+    """What a queue is, as text."""
+    if params.get("AttributeNames") != ["All"]:
+        raise unknown_to_the_fake("GetQueueAttributes of single attributes")
+    queue = _queue(account, params)
+    about = {"QueueArn": queue.arn, "ApproximateNumberOfMessages": str(len(queue.messages))}
+    return {"Attributes": about | ({"Policy": queue.policy} if queue.policy else {})}
+
+
+def list_rule_names_by_target(account: Account, params: Params) -> Answer:
+    """The rules that send to a queue."""
+    queues = account.notices.queues.values()
+    return {"RuleNames": sorted(name for queue in queues if queue.arn == params["TargetArn"] for name in queue.rules)}
+
+
+def describe_rule(account: Account, params: Params) -> Answer:
+    """A rule; one whose pattern is "" is disabled."""
+    for queue in account.notices.queues.values():
+        if params["Name"] in queue.rules:
+            pattern = queue.rules[params["Name"]]
+            state = {"State": "ENABLED", "EventPattern": pattern} if pattern else {"State": "DISABLED"}
+            return {"Name": params["Name"], **state}
+    raise ApiError("ResourceNotFoundException", f"Rule {params['Name']} does not exist on EventBus default.")
 
 
 def _queue(account: Account, params: Params) -> Queue:
@@ -65,5 +93,10 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         "QueueUrl MaxNumberOfMessages VisibilityTimeout WaitTimeSeconds AttributeNames MessageSystemAttributeNames"
         " MessageAttributeNames",
     ),
+    "GetQueueAttributes": Operation(get_queue_attributes, "QueueUrl AttributeNames"),
     "DeleteMessageBatch": Operation(delete_message_batch, "QueueUrl Entries"),
+}
+EVENTS: Final[Mapping[str, Operation]] = {
+    "ListRuleNamesByTarget": Operation(list_rule_names_by_target, "TargetArn NextToken Limit"),
+    "DescribeRule": Operation(describe_rule, "Name"),
 }

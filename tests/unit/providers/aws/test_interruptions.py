@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from providers.aws.interruptions import Interruptions, Notice, notices_of
+from providers.aws.interruptions import KINDS, Interruptions, Notice, notices_of
 from providers.aws.provider import Account, AwsProvider
 from providers.contract import TAG_CLUSTER
 from providers.errors import TemplateError
@@ -91,6 +91,13 @@ def test_a_notice_names_its_subject_and_moment(body: str, expected: Notice) -> N
 )
 def test_what_is_no_notice_is_passed_over(body: str) -> None:
     assert notices_of(body) == ()
+
+
+def test_every_kind_that_is_asked_for_is_understood() -> None:
+    state = {"instance-id": "i", "state": "terminated", "instance-termination-time": SENT}
+    health = {"service": "EC2", "eventTypeCategory": "scheduledChange", "affectedEntities": [{"entityValue": "i"}]}
+    for kind in KINDS:
+        assert notices_of(event(kind, **state, **health, **{"capacity-reservation-id": "cr"})), kind
 
 
 def with_queue(rig: Rig) -> AwsProvider:

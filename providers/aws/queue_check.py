@@ -1,0 +1,91 @@
+"""`foreslice aws check` on notices: whether their queue exists and can be read, and whether EC2's events reach it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from providers.aws.errors import translated
+from providers.aws.interruptions import KINDS, Interruptions
+from providers.aws.session import Aws
+from providers.contract import Finding
+from providers.errors import PermissionDeniedError
+
+_EVENTS: Final = "events.amazonaws.com"
+_SENDING: Final = frozenset({"sqs:sendmessage", "sqs:*", "*"})
+_REGION_OF: Final = re.compile(r"^https://sqs\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(\.cn)?/\d+/[^/]+$")
+_SHOWN: Final = "deploy/aws/main.tf shows it"
+
+
+def queue_findings(aws: Aws, queue: str) -> Iterator[Finding]:
+    """What is right and wrong with a queue, by its URL. Without notices everything works, only slower.
+
+    Raises ProviderErrors where AWS refuses to say.
+    """
+    found = _REGION_OF.match(queue)
+    if found is None:
+        step = "give its URL: https://sqs.<region>.amazonaws.com/<account>/<name>"
+        yield Finding("queue", False, f"{queue} is no URL of a queue", step, required=False)
+        return
+    if found["region"] != aws.region:
+        step = f"create one in {aws.region}: EC2's events stay in their region"
+        yield Finding("queue", False, f"{queue} is in {found['region']}, not in {aws.region}", step, required=False)
+        return
+    with translated(f"GetQueueAttributes {queue}"):
+        about = aws.sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]
+    yield Finding("queue", True, f"{queue}, {about.get('ApproximateNumberOfMessages', '?')} messages")
+    yield _reading(Interruptions(aws, queue))
+    yield _sending(about.get("Policy", ""))
+    yield _rules(aws, about["QueueArn"])
+
+
+def _reading(queue: Interruptions) -> Finding:
+    """Looks at a message and leaves it there."""
+    try:
+        queue.announced(timedelta(0))
+    except PermissionDeniedError as error:
+        step = "allow sqs:ReceiveMessage and sqs:DeleteMessage: deploy/aws/controller-policy.json has them"
+        return Finding("queue: sqs:ReceiveMessage", False, error.message, step, required=False)
+    return Finding("queue: sqs:ReceiveMessage", True, "allowed")
+
+
+def _sending(policy: str) -> Finding:
+    statements = _listed(json.loads(policy)["Statement"]) if policy else []
+    if any(_admits_events(statement) for statement in statements):
+        return Finding("queue: policy", True, f"{_EVENTS} may send to it")
+    step = f"allow {_EVENTS} sqs:SendMessage in the policy of the queue: {_SHOWN}"
+    return Finding("queue: policy", False, f"it does not admit {_EVENTS}", step, required=False)
+
+
+def _admits_events(statement: Mapping[str, Any]) -> bool:
+    principal = statement.get("Principal", {})
+    services = _listed(principal.get("Service", ())) if isinstance(principal, Mapping) else [principal]
+    actions = {action.lower() for action in _listed(statement.get("Action", ()))}
+    return statement.get("Effect") == "Allow" and bool(actions & _SENDING) and bool({_EVENTS, "*"} & set(services))
+
+
+def _rules(aws: Aws, arn: str) -> Finding:
+    """Whether rules of EventBridge send it every kind of event that is understood."""
+    with translated("ListRuleNamesByTarget"):
+        pages = list(aws.events.get_paginator("list_rule_names_by_target").paginate(TargetArn=arn))
+    sent: set[str] = set()
+    for name in (name for page in pages for name in page["RuleNames"]):
+        with translated(f"DescribeRule {name}"):
+            rule = aws.events.describe_rule(Name=name)
+        if rule["State"] != "DISABLED" and rule.get("EventPattern"):
+            # A rule without kinds sends every event there is of its sources.
+            sent.update(json.loads(rule["EventPattern"]).get("detail-type", KINDS))
+    missing = [kind for kind in KINDS if kind not in sent]
+    if not missing:
+        return Finding("queue: events", True, "EventBridge sends it every kind of notice")
+    what = "no event at all" if len(missing) == len(KINDS) else f"no event of the kinds {', '.join(missing)}"
+    step = f"create a rule of EventBridge with this queue as its target: {_SHOWN}"
+    return Finding("queue: events", False, f"EventBridge sends it {what}", step, required=False)
+
+
+def _listed(found: Any) -> list[Any]:
+    """IAM writes a single thing with or without its list."""
+    return list(found) if isinstance(found, Iterable) and not isinstance(found, str | Mapping) else [found]
