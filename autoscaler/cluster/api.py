@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -37,6 +38,7 @@ from autoscaler.errors import ForesliceError
 Object: TypeAlias = dict[str, Any]
 Subresource: TypeAlias = Literal["", "status"]
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
+NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 
 class ApiError(ForesliceError):
@@ -105,12 +107,14 @@ class KubernetesApi(Protocol):
         *,
         namespace: str = "",
         labels: Mapping[str, str] = NO_LABELS,
+        fields: Mapping[str, str] = NO_FIELDS,
         limit: int = 500,
         page: str = "",
     ) -> Page:
         """At most `limit` objects, ordered by namespace and name, of one namespace or ("") of all; `page` continues.
 
-        Only objects that carry these labels.
+        Only objects that carry these labels, and whose `fields` have these values: `spec.nodeName` of pods is one
+        that can be asked for.
         """
 
     def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
@@ -151,19 +155,30 @@ def key_of(manifest: Object) -> str:
 
 
 def pages(
-    api: KubernetesApi, resource: Resource, *, namespace: str = "", labels: Mapping[str, str] = NO_LABELS
+    api: KubernetesApi,
+    resource: Resource,
+    *,
+    namespace: str = "",
+    labels: Mapping[str, str] = NO_LABELS,
+    fields: Mapping[str, str] = NO_FIELDS,
 ) -> Iterator[Page]:
     """The pages of a list, one at a time. GoneError when a page expired on the way: begin again."""
-    page = api.list(resource, namespace=namespace, labels=labels)
+    ask = partial(api.list, resource, namespace=namespace, labels=labels, fields=fields)
+    page = ask()
     yield page
     while page.next_page:
-        page = api.list(resource, namespace=namespace, labels=labels, page=page.next_page)
+        page = ask(page=page.next_page)
         yield page
 
 
 def list_all(
-    api: KubernetesApi, resource: Resource, *, namespace: str = "", labels: Mapping[str, str] = NO_LABELS
+    api: KubernetesApi,
+    resource: Resource,
+    *,
+    namespace: str = "",
+    labels: Mapping[str, str] = NO_LABELS,
+    fields: Mapping[str, str] = NO_FIELDS,
 ) -> tuple[tuple[Object, ...], str]:
     """All objects of a list with the list's resourceVersion. GoneError when a page expired on the way: ask again."""
-    found = tuple(pages(api, resource, namespace=namespace, labels=labels))
+    found = tuple(pages(api, resource, namespace=namespace, labels=labels, fields=fields))
     return tuple(item for page in found for item in page.items), found[-1].resource_version

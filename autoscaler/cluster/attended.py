@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final, TypeAlias
 
-from autoscaler.cluster.api import NO_LABELS, KubernetesApi, Object, Page, Subresource, WatchEvent
+from autoscaler.cluster.api import NO_FIELDS, NO_LABELS, KubernetesApi, Object, Page, Subresource, WatchEvent
 from autoscaler.cluster.lease import LeadershipLostError
 from autoscaler.cluster.resources import PODS, Resource
 
@@ -48,11 +48,12 @@ class AttendedApi:
         *,
         namespace: str = "",
         labels: Mapping[str, str] = NO_LABELS,
+        fields: Mapping[str, str] = NO_FIELDS,
         limit: int = 500,
         page: str = "",
     ) -> Page:
         with self._attend("list", resource):
-            return self._api.list(resource, namespace=namespace, labels=labels, limit=limit, page=page)
+            return self._api.list(resource, namespace=namespace, labels=labels, fields=fields, limit=limit, page=page)
 
     def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
         with self._attend("watch", resource):

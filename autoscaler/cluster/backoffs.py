@@ -5,7 +5,7 @@ They are written before the next attempt is begun, so a crash between the two re
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
@@ -36,7 +36,11 @@ class Backoffs:
 
     def paused(self, pool: str, now: datetime) -> bool:
         """Whether the pool must ask for nothing at all now."""
-        return any(_key(backoff) == ("", "", "") and backoff.until > now for backoff in self._known.get(pool, ()))
+        return any(backoff.until > now for backoff in self._of_all(pool))
+
+    def failures(self, pool: str) -> int:
+        """How often in a row asking for anything at all failed."""
+        return max((backoff.failures for backoff in self._of_all(pool)), default=0)
 
     def failed(self, pool: str, offering: OfferingRef, error: ProviderError, now: datetime) -> None:
         """Remember that asking for `offering` failed, as widely as the error reaches; the longer, the more in a row."""
@@ -53,6 +57,10 @@ class Backoffs:
         kept = tuple(b for b in known if b.until > now or not covers(b, offering))
         if kept != known:
             self._save(pool, kept, now)
+
+    def _of_all(self, pool: str) -> Iterator[Backoff]:
+        """The pool's back-offs that are about whatever it may ask for."""
+        return (backoff for backoff in self._known.get(pool, ()) if _key(backoff) == ("", "", ""))
 
     def _save(self, pool: str, backoffs: tuple[Backoff, ...], now: datetime) -> None:
         self._known[pool] = backoffs

@@ -11,7 +11,17 @@ from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
 
-from autoscaler.cluster.api import NO_LABELS, InvalidError, NotFoundError, Object, Page, Subresource, WatchEvent, key_of
+from autoscaler.cluster.api import (
+    NO_FIELDS,
+    NO_LABELS,
+    InvalidError,
+    NotFoundError,
+    Object,
+    Page,
+    Subresource,
+    WatchEvent,
+    key_of,
+)
 from autoscaler.cluster.client_transport import MERGE_PATCH, Transport
 from autoscaler.cluster.client_watch import Stream
 from autoscaler.cluster.resources import NODES, PODS, Resource
@@ -56,11 +66,16 @@ class KubernetesClient:
         *,
         namespace: str = "",
         labels: Mapping[str, str] = NO_LABELS,
+        fields: Mapping[str, str] = NO_FIELDS,
         limit: int = 500,
         page: str = "",
     ) -> Page:
-        selector = ",".join(f"{key}={value}" for key, value in labels.items())
-        query = {"limit": str(limit), "continue": page, "labelSelector": selector}
+        query = {
+            "limit": str(limit),
+            "continue": page,
+            "labelSelector": ",".join(f"{key}={value}" for key, value in labels.items()),
+            "fieldSelector": ",".join(f"{path}={value}" for path, value in fields.items()),
+        }
         query = {name: value for name, value in query.items() if value}
         resource = self._as_served(resource)
         answer = self._object("GET", _path(resource, namespace), query=query)

@@ -7,13 +7,14 @@ left to stop it properly. At the deadline the block's policy decides, and what w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from autoscaler.cluster.api import BlockedError, KubernetesApi, NotFoundError
-from autoscaler.cluster.resources import NODES
+from autoscaler.cluster.api import BlockedError, KubernetesApi, NotFoundError, list_all
+from autoscaler.cluster.resources import NODES, PODS
+from autoscaler.kube.pod import parse_pod
 from autoscaler.lifecycle.marks import mark_of_pod
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.node import Node
@@ -33,21 +34,25 @@ class Drained:
     marked: tuple[str, ...] = ()
 
 
-def cordon(api: KubernetesApi, node: Node) -> None:
-    """Keep new pods away. Does nothing when that was done before, or when the node is gone."""
+def cordon(api: KubernetesApi, node: Node) -> bool:
+    """Keep new pods away, unless that was done before or the node is gone; whether it was seen to be done.
+
+    What is seen by one watch is about to be by the others, kube-scheduler's among them: from then on none comes.
+    """
     if any(taint.key == DRAINING_TAINT for taint in node.taints):
-        return
+        return True
     try:
         found = api.get(NODES, node.name)
         taints = found.get("spec", {}).get("taints", [])
         # A predecessor may have been killed before its write came back by the watch.
         if any(taint["key"] == DRAINING_TAINT for taint in taints):
-            return
+            return False
         wanted = [*taints, {"key": DRAINING_TAINT, "effect": "NoSchedule"}]
         version = found["metadata"]["resourceVersion"]
         api.patch(NODES, node.name, {"metadata": {"resourceVersion": version}, "spec": {"taints": wanted}})
     except NotFoundError:
-        return
+        pass
+    return False
 
 
 def evict_all(api: KubernetesApi, pods: Iterable[Pod], *, ends_at: datetime | None, now: datetime) -> Drained:
@@ -81,3 +86,9 @@ def occupants(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
         if occupies(pod) and pod.node_name is not None:
             found.setdefault(pod.node_name, []).append(pod)
     return found
+
+
+def occupants_now(api: KubernetesApi, node_name: str) -> Sequence[Pod]:
+    """The pods that keep this node from being empty, asked of the API server: a watch of pods may lag."""
+    found, _ = list_all(api, PODS, fields={"spec.nodeName": node_name})
+    return occupants(map(parse_pod, found)).get(node_name, ())

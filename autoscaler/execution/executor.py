@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property, partial
+from typing import Final
 
 from autoscaler.cluster.api import ApiError, BlockedError, KubernetesApi
 from autoscaler.cluster.backoffs import Backoffs
 from autoscaler.cluster.journal import UNFINISHED, Journal, Pending
 from autoscaler.errors import ConfigurationError
-from autoscaler.execution.drain import Drained, cordon, evict_all, occupants
+from autoscaler.execution.drain import Drained, cordon, evict_all, occupants, occupants_now
 from autoscaler.execution.hold import give_notice, hold, release
 from autoscaler.execution.launch import Providers, give_up, launch
 from autoscaler.execution.orphans import find_orphans, sweep
@@ -24,6 +25,9 @@ from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNod
 from autoscaler.model.snapshot import Snapshot
 from providers.contract import Instance, Provider
 from providers.errors import ProviderError
+
+# When somebody takes the taint away again as often as it is put there, the machine ends all the same.
+_CORDONED_BY: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ class Executor:
     def carry_out(self, pending: Pending, seen: Seen, now: datetime) -> tuple[Trouble, ...]:
         """Launch, drain, terminate, hold and give notice as written down. What failed is told and tried again."""
         work: list[tuple[str, str, Callable[[], None]]] = [
-            *(("LaunchBatch", batch.name, partial(self._launch, batch, seen, now)) for batch in pending.launches),
+            *(("LaunchBatch", b.name, partial(self._launch, b, seen, now)) for b in self._in_turn(pending.launches)),
             *(("ProvisionedNode", node.name, partial(self._remove, node, seen, now)) for node in pending.leaving),
             *(("ProvisionedNode", n.name, partial(self._tend, n, d, seen)) for n, d in pending.decisions),
             *(("CapacityPool", p.name, partial(guard, self.api, p, self._now(seen))) for p in seen.snapshot.pools),
@@ -90,6 +94,16 @@ class Executor:
             except (ApiError, ConfigurationError, ProviderError) as error:
                 troubles.append(Trouble(kind, name, error))
         return tuple(troubles)
+
+    def _in_turn(self, launches: Sequence[LaunchBatch]) -> Iterator[LaunchBatch]:
+        """A launch whose failure pauses its pool would, asked first each time, keep the pool's others waiting for good:
+        with every failure another one is first."""
+        by_pool: dict[str, list[LaunchBatch]] = {}
+        for batch in launches:
+            by_pool.setdefault(batch.pool, []).append(batch)
+        for pool, batches in by_pool.items():
+            turn = self.backoffs.failures(pool) % len(batches)
+            yield from (*batches[turn:], *batches[:turn])
 
     def _launch(self, batch: LaunchBatch, seen: Seen, now: datetime) -> None:
         """Launch for pools that act. What a pool asked for before it was told to observe, or deleted, is given up."""
@@ -136,19 +150,26 @@ class Executor:
         """Take one step of a drain; whether the machine may go. BlockedError names the pods that may not leave yet."""
         if not node.provider_id:
             return False
-        if node.node_name in seen.nodes:
-            cordon(self.api, seen.nodes[node.node_name])
+        cordoned = self._cordoned(node, seen.nodes.get(node.node_name), now)
         block = next((b for b in seen.snapshot.blocks if b.name == node.offering.block), None)
         ends_at = block.reclaimed if block else node.reclaim_at
         drained = evict_all(self.api, seen.occupants.get(node.node_name, ()), ends_at=ends_at, now=now)
-        if not drained.remaining:
-            return True
+        if not drained.remaining and cordoned:
+            drained = evict_all(self.api, occupants_now(self.api, node.node_name), ends_at=ends_at, now=now)
+            if not drained.remaining:
+                return True
         if block is not None and now >= block.reclaimed and block.drain.at_deadline == "Delete":
             return True
         if drained.blocked or drained.marked:
             message, next_step = _obstacles(node, drained)
             raise BlockedError(message, next_step=next_step)
         return False
+
+    def _cordoned(self, node: ProvisionedNode, found: Node | None, now: datetime) -> bool:
+        """Keep new pods away; whether none comes any more."""
+        if found is None or cordon(self.api, found):
+            return True
+        return node.phase_since is not None and now - node.phase_since > _CORDONED_BY
 
     def _tend(self, node: ProvisionedNode, decision: NodeDecision, seen: Seen) -> None:
         """Hold a node, let it go again, or give notice on it; the other decisions need no hands."""

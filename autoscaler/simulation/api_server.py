@@ -13,6 +13,7 @@ from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 from autoscaler.cluster.api import (
+    NO_FIELDS,
     NO_LABELS,
     AlreadyExistsError,
     BlockedError,
@@ -95,6 +96,7 @@ class ApiServer:
         *,
         namespace: str = "",
         labels: Mapping[str, str] = NO_LABELS,
+        fields: Mapping[str, str] = NO_FIELDS,
         limit: int = 500,
         page: str = "",
     ) -> Page:
@@ -107,6 +109,7 @@ class ApiServer:
             for key, item in self._objects.get(resource, {}).items()
             if (not namespace or item["metadata"].get("namespace") == namespace)
             and labels.items() <= item["metadata"].get("labels", {}).items()
+            and all(_field(item, path) == value for path, value in fields.items())
             and key > after
         )
         items = tuple(copied(self._objects[resource][key]) for key in keys[:limit])
@@ -312,6 +315,14 @@ class ApiServer:
 
     def _timestamp(self) -> str:
         return self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _field(item: Object, path: str) -> Any:
+    """What a field selector compares: the value at a path like spec.nodeName; None where there is nothing."""
+    found: Any = item
+    for name in path.split("."):
+        found = found.get(name, {})
+    return found or None
 
 
 def _finished(pod: Object) -> bool:

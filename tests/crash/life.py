@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, TypeVar
 
-from autoscaler.cluster.api import NO_LABELS, Object, Page, Subresource, WatchEvent, key_of, list_all
+from autoscaler.cluster.api import NO_FIELDS, NO_LABELS, Object, Page, Subresource, WatchEvent, key_of, list_all
 from autoscaler.cluster.resources import (
     EVENTS,
     LAUNCH_BATCHES,
@@ -66,10 +66,11 @@ class Dying:
         *,
         namespace: str = "",
         labels: Mapping[str, str] = NO_LABELS,
+        fields: Mapping[str, str] = NO_FIELDS,
         limit: int = 500,
         page: str = "",
     ) -> Page:
-        return self.api.list(resource, namespace=namespace, labels=labels, limit=limit, page=page)
+        return self.api.list(resource, namespace=namespace, labels=labels, fields=fields, limit=limit, page=page)
 
     def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
         return self.api.watch(resource, resource_version=resource_version, timeout_seconds=timeout_seconds)

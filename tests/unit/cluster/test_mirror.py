@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autoscaler.clock import VirtualClock
-from autoscaler.cluster.api import NO_LABELS, NotFoundError, Object, Page
+from autoscaler.cluster.api import NO_FIELDS, NO_LABELS, NotFoundError, Object, Page
 from autoscaler.cluster.mirror import Mirror
 from autoscaler.cluster.resources import DEVICE_CLASSES, NODES, Resource
 from autoscaler.kube.node import parse_node
@@ -31,13 +31,14 @@ class Partial(ApiServer):
         *,
         namespace: str = "",
         labels: Mapping[str, str] = NO_LABELS,
+        fields: Mapping[str, str] = NO_FIELDS,
         limit: int = 500,
         page: str = "",
     ) -> Page:
         self.asked += 1
         if not self.served:
             raise NotFoundError(f"{resource} is not served")
-        return super().list(resource, namespace=namespace, labels=labels, limit=limit, page=page)
+        return super().list(resource, namespace=namespace, labels=labels, fields=fields, limit=limit, page=page)
 
 
 def name_of(raw: Object, problems: Problems) -> str:

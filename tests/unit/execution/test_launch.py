@@ -9,14 +9,16 @@ import pytest
 
 from autoscaler.cluster.intents import token_of
 from autoscaler.errors import ConfigurationError
-from autoscaler.execution.executor import Trouble
+from autoscaler.execution.executor import Executor, Seen, Trouble
 from autoscaler.execution.launch import Providers, key_of, launch, request_of
 from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
-from providers.contract import TAG_BATCH, TAG_CLUSTER, LaunchRequest
+from providers.contract import TAG_BATCH, TAG_CLUSTER, LaunchAnswer, LaunchRequest
 from providers.errors import TemplateError, ThrottledError, TokenReusedError, UncertainError
 from providers.simulated.cloud import Call, Fault
-from tests.desk import A, B, Desk, new_desk, planned
+from providers.simulated.provider import SimulatedProvider
+from tests.desk import POOL, A, B, Desk, new_desk, planned
 
 
 @pytest.fixture
@@ -176,3 +178,27 @@ def test_a_token_that_was_used_otherwise_is_never_replaced(desk: Desk) -> None:
         carry_out(desk)
     (batch,) = desk.batches()
     assert (batch.outcome, batch.attempt, len(desk.cloud.machines)) == ("Calling", 0, 1)
+
+
+class Picky(SimulatedProvider):
+    """A provider that is never ready for n1."""
+
+    def launch(self, request: LaunchRequest) -> LaunchAnswer:
+        if "n1" in request.nodes:
+            raise ThrottledError("the rate is exceeded")
+        return super().launch(request)
+
+
+def test_a_launch_that_keeps_failing_keeps_no_other_from_its_turn(desk: Desk) -> None:
+    providers = Providers({"SimulatedNodeTemplate": Picky(desk.cloud)}, cluster="uid-1")
+    executor = Executor(desk.api, desk.journal, desk.backoffs, providers)
+    seen = Seen(Snapshot(pools=(POOL,)), {})
+    desk.record(planned("n1"))
+    executor.carry_out(desk.journal.pending(), seen, desk.now)
+    desk.clock.advance(timedelta(minutes=10))
+    desk.record(planned("n3"))
+    # In the order of their names the one that fails would be first, and pause the pool before the other is asked for.
+    assert [batch.nodes for batch in desk.journal.pending().launches] == [("n1",), ("n3",)]
+    (trouble,) = executor.carry_out(desk.journal.pending(), seen, desk.now)
+    assert trouble.reason == "Throttled"
+    assert [machine.node for machine in desk.cloud.machines.values()] == ["n3"]

@@ -43,14 +43,15 @@ class Site:
     def node(self) -> ProvisionedNode:
         return self.desk.nodes()[0]
 
-    def carry_out(self, pending: Pending | None = None) -> tuple[Trouble, ...]:
+    def seen(self) -> Seen:
         store = Store(self.desk.api, REFERENCE)
         store.refresh()
         listed = describe_all(self.desk.providers.by_template["SimulatedNodeTemplate"], {})
-        seen = Seen(
-            replace(store.snapshot(), blocks=self.blocks), {"simulated": {found.provider_id: found for found in listed}}
-        )
-        return self.executor.carry_out(pending or self.desk.journal.pending(), seen, self.desk.now)
+        machines = {found.provider_id: found for found in listed}
+        return Seen(replace(store.snapshot(), blocks=self.blocks), {"simulated": machines})
+
+    def carry_out(self, pending: Pending | None = None, *, seen: Seen | None = None) -> tuple[Trouble, ...]:
+        return self.executor.carry_out(pending or self.desk.journal.pending(), seen or self.seen(), self.desk.now)
 
     def drain(self) -> None:
         self.desk.journal.move(self.node, Why.UNWANTED, self.desk.now)
@@ -96,11 +97,35 @@ def test_a_call_that_is_under_way_is_finished_whatever_the_pool_says(site: Site)
     assert site.desk.nodes()[1].phase is Phase.LAUNCHED
 
 
-def test_an_empty_node_is_ended_at_once(site: Site) -> None:
+def test_an_empty_node_is_ended_once_its_taint_was_seen(site: Site) -> None:
     site.drain()
     site.carry_out()
-    assert site.node.phase is Phase.TERMINATING
+    at_first = site.node.phase
+    site.carry_out()
+    assert (at_first, site.node.phase) == (Phase.DRAINING, Phase.TERMINATING)
     assert site.machine_state() is InstanceState.TERMINATING
+
+
+def test_a_pod_that_no_watch_has_shown_yet_is_evicted_all_the_same(site: Site) -> None:
+    site.drain()
+    site.carry_out()
+    before = site.seen()
+    site.pod("late")
+    site.carry_out(seen=before)
+    assert "deletionTimestamp" in site.desk.api.get(PODS, "late", namespace="default")["metadata"]
+    assert site.node.phase is Phase.DRAINING
+
+
+def test_who_takes_the_taint_away_again_does_not_keep_the_machine(site: Site) -> None:
+    site.drain()
+    site.carry_out()
+    site.desk.api.patch(NODES, "n1", {"spec": {"taints": []}})
+    site.carry_out()
+    at_first = site.node.phase
+    site.desk.clock.advance(timedelta(minutes=2))
+    site.desk.api.patch(NODES, "n1", {"spec": {"taints": []}})
+    site.carry_out()
+    assert (at_first, site.node.phase) == (Phase.DRAINING, Phase.TERMINATING)
 
 
 def test_a_node_is_cordoned_once_however_late_the_watch_is(site: Site) -> None:
@@ -137,6 +162,7 @@ def test_pods_of_daemon_sets_do_not_hold_a_node(site: Site) -> None:
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}
     site.pod("d", ownerReferences=[owner])
     site.drain()
+    site.carry_out()
     site.carry_out()
     assert site.node.phase is Phase.TERMINATING
     assert "deletionTimestamp" not in site.desk.api.get(PODS, "d", namespace="default")["metadata"]
@@ -176,6 +202,7 @@ def test_at_the_end_of_a_block_its_policy_decides(site: Site, policy: str, early
 
 def test_a_gone_machine_leaves_nothing_behind(site: Site) -> None:
     site.drain()
+    site.carry_out()
     site.carry_out()
     site.desk.journal.move(site.node, Why.MACHINE_GONE, site.desk.now)
     site.carry_out()
@@ -218,6 +245,7 @@ def test_a_failed_node_with_a_machine_is_ended(site: Site) -> None:
 
 def test_a_lost_answer_to_terminate_is_told_and_asked_again(site: Site) -> None:
     site.drain()
+    site.carry_out()
     site.desk.cloud.inject(Call.TERMINATE, Fault.LOST_REQUEST)
     (trouble,) = site.carry_out()
     assert (trouble.kind, trouble.name, trouble.reason) == ("ProvisionedNode", "n1", "Ambiguous")
