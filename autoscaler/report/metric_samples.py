@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from itertools import product
 
+from autoscaler.lifecycle.provisioned_node import EDGES
 from autoscaler.lifecycle.spending import hours, price_of, spent_today
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan, Target
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.resource_claim import ResourceClaim
@@ -36,6 +39,7 @@ from instance_catalog.resource_slice import Device, ResourceSlice
 
 _OVER = frozenset({Phase.GONE, Phase.FAILED})
 _OUTCOMES = frozenset({Phase.LAUNCHED, Phase.READY, Phase.FAILED})
+_FAILURES = tuple(dict.fromkeys(edge.why.value for edge in EDGES if edge.target is Phase.FAILED))
 _PLACED = {Target.EXISTING: "ExistingNode", Target.COMING: "ComingNode", Target.NEW: "NewNode"}
 
 
@@ -54,6 +58,14 @@ def gauges_of(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Sample, ..
 def increments_of(before: Snapshot, after: Snapshot, elapsed_hours: Decimal) -> tuple[Sample, ...]:
     """What happened between two rounds of one process: by how much its counters grow."""
     return (*_steps(before, after), *_mispredictions(before, after), *claim_costs(before, elapsed_hours))
+
+
+def begun(pools: Iterable[CapacityPool]) -> Iterator[Sample]:
+    """Counters of what alerts watch for begin with 0: of a series that begins with 1, increase() does not see the 1."""
+    for pool in pools:
+        yield Sample(MISPREDICTIONS, (pool.name,), 0)
+        for capacity_type, why in product(pool.capacity_types, _FAILURES):
+            yield Sample(LAUNCHES, (pool.name, capacity_type, Phase.FAILED.value, why), 0)
 
 
 def claim_costs(snapshot: Snapshot, elapsed_hours: Decimal) -> Iterator[Sample]:

@@ -22,7 +22,7 @@ from autoscaler.lifecycle.spending import hours
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.periodic_sync import SyncOutcome
-from autoscaler.report.metric_samples import gauges_of, increments_of
+from autoscaler.report.metric_samples import begun, gauges_of, increments_of
 from autoscaler.report.metrics import (
     API_REQUESTS,
     BUILD,
@@ -65,6 +65,7 @@ class Recorder:
     def ticked(self, snapshot: Snapshot, plan: Plan, now: datetime, troubles: Iterable[tuple[str, str]] = ()) -> None:
         """A round ended well. `troubles` are (kind, reason) of what could not be carried out in it."""
         grown = [Sample(TICKS, ("ok",), 1), *(Sample(TROUBLES, trouble, 1) for trouble in troubles)]
+        grown += begun(snapshot.pools)
         if self._before is not None:
             before, since = self._before
             grown += increments_of(before, snapshot, hours(now - since))

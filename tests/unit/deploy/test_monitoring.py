@@ -45,6 +45,11 @@ def test_an_alert_says_what_happened_and_what_to_do(rule: dict[str, Any]) -> Non
     assert len(rule["annotations"]["action"]) > 20
 
 
+def test_every_alert_is_in_the_documentation() -> None:
+    page = (CHART.parents[2] / "docs/operations.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(Foreslice\w+)` \|", page, re.MULTILINE)) == {rule["alert"] for rule in RULES}
+
+
 def test_the_dashboard_is_json_with_a_panel_for_every_query() -> None:
     ((_, text),) = generated_files().items()
     found = json.loads(text)

@@ -48,6 +48,15 @@ def test_series_of_what_is_gone_are_gone(recorder: Recorder) -> None:
     assert value(recorder, "foreslice_proposed_nodes", pool="gpu") is None
 
 
+def test_what_alerts_watch_for_is_counted_from_zero(recorder: Recorder) -> None:
+    """Of a series that begins with 1, increase() never sees the 1."""
+    recorder.ticked(Snapshot(pools=(CapacityPool("gpu", capacity_types=("spot",)),)), Plan(), EPOCH)
+    assert value(recorder, "foreslice_mispredictions_total", pool="gpu") == 0
+    failed = {"pool": "gpu", "capacity_type": "spot", "outcome": "Failed"}
+    for why in ("NoOfferingLeft", "BootTimedOut", "DriverNeverPublished", "NeverReady"):
+        assert value(recorder, "foreslice_launches_total", reason=why, **failed) == 0
+
+
 def test_counters_grow(recorder: Recorder) -> None:
     wrong = Snapshot(quarantines=(Quarantine("gpu", "p5", (), mispredictions=("a on i",)),))
     recorder.ticked(Snapshot(), Plan(), EPOCH, [("LaunchBatch", "Throttled")])
