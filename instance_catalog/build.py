@@ -29,7 +29,7 @@ from instance_catalog.instance_type import (
     RootGroup,
 )
 from instance_catalog.node_reservation import DiskReservation, NodeReservation, PodRange, Tier
-from instance_catalog.spelling import did_you_mean
+from instance_catalog.spelling import completed, question
 from instance_catalog.yaml_text import Path
 
 K = TypeVar("K", bound=str)
@@ -75,7 +75,7 @@ def unknown_accelerator(raw: Mapping[str, Any], accelerators: Mapping[str, Accel
             ("accelerator", "model"),
             repr(model),
             "the key of an entry under accelerators",
-            did_you_mean(model, accelerators),
+            question(completed(model, accelerators)),
         )
 
 

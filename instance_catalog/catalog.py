@@ -15,7 +15,7 @@ from instance_catalog.custom_driver import CustomDriver
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import ANY_ZONE, Accelerator, CapacityType, InstanceType, Offering
 from instance_catalog.quantity import Quantity
-from instance_catalog.spelling import did_you_mean
+from instance_catalog.spelling import completed, question
 
 _NO_PRICE: Final = Decimal("Infinity")
 _NO_MEMORY: Final = Quantity.of(0)
@@ -66,7 +66,7 @@ class Catalog:
         """The type of this name. Raises UnknownInstanceTypeError."""
         found = self.types.get(name)
         if found is None:
-            wrong, near = f"instance type {name!r} is not in the catalog", did_you_mean(name, self.types, most=3)
+            wrong, near = f"instance type {name!r} is not in the catalog", question(completed(name, self.types))
             step = "`foreslice catalog list` shows all, docs/catalog.md says how to add one"
             raise UnknownInstanceTypeError("; ".join(filter(None, (wrong, near, step))))
         return found

@@ -10,12 +10,21 @@ from pydantic_core import ErrorDetails
 
 from instance_catalog.overlay import Layered
 from instance_catalog.problem import CatalogError, CatalogProblem
-from instance_catalog.schema import known_fields
+from instance_catalog.schema_fields import known_choices, known_fields
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.yaml_text import Path, line_of
 
 M = TypeVar("M", bound=BaseModel)
 _KEY_MARK = "[key]"  # how pydantic ends the path of an error in a mapping's key
+# Type of a pydantic error → what people write there.
+_KINDS = {
+    "bool_type": "true or false",
+    "decimal_parsing": "a number",
+    "decimal_type": "a number",
+    "int_type": "a whole number",
+    "list_type": "a list, such as [a, b]",
+    "string_type": "text",
+}
 
 
 class Findings:
@@ -104,7 +113,8 @@ def _explained(detail: ErrorDetails, model: type[BaseModel]) -> tuple[Path, str,
     context: Mapping[str, Any] = detail.get("ctx", {})
     match detail["type"]:
         case "missing":
-            return path, "nothing", "a value; it is required", ""
+            choices = ", ".join(known_choices(model, path))
+            return path, "nothing", f"a value; it is required{f', of {choices}' if choices else ''}", ""
         case "extra_forbidden":
             fields = known_fields(model, path[:-1])
             return path, "an unknown field", ", ".join(fields), did_you_mean(str(path[-1]), fields)
@@ -118,7 +128,7 @@ def _explained(detail: ErrorDetails, model: type[BaseModel]) -> tuple[Path, str,
         case "model_type" | "dict_type":
             return path, found, _mapping_at(path), ""
         case _:
-            return path, found, detail["msg"].removeprefix("Input should be "), ""
+            return path, found, _KINDS.get(detail["type"], detail["msg"].removeprefix("Input should be ")), ""
 
 
 def _shown(value: object) -> str:

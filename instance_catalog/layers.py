@@ -76,7 +76,8 @@ def text_layer(name: str, group: str, text: str) -> Layer:
     try:
         raw = read(text)
     except YamlTextError as error:
-        findings.add_at(name, error.line, found=str(error), allowed="YAML, every key once")
+        allowed = "YAML, every key once and fields of one mapping indented alike"
+        findings.add_at(name, error.line, found=str(error), allowed=allowed)
         return Layer(name, group, text=text, problems=findings.problems)
     findings.remember(name, text)
     file = findings.checked_file(CatalogFile, {} if raw is None else raw, name)

@@ -62,7 +62,7 @@ def directory_layers(directory: Path, *, settled: bool = False) -> tuple[Layer, 
         p for p in directory.rglob("*") if p.suffix in _SUFFIXES and p.is_file() and not _is_hidden(p, directory)
     )
     if not files:
-        found = "no YAML file" if directory.is_dir() else "no such directory"
+        found = "no such directory" if not directory.exists() else "no YAML file" if directory.is_dir() else "a file"
         return (unreadable(str(directory), found=found, allowed="a directory with catalog files (*.yaml)"),)
     layers = (_file_layer(path, str(path), str(directory)) for path in files)
     return tuple(_complete(layer) for layer in layers) if settled else tuple(layers)

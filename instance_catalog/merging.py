@@ -48,6 +48,16 @@ class ValueOrigin:
     overridden: tuple[Place, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """A field of the entry `name` that an overlay gives a value, and a later file of its priority another one."""
+
+    name: str
+    field: str
+    won: Place
+    lost: Place
+
+
 def catalog_of(layers: Iterable[Layer], *, now: datetime | None = None) -> Catalog:
     """What the layers say together, later ones over earlier ones of the same priority.
 
@@ -62,18 +72,33 @@ def catalog_of(layers: Iterable[Layer], *, now: datetime | None = None) -> Catal
 
 
 def origins_of(name: str, layers: Iterable[Layer], *, now: datetime | None = None) -> tuple[ValueOrigin, ...]:
-    """Which layer gave each value of a type and of its accelerator model; () for a name that is not in the catalog.
+    """Which layer gave each value of a type and of its accelerator model, or of the accelerator model of that key.
 
-    Raises CatalogError as `catalog_of` does.
+    () for a name that is not in the catalog. Raises CatalogError as `catalog_of` does.
     """
     merging = _Merging(in_force(layers, now))
     entry = merging.types.get(name, EMPTY)
     merging.findings.raise_if_any()
-    model = merging.models.get(entry.merged.get("accelerator", {}).get("model", ""), EMPTY)
+    model = merging.models.get(entry.merged.get("accelerator", {}).get("model", "") if entry.sources else name, EMPTY)
     return tuple(
         merging.value_origin(section, origin)
         for section, found in (("types", entry), ("accelerators", model))
         for origin in origins(found)
+    )
+
+
+def disputes_of(layers: Iterable[Layer], *, now: datetime | None = None) -> tuple[Dispute, ...]:
+    """Where overlays in force at `now` do not count, although nothing says that something else matters more.
+
+    Raises CatalogError as `catalog_of` does.
+    """
+    merging = _Merging(in_force(layers, now))
+    merging.findings.raise_if_any()
+    return tuple(
+        dispute
+        for section, table in (("types", merging.types), ("accelerators", merging.models))
+        for name, entry in table.items()
+        for dispute in merging.disputes(section, name, entry)
     )
 
 
@@ -96,6 +121,18 @@ class _Merging:
         """The places of a value in words and numbers."""
         places = [self._place(source, origin) for source in reversed(origin.sources)]
         return ValueOrigin(section, dotted(origin.path), places[0], tuple(places[1:]))
+
+    def disputes(self, section: str, name: str, entry: Layered) -> Iterator[Dispute]:
+        """Values that an overlay gives the entry, and another file of the same priority otherwise."""
+        if sum(not self._of[source.file].shipped for source in entry.sources) < 2:
+            return
+        for origin in origins(entry):
+            last, *below = [self._of[source.file] for source in reversed(origin.sources)]
+            if not below or not below[0].is_overlay or last.priority != below[0].priority:
+                continue
+            value = self.value_origin(section, origin)
+            if value.won.value != value.overridden[0].value:
+                yield Dispute(name, value.field, value.won, value.overridden[0])
 
     def _place(self, source: Source, origin: Origin) -> Place:
         layer = self._of[source.file]
@@ -201,10 +238,10 @@ class _Merging:
                 own = sources[-1]
                 other = first.setdefault((scope, name), own)
                 if other is not own:
-                    found = f"a second entry of this name (the other one is in {other.file})"
-                    self.findings.add(
-                        own.file, own.path, entry=f"{noun} {name}", found=found, allowed="one entry per directory"
-                    )
+                    where = f"{other.file}:{self.findings.line(other.file, other.path)}"
+                    found = f"a second entry of this name (the other one is in {where})"
+                    allowed = "one entry per directory, except in overlays: files with a reason, priority or expires"
+                    self.findings.add(own.file, own.path, entry=f"{noun} {name}", found=found, allowed=allowed)
                     continue
                 below = table.get(name, EMPTY)
                 table[name] = layered((_over_places(source, below.merged) for source in sources), onto=below)

@@ -7,8 +7,6 @@ schema can express, are checked in build.py.
 from __future__ import annotations
 
 import re
-import types
-import typing
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -19,7 +17,6 @@ from pydantic.alias_generators import to_camel
 
 from instance_catalog.instance_type import CapacityType
 from instance_catalog.quantity import Quantity, QuantityError
-from instance_catalog.yaml_text import Path
 
 _MOST: Final = Quantity.parse("1Ei")
 # No exponents: Fraction("1e999999999") would try to build that number.
@@ -353,37 +350,3 @@ class CatalogFile(_Entry):
     accelerators: list[_Raw] = []
     nodes: list[_Raw] = []
     drivers: list[_Raw] = []
-
-
-def known_fields(model: type[BaseModel], path: Path) -> tuple[str, ...]:
-    """The field names allowed at `path` (which may lead through lists and mappings) below a model."""
-    place: Any = model
-    for step in path:
-        place = _step(place, step)
-    entry = _entry_of(place)
-    return tuple(str(field.alias) for field in entry.model_fields.values()) if entry else ()
-
-
-def _step(place: Any, step: str | int) -> Any:
-    entry = _entry_of(place)
-    if entry is not None:
-        return next((f.annotation for f in entry.model_fields.values() if f.alias == step), None)
-    for option in _options(place):
-        if typing.get_origin(option) is list:
-            return typing.get_args(option)[0]
-        if typing.get_origin(option) is dict:
-            return typing.get_args(option)[1]
-    return None
-
-
-def _entry_of(place: Any) -> type[BaseModel] | None:
-    found = (option for option in _options(place) if isinstance(option, type) and issubclass(option, BaseModel))
-    return next(found, None)
-
-
-def _options(place: Any) -> tuple[Any, ...]:
-    if typing.get_origin(place) is Annotated:
-        return _options(typing.get_args(place)[0])
-    if typing.get_origin(place) in (types.UnionType, typing.Union):
-        return typing.get_args(place)
-    return (place,)

@@ -27,9 +27,21 @@ def nearest(name: str, known: Iterable[str], *, most: int = 1, likeness: float =
     return [by_lower[found] for found in get_close_matches(name.lower(), candidates, n=most, cutoff=likeness)]
 
 
+def completed(part: str, known: Iterable[str], *, most: int = 3) -> list[str]:
+    """Known names that contain this one, which somebody wrote for short, the shortest first; else the nearest."""
+    names = sorted(known)
+    longer = sorted((name for name in names if part.lower() in name.lower()), key=len)
+    return longer[:most] if len(part) > 1 and longer else nearest(part, names, most=most)
+
+
 def did_you_mean(
     name: str, known: Iterable[str], otherwise: str = "", *, most: int = 1, likeness: float = ALIKE
 ) -> str:
     """ "did you mean 'x' or 'y'?" with the nearest known names; `otherwise` when none is near."""
-    found = nearest(name, known, most=most, likeness=likeness)
-    return f"did you mean {' or '.join(map(repr, found))}?" if found else otherwise
+    return question(nearest(name, known, most=most, likeness=likeness), otherwise)
+
+
+def question(names: Iterable[str], otherwise: str = "") -> str:
+    """ "did you mean 'x' or 'y'?"; `otherwise` without names."""
+    asked = " or ".join(map(repr, names))
+    return f"did you mean {asked}?" if asked else otherwise

@@ -48,8 +48,8 @@ def read(text: str) -> Any:
         return yaml.load(text, Loader=_Loader)  # a safe loader with fewer rules
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        problem = " ".join(part for part in (error.context, error.problem) if part)
-        raise YamlTextError(problem, mark.line + 1 if mark else 1) from error
+        problem = ", ".join(part for part in (error.problem, error.context) if part)
+        raise YamlTextError(f"text that is no YAML ({problem})", mark.line + 1 if mark else 1) from error
     except yaml.YAMLError as error:
         raise YamlTextError(str(error), 1) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,7 +131,8 @@ def validate(directory: Path | None) -> None:
     """Check the shipped catalog and, over it, the files of a directory.
 
     Every defect is reported at once, with file, line, field, what was found and what is allowed; exit code 1 then.
-    Overlays that have expired are checked as well.
+    Overlays that have expired are checked as well. They are named, and so are overlays that contradict each other with
+    the same priority.
 
     \b
     Try:
@@ -144,7 +146,28 @@ def validate(directory: Path | None) -> None:
     opened = _opened((directory,) if directory else (), with_expired=True)
     if wrong := tuple(selector_problems(directory_layers(directory))) if directory else ():
         raise BadInputError(str(CatalogError(wrong)))
+    for note in _notes(directory) if directory else ():
+        click.echo(f"note: {note}", err=True)
     click.echo(f"{len(opened.types)} instance types, {len(opened.accelerators)} accelerators: no defects")
+
+
+def _notes(directory: Path) -> Iterator[str]:
+    """What is right in a directory, and yet may not be what its author wants."""
+    from autoscaler.clock import SystemClock
+    from instance_catalog.loader import directory_layers, shipped_layers
+    from instance_catalog.merging import disputes_of
+
+    now = SystemClock().now()
+    layers = directory_layers(directory)
+    for layer in layers:
+        if layer.expires is not None and layer.expires <= now:
+            yield f"{layer.name} expired at {layer.expires:%Y-%m-%d %H:%M}Z and does not count"
+    for dispute in disputes_of([*shipped_layers(), *layers], now=now):
+        won, lost = dispute.won, dispute.lost
+        yield (
+            f"{dispute.field} of {dispute.name} is {won.value} in {won.file}:{won.line}, which counts because its name "
+            f"comes later, and {lost.value} in {lost.file}:{lost.line}; give one of them a higher priority"
+        )
 
 
 def _opened(directories: tuple[Path, ...], *, with_expired: bool = False) -> Catalog:

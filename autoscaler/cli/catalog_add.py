@@ -94,7 +94,9 @@ def add(name: str, target: Path, directories: tuple[Path, ...], in_editor: bool,
         text = found or text
     wrong = defects(path, text, directories)
     if wrong:
-        raise BadInputError(f"{name} is not added:\n{wrong}", next_step="give what is missing, or --edit")
+        raise BadInputError(
+            f"{name} is not added:\n{wrong}", next_step="correct the options (`--help` lists them), or add --edit"
+        )
     replace_file(path, text)
     click.echo(f"{path} is written. What its drivers will publish: foreslice slices {name} --catalog {target}")
 

@@ -55,7 +55,7 @@ def set_values(
       foreslice catalog set p5en.48xlarge allocatable.memory=1960Gi --reason 'seen on a node' --into my-types/
       foreslice catalog set nvidia-h200 memory=143771Mi --reason 'driver 580' --into my-types/
     """
-    from autoscaler.cli.catalog_files import defects, replace_file
+    from autoscaler.cli.catalog_files import defects, replace_file, without_effect
     from autoscaler.cli.choices import chosen_catalog
     from autoscaler.clock import SystemClock
     from autoscaler.errors import BadInputError
@@ -78,7 +78,10 @@ def set_values(
                 f"{assignment} is not set:\n{wrong}", next_step="`foreslice catalog set --help` has examples"
             )
         replace_file(path, text)
-        click.echo(f"{path}: {'.'.join(map(str, field))} of {entry.name}")
+        dotted = ".".join(map(str, field))
+        click.echo(f"{path}: {dotted} of {entry.name}")
+        if why := without_effect(path, text, directories, entry.name, dotted):
+            click.echo(f"note: this does not count: {why}", err=True)
 
 
 @click.command("edit")

@@ -26,6 +26,26 @@ def defects(path: Path, text: str, directories: Sequence[Path]) -> str:
     return "\n".join(f"  {problem}" for problem in problems)
 
 
+def without_effect(path: Path, text: str, directories: Sequence[Path], name: str, field: str) -> str:
+    """Why `field` of the entry `name`, which `path` is to give as `text` says, would not count today; "" if it does."""
+    from autoscaler.clock import SystemClock
+    from instance_catalog.loader import edited_layers
+    from instance_catalog.merging import origins_of
+
+    now = SystemClock().now()
+    layers = edited_layers(path, text, directory=path.parent, below=directories)
+    mine = next(layer for layer in layers if layer.name == str(path))
+    if mine.expires is not None and mine.expires <= now:
+        return f"it expired at {mine.expires:%Y-%m-%d %H:%M}Z"
+    for origin in origins_of(name, layers, now=now):
+        if f"{origin.field}.".startswith(f"{field}.") and origin.won.file != str(path):
+            return (
+                f"{origin.won.file}:{origin.won.line} says {origin.won.value!r} and comes later; change it there, or "
+                f"give --priority {origin.won.priority + 1}"
+            )
+    return ""
+
+
 def edited(path: Path, text: str, directories: Sequence[Path], *, template: str = "") -> str | None:
     """`text` as a person leaves it in the editor, once nothing is wrong with it; None: left unchanged.
 
@@ -41,7 +61,13 @@ def edited(path: Path, text: str, directories: Sequence[Path], *, template: str 
         file.write(text)
     draft = Path(name)
     while True:
-        click.edit(filename=name)
+        try:
+            click.edit(filename=name)
+        except click.ClickException as error:
+            draft.unlink()
+            raise BadInputError(
+                f"no editor: {error.format_message()}; nothing is changed", next_step="set EDITOR=vim, say"
+            ) from error
         found = draft.read_text(encoding="utf-8")
         if found == (template or text):
             draft.unlink()

@@ -86,9 +86,8 @@ def test_show_says_where_facts_come_from_and_what_is_guessed() -> None:
     sheet = output("show", "p5e.48xlarge")
     rows = {line[:30].strip(): line[30:].strip() for line in sheet.splitlines()}
     assert rows["PCIe roots"].startswith("pci0000:44, pci0000:55")
-    assert rows["network efa"].endswith(
-        "(guess) moto 5.2.5 instance_types.json; PCIe roots assumed as p5.48xlarge 2026-08"
-    )
+    assert rows["network efa"].endswith("moto 5.2.5 instance_types.json 2026-08")
+    assert "Which root serves which EFA device has no source" in sheet
     assert rows["fabric"].startswith("NVLink switch, 900 GB/s each")
     assert "Amazon EC2 P5 product page (NVSwitch)" in rows["fabric"]
     assert rows["CPU layout"].startswith("threads a core: 2")
@@ -130,6 +129,18 @@ def test_validate_counts_what_is_right(tmp_path: Path) -> None:
     assert "40 $/h in r (2026)" in output("show", "p5e.48xlarge", "--catalog", str(tmp_path))
 
 
+def test_validate_names_overlays_that_do_not_count(tmp_path: Path) -> None:
+    for name, head, vcpu in (("a", "reason: x", 1), ("b", "reason: y", 2), ("old", "expires: 2020-01-01", 3)):
+        (tmp_path / f"{name}.yaml").write_text(f"{head}\ntypes:\n  - {{name: p5.48xlarge, vcpu: {vcpu}}}\n")
+    result = run("validate", str(tmp_path))
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        f"note: {tmp_path}/old.yaml expired at 2020-01-01 00:00Z and does not count",
+        f"note: vcpu of p5.48xlarge is 2 in {tmp_path}/b.yaml:3, which counts because its name comes later, and 1 in "
+        f"{tmp_path}/a.yaml:3; give one of them a higher priority",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -138,6 +149,8 @@ def test_validate_counts_what_is_right(tmp_path: Path) -> None:
         (["list", "--cloud", "asw"], "no instance type of cloud 'asw'"),
         (["list", "--catalog", "/does/not/exist"], "/does/not/exist:1: found no such directory"),
         (["validate", "/does/not/exist"], "/does/not/exist:1: found no such directory"),
+        (["validate", __file__], "found a file; allowed: a directory with catalog files"),
+        (["show", "p5"], "did you mean 'p5.4xlarge' or 'p5.48xlarge' or 'p5e.48xlarge'?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

@@ -127,6 +127,27 @@ def test_what_is_wrong_is_not_set(mine: Path, arguments: list[str], message: str
     assert not mine.exists() or not any(mine.iterdir())
 
 
+def test_a_value_that_does_not_count_says_what_counts(mine: Path) -> None:
+    mine.mkdir()
+    (mine / "p5.48xlarge.yaml").write_text("types:\n  - {name: p5.48xlarge, vcpu: 190}\n")
+    later = run("set", "p5.48xlarge", "vcpu=100", "--reason", "x", "--into", mine)
+    assert later.stderr == (
+        f"note: this does not count: {mine}/p5.48xlarge.yaml:2 says 190 and comes later; change it there, or give "
+        "--priority 1\n"
+    )
+    assert run("set", "p5.48xlarge", "vcpu=100", "--reason", "x", "--priority", "1", "--into", mine).stderr == ""
+    assert loaded(mine, "p5.48xlarge").vcpu == 100
+    past = run("set", "nvidia-h200", "memory=1Gi", "--reason", "x", "--expires", "2020-01-01", "--into", mine)
+    assert past.stderr == "note: this does not count: it expired at 2020-01-01 00:00Z\n"
+
+
+def test_an_editor_that_is_not_there_is_named(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "no-such-editor")
+    assert "no editor: no-such-editor" in refused("add", "box", "--into", mine)
+    assert not mine.exists()
+
+
 def test_an_edit_keeps_what_changed_with_its_comments(
     mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +230,7 @@ def test_a_type_is_added_from_the_template(mine: Path, tmp_path: Path, monkeypat
     [
         ("p5.48xlarge --vcpu 3", "is in the catalog already"),
         ("box --vcpu 3", "memory: found nothing"),
+        ("box --vcpu 3 --accelerator A100", "did you mean 'nvidia-a100-40gb' or 'nvidia-a100-80gb'?"),
         ("box --like p5.48xlarge --price 3", "give --region"),
         ("box --like p5.48xlarg", "did you mean 'p5.48xlarge'"),
         ("box --like p5.48xlarge --accelerator nvidia-h10", "did you mean"),

@@ -12,7 +12,7 @@ from instance_catalog.catalog import Catalog
 from instance_catalog.instance_type import CapacityType, region_of
 from instance_catalog.layers import Corrections, Layer, config_map_layers, content_layer, text_layer
 from instance_catalog.loader import directory_layers, shipped_layers
-from instance_catalog.merging import catalog_of, origins_of
+from instance_catalog.merging import catalog_of, disputes_of, origins_of
 from instance_catalog.problem import CatalogError
 from instance_catalog.standing import standing
 
@@ -61,6 +61,23 @@ def test_the_layer_that_wins(shipped: tuple[Layer, ...], layers: list[Layer], ex
 def test_files_without_a_header_may_not_say_the_same_entry_twice(shipped: tuple[Layer, ...]) -> None:
     with pytest.raises(CatalogError, match=r"b:3: instance type p5.48xlarge: found a second entry of this name"):
         catalog_of([*shipped, priced("a", "1"), priced("b", "2")])
+
+
+@pytest.mark.parametrize(
+    ("layers", "lost"),
+    [
+        pytest.param([priced("a", "1", "reason: x\n"), priced("b", "2", "reason: y\n")], "a", id="two overlays"),
+        pytest.param([priced("a", "1", "reason: x\n"), priced("b", "2")], "a", id="a plain file over an overlay"),
+        pytest.param([priced("a", "1"), priced("b", "2", "reason: y\n")], None, id="an overlay over a plain file"),
+        pytest.param([priced("a", "1", "priority: 5\n"), priced("b", "2", "reason: y\n")], None, id="by priority"),
+        pytest.param([priced("a", "1", "reason: x\n"), priced("b", "1", "reason: y\n")], None, id="of one mind"),
+        pytest.param([priced("a", "1", "expires: 2020-01-01\n"), priced("b", "2", "reason: y\n")], None, id="over"),
+    ],
+)
+def test_only_order_decides_between_overlays(shipped: tuple[Layer, ...], layers: list[Layer], lost: str | None) -> None:
+    found = disputes_of([*shipped, *layers], now=NOW)
+    assert [dispute.lost.file for dispute in found] == ([lost] if lost else [])
+    assert all((d.name, d.field) == ("p5.48xlarge", "prices.on-demand.usdPerHour") for d in found)
 
 
 def test_the_origin_of_a_value_names_priority_reason_and_end(shipped: tuple[Layer, ...]) -> None:

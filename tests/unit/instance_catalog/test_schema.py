@@ -9,7 +9,8 @@ import jsonschema
 import pytest
 
 from instance_catalog.loader import DATA
-from instance_catalog.schema import InstanceTypeEntry, known_fields
+from instance_catalog.schema import InstanceTypeEntry
+from instance_catalog.schema_fields import known_choices, known_fields
 from instance_catalog.schema_files import SCHEMA_FILE, generated_files, json_schema
 from instance_catalog.yaml_text import Path as FieldPath
 from instance_catalog.yaml_text import read
@@ -92,3 +93,18 @@ def test_known_fields_follow_the_path(path: FieldPath, known: str) -> None:
 
 def test_known_fields_of_nowhere_are_none() -> None:
     assert known_fields(InstanceTypeEntry, ("vcpu", "x")) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "choices"),
+    [
+        (("architecture",), ("amd64", "arm64")),
+        (("capacityTypes",), ("capacity-block", "reserved", "spot", "on-demand")),
+        (("networkCards", 0, "kind"), ("ena", "efa", "gvnic", "rdma")),
+        (("vcpu",), ()),
+        (("nowhere", 0), ()),
+    ],
+    ids=["literal", "list of enums", "in a list", "too many", "nowhere"],
+)
+def test_choices_are_listed_where_they_are_few(path: FieldPath, choices: tuple[str, ...]) -> None:
+    assert known_choices(InstanceTypeEntry, path) == choices

@@ -171,3 +171,12 @@ def test_loading_twice_gives_the_same_catalog(shipped: Catalog) -> None:
 
 
 # --- directories given by the user -----------------------------------------------------------------------------------
+
+
+def test_places_on_the_bus_are_no_guesses(shipped: Catalog) -> None:
+    """A claim that a guessed root decides would be planned for as if it were known."""
+    for machine in shipped:
+        places = {"pci": machine.placements, "network": tuple(card.placement for card in machine.network_cards)}
+        for group, found in places.items():
+            facts = machine.provenance.get(group)
+            assert facts is None or not facts.guess or not any(place.pcie_root for place in found), machine.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from instance_catalog.spelling import did_you_mean, nearest
+from instance_catalog.spelling import completed, did_you_mean, nearest
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,12 @@ def test_the_question(most: int, text: str) -> None:
 def test_where_nothing_is_near_something_else_is_said() -> None:
     assert did_you_mean("zzzzzz", ["a.8"]) == ""
     assert did_you_mean("zzzzzz", ["a.8"], "there is only a.8") == "there is only a.8"
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [("A100", ["nvidia-a100", "nvidia-a100-80gb"]), ("nvidia-a10", ["nvidia-a100", "nvidia-a10g"]), ("g", [])],
+    ids=["within", "the shortest first", "too short"],
+)
+def test_a_name_written_for_short(part: str, expected: list[str]) -> None:
+    assert completed(part, ["nvidia-a100-80gb", "nvidia-a100", "nvidia-a10g", "nvidia-t4"], most=2) == expected
