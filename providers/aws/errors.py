@@ -52,12 +52,12 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "InsufficientReservedInstanceCapacity": ShortageError,
     "UnfulfillableCapacity": ShortageError,
     "SpotMaxPriceTooLow": ShortageError,
-    # The reservation is full, not begun or over.
+    # The reservation is full, not begun or over, or not there: its type may be had in that zone all the same.
     "ReservationCapacityExceeded": ReservationExhaustedError,
     "InsufficientCapacityReservationCapacity": ReservationExhaustedError,
     "CapacityReservationNotActive": ReservationExhaustedError,
     "InvalidCapacityReservationState": ReservationExhaustedError,
-    "InvalidCapacityReservationId.NotFound": NotOfferedError,
+    "InvalidCapacityReservationId.NotFound": ReservationExhaustedError,
     # Not sold there.
     "Unsupported": NotOfferedError,
     "UnsupportedOperation": NotOfferedError,
@@ -128,6 +128,8 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "PendingVerification": PermissionDeniedError,
     "Blocked": PermissionDeniedError,
 }
+# EC2 says "InvalidParameterValue: Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM …".
+_BAD_PROFILE: Final = "Invalid IAM Instance Profile"
 # Families of codes that one prefix names.
 FAMILIES: Final[tuple[tuple[str, type[ProviderError]], ...]] = (
     ("AuthFailure.", PermissionDeniedError),
@@ -148,6 +150,20 @@ FAMILIES: Final[tuple[tuple[str, type[ProviderError]], ...]] = (
     ("InvalidZone.", TemplateError),
     ("InvalidAvailabilityZone", TemplateError),
 )
+# The field of the AWSNodeTemplate that a family of codes is about.
+_FIELDS: Final[Mapping[str, str]] = {
+    "InvalidAMIID.": "ami",
+    "InvalidSubnet": "subnets",
+    "InvalidGroup": "securityGroups",
+    "InvalidSecurityGroup": "securityGroups",
+    "InvalidSnapshot.": "blockDevices",
+    "InvalidBlockDevice": "blockDevices",
+    "InvalidPlacementGroup.": "placementGroup",
+    "InvalidUserData.": "userData",
+    "InvalidIamInstanceProfile": "instanceProfile",
+    _BAD_PROFILE: "instanceProfile",
+}
+_RENEW: Final = "Give this process credentials that are valid; `foreslice aws check` tries them."
 _QUEUE: Final = "Correct the setting aws.queue, or create the queue: deploy/aws/main.tf."
 _NEXT_STEPS: Final[Mapping[str, str]] = {
     "NonExistentQueue": _QUEUE,
@@ -157,8 +173,15 @@ _NEXT_STEPS: Final[Mapping[str, str]] = {
     "VcpuLimitExceeded": "Raise the vCPU quota of this instance family in Service Quotas, or admit another family.",
     "MaxSpotInstanceCountExceeded": "Raise the spot quota of this family in Service Quotas, or admit on-demand.",
     "InsufficientFreeAddressesInSubnet": "Select more or larger subnets in the AWSNodeTemplate.",
+    "InvalidCapacityReservationId.NotFound": "Correct the id of the reservation; a new one is visible within minutes.",
     "PendingVerification": "AWS reviews new accounts; wait, or ask AWS Support.",
     "OptInRequired": "Opt the account into this region or zone (EC2 console, Zones).",
+    "ExpiredToken": _RENEW,
+    "ExpiredTokenException": _RENEW,
+    "InvalidClientTokenId": _RENEW,
+    "UnrecognizedClientException": _RENEW,
+    "MissingAuthenticationToken": _RENEW,
+    "AuthFailure": _RENEW,
     "RequestExpired": "Correct the clock of this machine: AWS refuses requests that are five minutes off.",
     "SignatureDoesNotMatch": "Correct the secret access key, or the clock of this machine.",
     "NoRegionError": "Set AWS_REGION, or region in ~/.aws/config.",
@@ -224,14 +247,15 @@ def meaning(code: str, message: str = "") -> type[ProviderError]:
         return TemplateError
     if code in MEANINGS:
         return MEANINGS[code]
-    # EC2 says "InvalidParameterValue: Value (x) for parameter iamInstanceProfile.name is invalid. Invalid IAM …".
-    if "Invalid IAM Instance Profile" in message:
+    if _BAD_PROFILE in message:
         return TemplateError
     return next((kind for prefix, kind in FAMILIES if code.startswith(prefix)), UnclassifiedError)
 
 
 def _error(kind: type[ProviderError], message: str, code: str, retry_after: timedelta | None) -> ProviderError:
-    step = _NEXT_STEPS.get(code, "")
+    field = next((name for what, name in _FIELDS.items() if code.startswith(what) or what in message), "")
+    step = f"Correct spec.{field} of the node template, or bring back what it names." if field else ""
+    step = _NEXT_STEPS.get(code, step)
     if _SPREAD_LIMIT in message:
         step = "A spread placement group holds seven machines in a zone: use another strategy or more zones."
     return kind(f"{message} ({code})" if code else message, code=code, next_step=step, retry_after=retry_after)

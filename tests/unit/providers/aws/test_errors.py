@@ -88,6 +88,31 @@ def test_a_code_means_an_error_with_a_scope(code: str, kind: type[ProviderError]
     assert error.next_step
 
 
+@pytest.mark.parametrize(
+    ("code", "message", "step"),
+    [
+        pytest.param("InvalidAMIID.NotFound", "no", "spec.ami", id="image"),
+        pytest.param("InvalidSubnetID.NotFound", "no", "spec.subnets", id="subnet"),
+        pytest.param("InvalidSecurityGroupID.NotFound", "no", "spec.securityGroups", id="security group"),
+        pytest.param("InvalidSnapshot.NotFound", "no", "spec.blockDevices", id="snapshot"),
+        pytest.param("InvalidPlacementGroup.Unknown", "no", "spec.placementGroup", id="placement group"),
+        pytest.param(
+            "InvalidParameterValue", "Invalid IAM Instance Profile name", "spec.instanceProfile", id="profile"
+        ),
+        pytest.param("ExpiredToken", "no", "credentials that are valid", id="credentials that have expired"),
+        pytest.param("InvalidCapacityReservationId.NotFound", "no", "id of the reservation", id="no reservation"),
+        pytest.param("RequestExpired", "no", "clock", id="a wrong clock"),
+    ],
+)
+def test_a_code_says_where_to_look(code: str, message: str, step: str) -> None:
+    assert step in of_code("RunInstances", code, message).next_step
+
+
+def test_a_reservation_that_is_not_there_leaves_the_type_to_others() -> None:
+    error = of_code("RunInstances", "InvalidCapacityReservationId.NotFound", "no")
+    assert error.scope is BackoffScope.RESERVATION
+
+
 def test_every_branch_of_the_tree_has_codes() -> None:
     branches = (CapacityError, RefusedError, ThrottledError, BusyError, GoneError, AmbiguousError)
     assert all(any(issubclass(kind, branch) for kind in MEANINGS.values()) for branch in branches)

@@ -1,0 +1,74 @@
+"""What EC2 refuses, seen from the cluster: told with the next step, asked again ever more rarely, and others go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from autoscaler.cluster.api import list_all
+from autoscaler.cluster.resources import CAPACITY_POOLS, EVENTS
+from autoscaler.simulation.scenario import parse_scenario
+from instance_catalog.catalog import Catalog
+from instance_catalog.labels import POOL as POOL_TAG
+from providers.aws.provider import Account, AwsProvider
+from providers.aws.template import Image
+from providers.contract import Provider
+from tests.aws import TEMPLATE, FakeAws, Written
+from tests.crash.life import START, small_catalog
+from tests.fakes.ec2 import refused
+from tests.faults.schedules import PODS_OF, POOL
+from tests.faults.world import AwsSimulation
+
+MINUTE = timedelta(minutes=1)
+PODS = "---" + PODS_OF.format(number=1, copies=2, minutes=240, gang="")
+MANIFESTS = POOL.replace("KIND", "AWSNodeTemplate")
+
+
+def told(simulation: AwsSimulation, reason: str) -> str:
+    """The events with this reason about launches."""
+    found = [event for event in list_all(simulation.api, EVENTS)[0] if event["reason"] == reason]
+    return "\n".join(event["message"] for event in found if event["involvedObject"]["kind"] == "LaunchBatch")
+
+
+def backoffs(simulation: AwsSimulation, pool: str) -> list[dict[str, Any]]:
+    found = next(one for one in list_all(simulation.api, CAPACITY_POOLS)[0] if one["metadata"]["name"] == pool)
+    return list(found["status"].get("backoffs", ()))
+
+
+def test_a_code_that_nobody_knows_is_told_and_never_hot() -> None:
+    simulation = AwsSimulation(catalog=small_catalog(), start=START)
+    simulation.add(parse_scenario(MANIFESTS + PODS))
+    simulation.fake.faults.inject("CreateFleet", *[refused("Teapot", "I am a teapot")] * 100)
+    simulation.run(START + 10 * MINUTE)
+    assert simulation.fake.calls["CreateFleet"] == 2  # at once and after five minutes; the next time is after fifteen
+    assert "I am a teapot (Teapot)" in told(simulation, "Unknown")
+    assert "Report the code to the project" in told(simulation, "Unknown")
+    assert [(one["reason"], one["failures"]) for one in backoffs(simulation, "gpu")] == [("Unknown", 2)]
+    simulation.fake.faults.clear()
+    simulation.run(START + 16 * MINUTE)
+    assert simulation.fake.calls["CreateFleet"] == 3
+    assert len(simulation.fake.account.alive()) == 2
+
+
+class TwoTemplates(AwsSimulation):
+    """The image of the template gpu is gone."""
+
+    def adapter(self, catalog: Catalog) -> Provider:
+        broken = replace(TEMPLATE, image=Image(id="ami-0123456789abcdef0"))
+        return AwsProvider(
+            Account(FakeAws(), self.clock, catalog, self._uid), Written({"gpu": broken, "whole": TEMPLATE})
+        )
+
+
+def test_a_deleted_image_is_told_and_another_template_serves() -> None:
+    simulation = TwoTemplates(catalog=small_catalog(), start=START)
+    whole = MANIFESTS.partition("---")[0].replace("name: gpu}", "name: whole}")
+    simulation.add(parse_scenario(MANIFESTS + "---" + whole + PODS))
+    simulation.run(START + 10 * MINUTE)
+    assert {machine.tags[POOL_TAG] for machine in simulation.fake.account.alive()} == {"whole"}
+    assert len(simulation.fake.account.alive()) == 2
+    assert "ami-0123456789abcdef0" in told(simulation, "Configuration")
+    assert "spec.ami" in told(simulation, "Configuration")
+    assert [one["reason"] for one in backoffs(simulation, "gpu")] == ["Configuration"]
+    assert backoffs(simulation, "whole") == []
