@@ -22,6 +22,7 @@ from instance_catalog.problem import CatalogError
 from instance_catalog.sync import PRIORITY, Merged, ShrunkListingError, merge_listing, overruled
 from instance_catalog.yaml_text import YamlTextError, read
 from providers.contract import Clock
+from providers.errors import GoneError, PermissionDeniedError, RefusedError, UnclassifiedError
 from providers.listing import Listing, Progress, fetch
 
 _MARK: Final = "# Written by `foreslice catalog sync`; corrections go into files of their own. Content: "
@@ -59,8 +60,8 @@ def synced(
     """Read the whole listing and merge it with `layers`, what the catalog is made of; the result is for `directory`.
 
     What was read is kept in a hidden state file of the directory until the end, so that a sync that was cut off goes on
-    from there. `told` hears of every page. Raises ProviderErrors, and BadInputError for files or a listing that cannot
-    be used.
+    from there; a listing that is not believed is read anew the next time. `told` hears of every page. Raises
+    ProviderErrors, and BadInputError for files or a listing that cannot be used.
     """
     path = directory / f"synced-{listing.cloud}-{listing.scope}.yaml"
     last = _last(path)
@@ -71,9 +72,17 @@ def synced(
         _keep(state, progress)
         told(step, progress)
 
-    progress = fetch(listing, clock, progress=_resumed(state), told=page_read)
+    resumed = _resumed(state)
+    try:
+        progress = fetch(listing, clock, progress=resumed, told=page_read)
+    except (RefusedError, GoneError, UnclassifiedError) as error:
+        # Perhaps the cloud knows the page no longer that a resumed listing goes on with.
+        if resumed is not None and not isinstance(error, PermissionDeniedError):
+            state.unlink(missing_ok=True)
+        raise
     found = listing.interpreted(progress.rows, date=clock.now().date().isoformat())
     if not found.types:
+        state.unlink(missing_ok=True)
         raise BadInputError(
             f"{listing.cloud} lists no type with accelerators in {listing.scope}", next_step="check region or project"
         )
@@ -86,6 +95,7 @@ def synced(
         before = catalog_of([*others, *([text_layer(str(path), str(directory), _marked(last))] if last else [])])
         after = catalog_of([*others, text_layer(str(path), str(directory), text)])
     except ShrunkListingError as error:
+        state.unlink(missing_ok=True)
         raise BadInputError(str(error), next_step="give --accept-removals if that is right") from error
     except CatalogError as error:
         raise BadInputError(str(error), next_step="`foreslice catalog validate` checks your files") from error

@@ -21,6 +21,7 @@ _KINDS = {
     "bool_type": "true or false",
     "decimal_parsing": "a number",
     "decimal_type": "a number",
+    "int_parsing": "a whole number",
     "int_type": "a whole number",
     "list_type": "a list, such as [a, b]",
     "string_type": "text",

@@ -1,4 +1,4 @@
-"""What the models of schema.py allow at a path, for people who wrote something else there.
+"""What the pydantic models of files allow at a path, for people who wrote something else there.
 
 Must not know files or what is wrong with them.
 """
@@ -43,7 +43,7 @@ def _step(place: Any, step: str | int) -> Any:
     if entry is not None:
         return next((f.annotation for f in entry.model_fields.values() if f.alias == step), None)
     for option in _options(place):
-        if typing.get_origin(option) is list:
+        if typing.get_origin(option) in (list, tuple):
             return typing.get_args(option)[0]
         if typing.get_origin(option) is dict:
             return typing.get_args(option)[1]

@@ -32,6 +32,7 @@ def import_probe(file: Path, name: str, cloud: str, target: Path | None, directo
       foreslice catalog import probe.yaml --as p5.48xlarge --cloud aws --write my-types/
     """
     from autoscaler.cli.catalog_diff import print_changes
+    from autoscaler.cli.catalog_edit import file_name, present
     from autoscaler.cli.choices import chosen_catalog
     from autoscaler.cli.output import print_data
     from autoscaler.errors import BadInputError
@@ -40,7 +41,8 @@ def import_probe(file: Path, name: str, cloud: str, target: Path | None, directo
     from instance_catalog.probe.error import ProbeError
 
     probe = _read(file)
-    before = chosen_catalog(directories)
+    below = present(directories, target) if target else directories
+    before = chosen_catalog(below)
     known = before.types.get(name)
     if known is not None and known.cloud != cloud:
         raise BadInputError(f"{name} is a type of cloud {known.cloud}", next_step=f"give --cloud {known.cloud}")
@@ -48,14 +50,14 @@ def import_probe(file: Path, name: str, cloud: str, target: Path | None, directo
         content = catalog_content(probe, name=name, cloud=cloud, models=before.accelerators, existing=known)
     except ProbeError as error:
         raise BadInputError(f"{file}: {error}", next_step=error.next_step) from error
-    after = chosen_catalog(directories, [Corrections(str(file), 1, content)])
+    after = chosen_catalog(below, [Corrections(str(file), 1, content)])
     for line in (*left_to_say(probe), *_mig_notes(probe, after.types[name])):
         click.echo(f"note: {line}", err=True)
     print_data(content, "yaml")
     click.echo(f"\n# What it changes{'' if known else ' (a new type)'}:")
     print_changes(before, after)
     if target is not None:
-        _write(target / f"{name}.yaml", content)
+        _write(target / f"{file_name(name)}.yaml", content, below)
 
 
 def _mig_notes(probe: Probe, imported: InstanceType) -> list[str]:
@@ -68,35 +70,38 @@ def _mig_notes(probe: Probe, imported: InstanceType) -> list[str]:
 
 
 def _read(file: Path) -> Probe:
-    from pydantic import ValidationError
-
     from autoscaler.errors import BadInputError
+    from instance_catalog.findings import Findings
     from instance_catalog.probe.record import Probe
     from instance_catalog.yaml_text import YamlTextError, read
 
     step = "give a file that `foreslice probe` wrote"
+    findings = Findings()
     try:
-        return Probe.model_validate(read(file.read_text(encoding="utf-8")))
+        text = file.read_text(encoding="utf-8")
+        record = read(text)
     except YamlTextError as error:
-        raise BadInputError(f"{file}:{error.line}: {error}", next_step=step) from error
+        raise BadInputError(f"{file}:{error.line}: found {error}", next_step=step) from error
     except (OSError, UnicodeDecodeError) as error:
         raise BadInputError(f"{file}: cannot be read ({error})", next_step=step) from error
-    except ValidationError as error:
-        wrong = "\n".join(f"{file}: {'.'.join(map(str, e['loc'])) or 'record'}: {e['msg']}" for e in error.errors())
-        raise BadInputError(wrong, next_step=step) from error
+    findings.remember(str(file), text)
+    probe = findings.checked_file(Probe, record, str(file))
+    if probe is None:
+        raise BadInputError("\n  ".join(map(str, findings.problems)), next_step=step)
+    return probe
 
 
-def _write(path: Path, content: dict[str, Any]) -> None:
-    """A new file; one that is there may have a person's remarks in it."""
+def _write(path: Path, content: dict[str, Any], directories: tuple[Path, ...]) -> None:
+    """A new file, right together with those beside it; one that is there may have a person's remarks in it."""
+    from autoscaler.cli.catalog_files import defects, replace_file
     from autoscaler.cli.output import yaml_text
     from autoscaler.errors import BadInputError
 
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(yaml_text(content))
-    except FileExistsError as error:
-        raise BadInputError(f"{path} exists", next_step="move it away, or merge the entry by hand") from error
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be written ({error})", next_step="give another directory") from error
+    if path.exists():
+        raise BadInputError(f"{path} exists", next_step="move it away, or merge the entry by hand")
+    text = yaml_text(content)
+    wrong = defects(path, text, directories)
+    if wrong:
+        raise BadInputError(f"{path} is not written:\n{wrong}", next_step="merge the entry by hand")
+    replace_file(path, text)
     click.echo(f"written: {path}", err=True)

@@ -13,7 +13,7 @@ from instance_catalog.instance_type import CapacityType
 from instance_catalog.loader import load_catalog
 from instance_catalog.quantity import Quantity
 from instance_catalog.sync import CloudListing, ListedType
-from providers.errors import AmbiguousError, PermissionDeniedError, ProviderError
+from providers.errors import AmbiguousError, PermissionDeniedError, ProviderError, RefusedError
 from providers.listing import ListingPage, Rows
 
 
@@ -92,10 +92,13 @@ def test_a_file_that_a_person_changed_is_not_overwritten(clock: VirtualClock, tm
 def test_a_listing_that_shrinks_needs_consent(clock: VirtualClock, tmp_path: Path) -> None:
     path = sync(Cloud(10), clock, tmp_path).path
     before = path.read_text()
-    with pytest.raises(BadInputError, match="3 of 10 types are no longer listed") as caught:
-        sync(Cloud(7), clock, tmp_path)
-    assert "--accept-removals" in caught.value.next_step
-    assert path.read_text() == before
+    shrunk = Cloud(7)
+    for _ in range(2):
+        with pytest.raises(BadInputError, match="3 of 10 types are no longer listed") as caught:
+            sync(shrunk, clock, tmp_path)
+        assert "--accept-removals" in caught.value.next_step
+        assert path.read_text() == before
+    assert shrunk.asked == ["", "3", "6"] * 2
     assert sync(Cloud(7), clock, tmp_path, accept_removals=True).merged.gone == ("x7.large", "x8.large", "x9.large")
 
 
@@ -126,6 +129,16 @@ def test_a_sync_that_was_cut_off_goes_on(clock: VirtualClock, tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir()] == ["synced-mine-here-1.yaml"]
 
 
+def test_a_page_that_the_cloud_knows_no_longer_is_no_obstacle(clock: VirtualClock, tmp_path: Path) -> None:
+    cloud = Cloud(7)
+    for error in (PermissionDeniedError("expired"), RefusedError("invalid token")):
+        cloud.fails_at["3"] = error
+        with pytest.raises(RefusedError):
+            sync(cloud, clock, tmp_path)
+    assert sync(cloud, clock, tmp_path).changed
+    assert cloud.asked == ["", "3", "3", "", "3", "6"]
+
+
 def test_a_call_without_an_answer_is_repeated(clock: VirtualClock, tmp_path: Path) -> None:
     cloud = Cloud(4)
     cloud.fails_at["3"] = AmbiguousError("no answer")
@@ -140,8 +153,11 @@ def test_a_damaged_state_file_is_no_obstacle(clock: VirtualClock, tmp_path: Path
 
 
 def test_an_empty_listing_is_no_listing(clock: VirtualClock, tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="mine lists no type"):
-        sync(Cloud(0), clock, tmp_path)
+    cloud = Cloud(0)
+    for _ in range(2):
+        with pytest.raises(BadInputError, match="mine lists no type"):
+            sync(cloud, clock, tmp_path)
+    assert cloud.asked == ["", ""]
 
 
 def test_defective_files_of_the_directory_are_named(clock: VirtualClock, tmp_path: Path) -> None:

@@ -72,8 +72,15 @@ def test_an_import_writes_only_when_told(probe: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("kind: [", "probe.yaml:"), ("kind: Pod\n", "kind"), (PROBE.replace("minor: 0", "minor: x"), "gpus.0.minor")],
-    ids=["not yaml", "not a probe", "a wrong field"],
+    [
+        ("kind: [", "probe.yaml:2: found text that is no YAML"),
+        ("", "probe.yaml:1: found null; allowed: a mapping"),
+        (PROBE.replace("kind: Probe", "kind: Pod"), "probe.yaml:2: kind: found 'Pod'; allowed: 'Probe'"),
+        (PROBE.replace("minor: 0", "minor: x"), "probe.yaml:8: gpus[0].minor: found 'x'; allowed: a whole number"),
+        (PROBE.replace("minor: 0", "minr: 0"), "probe.yaml:8: gpus[0].minr: found an unknown field; allowed: index, "),
+        (PROBE.replace("minor: 0", "minr: 0"), "did you mean 'minor'?"),
+    ],
+    ids=["not yaml", "nothing", "not a probe", "a wrong value", "an unknown field", "what was meant"],
 )
 def test_a_bad_record_names_file_and_field(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "probe.yaml"
@@ -82,6 +89,17 @@ def test_a_bad_record_names_file_and_field(text: str, message: str, tmp_path: Pa
     assert isinstance(result.exception, BadInputError)
     assert message in str(result.exception)
     assert "foreslice probe" in str(result.exception)
+
+
+def test_an_import_that_breaks_the_directory_is_not_written(probe: str, tmp_path: Path) -> None:
+    target = tmp_path / "my-types"
+    target.mkdir()
+    (target / "mine.yaml").write_text("types: [{name: g6.4xlarge, vcpu: 15}]\n", encoding="utf-8")
+    result = run("import", probe, "--as", "g6.4xlarge", "--cloud", "aws", "--write", str(target))
+    assert isinstance(result.exception, BadInputError)
+    assert "is not written:" in str(result.exception)
+    assert "found a second entry of this name" in str(result.exception)
+    assert [path.name for path in target.iterdir()] == ["mine.yaml"]
 
 
 def test_a_type_stays_in_its_cloud(probe: str) -> None:
