@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,7 @@ def slices(
     driver_set = chosen_drivers(machine, drivers, kubernetes)
     name = node_name or PLACEHOLDER_NODE
     predicted = predict(machine, driver_set, kubernetes=kubernetes, node_name=name)
-    for note in (kubernetes.note, *driver_set.notes, _gate_note(predicted, kubernetes)):
+    for note in (kubernetes.note, *driver_set.notes, *_gate_notes(predicted, kubernetes)):
         if note:
             click.echo(f"note: {note}", err=True)
     if output == "table":
@@ -75,11 +76,20 @@ def slices(
         print_data(_manifests(predicted, name), output)
 
 
-def _gate_note(predicted: tuple[ResourceSlice, ...], kubernetes: KubernetesProfile) -> str:
-    """An API server without the gate drops counters, and then every partition looks like a device of its own."""
-    if kubernetes.gates.partitionable_devices or not any(piece.shared_counters for piece in predicted):
-        return ""
-    return f"Kubernetes {kubernetes.name} drops these counters unless the gate DRAPartitionableDevices is switched on"
+def _gate_notes(predicted: tuple[ResourceSlice, ...], kubernetes: KubernetesProfile) -> Iterator[str]:
+    """What an API server drops whose gates are off: partitions then look like devices of their own, for instance."""
+    gates, devices = kubernetes.gates, [device for piece in predicted for device in piece.devices]
+    dropped = {
+        ("counters", "DRAPartitionableDevices"): not gates.partitionable_devices
+        and any(piece.shared_counters for piece in predicted),
+        ("allowMultipleAllocations and request policies", "DRAConsumableCapacity"): not gates.consumable_capacity
+        and any(device.allow_multiple_allocations for device in devices),
+        ("binding conditions", "DRADeviceBindingConditions"): not gates.binding_conditions
+        and any(device.binding_conditions for device in devices),
+    }
+    for (fields, gate), drops in dropped.items():
+        if drops:
+            yield f"Kubernetes {kubernetes.name} drops these {fields} unless the gate {gate} is switched on"
 
 
 def _manifests(predicted: tuple[ResourceSlice, ...], node_name: str) -> dict[str, object]:
@@ -104,7 +114,7 @@ def _print_table(
 
     click.echo(f"{machine.name} with {driver_set.label}, Kubernetes {kubernetes.name}")
     if not predicted:
-        click.echo("Nothing is published: no known driver has devices on this type.")
+        click.echo(f"Nothing is published: {_why_nothing(machine, driver_set, kubernetes)}.")
     for table in slice_tables(predicted):
         click.echo()
         print_table(table.columns, table.rows, title=table.title)
@@ -115,3 +125,12 @@ def _print_table(
         click.echo("\nOther driver profiles for this type (--drivers):")
         for text in others:
             click.echo(f"  {text}")
+
+
+def _why_nothing(machine: InstanceType, driver_set: DriverSet, kubernetes: KubernetesProfile) -> str:
+    from instance_catalog.prediction.variants import left_out
+
+    if driver_set.profiles:
+        return f"{driver_set.label} has no devices on this type"
+    reasons = list(dict.fromkeys(reason for _, reason in left_out(machine, kubernetes)))
+    return "; ".join(reasons) or "no known driver has devices on this type"

@@ -97,8 +97,24 @@ def test_own_catalog_files_are_read(tmp_path: Path) -> None:
     assert "gpu.nvidia.com: pool future-node, 1 slice, 2 devices" in result.stdout
 
 
-def test_types_without_a_known_driver_publish_nothing() -> None:
-    assert "Nothing is published" in run("inf2.xlarge").stdout
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["inf2.xlarge"], "what the Neuron driver publishes for Inferentia2 is not documented"),
+        (["p5.48xlarge", "--drivers", "tpu"], "tpu v0.2.0 has no devices on this type"),
+    ],
+    ids=["not predictable", "another driver"],
+)
+def test_types_on_which_nothing_is_published_say_why(arguments: list[str], reason: str) -> None:
+    assert f"Nothing is published: {reason}.\n" in run(*arguments).stdout
+
+
+def test_what_an_api_server_drops_is_noted() -> None:
+    drivers = "nvidia:dynamic-mig,example:shared:binding-conditions"
+    notes = run("p5.48xlarge", "--drivers", drivers, "--kubernetes-version", "1.35").stderr.splitlines()
+    assert [note.rpartition("the gate ")[2].partition(" ")[0] for note in notes] == [
+        "DRAPartitionableDevices", "DRAConsumableCapacity", "DRADeviceBindingConditions",
+    ]  # fmt: skip
 
 
 def test_an_unknown_release_is_noted() -> None:
