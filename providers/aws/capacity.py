@@ -150,7 +150,9 @@ class Reservations:
             pages = list(self._aws.ec2.get_paginator("describe_capacity_reservations").paginate())
         raw = [found for page in pages for found in page["CapacityReservations"]]
         self._learn_kinds({found["CapacityBlockId"] for found in raw if found.get("CapacityBlockId")})
-        impaired = self._impaired({block for block, kind in self._kinds.items() if kind is Kind.ULTRASERVER})
+        # Of a block that is over EC2 forgets its state some time, and to name it then is an error.
+        running = {found.get("CapacityBlockId", "") for found in raw if found["State"] == "active"}
+        impaired = self._impaired({block for block in running if self._kinds.get(block) is Kind.ULTRASERVER})
         reservations = [self.reservation(found, impaired) for found in raw]
         return _Seen(
             tuple(sorted(reservations, key=lambda found: found.id)),
@@ -158,12 +160,15 @@ class Reservations:
         )
 
     def _learn_kinds(self, blocks: set[str]) -> None:
-        """Which blocks are UltraServers; asked once for each block."""
-        unknown = sorted(blocks - self._kinds.keys())
-        if not unknown:
+        """Which blocks are UltraServers; asked until EC2 has told of each block.
+
+        All are asked for, because naming one that EC2 does not show is an error: a block that another account shares,
+        which is none of UltraServers, or one that was bought just now.
+        """
+        if blocks <= self._kinds.keys():
             return
         with translated("DescribeCapacityBlocks"):
-            pages = list(self._aws.ec2.get_paginator("describe_capacity_blocks").paginate(CapacityBlockIds=unknown))
+            pages = list(self._aws.ec2.get_paginator("describe_capacity_blocks").paginate())
         for page in pages:
             for block in page["CapacityBlocks"]:
                 kind = Kind.ULTRASERVER if block.get("UltraserverType") else Kind.BLOCK

@@ -22,7 +22,7 @@ What it does not do:
 - stopping, hibernating and rebooting; volumes, addresses and interfaces as things of their own; several VPCs' routing
 - fleets that are not instant, that span two markets, or that choose types by attributes; weighted capacities
 - spot prices that move; bids; a spot fleet's allocation strategies beyond the order of price or priority
-- capacity reservations in resource groups, shared, in fleets of their own, or moved; adjusting interruptible ones
+- capacity reservations in resource groups, in fleets of their own, shared by us, or moved; adjusting interruptible ones
 - future-dated reservations assess nobody: a test sets `Holding.override`, also for `delayed`, `unavailable` and others
 - when blocks may begin and end (11:30 UTC): a test sells what it likes
 - Auto Scaling: warm pools, policies, mixed instances, lifecycle hooks, rebalancing between zones; EKS: anything but

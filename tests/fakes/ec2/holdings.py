@@ -44,6 +44,7 @@ class Holding:
 
     `paid_at` None on a block: nobody has paid. `taken` is what somebody else uses. `override` is a state set by hand,
     such as unavailable, assessing or delayed, which no clock can bring about. `ends_at` None: until it is cancelled.
+    `shared`: another account's, of which EC2 describes the reservation and not the block.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Holding:
     override: str = ""
     taken: int = 0
     impaired: bool = False
+    shared: bool = False
     tags: dict[str, str] = field(default_factory=dict)
     extensions: list[Extension] = field(default_factory=list)
     warned_for: datetime | None = None  # the end that the expiration warning was sent for

@@ -136,7 +136,7 @@ def _extendable(account: Account, name: str) -> Holding:
 
 def _blocks(account: Account, params: Params) -> list[Holding]:
     asked = params.get("CapacityBlockIds", ())
-    known = {holding.block: holding for holding in account.holdings.values() if holding.block}
+    known = {holding.block: holding for holding in account.holdings.values() if holding.block and not holding.shared}
     for name in asked:
         if name not in known:
             raise ApiError("InvalidCapacityBlockId.NotFound", f"The Capacity Block '{name}' does not exist")

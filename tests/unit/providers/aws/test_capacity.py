@@ -54,6 +54,35 @@ def test_an_ultraserver_goes_an_hour_before_its_end() -> None:
     assert (found.id, found.ends_at - (found.reclaim_at or found.ends_at)) == (block.id, timedelta(hours=1))
 
 
+def ultraserver(rig: Rig, *, days: int) -> Any:
+    lasts, details = timedelta(days=days), {"ultraserver": "u-p6e-gb200x36"}
+    return rig.fake.account.block("p6e-gb200.36xlarge", "us-east-1a", 9, starts_in=timedelta(0), lasts=lasts, **details)
+
+
+def test_a_block_that_ec2_has_forgotten_hides_no_other() -> None:
+    rig = Rig()
+    old, new = ultraserver(rig, days=1), ultraserver(rig, days=30)
+    assert len(rig.provider.reservations()) == 2
+    rig.clock.advance(timedelta(days=2))
+    del rig.fake.account.holdings[old.id]
+    new.impaired = True
+    (found,) = rig.provider.reservations()
+    assert found.id == new.id
+    assert "impaired" in found.note
+
+
+def test_a_block_of_another_account_hides_no_other() -> None:
+    rig = Rig()
+    own = ultraserver(rig, days=1)
+    shared = rig.fake.account.block(
+        "p5.48xlarge", "us-east-1b", 2, starts_in=timedelta(0), lasts=timedelta(days=1), shared=True
+    )
+    leads = {
+        one.id: one.ends_at - one.reclaim_at for one in rig.provider.reservations() if one.ends_at and one.reclaim_at
+    }
+    assert leads == {own.id: timedelta(hours=1), shared.id: timedelta(minutes=30)}
+
+
 def test_every_kind_and_form_has_its_lead() -> None:
     kinds = (Kind.BLOCK, Kind.ULTRASERVER)
     assert set(RECLAIM_LEADS) == {(kind, form) for kind in kinds for form in LaunchForm}
