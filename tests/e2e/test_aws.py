@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from autoscaler.cluster.resources import (
+    AWS_NODE_TEMPLATES,
     CAPACITY_POOLS,
     DAEMON_SETS,
     LAUNCH_BATCHES,
@@ -141,6 +142,16 @@ def leave(region: Region, *names: str) -> None:
     region.cluster.wait_until(lambda: not region.cluster.api.list(LAUNCH_BATCHES).items, "no LaunchBatch")
 
 
+def template_status(region: Region) -> Any:
+    """What the controller says of the one template, once it has said something."""
+
+    def said() -> Any:
+        return region.cluster.api.get(AWS_NODE_TEMPLATES, "gpu").get("status", {})
+
+    region.cluster.wait_until(lambda: bool(said().get("conditions")), "a template's status")
+    return said()
+
+
 def test_a_pod_gets_an_instance_and_gives_it_back(region: Region) -> None:
     region.cluster.apply(pod("work"))
     with region.controller("work.log"):
@@ -149,6 +160,16 @@ def test_a_pod_gets_an_instance_and_gives_it_back(region: Region) -> None:
         (node,) = region.cluster.api.list(PROVISIONED_NODES).items
         assert node["status"]["providerID"] == machine.provider_id
         assert machine.tags[labels.POOL] == "gpu"
+        status = template_status(region)
+        assert [(one["type"], one["status"]) for one in status["conditions"]] == [
+            ("Ready", "True"),
+            ("UpToDate", "True"),
+        ]
+        # The API server keeps what the custom resource declares, and nothing else.
+        zones = {subnet["zone"] for subnet in status["subnets"]}
+        assert machine.offering.zone in zones
+        assert (status["image"]["architecture"], status["nodeRole"]) == ("amd64", "nodes")
+        assert status["securityGroups"]
         leave(region, "work")
 
 
