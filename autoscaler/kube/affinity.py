@@ -12,6 +12,7 @@ from autoscaler.model.pod import PodAffinityTerm, PreferredPodTerm, PreferredTer
 from instance_catalog.node_selector import NodeSelector, Requirement
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_POLICIES = ("Honor", "Ignore")
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -44,19 +45,29 @@ def parse_affinity(fields: Fields, *, namespace: str, labels: Mapping[str, str])
 
 def parse_topology_spread(fields: Fields, labels: Mapping[str, str]) -> TopologySpread:
     """One entry of spec.topologySpreadConstraints of a pod with `labels`."""
-    when = fields.choice("whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway"), "DoNotSchedule")
+    when = fields.choice("whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway"), "")
     selector = parse_label_selector(fields.optional_child("labelSelector"))
     constraint = TopologySpread(
-        max_skew=fields.integer("maxSkew", 1),
+        max_skew=_positive(fields, "maxSkew"),
         topology_key=fields.required("topologyKey"),
         when_unsatisfiable="ScheduleAnyway" if when == "ScheduleAnyway" else "DoNotSchedule",
         selector=_merge(selector, "In", fields.texts("matchLabelKeys"), labels),
-        min_domains=fields.optional_integer("minDomains"),
-        node_affinity_policy=fields.text("nodeAffinityPolicy") or "Honor",
-        node_taints_policy=fields.text("nodeTaintsPolicy") or "Ignore",
+        min_domains=_positive(fields, "minDomains") if "minDomains" in fields else None,
+        node_affinity_policy=fields.choice("nodeAffinityPolicy", _POLICIES, "Honor"),
+        node_taints_policy=fields.choice("nodeTaintsPolicy", _POLICIES, "Ignore"),
     )
+    if constraint.min_domains is not None and when == "ScheduleAnyway":
+        fields.error("minDomains", "goes with whenUnsatisfiable: DoNotSchedule alone", "remove it")
     fields.unread()
     return constraint
+
+
+def _positive(fields: Fields, name: str) -> int:
+    found = fields.optional_integer(name)
+    if found is None or found < 1:
+        fields.error(name, "is required" if found is None else f"is {found}", "write a number of at least 1")
+        return 1
+    return found
 
 
 def _parse_preferred(fields: Fields) -> PreferredTerm:

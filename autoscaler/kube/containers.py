@@ -33,6 +33,7 @@ _IGNORED = (
 )
 # Only these resources have a pod-level default from pod-level limits (pkg/apis/core/v1/defaults.go, v1.36.3).
 _POD_LEVEL = ("cpu", "memory")
+_NOTHING = Quantity.of(0)
 
 
 def parse_container(fields: Fields, *, init: bool, host_network: bool) -> tuple[Container, tuple[str, ...]]:
@@ -62,12 +63,37 @@ def resource_list(fields: Fields, name: str) -> FrozenMap[str, Quantity]:
 
 def effective_requests(resources: Fields) -> FrozenMap[str, Quantity]:
     """Requests, completed by limits without a request (the API server's default)."""
-    limits, requests = resource_list(resources, "limits"), resource_list(resources, "requests")
-    for name, wanted in requests.items():
-        if name in limits and limits[name] < wanted:
-            message = f"request {wanted} of {name} is above its limit {limits[name]}"
-            resources.error("requests", message, "raise the limit or lower the request")
+    limits, requests = _amounts(resources)
     return FrozenMap({**limits, **requests})
+
+
+def _amounts(resources: Fields) -> tuple[FrozenMap[str, Quantity], FrozenMap[str, Quantity]]:
+    """Limits and requests; what the API server refuses (validateResourceRequirements, v1.36.3) is an error."""
+    limits, requests = resource_list(resources, "limits"), resource_list(resources, "requests")
+    for field, amounts in (("limits", limits), ("requests", requests)):
+        for name, amount in amounts.items():
+            if amount < _NOTHING:
+                resources.error(field, f"{amount} of {name} is negative", "ask for a positive amount, or leave it out")
+            elif _is_extended(name) and amount.milli() % 1000:
+                resources.error(field, f"{amount} of {name} is no whole number", "ask for whole devices")
+    for name, wanted in requests.items():
+        whole = _is_extended(name) or name.startswith("hugepages-")
+        limit = limits.get(name)
+        if limit is None and whole:
+            message = f"{name} has a request and no limit"
+            resources.error("requests", message, "write it under `limits`: the request follows from it")
+        elif limit is not None and limit < wanted:
+            message = f"request {wanted} of {name} is above its limit {limit}"
+            resources.error("requests", message, "raise the limit or lower the request")
+        elif limit is not None and whole and limit != wanted:
+            message = f"request {wanted} of {name} is not its limit {limit}"
+            resources.error("requests", message, "leave the request out: it follows from the limit")
+    return limits, requests
+
+
+def _is_extended(resource: str) -> bool:
+    """A resource that is counted in whole pieces, which no pod gets more of than it asked for."""
+    return "/" in resource and "kubernetes.io/" not in resource
 
 
 def pod_level_requests(
@@ -80,7 +106,7 @@ def pod_level_requests(
     """
     if resources is None:
         return None
-    limits, requests = resource_list(resources, "limits"), resource_list(resources, "requests")
+    limits, requests = _amounts(resources)
     if not limits and not requests:
         return None
     resources.unread()

@@ -19,7 +19,7 @@ from autoscaler.kube.pod_delay import no_node_before
 from autoscaler.kube.priority import PriorityClass, resolve_priority
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.resizing import resized, resized_pod
-from autoscaler.kube.selectors import parse_toleration
+from autoscaler.kube.selectors import parse_pod_toleration
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import Container, GangRef, Pod, PodClaim
 from instance_catalog import labels as keys
@@ -112,6 +112,8 @@ def _parse(
     priority, preemption_policy = resolve_priority(spec, priorities)
     owner, pod_group = metadata.controller, _pod_group(spec.child("schedulingGroup"))
     unscheduled = _unscheduled(status)
+    tolerations = [parse_pod_toleration(entry) for entry in spec.children("tolerations")]
+    doubted = tuple(field for _, unknown in tolerations for field in unknown)
     return Pod(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -139,7 +141,7 @@ def _parse(
         topology_spread=tuple(
             parse_topology_spread(entry, metadata.labels) for entry in spec.children("topologySpreadConstraints")
         ),
-        tolerations=tuple(parse_toleration(entry) for entry in spec.children("tolerations")),
+        tolerations=tuple(toleration for toleration, _ in tolerations),
         volumes=_volumes(spec, metadata.name),
         image_volumes=tuple(
             reference for volume in spec.children("volumes") if (reference := volume.child("image").text("reference"))
@@ -157,7 +159,7 @@ def _parse(
         owner=f"{owner.kind}/{owner.name}" if owner else "",
         active_deadline_seconds=spec.optional_integer("activeDeadlineSeconds"),
         termination_grace_seconds=_grace(spec),
-        unsupported=(*unknown, *unknown_of_init, *affinity.unknown, *_disks(spec), *spec.unread()),
+        unsupported=(*unknown, *unknown_of_init, *affinity.unknown, *doubted, *_disks(spec), *spec.unread()),
         origin=origin,
     )
 

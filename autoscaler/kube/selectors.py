@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from autoscaler.kube.fields import Fields
 from autoscaler.model.labels import LabelSelector
 from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
@@ -9,12 +11,21 @@ from instance_catalog.taint import Taint, Toleration
 
 NODE_TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 DEVICE_TAINT_EFFECTS = ("NoSchedule", "NoExecute", "None")
+_NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
-def parse_requirement(fields: Fields) -> Requirement:
-    """One `key operator values` entry; whether the operator is allowed is judged when it is used."""
-    found = Requirement(fields.required("key"), fields.required("operator"), fields.texts("values"))
+def parse_requirement(fields: Fields, operators: Iterable[str] = _NODE_OPERATORS) -> Requirement:
+    """One `key operator values` entry of a selector; what the API server refuses is kept as it is written."""
+    operator = fields.choice("operator", operators, default="")
+    found = Requirement(fields.required("key"), operator, fields.texts("values"))
+    match operator:
+        case "In" | "NotIn" if not found.values:
+            fields.error("values", f"{operator} needs at least one value", "list the values")
+        case "Exists" | "DoesNotExist" if found.values:
+            fields.error("values", f"{operator} takes no values", "remove them, or write operator: In")
+        case "Gt" | "Lt" if len(found.values) != 1:
+            fields.error("values", f"{operator} compares with one number", "write one number, in quotes")
     fields.unread()
     return found
 
@@ -44,9 +55,7 @@ def parse_label_selector(fields: Fields | None) -> LabelSelector | None:
         return None
     labels = fields.text_map("matchLabels")
     requirements = [Requirement(key, "In", (value,)) for key, value in labels.items()]
-    for entry in fields.children("matchExpressions"):
-        entry.choice("operator", _LABEL_OPERATORS, default="")
-        requirements.append(parse_requirement(entry))
+    requirements += [parse_requirement(entry, _LABEL_OPERATORS) for entry in fields.children("matchExpressions")]
     fields.unread()
     return LabelSelector(tuple(requirements))
 
@@ -59,8 +68,20 @@ def parse_taint(fields: Fields, *, effects: tuple[str, ...] = NODE_TAINT_EFFECTS
     return taint
 
 
+def parse_pod_toleration(fields: Fields) -> tuple[Toleration, tuple[str, ...]]:
+    """A toleration of a pod, with what is not supported: Gt and Lt (alpha gate TaintTolerationComparisonOperators)."""
+    operator = fields.text("operator")
+    if operator not in ("Gt", "Lt"):
+        return parse_toleration(fields), ()
+    fields.warn("operator", f"{operator} is not supported", "what depends on it gets the verdict unknown")
+    fields.ignore("tolerationSeconds")
+    found = Toleration(fields.text("key"), operator, fields.text("value"), fields.text("effect"))
+    fields.unread()
+    return found, (f"{operator} in a toleration",)
+
+
 def parse_toleration(fields: Fields) -> Toleration:
-    """A toleration with the API server's default operator Equal. Unknown operators are kept: they tolerate nothing."""
+    """A toleration with the API server's default operator Equal; any other is kept: it tolerates nothing."""
     toleration = Toleration(
         key=fields.text("key"),
         operator=fields.text("operator") or "Equal",
@@ -69,10 +90,8 @@ def parse_toleration(fields: Fields) -> Toleration:
         toleration_seconds=fields.optional_integer("tolerationSeconds"),
     )
     if toleration.operator not in ("Equal", "Exists"):
-        fields.warn(
-            "operator",
-            f"operator {toleration.operator!r} is not supported: it tolerates nothing here",
-            "use Equal or Exists",
+        fields.error(
+            "operator", f"{toleration.operator!r} is not one of Equal, Exists", "use one of the allowed values"
         )
     elif toleration.operator == "Exists" and toleration.value:
         fields.error("value", "must be empty when the operator is Exists", "remove the value or use operator Equal")

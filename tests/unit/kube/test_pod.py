@@ -58,6 +58,84 @@ def test_a_request_above_its_limit() -> None:
     assert problems == ["spec.containers[0].resources.requests: request 2 of cpu is above its limit 1"]
 
 
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        ({"requests": {"memory": -5}}, ["-5 of memory is negative"]),
+        ({"limits": {"nvidia.com/gpu": "500m"}}, ["500m of nvidia.com/gpu is no whole number"]),
+        ({"requests": {"nvidia.com/gpu": 1}}, ["nvidia.com/gpu has a request and no limit"]),
+        ({"requests": {"hugepages-2Mi": "4Mi"}}, ["hugepages-2Mi has a request and no limit"]),
+        (
+            {"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 2}},
+            ["request 1 of nvidia.com/gpu is not its limit 2"],
+        ),
+        ({"requests": {"deviceclass.resource.kubernetes.io/gpu": 1}}, []),
+        ({"requests": {"cpu": "1500m"}, "limits": {"cpu": "1500m"}}, []),
+    ],
+    ids=["negative", "half a device", "no limit", "no limit of pages", "another limit", "a class by name", "equal"],
+)
+def test_amounts_that_the_api_server_refuses(resources: object, expected: list[str]) -> None:
+    _, problems = parsed(pod(containers=[container(resources=resources)]))
+    assert [problem.partition(": ")[2] for problem in problems] == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (
+            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Near", "values": ["b"]}]}]},
+            "operator: 'Near' is not one of In, NotIn, Exists, DoesNotExist, Gt, Lt",
+        ),
+        (
+            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In"}]}]},
+            "values: In needs at least one value",
+        ),
+        (
+            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}]},
+            "values: Exists takes no values",
+        ),
+        (
+            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1", "2"]}]}]},
+            "values: Gt compares with one number",
+        ),
+    ],
+    ids=["no such operator", "In nothing", "Exists with values", "greater than two numbers"],
+)
+def test_node_affinity_that_the_api_server_refuses(spec: object, expected: str) -> None:
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": spec}}
+    _, (problem,) = parsed(pod(affinity=affinity))
+    assert problem.endswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"maxSkew": 0}, "maxSkew: is 0"),
+        ({"maxSkew": None}, "maxSkew: is required"),
+        ({"minDomains": 0}, "minDomains: is 0"),
+        ({"whenUnsatisfiable": None}, "whenUnsatisfiable: is required"),
+        ({"nodeTaintsPolicy": "Maybe"}, "nodeTaintsPolicy: 'Maybe' is not one of Honor, Ignore"),
+        (
+            {"whenUnsatisfiable": "ScheduleAnyway", "minDomains": 2},
+            "minDomains: goes with whenUnsatisfiable: DoNotSchedule alone",
+        ),
+    ],
+    ids=["no skew", "skew missing", "no domains", "no consequence", "no such policy", "domains of a wish"],
+)
+def test_topology_spread_that_the_api_server_refuses(fields: dict[str, object], expected: str) -> None:
+    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", **fields}
+    _, (problem,) = parsed(pod(topologySpreadConstraints=[constraint]))
+    assert problem == f"spec.topologySpreadConstraints[0].{expected}"
+
+
+def test_tolerations_that_compare_are_not_supported_and_others_are_refused() -> None:
+    found, (problem,) = parsed(pod(tolerations=[{"key": "a", "operator": "Gt", "value": "5"}]))
+    assert found.unsupported == ("Gt in a toleration",)
+    assert problem == "spec.tolerations[0].operator: Gt is not supported"
+    _, (problem,) = parsed(pod(tolerations=[{"key": "a", "operator": "Near"}]))
+    assert problem == "spec.tolerations[0].operator: 'Near' is not one of Equal, Exists"
+
+
 def test_sidecars_are_init_containers_that_always_restart() -> None:
     inits = [container(name="a", restartPolicy="Always"), container(name="b")]
     found, problems = parsed(pod(initContainers=inits))
