@@ -131,7 +131,9 @@ class Loop:
         with self._stage("plan"):
             drifts = slice_drifts(snapshot, self._catalog, self._settings.drift.policy, now)
             snapshot, plan, mispredictions = self._decide(snapshot, drifts, now)
-            found = findings(snapshot, plan, self._catalog, policy=self._settings.policy, now=now)
+            found = findings(
+                snapshot, plan, self._catalog, policy=self._settings.policy, now=now, serving=seen.serving
+            )
             snapshot = held_back(snapshot, found)
         with self._stage("record"):
             self._charge(snapshot, plan, now)
@@ -144,7 +146,7 @@ class Loop:
             self._publisher.publish(plan, after, now, accelerators=accelerators_in_use(after, self._catalog))
             judged = tuple(verdicts(self._providers))
             zones = {(verdict.template.kind, verdict.template.name): verdict.zones for verdict in judged}
-            self._publisher.judge(after, self._store.problems(), now, zones=zones)
+            self._publisher.judge(after, self._store.problems(), now, zones=zones, objections=plan.warnings)
             self._publisher.check(found, after, now)
             if self._priced is not None:
                 self._publisher.overlays(self._priced.standing, now)

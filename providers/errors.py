@@ -138,7 +138,7 @@ class TemplateError(RefusedError):
 
     kind = "Configuration"
     scope = BackoffScope.TEMPLATE
-    advice = "Correct the pool's node template; it is tried again when the template changes."
+    advice = "Correct the pool's node template."
 
 
 class NoSubnetError(RefusedError):

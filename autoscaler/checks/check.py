@@ -5,7 +5,7 @@ Pure functions of the snapshot and the plan. The controller asks them in every t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -14,6 +14,7 @@ from autoscaler.checks.device_plugins import conflicting_plugins
 from autoscaler.checks.drivers import missing_drivers
 from autoscaler.checks.finding import Condition, Finding
 from autoscaler.checks.nodes import NodeToBe, planned_nodes, possible_nodes
+from autoscaler.checks.usable import obstacles
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Reason
@@ -24,8 +25,16 @@ from autoscaler.planning.policy import Policy
 from instance_catalog.catalog import Catalog
 
 
-def findings(snapshot: Snapshot, plan: Plan, catalog: Catalog, *, policy: Policy, now: datetime) -> tuple[Finding, ...]:
-    """One finding for each pool and condition.
+def findings(
+    snapshot: Snapshot,
+    plan: Plan,
+    catalog: Catalog,
+    *,
+    policy: Policy,
+    now: datetime,
+    serving: Mapping[str, Reason | None] | None = None,
+) -> tuple[Finding, ...]:
+    """One finding for each pool and condition. `serving`: see usable.py.
 
     Drivers and device plugins are judged on the nodes that the plan launches: one on which they fail is enough. A pool
     for which nothing is planned is judged on what it may launch, and fails if nothing of that would work.
@@ -35,6 +44,8 @@ def findings(snapshot: Snapshot, plan: Plan, catalog: Catalog, *, policy: Policy
     found: list[Finding] = []
     candidates = candidates_of(replace(snapshot, backoffs=(), quarantines=()), catalog, policy, now=now)
     for pool in snapshot.pools:
+        wrong = obstacles(pool, objections=plan.warnings, backoffs=snapshot.backoffs, serving=serving, now=now)
+        found.append(Finding(pool.name, Condition.READY, tuple(wrong)))
         found.append(Finding(pool.name, Condition.COEXISTENCE, tuple(competitors(pool, snapshot))))
         planned = planned_nodes(pool, plan, catalog)
         nodes = planned or tuple(possible_nodes(pool, candidates))
@@ -63,7 +74,7 @@ def _judged(nodes: Sequence[NodeToBe], wrong: Sequence[tuple[Reason, ...]], one_
 
 def held_back(snapshot: Snapshot, found: Iterable[Finding]) -> Snapshot:
     """The snapshot with the pools that must not act marked as such."""
-    stopped = {finding.pool for finding in found if not finding.good}
+    stopped = {finding.pool for finding in found if finding.stops}
     return replace(snapshot, pools=tuple(_marked(pool, pool.name in stopped) for pool in snapshot.pools))
 
 

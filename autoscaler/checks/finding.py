@@ -12,6 +12,7 @@ from autoscaler.model.reason import Code, Reason
 class Condition(Enum):
     """The conditions of a CapacityPool that must hold before it acts. The value is their type in its status."""
 
+    READY = "Ready"  # it can be used as it is written, and its provider launches
     COEXISTENCE = "Coexistence"  # no other autoscaler serves the same pods
     DRIVERS_WILL_RUN = "DriversWillRun"  # a driver publishes the devices of the node to be
     DEVICE_PLUGIN_CONFLICT = "DevicePluginConflict"  # True is bad: a device plugin would hand out the same devices
@@ -19,10 +20,15 @@ class Condition(Enum):
 
 # The status in which a condition lets a pool act.
 GOOD: dict[Condition, bool] = {
+    Condition.READY: True,
     Condition.COEXISTENCE: True,
     Condition.DRIVERS_WILL_RUN: True,
     Condition.DEVICE_PLUGIN_CONFLICT: False,
 }
+
+
+# What a provider answered may be otherwise at the next attempt: whether one is made is for the back-off to say.
+_TRIED_AGAIN = frozenset({Code.LAUNCH_FAILED, Code.PROVIDER_REFUSES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +41,13 @@ class Finding:
 
     @property
     def good(self) -> bool:
-        """Whether the pool may act as far as this condition goes."""
+        """Whether nothing is wrong."""
         return not self.reasons
+
+    @property
+    def stops(self) -> bool:
+        """Whether the pool must not act before a person has changed something."""
+        return any(reason.code not in _TRIED_AGAIN for reason in self.reasons)
 
     @property
     def status(self) -> Literal["True", "False", "Unknown"]:

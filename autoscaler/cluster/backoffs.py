@@ -16,6 +16,8 @@ from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Backoff
 from providers.errors import BackoffScope, ProviderError
 
+_LONGEST_MESSAGE = 1024
+
 
 class Backoffs:
     """All back-offs as last read or written."""
@@ -48,7 +50,8 @@ class Backoffs:
         others = tuple(b for b in self._known.get(pool, ()) if _key(b) != _key(added))
         same = [b for b in self._known.get(pool, ()) if _key(b) == _key(added) and b.until + REMEMBERED > now]
         failures = 1 + max((b.failures for b in same if b.reason == added.reason), default=0)
-        longer = replace(added, until=now + error.backoff(failures), failures=failures)
+        message = ". ".join(text.rstrip(".") for text in (error.message, error.next_step))[:_LONGEST_MESSAGE]
+        longer = replace(added, until=now + error.backoff(failures), failures=failures, message=message)
         self._save(pool, (*others, longer), now)
 
     def succeeded(self, pool: str, offering: OfferingRef, now: datetime) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -37,9 +38,11 @@ from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.checks_text import refusal_text, verdict_of
 from autoscaler.report.events import Event, events_of, invalid_event
+from autoscaler.report.reasons import text_of
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.standing import Standing
 from providers.at_once import each
@@ -90,16 +93,20 @@ class Publisher:
         now: datetime,
         *,
         zones: Mapping[tuple[str, str], tuple[str, ...]] = _NO_ZONES,
+        objections: Iterable[Reason] = (),
     ) -> None:
-        """Condition Ready of pools and blocks: whether they can be used, and if not, which field to correct.
+        """Condition Ready of blocks and of what cannot be read: whether it can be used, and if not, what to correct.
 
-        Of other objects that cannot be read, and of pods with an annotation that cannot, an event says so.
+        `objections` are those of the plan. Of objects that have no such condition, and of pods with an annotation that
+        cannot be read, an event says so.
         """
-        for pool in snapshot.pools:
-            self._condition(CAPACITY_POOLS, pool.name, _ACCEPTED, now, generation=pool.generation)
+        wrong_blocks = {reason.subject: reason for reason in objections if reason.code is Code.UNUSABLE}
         templates = {pool.name: pool.node_template for pool in snapshot.pools}
         for block in snapshot.blocks:
-            verdict = _usable(block, zones.get(templates.get(block.pool, ("", "")), ()), now)
+            verdict = _usable(block, templates, zones, now)
+            objection = wrong_blocks.get(f"block {block.name}")
+            if objection is not None:
+                verdict = ("False", objection.code.value, text_of(replace(objection, subject="")))
             self._condition(CAPACITY_BLOCKS, block.name, verdict, now, generation=block.generation)
             if verdict is not _ACCEPTED:
                 kind = "Normal" if verdict[1] == "Ended" else "Warning"
@@ -115,14 +122,18 @@ class Publisher:
                 uids = {pod.key: pod.uid for pod in snapshot.pods} if uids is None else uids
                 self.tell(invalid_event(kind, name, uids.get(name, "") if kind == PODS.kind else "", problem), now)
         for (resource, name), lines in wrong.items():
-            self._condition(resource, name, ("False", "Invalid", "\n".join(lines)[:_LONGEST_MESSAGE]), now)
+            message = "\n".join(lines)[:_LONGEST_MESSAGE]
+            self._condition(resource, name, ("False", "Invalid", message), now)
+            self.tell(Event(resource.kind, "", name, "", "Warning", "Invalid", message), now)
 
     def check(self, found: Iterable[Finding], snapshot: Snapshot, now: datetime) -> None:
-        """The conditions of the checks before buying."""
-        generations = {pool.name: pool.generation for pool in snapshot.pools}
+        """The conditions of pools; one that is bad is an event, too."""
+        pools = {pool.name: pool for pool in snapshot.pools}
         for finding in found:
-            kind, generation = finding.condition.value, generations.get(finding.pool, 0)
-            self._condition(CAPACITY_POOLS, finding.pool, verdict_of(finding), now, kind=kind, generation=generation)
+            pool, kind, verdict = pools[finding.pool], finding.condition.value, verdict_of(finding)
+            self._condition(CAPACITY_POOLS, pool.name, verdict, now, kind=kind, generation=pool.generation)
+            if not finding.good:
+                self.tell(Event("CapacityPool", "", pool.name, pool.uid, "Warning", *verdict[1:]), now)
 
     def overlays(self, found: Standing, now: datetime) -> None:
         """Condition Ready of the InstanceTypeOverlays: whether they are in force, and if not, what is wrong."""
@@ -277,8 +288,17 @@ def _proposals(launches: list[PlannedNode]) -> list[dict[str, Any]]:
     ]
 
 
-def _usable(block: CapacityBlock, zones: tuple[str, ...], now: datetime) -> tuple[str, str, str]:
-    """Whether machines can be started in the block; `zones` are those its pool's node template reaches, () unknown."""
+def _usable(
+    block: CapacityBlock,
+    templates: Mapping[str, tuple[str, str]],
+    reach: Mapping[tuple[str, str], tuple[str, ...]],
+    now: datetime,
+) -> tuple[str, str, str]:
+    """Whether machines can be started in the block; by the node templates of pools, and the zones that these reach."""
+    if block.pool not in templates:
+        step = "create it, or name another one in spec.pool; if it is there, its condition Ready says what is wrong"
+        return ("False", "NoPool", f"there is no CapacityPool {block.pool} that can be used; {step}")
+    zones = reach.get(templates[block.pool], ())
     if block.note:
         return ("False", "ReservationNotUsable", block.note)
     if now >= block.reclaimed:

@@ -14,6 +14,7 @@ from autoscaler.execution.executor import Trouble
 from autoscaler.execution.launch import Providers
 from autoscaler.lifecycle.provisioned_node import MachineState
 from autoscaler.lifecycle.reflect import SeenReservation, World
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from providers.contract import (
     TAG_CLUSTER,
@@ -24,7 +25,7 @@ from providers.contract import (
     TemplateVerdict,
     describe_all,
 )
-from providers.errors import ProviderError
+from providers.errors import ProviderError, RefusedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class ProvidersSeen:
 
     `reservations` is None unless all of them answered: a block must not end because nobody could be asked.
     `reserving` are the kinds of node templates whose providers reserve; `silent` tells about those without an answer.
+    `serving` are all kinds of node templates, with why their provider refuses to answer if it does.
     """
 
     machines: Mapping[str, Mapping[str, Instance]]
@@ -40,6 +42,7 @@ class ProvidersSeen:
     reservations: tuple[SeenReservation, ...] | None
     reserving: frozenset[str]
     silent: tuple[Trouble, ...]
+    serving: Mapping[str, Reason | None]
 
     def world(self, snapshot: Snapshot, expected_drivers: Mapping[str, frozenset[str]]) -> World:
         """The snapshot beside what the providers say."""
@@ -62,12 +65,16 @@ def ask(providers: Providers) -> ProvidersSeen:
     reservations: list[SeenReservation] = []
     reserving: set[str] = set()
     silent: list[Trouble] = []
+    serving: dict[str, Reason | None] = dict.fromkeys(providers.by_template)
     for template, provider in providers.by_template.items():
         try:
             listed = tuple(describe_all(provider, {TAG_CLUSTER: providers.cluster}))
             held = provider.reservations()
         except ProviderError as error:
             silent.append(Trouble("Provider", provider.name, error))
+            if isinstance(error, RefusedError):
+                why = ". ".join(text.rstrip(".") for text in (error.message, error.next_step))
+                serving[template] = Reason.of(Code.PROVIDER_REFUSES, provider=provider.name, message=why)
             continue
         if provider.traits.reserves:
             reserving.add(template)
@@ -80,6 +87,7 @@ def ask(providers: Providers) -> ProvidersSeen:
         reservations=None if silent else tuple(reservations),
         reserving=frozenset(reserving),
         silent=tuple(silent),
+        serving=serving,
     )
 
 

@@ -93,6 +93,7 @@ class Code(Enum):
     NEEDS_RESERVATION = "NeedsReservation"  # capacity_type: sold only to holders of a reservation or block
     ARCHITECTURE_UNASKED = "ArchitectureUnasked"  # an implicit pool does not offer it unless the pod names it
     SHORTAGE = "Shortage"  # the provider had none
+    LAUNCH_FAILED = "LaunchFailed"  # error, message, until: what the provider answered instead
     QUARANTINED = "Quarantined"
     GANG_INCOMPLETE = "GangIncomplete"  # placed, wanted
     GANG_TOPOLOGY = "GangTopology"
@@ -107,6 +108,9 @@ class Code(Enum):
     PRICE_GUESSED = "PriceGuessed"  # types: what is bought is priced by a guess
     PLAN_BUDGET = "PlanBudget"  # the search ran out of its step budget
     # checks before buying
+    UNUSABLE = "Invalid"  # field, problem: what no schema can know is wrong with a pool or block
+    NO_PROVIDER = "NoProvider"  # kind, served: nothing launches from such node templates
+    PROVIDER_REFUSES = "ProviderRefuses"  # provider, message: not even questions are answered
     OTHER_AUTOSCALER = "OtherAutoscaler"  # kind, pods: it would launch for the same pods
     NO_DRIVER = "NoDriver"  # profile: no DaemonSet runs it
     DRIVER_NEEDS_LABEL = "DriverNeedsLabel"  # driver, labels

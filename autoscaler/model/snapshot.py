@@ -66,6 +66,7 @@ class Backoff:
     pool: str = ""
     reason: str = ""  # the provider's error kind
     failures: int = 1
+    message: str = ""  # what the provider said, and what to do about it
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ from instance_catalog.instance_type import ANY_ZONE, CapacityType, InstanceType,
 from instance_catalog.node_selector import Requirement, requirement_matches
 
 # us-east-1a, us-central1-a; the letter with or without a dash tells the clouds apart.
+# What a provider answers when there is nothing to have, "" where that was not written down.
+_SOLD_OUT = frozenset({"", "Capacity", "NotOffered", "ReservationExhausted", "Shortage"})
 _ZONE = {"aws": re.compile(r".*\d[a-z]\Z"), "gcp": re.compile(r".*\d-[a-z]\Z")}
 _REGION = {"aws": re.compile(r"(.*\d)[a-z]\Z"), "gcp": re.compile(r"(.*\d)-[a-z]\Z")}
 
@@ -173,7 +175,7 @@ def _barred(
         return Reason.of(Code.NO_PRICE, subject)
     for backoff in snapshot.backoffs:
         if backoff.until > now and _matches(backoff, ref, candidate.pool):
-            return Reason.of(Code.SHORTAGE, subject, until=backoff.until.isoformat(), error=backoff.reason)
+            return _unavailable(backoff, subject)
     for quarantine in snapshot.quarantines:
         if quarantine.until is not None and quarantine.until > now and _quarantines(quarantine, candidate):
             what = {
@@ -183,6 +185,14 @@ def _barred(
             }
             return Reason.of(Code.QUARANTINED, subject, until=quarantine.until.isoformat(), **what)
     return None
+
+
+def _unavailable(backoff: Backoff, subject: str) -> Reason:
+    """The cloud has none, or would not say so much."""
+    until = backoff.until.isoformat(timespec="seconds")
+    if backoff.reason in _SOLD_OUT:
+        return Reason.of(Code.SHORTAGE, subject, until=until)
+    return Reason.of(Code.LAUNCH_FAILED, subject, until=until, error=backoff.reason, message=backoff.message)
 
 
 def _quarantines(quarantine: Quarantine, candidate: Candidate) -> bool:

@@ -26,11 +26,8 @@ def objections(snapshot: Snapshot, catalog: Catalog) -> tuple[Reason, ...]:
     found = [reason for pool in snapshot.pools for reason in (*_drivers(pool, catalog), *_schedules(pool))]
     for block in snapshot.blocks:
         if block.instance_type not in catalog.types:
-            found.append(
-                Reason.of(
-                    Code.CATALOG_UNKNOWN, f"block {block.name}", attributes=f"instance type {block.instance_type}"
-                )
-            )
+            problem = f"{block.instance_type!r} is not in the catalog; `foreslice catalog list` shows what is"
+            found.append(Reason.of(Code.UNUSABLE, f"block {block.name}", field="spec.instanceType", problem=problem))
     return tuple(found)
 
 
@@ -49,7 +46,7 @@ def _drivers(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:
     try:
         drivers = parse_driver_set(",".join(pool.drivers), custom=catalog.drivers)
     except DriverProfileError as error:
-        yield Reason.of(Code.UNSUPPORTED, f"pool {pool.name}", feature=str(error))
+        yield Reason.of(Code.UNUSABLE, f"pool {pool.name}", field="spec.drivers.profiles", problem=str(error))
         return
     barred = {t.name: why for t in catalog if admits_type(pool, t) and (why := unpredictable(t, drivers))}
     if barred:
@@ -60,11 +57,11 @@ def _drivers(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:
 
 
 def _schedules(pool: CapacityPool) -> Iterator[Reason]:
-    windows = [(b.schedule, b.time_zone) for b in pool.baselines] + [
-        (b.schedule, "UTC") for b in pool.disruption.budgets
-    ]
-    for schedule, zone in windows:
+    windows = [(f"spec.baseline[{i}]", b.schedule, b.time_zone) for i, b in enumerate(pool.baselines)]
+    windows += [(f"spec.disruption.budgets[{i}]", b.schedule, "UTC") for i, b in enumerate(pool.disruption.budgets)]
+    for field, schedule, zone in windows:
         try:
             Window.parse(schedule or "* * * * *", zone)
         except ConfigurationError as error:
-            yield Reason.of(Code.UNSUPPORTED, f"pool {pool.name}", feature=error.message)
+            problem = f"{error.message}. {error.next_step}"
+            yield Reason.of(Code.UNUSABLE, f"pool {pool.name}", field=field, problem=problem)

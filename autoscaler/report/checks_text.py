@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from autoscaler.checks.finding import Condition, Finding
+from autoscaler.model.reason import Code, Reason
 from autoscaler.report.reasons import texts_of
 from instance_catalog.standing import Refused
 
+_MANY: Final = 2
 _LONGEST: Final = 1024  # characters of a condition's message, as of events
 _GOOD: Final = {
+    Condition.READY: ("Accepted", "it can be used as it is written"),
     Condition.COEXISTENCE: ("Alone", "no other autoscaler would launch for the same pods"),
     Condition.DRIVERS_WILL_RUN: ("DriversFound", "the drivers will publish the devices of its nodes"),
     Condition.DEVICE_PLUGIN_CONFLICT: ("NoDevicePlugin", "no device plugin will run beside the drivers"),
@@ -20,11 +23,20 @@ def verdict_of(finding: Finding) -> tuple[str, str, str]:
     """(status, reason, message) of the condition."""
     if finding.good:
         return (finding.status, *_GOOD[finding.condition])
-    return (
-        finding.status,
-        finding.reasons[0].code.value,
-        f"the pool only proposes: {texts_of(finding.reasons)}"[:_LONGEST],
-    )
+    held_back = "the pool only proposes: " if finding.stops else ""
+    return (finding.status, finding.reasons[0].code.value, f"{held_back}{what_is_wrong(finding)}"[:_LONGEST])
+
+
+def what_is_wrong(finding: Finding) -> str:
+    """All that is wrong; drivers that nobody runs are listed together, for what to do about them is the same."""
+    missing = [reason for reason in finding.reasons if reason.code is Code.NO_DRIVER]
+    others = tuple(reason for reason in finding.reasons if reason.code is not Code.NO_DRIVER)
+    if len(missing) < _MANY:
+        return texts_of(finding.reasons)
+    drivers = ", ".join(reason.subject.removeprefix("driver ") for reason in missing)
+    profiles = ", ".join(str(reason.detail["profile"]) for reason in missing)
+    together = Reason.of(Code.NO_DRIVER, f"drivers {drivers}", profile=profiles)
+    return texts_of((together, *others))
 
 
 def refusal_text(refused: Refused) -> str:

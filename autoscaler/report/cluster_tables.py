@@ -123,13 +123,16 @@ def nodes_table(entries: Iterable[Mapping[str, Any]]) -> Table:
 def status_entry(snapshot: Snapshot, plan: Plan, found: Iterable[Finding], now: datetime) -> dict[str, Any]:
     """The pools with what they have, propose and lack; the spending; how many pods wait."""
     bad: dict[str, list[dict[str, str]]] = {}
+    stopped: set[str] = set()
     for finding in found:
+        if finding.stops:
+            stopped.add(finding.pool)
         if not finding.good:
             _, reason, message = verdict_of(finding)
             entry = {"condition": finding.condition.value, "reason": reason, "message": message}
             bad.setdefault(finding.pool, []).append(entry)
     return {
-        "pools": [_pool(pool, snapshot, plan, bad.get(pool.name, [])) for pool in snapshot.pools],
+        "pools": [_pool(pool, snapshot, plan, bad.get(pool.name, []), pool.name in stopped) for pool in snapshot.pools],
         "podsPlaced": len(plan.placements),
         "podsLeftOut": len(plan.left_out),
         "podsOutOfScope": len(plan.outside),
@@ -138,13 +141,15 @@ def status_entry(snapshot: Snapshot, plan: Plan, found: Iterable[Finding], now: 
     }
 
 
-def _pool(pool: CapacityPool, snapshot: Snapshot, plan: Plan, bad: list[dict[str, str]]) -> dict[str, Any]:
+def _pool(
+    pool: CapacityPool, snapshot: Snapshot, plan: Plan, bad: list[dict[str, str]], stopped: bool
+) -> dict[str, Any]:
     nodes = [node for node in snapshot.provisioned if node.pool == pool.name and node.phase not in _OVER]
     launches = [launch for launch in plan.launches if launch.pool == pool.name]
     return {
         "name": pool.name,
         "mode": pool.mode.value,
-        "acts": pool.acts and not bad,
+        "acts": pool.acts and not stopped,
         "nodes": len(nodes),
         "usdPerHour": str(sum((Decimal(node.offering.usd_per_hour or 0) for node in nodes), Decimal(0))),
         "proposed": [

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from autoscaler.kube.problem import Problem
 from autoscaler.lifecycle.quarantine import Drift, Misprediction
 from autoscaler.lifecycle.reflect import occupies
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Disposal, LeftOut, NodeDecision, Placement, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
+from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.drift_text import drift_text
 from autoscaler.report.reasons import text_of, texts_of
@@ -38,13 +40,18 @@ def events_of(plan: Plan, snapshot: Snapshot) -> Iterator[Event]:
     """The events of a plan: for pods that get a node, pods that get none, and nodes that change."""
     uids = {pod.key: pod.uid for pod in snapshot.pods}
     launches = {launch.name: launch for launch in plan.launches}
-    acting = {pool.name for pool in snapshot.pools if pool.acts}
+    pools = {pool.name: pool for pool in snapshot.pools}
+    waiting = _claims_by_hand(snapshot)
     for placement in plan.placements:
         if placement.target is Target.NEW and placement.node in launches:
             launch = launches[placement.node]
-            yield _placed(placement, launch, uids.get(placement.pod, ""), acts=launch.pool in acting)
+            told = _placed(placement, launch, uids.get(placement.pod, ""), pools.get(launch.pool))
+            yield told
+            yield from (_of_claim(claim, told) for claim in waiting.pop(placement.pod, ()))
     for left in plan.left_out:
-        yield _left_out(left, uids.get(left.pod, ""))
+        told = _left_out(left, uids.get(left.pod, ""))
+        yield told
+        yield from (_of_claim(claim, told) for claim in waiting.pop(left.pod, ()))
     for node in snapshot.provisioned:
         if node.phase is Phase.FAILED:
             yield _failed(node)
@@ -54,6 +61,28 @@ def events_of(plan: Plan, snapshot: Snapshot) -> Iterator[Event]:
         if decided is not None and decision.disposal in _DISPOSALS:
             yield _decided(decision, decided.uid)
             yield from _notices(decision, decided, snapshot)
+
+
+def _claims_by_hand(snapshot: Snapshot) -> dict[str, list[ResourceClaim]]:
+    """By pod, the claims that wait with it and that a person made: of generated ones their pods tell everything.
+
+    A claim of several pods is told of with the first of them.
+    """
+    found: dict[str, list[ResourceClaim]] = {}
+    seen: set[str] = set()
+    for pod in snapshot.pods:
+        for entry in pod.claims if pod.node_name is None else ():
+            claim = snapshot.claims.get(f"{pod.namespace}/{entry.claim}")
+            if claim is not None and not claim.controller and claim.allocation is None and claim.key not in seen:
+                seen.add(claim.key)
+                found.setdefault(pod.key, []).append(claim)
+    return found
+
+
+def _of_claim(claim: ResourceClaim, told: Event) -> Event:
+    """What is told of a pod, told of a claim that waits with it."""
+    message = f"{told.name}: {told.message}"
+    return Event("ResourceClaim", claim.namespace, claim.name, claim.uid, told.type, told.reason, message)
 
 
 _DISPOSALS = {Disposal.NOTICE: ("Warning", "CapacityEnding"), Disposal.DRAIN: ("Normal", "Draining")}
@@ -98,14 +127,24 @@ def drift_event(drift: Drift) -> Event:
     return Event("ProvisionedNode", "", node.name, node.uid, kind, "Drifted", message)
 
 
-def _placed(placement: Placement, launch: PlannedNode, uid: str, *, acts: bool) -> Event:
+def _placed(placement: Placement, launch: PlannedNode, uid: str, pool: CapacityPool | None) -> Event:
     namespace, _, name = placement.pod.partition("/")
     price = "" if launch.usd_per_hour is None else f" at {launch.usd_per_hour} $/h"
     why = texts_of(redacted(placement.reasons or launch.reasons, of_namespace(namespace)))
+    acts = pool is not None and pool.acts
     reason = "TriggeredScaleUp" if acts else "ProposedScaleUp"
-    did = "pod triggered scale-up" if acts else f"pod would trigger scale-up, but pool {launch.pool} only observes"
+    did = "pod triggered scale-up" if acts else f"pod would trigger scale-up, but pool {launch.pool} {_idle(pool)}"
     message = f"{did}: node {launch.name}, {offering_text(launch.offering)}{price}"
     return Event("Pod", namespace, name, uid, "Normal", reason, f"{message}: {why}" if why else message)
+
+
+def _idle(pool: CapacityPool | None) -> str:
+    """Why a pool does not act."""
+    if pool is not None and pool.deleting:
+        return "is being deleted"
+    if pool is not None and pool.held_back:
+        return "is held back by one of its conditions"
+    return "only observes"
 
 
 def _left_out(left: LeftOut, uid: str) -> Event:

@@ -15,6 +15,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand import why_pending
+from autoscaler.report.checks_text import what_is_wrong
 from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.words import counted
@@ -25,7 +26,7 @@ _EXAMPLES = 3
 def explanation_of(pod: Pod, snapshot: Snapshot, plan: Plan, checked: Iterable[Finding] = ()) -> dict[str, Any]:
     """Everything that is known of the pod, as plain data; docs/doctor.md has the fields.
 
-    `checked` are the conditions of the pools: one that is not good keeps its pool from acting.
+    `checked` are the conditions of the pools: one that stops keeps its pool from acting.
     """
     left = next((entry for entry in (*plan.left_out, *plan.outside) if entry.pod == pod.key), None)
     placement = next((entry for entry in plan.placements if entry.pod == pod.key), None)
@@ -67,9 +68,9 @@ def _decision(
             pool = next((pool for pool in snapshot.pools if pool.name == launch.pool), None)
             price = None if launch.usd_per_hour is None else str(launch.usd_per_hour)
             found |= {"offering": offering_text(launch.offering), "usdPerHour": price, "drivers": list(launch.drivers)}
-            bad = [finding for finding in checked if finding.pool == launch.pool and not finding.good]
+            bad = [finding for finding in checked if finding.pool == launch.pool and finding.stops]
             found |= {"pool": launch.pool if pool else "", "acts": pool is not None and pool.acts and not bad}
-            found |= {"heldBackBy": [f"{f.condition.value}: {texts_of(f.reasons)}" for f in bad]}
+            found |= {"heldBackBy": [f"{f.condition.value}: {what_is_wrong(f)}" for f in bad]}
         why = placement.reasons or (launch.reasons if launch else ())
         return {**found, "reasons": [_reason(reason) for reason in why]}
     if left is not None:

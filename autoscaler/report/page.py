@@ -76,7 +76,7 @@ def status_page(snapshot: Snapshot, plan: Plan, now: datetime, *, namespace: str
         waiting=tuple(_waiting(pod, fates, readable) for pod in shown[:SHOWN_WAITING]),
         tables=(
             _launches(snapshot, plan, namespace),
-            _pools(snapshot, plan),
+            _pools(snapshot, plan, now),
             _nodes(snapshot, now, namespace),
             _blocks(snapshot, now),
         ),
@@ -237,12 +237,12 @@ def _launches(snapshot: Snapshot, plan: Plan, namespace: str) -> Table:
     return Table("Nodes to launch", ("state", "pool", "offering", "$/h", "for", "why"), rows)
 
 
-def _pools(snapshot: Snapshot, plan: Plan) -> Table:
-    rows = tuple(_pool(pool, snapshot, plan) for pool in snapshot.pools)
+def _pools(snapshot: Snapshot, plan: Plan, now: datetime) -> Table:
+    rows = tuple(_pool(pool, snapshot, plan, now) for pool in snapshot.pools)
     return Table("Pools", ("name", "mode", "nodes", "limits", "$/h", "$/h proposed", "held back"), rows)
 
 
-def _pool(pool: CapacityPool, snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
+def _pool(pool: CapacityPool, snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[str, ...]:
     nodes = [node for node in snapshot.provisioned if node.pool == pool.name and node.phase is not Phase.GONE]
     proposed = (
         launch.usd_per_hour or Decimal(0) for launch in plan.launches if launch.pool == pool.name and not pool.acts
@@ -252,15 +252,17 @@ def _pool(pool: CapacityPool, snapshot: Snapshot, plan: Plan) -> tuple[str, ...]
         ("nodes", pool.limits.nodes),
         ("$/h", pool.limits.usd_per_hour),
     )
-    held_back = [
+    held_back = ["its conditions (`foreslice doctor`)"] if pool.held_back else []
+    held_back += [
         f"{q.instance_type} is quarantined until {q.until:%d %b %H:%M} UTC"
         for q in snapshot.quarantines
-        if q.pool == pool.name and q.until is not None
+        if q.pool == pool.name and q.until is not None and q.until > now
     ]
     held_back += [
-        f"{backoff.instance_type or 'every type'} in {backoff.zone or 'every zone'}: {backoff.reason}"
+        f"{backoff.instance_type or 'every type'} in {backoff.zone or 'every zone'}: {backoff.reason} until "
+        f"{backoff.until:%d %b %H:%M} UTC"
         for backoff in snapshot.backoffs
-        if backoff.pool == pool.name
+        if backoff.pool == pool.name and backoff.until > now
     ]
     return (
         pool.name,

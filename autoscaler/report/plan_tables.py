@@ -118,7 +118,13 @@ def _considered(demand: Demand, wide: bool) -> Table:
     title = f"Offerings considered for {_few(demand.pods)}"
     if hidden:
         title += f" ({hidden} more; -o wide shows all)"
-    return Table(title, ("", "type", "zone", "capacity", "$/h", "drivers", "outcome"), tuple(map(_offering, shown)))
+    columns = ("", "type", "zone", "capacity", "$/h", "drivers", "outcome")
+    if len({entry.pool for entry in entries}) == 1:
+        return Table(title, columns, tuple(map(_offering, shown)))
+    # The same offering of several pools would look like one that is listed twice.
+    rows = (_offering(entry) for entry in shown)
+    with_pool = tuple((row[0], entry.pool, *row[1:]) for entry, row in zip(shown, rows, strict=True))
+    return Table(title, ("", "pool", *columns[1:]), with_pool)
 
 
 def _worth_showing(entry: Considered) -> bool:

@@ -101,6 +101,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.NEEDS_RESERVATION: ("{capacity_type} capacity needs a CapacityBlock", "needs a CapacityBlock"),
     Code.ARCHITECTURE_UNASKED: ("{architecture} nodes are offered to pods that select kubernetes.io/arch",),
     Code.SHORTAGE: ("the provider has none until {until}", "the provider has none"),
+    Code.LAUNCH_FAILED: (
+        "the last launch failed, {error}: {message}; tried again at {until}",
+        "the last launch failed, {error}; tried again at {until}",
+    ),
     Code.QUARANTINED: (
         "is quarantined until {until} after {boots} failed boots, {mispredictions} mispredictions and {drifts} drifts",
         "is quarantined",
@@ -125,6 +129,12 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "the price of {types} is a guess, and with it that this is the cheapest: give yours in a catalog overlay",
     ),
     Code.PLAN_BUDGET: ("the search ended at its step budget; the plan is sound but may not be the cheapest",),
+    Code.UNUSABLE: ("{field}: {problem}",),
+    Code.NO_PROVIDER: (
+        "no provider launches from {kind} objects: name a {served} in spec.nodeTemplateRef, or run its provider "
+        "(setting cluster.providers)",
+    ),
+    Code.PROVIDER_REFUSES: ("provider {provider} refuses our requests: {message}",),
     Code.OTHER_AUTOSCALER: (
         "{kind} would launch for {pods}, too: turn that off there, or narrow spec.scope of the pool",
     ),
@@ -162,7 +172,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.CHEAPEST: ("cheapest that fits",),
     Code.PREFERRED: ("an earlier alternative of firstAvailable",),
     Code.PREPAID: ("prepaid by capacity block {block}",),
-    Code.ALREADY_BOUND: ("is bound already",),
+    Code.ALREADY_BOUND: ("pods are bound to it",),
     Code.EXISTING_NODE: ("fits an existing node",),
     Code.COMING_NODE: ("fits a node that is coming up",),
     Code.BLOCK_HELD: ("held while capacity block {block} lasts",),

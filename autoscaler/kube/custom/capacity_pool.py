@@ -201,6 +201,8 @@ class BackoffStatus(ApiModel):
     reason: LongText = ""
     failures: Annotated[int, Field(ge=1)] = 1
     """In a row; each one lengthened the wait."""
+    message: LongText = ""
+    """What the provider said, and what to do about it."""
 
 
 class QuarantineStatus(ApiModel):

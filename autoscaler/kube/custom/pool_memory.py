@@ -20,7 +20,7 @@ _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 def backoffs_of(status: CapacityPoolStatus, pool: str) -> tuple[Backoff, ...]:
     """The back-offs a pool's status remembers."""
     return tuple(
-        Backoff(moment(b.until), b.instance_type, b.zone, b.capacity_type, pool, b.reason, b.failures)
+        Backoff(moment(b.until), b.instance_type, b.zone, b.capacity_type, pool, b.reason, b.failures, b.message)
         for b in status.backoffs
     )
 
@@ -37,6 +37,7 @@ def backoff_manifests(backoffs: Iterable[Backoff], *, now: datetime) -> list[dic
                 "capacityType": b.capacity_type,
                 "reason": b.reason,
                 "failures": b.failures,
+                "message": b.message,
             }
         ).manifest()
         for b in live[:_MOST_BACKOFFS]

@@ -19,7 +19,9 @@ from autoscaler.model.plan import LeftOut, NearMiss, Placement, Plan, Target
 from autoscaler.model.pod import Pod, PodClaim
 from autoscaler.model.provisioned_node import Phase, Prediction, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
+from autoscaler.model.resource_claim import Allocation, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.frozen_map import FrozenMap
 from tests.desk import POOL, A, Desk, new_desk, planned
 
 POD = Pod("default", "a", uid="u-a")
@@ -51,6 +53,25 @@ def test_a_pod_that_gets_a_node_and_one_that_does_not_are_told(desk: Desk) -> No
     assert sorted(events(desk)) == [("a", "Warning", "NotTriggerScaleUp"), ("b", "Normal", "TriggeredScaleUp")]
     messages = [event["message"] for event in list_all(desk.api, EVENTS)[0]]
     assert any("nearest miss" in message and "p3.16xlarge" in message for message in messages)
+
+
+def test_a_claim_that_a_person_made_is_told_with_the_first_of_its_pods(desk: Desk) -> None:
+    claims = {
+        claim.key: claim
+        for claim in (
+            ResourceClaim("default", "shared", (), uid="u-s"),
+            ResourceClaim("default", "generated", (), controller="u-a"),
+            ResourceClaim("default", "taken", (), allocation=Allocation(())),
+        )
+    }
+    used = tuple(PodClaim(name, name) for name in ("shared", "generated", "taken"))
+    pods = (replace(POD, claims=used), replace(POD, name="b", uid="u-b", claims=used[:1]))
+    left = (LEFT, replace(LEFT, pod="default/b"))
+    Publisher(desk.api).publish(Plan(left_out=left), Snapshot(pods=pods, claims=FrozenMap(claims)), desk.now)
+    found = [e for e in list_all(desk.api, EVENTS)[0] if e["involvedObject"]["kind"] == "ResourceClaim"]
+    (about,) = ((e["involvedObject"]["name"], e["involvedObject"]["uid"], e["reason"]) for e in found)
+    assert about == ("shared", "u-s", "NotTriggerScaleUp")
+    assert found[0]["message"].startswith("a: pod didn't trigger scale-up: no offering fits")
 
 
 def test_a_node_that_failed_is_told_with_the_reason(desk: Desk) -> None:
@@ -107,9 +128,20 @@ def ready(desk: Desk) -> tuple[str, str, str, str]:
     return found["status"], found["reason"], found["message"], found["lastTransitionTime"]
 
 
+FINE = Finding(POOL.name, Condition.READY)
+
+
 def test_a_pool_that_can_be_used_is_ready(desk: Desk) -> None:
-    Publisher(desk.api).judge(Snapshot(pools=(POOL,)), (), desk.now)
-    assert ready(desk) == ("True", "Accepted", "", "2026-01-01T00:00:00Z")
+    Publisher(desk.api).check([FINE], Snapshot(pools=(POOL,)), desk.now)
+    assert ready(desk) == ("True", "Accepted", "it can be used as it is written", "2026-01-01T00:00:00Z")
+    assert events(desk) == []
+
+
+def test_what_is_wrong_with_a_pool_is_an_event_too(desk: Desk) -> None:
+    refused = Finding("gpu", Condition.READY, (Reason.of(Code.PROVIDER_REFUSES, provider="aws", message="no keys"),))
+    Publisher(desk.api).check([refused], Snapshot(pools=(POOL,)), desk.now)
+    assert ready(desk)[:3] == ("False", "ProviderRefuses", "provider aws refuses our requests: no keys")
+    assert events(desk) == [("gpu", "Warning", "ProviderRefuses")]
 
 
 def test_a_pool_that_cannot_be_used_names_the_field_and_what_to_do(desk: Desk) -> None:
@@ -123,10 +155,10 @@ def test_a_pool_that_cannot_be_used_names_the_field_and_what_to_do(desk: Desk) -
 
 
 def test_readiness_is_written_only_when_it_changes(desk: Desk) -> None:
-    Publisher(desk.api).judge(Snapshot(pools=(POOL,)), (), desk.now)
+    Publisher(desk.api).check([FINE], Snapshot(pools=(POOL,)), desk.now)
     before = desk.api.writes
     later = desk.now + timedelta(hours=1)
-    Publisher(desk.api).judge(Snapshot(pools=(POOL,)), (), later)
+    Publisher(desk.api).check([FINE], Snapshot(pools=(POOL,)), later)
     assert desk.api.writes == before
     problem = Problem(("spec",), "is wrong")
     Publisher(desk.api).judge(Snapshot(), [("CapacityPool", "gpu", problem)], later)
@@ -139,15 +171,12 @@ def test_what_is_told_is_about_the_spec_that_was_read(desk: Desk) -> None:
     for generation in (1, 2):
         snapshot = Snapshot(pools=(replace(POOL, generation=generation),))
         publisher.publish(Plan(), snapshot, desk.now)
-        publisher.judge(snapshot, (), desk.now + timedelta(hours=generation))
-        publisher.check([Finding(POOL.name, Condition.COEXISTENCE)], snapshot, desk.now)
+        found = [FINE, Finding(POOL.name, Condition.COEXISTENCE)]
+        publisher.check(found, snapshot, desk.now + timedelta(hours=generation))
         status = desk.pool_status()
         assert status["observedGeneration"] == generation
         assert [found["observedGeneration"] for found in status["conditions"]] == [generation] * 2
-    assert {found["lastTransitionTime"] for found in status["conditions"]} == {
-        "2026-01-01T00:00:00Z",
-        "2026-01-01T01:00:00Z",
-    }
+    assert {found["lastTransitionTime"] for found in status["conditions"]} == {"2026-01-01T01:00:00Z"}
 
 
 def test_an_acting_pool_counts_its_nodes_and_their_price(desk: Desk) -> None:

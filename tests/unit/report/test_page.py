@@ -25,6 +25,8 @@ CHEAPEST = Reason.of(Code.CHEAPEST)
 LAUNCH = replace(planned("n1", pods=("default/a",)), reasons=(CHEAPEST,))
 WAITING = Snapshot(pods=(Pod("default", "a"),), pools=(POOL,))
 
+LATER = EPOCH + timedelta(hours=1)
+
 
 def placed(target: Target, node: str, **fields: Any) -> Plan:
     return Plan(launches=(LAUNCH,), placements=(Placement("default/a", target, node),), **fields)
@@ -151,17 +153,19 @@ def test_what_holds_launches_back_is_told() -> None:
     snapshot = replace(
         WAITING,
         spending=Spending(EPOCH, usd=Decimal("12.345"), binding=("maxUsdPerDay",)),
-        quarantines=(Quarantine("gpu", "p5", (), until=EPOCH + timedelta(hours=1)), Quarantine("gpu", "p4", ())),
+        quarantines=(Quarantine("gpu", "p5", (), until=LATER), Quarantine("gpu", "p4", ())),
         backoffs=(
-            Backoff(EPOCH, "p5", "us-east-1a", pool="gpu", reason="Shortage"),
-            Backoff(EPOCH, pool="gpu", reason="Quota"),
+            Backoff(LATER, "p5", "us-east-1a", pool="gpu", reason="Shortage"),
+            Backoff(LATER, pool="gpu", reason="Quota"),
+            Backoff(EPOCH, "p4", pool="gpu", reason="Shortage"),  # over
         ),
     )
     page = status_page(snapshot, Plan(), EPOCH)
     assert page.summary[1] == "12.34 $ spent since midnight UTC"
     assert page.summary[3] == "spending guards that keep nodes from being launched: maxUsdPerDay"
     assert table("Pools", snapshot, Plan()).rows[0][-1] == (
-        "p5 is quarantined until 01 Jan 01:00 UTC; p5 in us-east-1a: Shortage; every type in every zone: Quota"
+        "p5 is quarantined until 01 Jan 01:00 UTC; p5 in us-east-1a: Shortage until 01 Jan 01:00 UTC; "
+        "every type in every zone: Quota until 01 Jan 01:00 UTC"
     )
 
 

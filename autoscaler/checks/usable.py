@@ -1,0 +1,51 @@
+"""Whether a pool can be used as it is written, and whether its provider launches: what its condition Ready says.
+
+What a schema can know is checked before; this is about what only catalog, providers and their answers know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Backoff
+
+# Answers that nobody has to do anything about.
+_PASSING: Final = frozenset({"", "Ambiguous", "Busy", "Throttled"})
+
+
+def obstacles(
+    pool: CapacityPool,
+    *,
+    objections: Iterable[Reason],
+    backoffs: Iterable[Backoff],
+    serving: Mapping[str, Reason | None] | None,
+    now: datetime,
+) -> Iterator[Reason]:
+    """What is wrong with a pool.
+
+    `objections` are those of the plan. `serving` are the kinds of node templates that are launched from, with what is
+    wrong with their provider; None where nobody knows, as outside the controller.
+    """
+    subject = f"pool {pool.name}"
+    yield from (replace(r, subject="") for r in objections if r.subject == subject and r.code is Code.UNUSABLE)
+    kind = pool.node_template[0]
+    if serving is not None and kind:
+        if kind not in serving:
+            yield Reason.of(Code.NO_PROVIDER, kind=kind, served=" or ".join(sorted(serving)))
+        elif (refusal := serving[kind]) is not None:
+            yield refusal
+    for backoff in backoffs:
+        if backoff.pool == pool.name and backoff.until > now and _of_everything(backoff):
+            until = backoff.until.isoformat(timespec="seconds")
+            yield Reason.of(Code.LAUNCH_FAILED, until=until, error=backoff.reason, message=backoff.message)
+
+
+def _of_everything(backoff: Backoff) -> bool:
+    """Whether the pool launches nothing at all because of it, and a person has to do something."""
+    about = (backoff.instance_type, backoff.zone, backoff.capacity_type)
+    return about == ("", "", "") and backoff.reason not in _PASSING
