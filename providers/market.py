@@ -33,8 +33,8 @@ class CapacityQuery:
 class CapacityOffer:
     """Capacity that can be bought now. `price` is for everything, paid in advance, in `currency`.
 
-    An offer of several `segments` yields as many reservations, each with its own zone and times; its own zone and times
-    are those of the first and the last.
+    Each of its `segments` yields a reservation with its own zone and times; its own zone is the first one's, its times
+    are the first start and the last end. `count` is machines, or with `ultraserver` racks. Some have no segments.
     """
 
     id: str
@@ -51,12 +51,19 @@ class CapacityOffer:
     @property
     def hours(self) -> Decimal:
         """From start to end."""
-        return Decimal((self.ends_at - self.starts_at) / timedelta(seconds=1)) / 3600
+        return _hours(self.starts_at, self.ends_at)
+
+    def parts(self) -> tuple[CapacitySegment, ...]:
+        """Which machines there are, when; () for racks of unknown size."""
+        if self.segments or self.ultraserver:
+            return self.segments
+        return (CapacitySegment(self.instance_type, self.zone, self.count, self.starts_at, self.ends_at),)
 
     @property
-    def price_per_instance_hour(self) -> Decimal:
-        """The upfront fee spread over all machines and hours."""
-        return self.price / (self.count * self.hours)
+    def price_per_instance_hour(self) -> Decimal | None:
+        """The upfront fee spread over all machines and hours; None for racks of unknown size."""
+        hours = sum((part.count * part.hours for part in self.parts()), Decimal(0))
+        return self.price / hours if hours else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,15 @@ class CapacitySegment:
     count: int
     starts_at: datetime
     ends_at: datetime
+
+    @property
+    def hours(self) -> Decimal:
+        """From start to end."""
+        return _hours(self.starts_at, self.ends_at)
+
+
+def _hours(start: datetime, end: datetime) -> Decimal:
+    return Decimal((end - start) / timedelta(seconds=1)) / 3600
 
 
 class PriceCeilingError(ValueError):

@@ -155,7 +155,7 @@ def buy_block(
         step = "give the options it was found with; `foreslice blocks find` lists what is on offer now"
         raise BadInputError(f"{offer_id} is not on offer in {market.aws.region}, or not for this query", next_step=step)
     what = (
-        f"{offer.count} × {offer.instance_type or offer.ultraserver} in {offer.zone} for {offer.price} {offer.currency}"
+        f"{offer.count} × {offer.ultraserver or offer.instance_type} in {offer.zone} for {offer.price} {offer.currency}"
     )
     if offer.currency != "USD":
         raise BadInputError(f"{what}: --max-price is in USD", next_step="nothing was bought; buy it at AWS's console")

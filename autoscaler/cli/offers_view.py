@@ -27,7 +27,7 @@ def rows(offers: Iterable[CapacityOffer], types: Mapping[str, InstanceType]) -> 
             f"{offer.count}" + (f" × {offer.ultraserver}" if offer.ultraserver else ""),
             _money(offer.price, offer.currency),
             _money(offer.price_per_instance_hour, offer.currency),
-            _per_accelerator(offer, types),
+            _money(_per_accelerator(offer, types), offer.currency),
         )
         for offer in offers
     ]
@@ -45,10 +45,16 @@ def entries(offers: Iterable[CapacityOffer], types: Mapping[str, InstanceType]) 
             "endsAt": offer.ends_at.isoformat(),
             "price": str(offer.price),
             "currency": offer.currency,
-            "pricePerMachineHour": f"{offer.price_per_instance_hour:.4f}",
-            "pricePerAcceleratorHour": _amount_per_accelerator(offer, types) or None,
+            "pricePerMachineHour": _exact(offer.price_per_instance_hour),
+            "pricePerAcceleratorHour": _exact(_per_accelerator(offer, types)),
             "segments": [
-                {"zone": part.zone, "count": part.count, "startsAt": part.starts_at.isoformat()}
+                {
+                    "instanceType": part.instance_type,
+                    "zone": part.zone,
+                    "count": part.count,
+                    "startsAt": part.starts_at.isoformat(),
+                    "endsAt": part.ends_at.isoformat(),
+                }
                 for part in offer.segments
             ],
         }
@@ -79,23 +85,27 @@ def picture(offers: Sequence[CapacityOffer]) -> Iterator[str]:
         yield f"{zone.ljust(width)}  {marks}"
 
 
-def _per_accelerator(offer: CapacityOffer, types: Mapping[str, InstanceType]) -> str:
-    amount = _amount_per_accelerator(offer, types)
-    return _money(Decimal(amount), offer.currency) if amount else "?"
-
-
-def _amount_per_accelerator(offer: CapacityOffer, types: Mapping[str, InstanceType]) -> str:
-    """ "" for a type that the catalog does not know, or that is sold by the rack."""
-    found = types.get(offer.instance_type)
-    if found is None or not found.device_count or offer.ultraserver:
-        return ""
-    return f"{offer.price_per_instance_hour / found.device_count:.4f}"
+def _per_accelerator(offer: CapacityOffer, types: Mapping[str, InstanceType]) -> Decimal | None:
+    """None with a type that the catalog does not know, and for racks of unknown size."""
+    hours = Decimal(0)
+    for part in offer.parts():
+        known = types.get(part.instance_type)
+        if known is None or not known.device_count:
+            return None
+        hours += part.count * part.hours * known.device_count
+    return offer.price / hours if hours else None
 
 
 def _moment(at: datetime) -> str:
     return at.strftime("%a %d %b %Y %H:%MZ")
 
 
-def _money(amount: Decimal, currency: str) -> str:
+def _money(amount: Decimal | None, currency: str) -> str:
+    if amount is None:
+        return "?"
     sign = "$" if currency == "USD" else f"{currency} "
     return f"{sign}{amount:,.2f}"
+
+
+def _exact(amount: Decimal | None) -> str | None:
+    return None if amount is None else f"{amount:.4f}"

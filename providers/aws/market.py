@@ -114,5 +114,5 @@ def _offer(found: Mapping[str, Any]) -> CapacityOffer:
         price=Decimal(found["UpfrontFee"]),
         currency=found.get("CurrencyCode", "USD"),
         ultraserver=found.get("UltraserverType", ""),
-        segments=segments if len(segments) > 1 else (),
+        segments=segments,
     )

@@ -73,6 +73,17 @@ def test_offers_as_data(rig: Rig) -> None:
     assert found[0]["startsAt"] == "2026-01-05T11:30:00+00:00"
 
 
+def test_a_rack_has_the_price_of_its_accelerators(rig: Rig) -> None:
+    segment = Segment("p6e-gb200.36xlarge", "us-east-1a", 18, START, START + timedelta(hours=24))
+    rig.fake.account.market.sell(9, [segment], "17280.00", ultraserver="u-p6e-gb200x72")
+    rack = ["--ultraserver", "u-p6e-gb200x72"]
+    row = run(find_blocks, *rack).stdout.splitlines()[1]
+    assert "1 × u-p6e-gb200x72" in row
+    assert row.split()[-2:] == ["$40.00", "$10.00"]
+    bought = run(buy_block, row.split()[0], *rack, "--max-price", "20000")
+    assert "would buy 1 × u-p6e-gb200x72 in us-east-1a for 17280.00 USD" in bought.stdout
+
+
 def test_nothing_on_offer_says_what_to_try(rig: Rig) -> None:
     assert "try fewer machines" in run(find_blocks, "--type", "p4d.24xlarge", "--hours", "24").output
 
