@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES, Resource
+from autoscaler.errors import ConfigurationError
 from autoscaler.kube.custom.aws_node_template import (
     AWSNodeTemplateSpec,
     AwsSelector,
@@ -21,7 +22,7 @@ from providers.aws.capacity import Reservations
 from providers.aws.interruptions import Interruptions
 from providers.aws.market import BlockMarket
 from providers.aws.node_groups import AwsNodeGroups
-from providers.aws.prices import load_overrides
+from providers.aws.prices import Override, load_overrides
 from providers.aws.provider import WINDOW, Account, AwsProvider
 from providers.aws.session import Aws
 from providers.aws.template import (
@@ -40,7 +41,7 @@ from providers.plugins import Surroundings
 
 
 def aws_providers(surroundings: Surroundings, settings: AwsSettings) -> Mapping[str, Provider]:
-    """The providers of a cluster by the kinds of their node templates. Raises TemplateError for a bad price file."""
+    """The providers of a cluster by the kinds of their node templates. Raises ConfigurationError for bad prices."""
     account = Account(
         Aws(settings.region, profile=settings.profile), surroundings.clock, surroundings.catalog, surroundings.cluster
     )
@@ -48,11 +49,18 @@ def aws_providers(surroundings: Surroundings, settings: AwsSettings) -> Mapping[
     machines = AwsProvider(
         account,
         AwsTemplates(surroundings.objects),
-        overrides=load_overrides(Path(settings.prices)) if settings.prices else (),
+        overrides=_overrides(settings.prices),
         queue=settings.queue,
         held=groups.held,
     )
     return {AWS_NODE_TEMPLATES.kind: machines, AWS_GROUP_NODE_TEMPLATES.kind: groups}
+
+
+def _overrides(path: str) -> tuple[Override, ...]:
+    try:
+        return load_overrides(Path(path)) if path else ()
+    except TemplateError as error:
+        raise ConfigurationError(f"aws.prices: {error.message}", next_step=error.next_step) from error
 
 
 def aws_announcer(settings: AwsSettings) -> Announcer | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
@@ -126,15 +126,15 @@ def notices_of(body: str) -> tuple[Notice, ...]:
 def _notices(kind: str, detail: Mapping[str, Any], event: Mapping[str, Any]) -> Iterator[Notice]:
     match kind:
         case "EC2 Spot Instance Interruption Warning":
-            sent = datetime.fromisoformat(event["time"])
+            sent = _moment(event["time"])
             yield Notice(detail["instance-id"], "spot interruption", sent + _SPOT_NOTICE)
         case "EC2 Instance Rebalance Recommendation":
             yield Notice(detail["instance-id"], "spot rebalance recommendation")
         case "EC2 Instance State-change Notification":
             if detail["state"] in ("stopping", "shutting-down", "terminated"):
-                yield Notice(detail["instance-id"], detail["state"], datetime.fromisoformat(event["time"]))
+                yield Notice(detail["instance-id"], detail["state"], _moment(event["time"]))
         case "EC2 Capacity Reservation Instance Interruption Warning":
-            at = datetime.fromisoformat(detail["instance-termination-time"])
+            at = _moment(detail["instance-termination-time"])
             yield Notice(detail["instance-id"], "end of the capacity block", at)
         case "Capacity Block Reservation Expiration Warning" | "Capacity Block Reservation Delivered":
             yield Notice(detail["capacity-reservation-id"], kind)
@@ -145,6 +145,15 @@ def _notices(kind: str, detail: Mapping[str, Any], event: Mapping[str, Any]) -> 
                     yield Notice(entity["entityValue"], detail.get("eventTypeCode", "maintenance"), begins)
 
 
+def _moment(text: str) -> datetime:
+    return _aware(datetime.fromisoformat(text))
+
+
 def _health_time(text: str) -> datetime | None:
     """AWS Health writes times as in e-mail."""
-    return parsedate_to_datetime(text) if text else None
+    return _aware(parsedate_to_datetime(text)) if text else None
+
+
+def _aware(at: datetime) -> datetime:
+    """AWS means UTC where it names no zone."""
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

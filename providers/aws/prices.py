@@ -19,6 +19,7 @@ import yaml
 
 from instance_catalog.catalog import Catalog
 from instance_catalog.instance_type import ANY_ZONE, CapacityType
+from instance_catalog.spelling import did_you_mean
 from providers.aws.errors import translated
 from providers.aws.remembered import Remembered
 from providers.aws.session import Aws
@@ -29,6 +30,9 @@ _LIST_LIFETIME: Final = timedelta(hours=12)
 _SPOT_LIFETIME: Final = timedelta(minutes=10)
 # The price list is asked type by type. More than this in one look would keep the loop waiting for seconds.
 _AT_ONCE: Final = 8
+_REQUIRED: Final = frozenset({"instanceType", "capacityType"})
+_AMOUNTS: Final = ("usdPerHour", "factor")
+_KEYS: Final = _REQUIRED | set(_AMOUNTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,12 @@ def load_overrides(path: Path) -> tuple[Override, ...]:
 def _override(index: int, entry: Mapping[str, Any]) -> Override:
     if not isinstance(entry, Mapping):
         raise TypeError(f"prices[{index}] is no object")
-    amounts = [key for key in ("usdPerHour", "factor") if key in entry]
+    for key in sorted(_REQUIRED - entry.keys()):
+        raise TemplateError(f"prices[{index}] lacks {key}", next_step=f"add {key}")
+    for key in sorted(map(str, entry.keys() - _KEYS)):
+        step = did_you_mean(key, _KEYS, f"take it away; there are {', '.join(sorted(_KEYS))}")
+        raise TemplateError(f"prices[{index}].{key} is not known", next_step=step)
+    amounts = [key for key in _AMOUNTS if key in entry]
     step = "give a capacity type and exactly one of usdPerHour and factor, as decimal text"
     if len(amounts) != 1:
         raise TemplateError(f"prices[{index}] has {len(amounts)} amounts", next_step=step)

@@ -11,6 +11,7 @@ from autoscaler.aws import AwsGroupTemplates, AwsTemplates, aws_providers
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES
+from autoscaler.errors import ConfigurationError
 from autoscaler.settings import AwsSettings
 from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.frozen_map import FrozenMap
@@ -87,5 +88,5 @@ def test_both_kinds_of_templates_have_a_provider() -> None:
 def test_a_bad_price_file_is_told_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "prices.yaml").write_text("prices: [{instanceType: p5.48xlarge, capacityType: cheap, factor: 1}]")
     surroundings = Surroundings("uid", VirtualClock(), written(AWS_NODE_TEMPLATES, SPEC), load_catalog())
-    with pytest.raises(TemplateError, match="cheap"):
+    with pytest.raises(ConfigurationError, match=r"aws\.prices: .*cheap"):
         aws_providers(surroundings, AwsSettings(region="us-east-1", prices=str(tmp_path / "prices.yaml")))

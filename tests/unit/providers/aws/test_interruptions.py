@@ -68,6 +68,14 @@ def event(kind: str, **detail: Any) -> str:
             Notice("i-1", "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED", AT + timedelta(hours=1)),
             id="maintenance",
         ),
+        pytest.param(
+            event(
+                "EC2 Capacity Reservation Instance Interruption Warning",
+                **{"instance-id": "i-1", "instance-termination-time": "2026-01-01T08:00:00"},
+            ),
+            Notice("i-1", "end of the capacity block", AT),
+            id="a time without its zone",
+        ),
     ],
 )
 def test_a_notice_names_its_subject_and_moment(body: str, expected: Notice) -> None:

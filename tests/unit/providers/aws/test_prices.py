@@ -80,6 +80,12 @@ def test_overrides_are_read_from_a_file(tmp_path: Path) -> None:
             "prices: [{instanceType: a, capacityType: on-demand, factor: 1, usdPerHour: 2}]", r"prices\[0\]", id="two"
         ),
         pytest.param("prices: [{instanceType: a, capacityType: cheap, factor: 1}]", "cheap", id="capacity type"),
+        pytest.param("prices: [{capacityType: spot, factor: 1}]", r"prices\[0\] lacks instanceType", id="no type"),
+        pytest.param(
+            "prices: [{instanceType: a, capacityType: spot, factor: 1, zone: b}]",
+            r"prices\[0\]\.zone",
+            id="unknown key",
+        ),
         pytest.param("prices: [{instanceType: a, capacityType: spot, factor: much}]", r"prices\[0\]", id="no number"),
         pytest.param("prices: [{instanceType: a, capacityType: spot, factor: -1}]", "is no amount", id="negative"),
     ],
