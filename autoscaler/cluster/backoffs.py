@@ -14,6 +14,7 @@ from autoscaler.cluster.resources import CAPACITY_POOLS
 from autoscaler.kube.custom.pool_memory import REMEMBERED, backoff_manifests
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Backoff
+from autoscaler.report.words import advised
 from providers.errors import BackoffScope, ProviderError
 
 _LONGEST_MESSAGE = 1024
@@ -50,7 +51,7 @@ class Backoffs:
         others = tuple(b for b in self._known.get(pool, ()) if _key(b) != _key(added))
         same = [b for b in self._known.get(pool, ()) if _key(b) == _key(added) and b.until + REMEMBERED > now]
         failures = 1 + max((b.failures for b in same if b.reason == added.reason), default=0)
-        message = ". ".join(text.rstrip(".") for text in (error.message, error.next_step))[:_LONGEST_MESSAGE]
+        message = advised(error.message, error.next_step)[:_LONGEST_MESSAGE]
         longer = replace(added, until=now + error.backoff(failures), failures=failures, message=message)
         self._save(pool, (*others, longer), now)
 

@@ -16,6 +16,7 @@ from autoscaler.lifecycle.provisioned_node import MachineState
 from autoscaler.lifecycle.reflect import SeenReservation, World
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.report.words import advised
 from providers.contract import (
     TAG_CLUSTER,
     Instance,
@@ -73,7 +74,7 @@ def ask(providers: Providers) -> ProvidersSeen:
         except ProviderError as error:
             silent.append(Trouble("Provider", provider.name, error))
             if isinstance(error, RefusedError):
-                why = ". ".join(text.rstrip(".") for text in (error.message, error.next_step))
+                why = advised(error.message, error.next_step)
                 serving[template] = Reason.of(Code.PROVIDER_REFUSES, provider=provider.name, message=why)
             continue
         if provider.traits.reserves:

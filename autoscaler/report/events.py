@@ -15,6 +15,7 @@ from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Disposal, LeftOut, NodeDecision, Placement, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
+from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.drift_text import drift_text
@@ -49,6 +50,8 @@ def events_of(plan: Plan, snapshot: Snapshot) -> Iterator[Event]:
             yield told
             yield from (_of_claim(claim, told) for claim in waiting.pop(placement.pod, ()))
     for left in plan.left_out:
+        if left.reasons and all(reason.code is Code.AWAITS_BINDING for reason in left.reasons):
+            continue  # its node is there, and kube-scheduler will say so
         told = _left_out(left, uids.get(left.pod, ""))
         yield told
         yield from (_of_claim(claim, told) for claim in waiting.pop(left.pod, ()))

@@ -1,4 +1,4 @@
-"""Numbers and spans of time as people read them."""
+"""Numbers, spans of time and advice as people read them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from datetime import timedelta
 def counted(number: int, noun: str) -> str:
     """ "1 pod", "2 pods"."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def advised(wrong: str, step: str) -> str:
+    """What is wrong and what to do about it, in one line without a full stop at the end."""
+    wrong, step = wrong.rstrip("."), step.rstrip(".")
+    return f"{wrong}{'. ' if step[:1].isupper() else '; '}{step}" if step else wrong
 
 
 def age_text(span: timedelta) -> str:

@@ -91,6 +91,12 @@ def test_the_same_is_not_told_twice_not_even_after_a_restart(desk: Desk) -> None
     assert desk.api.writes == writes
 
 
+def test_a_pod_whose_node_has_come_is_not_told_that_it_gets_none(desk: Desk) -> None:
+    waits = replace(LEFT, reasons=(Reason.of(Code.AWAITS_BINDING, "pod default/a", node="n1"),), near_misses=())
+    Publisher(desk.api).publish(Plan(left_out=(waits,)), Snapshot(pods=(POD,)), desk.now)
+    assert events(desk) == []
+
+
 def test_another_pod_of_the_same_name_is_told_again(desk: Desk) -> None:
     publisher = Publisher(desk.api)
     publisher.publish(Plan(left_out=(LEFT,)), Snapshot(pods=(POD,)), desk.now)
