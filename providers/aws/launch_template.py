@@ -69,7 +69,7 @@ class LaunchTemplates:
 
     def version(self, template: NodeTemplate, data: Mapping[str, Any]) -> Version:
         """The version with this content (all but its image), made when there is none. Raises what EC2 refuses."""
-        name = self._name(template)
+        name = self.name(template)
         image = Image(id=resolve(self._aws, template.image)) if template.image.follow else template.image
         source = _digest(image.id or image.parameter)
         content = _digest(data, source)
@@ -86,14 +86,14 @@ class LaunchTemplates:
 
     def forget(self, template: NodeTemplate) -> None:
         """Look at EC2 again: somebody deleted it."""
-        self._known.pop(self._name(template), None)
+        self._known.pop(self.name(template), None)
 
     def pinned(self, template: NodeTemplate) -> str:
         """The image that its parameter named at its first launch; "" before that, and without a parameter to pin."""
         if not template.image.parameter or template.image.follow:
             return ""
         source = _digest(template.image.parameter)
-        return next((v.image for v in self._read(self._name(template)).values() if v.source == source), "")
+        return next((v.image for v in self._read(self.name(template)).values() if v.source == source), "")
 
     def tidy(self, templates: Collection[str]) -> None:
         """Delete the launch templates of node templates other than these, and old versions of theirs."""
@@ -128,7 +128,8 @@ class LaunchTemplates:
         if old:
             self._known.pop(name, None)
 
-    def _name(self, template: NodeTemplate) -> str:
+    def name(self, template: NodeTemplate) -> str:
+        """What its launch template is called."""
         return f"foreslice-{self._cluster}-{template.name}"
 
     def _read(self, name: str) -> dict[str, Version]:
@@ -178,9 +179,8 @@ def template_data(
     template: NodeTemplate, *, user_data: str, interfaces: list[dict[str, Any]], open_reservations: bool
 ) -> dict[str, Any]:
     """The content of a version, without its image. Instance metadata only by IMDSv2; volumes go with the machine."""
-    profile = template.instance_profile
     data: dict[str, Any] = {
-        "IamInstanceProfile": {"Arn": profile} if profile.startswith("arn:") else {"Name": profile},
+        "IamInstanceProfile": profile_of(template),
         "UserData": user_data,
         "NetworkInterfaces": interfaces,
         "InstanceInitiatedShutdownBehavior": "terminate",
@@ -198,6 +198,12 @@ def template_data(
     if not open_reservations:
         data["CapacityReservationSpecification"] = {"CapacityReservationPreference": "none"}
     return data
+
+
+def profile_of(template: NodeTemplate) -> dict[str, str]:
+    """The instance profile as EC2 takes it."""
+    profile = template.instance_profile
+    return {"Arn": profile} if profile.startswith("arn:") else {"Name": profile}
 
 
 def tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:

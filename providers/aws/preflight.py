@@ -15,7 +15,7 @@ from providers.aws.errors import translated
 from providers.aws.groups import Groups
 from providers.aws.images import resolve
 from providers.aws.launch import Launcher
-from providers.aws.launch_template import tag_list
+from providers.aws.launch_template import profile_of, tag_list
 from providers.aws.queue_check import queue_findings
 from providers.aws.template import GroupTemplates, Interfaces, NodeTemplate, Templates
 from providers.aws.verdicts import TAKE_NEW_IMAGE, image_of, role_of, strategy_of
@@ -127,28 +127,37 @@ class Check:
             yield Finding(_of(template, "placement group"), True, message)
 
     def _permissions(self, template: NodeTemplate) -> Iterator[Finding]:
+        """Each launch call as the launcher makes it, as far as policies look: its tags, its role, its template."""
         ec2, subnet = self.launcher.aws.ec2, self.launcher.network.subnets(template)[0]
-        tags = tag_list({TAG_CLUSTER: self.cluster})
         image = resolve(self.launcher.aws, template.image)
-        machine = {"InstanceType": _SAMPLE_TYPE, "ImageId": image, "SubnetId": subnet.id}
-        about = {"LaunchTemplateName": f"foreslice-{self.cluster}-check", "LaunchTemplateData": {"ImageId": image}}
+        name = self.launcher.launch_templates.name(template)
         tries: dict[str, Callable[[], Any]] = {
             "ec2:RunInstances": lambda: ec2.run_instances(
-                **machine,
+                InstanceType=_SAMPLE_TYPE,
+                ImageId=image,
+                SubnetId=subnet.id,
+                IamInstanceProfile=profile_of(template),
                 MinCount=1,
                 MaxCount=1,
-                TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+                TagSpecifications=self._tags("instance", "volume", "network-interface"),
                 DryRun=True,
             ),
             "ec2:CreateLaunchTemplate": lambda: ec2.create_launch_template(
-                **about, TagSpecifications=[{"ResourceType": "launch-template", "Tags": tags}], DryRun=True
+                LaunchTemplateName=f"{name}-check",
+                LaunchTemplateData={"ImageId": image},
+                TagSpecifications=self._tags("launch-template"),
+                DryRun=True,
             ),
             "ec2:CreateFleet": lambda: ec2.create_fleet(
                 Type="instant",
                 LaunchTemplateConfigs=[
-                    {"LaunchTemplateSpecification": {"LaunchTemplateName": "foreslice-check", "Version": "1"}}
+                    {
+                        "LaunchTemplateSpecification": {"LaunchTemplateName": name, "Version": "$Latest"},
+                        "Overrides": [{"InstanceType": _SAMPLE_TYPE, "SubnetId": subnet.id}],
+                    }
                 ],
                 TargetCapacitySpecification={"TotalTargetCapacity": 1, "DefaultTargetCapacityType": "on-demand"},
+                TagSpecifications=self._tags("fleet", "instance", "volume", "network-interface"),
                 DryRun=True,
             ),
         }
@@ -159,6 +168,10 @@ class Check:
             )
         for action, attempt in tries.items():
             yield _dry_run(_of(template, action), action, attempt)
+
+    def _tags(self, *kinds: str) -> list[dict[str, Any]]:
+        tags = tag_list({TAG_CLUSTER: self.cluster})
+        return [{"ResourceType": kind, "Tags": tags} for kind in kinds]
 
     def _notices(self) -> Iterator[Finding]:
         """About the queue, if there is one; whatever is wrong with it costs time only."""

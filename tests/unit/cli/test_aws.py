@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from tests.aws import PARAMETER, Rig, request
 from tests.fakes.ec2 import refused
 from tests.unit.providers.aws.test_node_groups import group
 
+ROOT = Path(__file__).parents[3]
 SPEC: dict[str, Any] = {
     "cluster": {"name": "test"},
     "subnets": [{"tags": {"kubernetes.io/cluster/test": "owned"}}],
@@ -91,6 +93,30 @@ def test_a_missing_permission_names_its_action(rig: Rig, monkeypatch: pytest.Mon
     assert code == 3
     assert "allow ec2:CreateFleet" in found["AWSNodeTemplate gpu: ec2:CreateFleet"]["nextStep"]
     assert found["AWSNodeTemplate gpu: ec2:RunInstances"]["passed"]
+
+
+def test_a_dry_run_carries_what_the_policy_asks_of_a_launch(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A condition on a tag that a try lacks would be told as a permission that is missing."""
+    asked: dict[str, Any] = {}
+    rig.aws.ec2.meta.events.register(
+        "provide-client-params.ec2.*", lambda params, model, **_: asked.update({model.name: params}), unique_id="asked"
+    )
+    checked(monkeypatch, SPEC)
+    rig.aws.ec2.meta.events.unregister("provide-client-params.ec2.*", unique_id="asked")
+    policy = json.loads((ROOT / "deploy/aws/controller-policy.json").read_text(encoding="utf-8"))
+    for statement in policy["Statement"]:
+        condition = statement.get("Condition", {}).get("StringEquals", {})
+        if "aws:RequestTag/foreslice.dev/cluster" not in condition:
+            continue
+        # A request for spot machines is made for fleets of that market alone.
+        kinds = {arn.rpartition(":")[2].removesuffix("/*") for arn in statement["Resource"]} - {
+            "spot-instances-request"
+        }
+        for action in set(statement["Action"]) & {"ec2:CreateFleet", "ec2:RunInstances", "ec2:CreateLaunchTemplate"}:
+            call = asked[action.removeprefix("ec2:")]
+            tagged = {one["ResourceType"] for one in call["TagSpecifications"]}
+            assert tagged >= kinds - ({"fleet"} if action == "ec2:RunInstances" else set()), action
+    assert asked["RunInstances"]["IamInstanceProfile"] == {"Name": "nodes"}
 
 
 def test_a_block_in_a_zone_without_subnet(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
