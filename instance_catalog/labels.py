@@ -13,6 +13,7 @@ ZONE: Final = "topology.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"
 ZONE_BETA: Final = "failure-domain.beta.kubernetes.io/zone"
 REGION_BETA: Final = "failure-domain.beta.kubernetes.io/region"
+BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"  # wins over the field
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 ARCHITECTURE: Final = "kubernetes.io/arch"
 OPERATING_SYSTEM: Final = "kubernetes.io/os"

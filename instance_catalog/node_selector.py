@@ -56,12 +56,15 @@ def matches(selector: NodeSelector, *, name: str, labels: Mapping[str, str]) -> 
 
 
 def term_matches(term: NodeSelectorTerm, *, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether one (parsable) term matches. An empty term matches nothing."""
+    """Whether one (parsable) term matches. An empty term matches nothing; without a name, fields are not asked.
+
+    Source: component-helpers scheduling/corev1/nodeaffinity, v0.36.3.
+    """
     if not term.match_expressions and not term.match_fields:
         return False
-    return all(requirement_matches(r, labels) for r in term.match_expressions) and all(
-        _field_matches(r, name) for r in term.match_fields
-    )
+    if name and not all(_field_matches(r, name) for r in term.match_fields):
+        return False
+    return all(requirement_matches(r, labels) for r in term.match_expressions)
 
 
 def requirement_matches(requirement: Requirement, labels: Mapping[str, str]) -> bool:

@@ -43,12 +43,13 @@ def parse_persistent_volume(
         node_affinity=parse_node_selector(spec.child("nodeAffinity").optional_child("required")),
         topology=FrozenMap({key: _values(metadata.labels[key]) for key in _TOPOLOGY if metadata.labels.get(key)}),
         labels=metadata.labels,
-        storage_class=spec.text("storageClassName"),
+        storage_class=metadata.annotations.get(keys.BETA_STORAGE_CLASS, spec.text("storageClassName")),
         attributes_class=spec.text("volumeAttributesClassName"),
         capacity=spec.quantities("capacity").get("storage", _NOTHING),
         access_modes=spec.texts("accessModes"),
         block=spec.text("volumeMode") == "Block",
         claim=f"{claim.text('namespace')}/{claim.text('name')}" if claim is not None else "",
+        claim_uid=claim.text("uid") if claim is not None else "",
         available=fields.child("status").text("phase") == "Available",
         deleting=metadata.deleting,
         driver=csi.text("driver"),
@@ -68,8 +69,11 @@ def parse_persistent_volume_claim(
     """A PersistentVolumeClaim; an empty storageClassName means static volumes only, an absent one the default class."""
     fields = Fields(raw, problems)
     metadata = parse_metadata(fields)
+    claim = volume_claim_from(fields, namespace=metadata.namespace, name=metadata.name, origin=origin)
     return replace(
-        volume_claim_from(fields, namespace=metadata.namespace, name=metadata.name, origin=origin),
+        claim,
+        storage_class=metadata.annotations.get(keys.BETA_STORAGE_CLASS, claim.storage_class),
+        uid=metadata.uid,
         selected_node=metadata.annotations.get(keys.SELECTED_NODE, ""),
         lost=fields.child("status").text("phase") == "Lost",
         deleting=metadata.deleting,

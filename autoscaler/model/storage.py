@@ -15,7 +15,8 @@ _NOTHING = Quantity.of(0)
 
 @dataclass(frozen=True, slots=True)
 class PersistentVolume:
-    """`topology` are its zone and region labels with their values ("a__b" is two); `claim` is namespace/name.
+    """`topology` are its zone and region labels with their values ("a__b" is two); `claim` is namespace/name, and
+    `claim_uid` tells it from others that had the name before, where that is known.
 
     `driver` and `handle` are those of a CSI volume; `in_tree` is a volume of a plugin that became a CSI driver.
     """
@@ -30,6 +31,7 @@ class PersistentVolume:
     access_modes: tuple[str, ...] = ()
     block: bool = False
     claim: str = ""
+    claim_uid: str = ""
     available: bool = False
     deleting: bool = False
     driver: str = ""
@@ -54,6 +56,7 @@ class PersistentVolumeClaim:
     selected_node: str = ""
     lost: bool = False
     deleting: bool = False
+    uid: str = ""
     origin: Origin = field(default=CLUSTER, compare=False)
 
     @property

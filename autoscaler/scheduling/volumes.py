@@ -66,7 +66,9 @@ class Volumes:
         for volume in self.volumes.values():
             if volume.name in taken or storage_class is None or volume.storage_class != storage_class.name:
                 continue
-            if volume.claim not in ("", claim.key) or volume.deleting or volume.capacity < claim.capacity:
+            if volume.claim and not _is_for(volume, claim):
+                continue
+            if volume.deleting or volume.capacity < claim.capacity:
                 continue
             if (volume.block, volume.attributes_class) != (claim.block, claim.attributes_class):
                 continue
@@ -126,11 +128,14 @@ class Volumes:
 
 
 def reaches(selector: NodeSelector | None, node: Node) -> bool:
-    """Whether a node may use what is limited to `selector`; one that cannot be parsed lets nobody."""
+    """Whether a node may use what is limited to `selector`; one that cannot be parsed lets nobody.
+
+    Only labels count: upstream asks about a node without a name (CheckNodeAffinity).
+    """
     if selector is None:
         return True
     try:
-        return matches(selector, name=node.name, labels=node.labels)
+        return matches(selector, name="", labels=node.labels)
     except BadSelectorError:
         return False
 
@@ -138,6 +143,11 @@ def reaches(selector: NodeSelector | None, node: Node) -> bool:
 def is_in_tree(provisioner: str) -> bool:
     """Whether it is a provisioner of old that became a CSI driver."""
     return provisioner.startswith(_IN_TREE) and provisioner != NO_PROVISIONER
+
+
+def _is_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether the volume is reserved for this claim, not for an earlier one of its name (IsVolumeBoundToClaim)."""
+    return volume.claim == claim.key and volume.claim_uid in ("", claim.uid)
 
 
 def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

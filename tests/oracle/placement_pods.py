@@ -174,6 +174,8 @@ def _node_term(rng: Random) -> Json:
     if rng.random() < 0.15:
         name = {"key": "metadata.name", "operator": rng.choice(("In", "NotIn")), "values": ["node-0"]}
         return {"matchFields": [name]}
+    if rng.random() < 0.05:
+        return {}  # matches nothing
     return {"matchExpressions": rng.sample(options, rng.choice((1, 1, 2)))}
 
 

@@ -11,6 +11,7 @@ _ZONE, _BETA_ZONE, _REGION = (
     "failure-domain.beta.kubernetes.io/zone",
     "topology.kubernetes.io/region",
 )
+_BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 _DRIVERS = ("ebs.example.com", "pd.example.com")
 _CLASSES: tuple[Json, ...] = (
     {"metadata": {"name": "now"}, "provisioner": _DRIVERS[0], "volumeBindingMode": "Immediate"},
@@ -106,6 +107,8 @@ def _claim(rng: Random, name: str) -> Json:
         metadata["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
     elif draw < 0.55:
         metadata["annotations"] = {"volume.kubernetes.io/selected-node": rng.choice(("node-0", "node-1"))}
+    if rng.random() < 0.05:
+        metadata.setdefault("annotations", {})[_BETA_CLASS] = rng.choice(("local", "later", "zonal"))
     if rng.random() < 0.1:
         spec["volumeMode"] = "Block"
     if rng.random() < 0.1:
@@ -131,7 +134,10 @@ def _volume(rng: Random, name: str) -> Json:
         spec["hostPath"] = {"path": "/data"}
     if rng.random() < 0.5:
         place = {"key": rng.choice((_ZONE, "zone")), "operator": "In", "values": [rng.choice(("z1", "z2"))]}
-        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [place]}]}}
+        term: Json = {"matchExpressions": [place]}
+        if rng.random() < 0.05:
+            term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-0"]}]}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
     return {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": {"phase": "Bound"}}
 
 
@@ -142,10 +148,15 @@ def _free_volume(rng: Random, name: str) -> Json:
     volume["spec"]["accessModes"] = ["ReadWriteOnce", *(("ReadWriteMany",) if rng.random() < 0.4 else ())]
     if rng.random() < 0.1:
         volume["spec"]["volumeMode"] = "Block"
+    if rng.random() < 0.05:
+        volume["metadata"]["annotations"] = {_BETA_CLASS: rng.choice(("local", "later"))}
     if rng.random() < 0.3:
         volume["metadata"]["labels"]["disk"] = "fast"
     if rng.random() < 0.2:
-        volume["spec"]["claimRef"] = {"namespace": "default", "name": rng.choice(("claim-0", "claim-1"))}
+        name = rng.choice(("claim-0", "claim-1"))
+        volume["spec"]["claimRef"] = {"namespace": "default", "name": name}
+        if rng.random() < 0.5:  # of the claim that is there, or of an earlier one
+            volume["spec"]["claimRef"]["uid"] = rng.choice((f"uid-{name}", "uid-before"))
     if rng.random() < 0.05:
         volume["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return volume

@@ -219,6 +219,10 @@ FREE = PersistentVolume(
         pytest.param({"block": True}, {}, [Code.VOLUME_UNBOUND], id="of another mode"),
         pytest.param({"storage_class": "other"}, {}, [Code.VOLUME_UNBOUND], id="of another class"),
         pytest.param({"claim": "ns/other"}, {}, [Code.VOLUME_UNBOUND], id="meant for another claim"),
+        pytest.param(
+            {"claim": "ns/d", "claim_uid": "old"}, {}, [Code.VOLUME_UNBOUND], id="left by a claim of its name"
+        ),
+        pytest.param({"claim": "ns/d", "claim_uid": "u"}, {"uid": "u"}, [], id="meant for this very claim"),
         pytest.param({"claim": "ns/d", "available": False}, {}, [], id="meant for this claim"),
         pytest.param({"node_affinity": IN_ZONE_B}, {}, [Code.VOLUME_UNBOUND], id="elsewhere"),
         pytest.param({}, {"access_modes": ("ReadWriteMany",)}, [Code.VOLUME_UNBOUND], id="of another access mode"),
