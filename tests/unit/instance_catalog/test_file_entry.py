@@ -19,6 +19,6 @@ def test_the_shipped_catalog_survives_the_round_trip() -> None:
 
 def test_what_differs_from_the_model_is_written_also_as_not_known() -> None:
     catalog = load_catalog()
-    entry = type_entry(catalog.get("p6e-gb200.36xlarge"), catalog.accelerators)
-    assert entry["accelerator"] == {"model": "nvidia-gb200", "count": 4, "productName": None}
+    entry = type_entry(catalog.get("n1-standard-8+1xnvidia-tesla-t4"), catalog.accelerators)
+    assert entry["accelerator"] == {"model": "nvidia-t4", "count": 1, "productName": None}
     assert type_entry(catalog.get("g6f.large"), catalog.accelerators)["accelerator"]["count"] == "1/8"

@@ -40,7 +40,7 @@ def test_types_without_a_price_or_a_product_name_are_counted(shipped: Catalog) -
     assert len([t for t in written if t.price is None]) == 36 - 13
     unnamed = [t for t in written if t.accelerator is None or t.accelerator.product_name is None]
     parts_of_a_card = [t for t in unnamed if t.name in ("g4-standard-6", "g4-standard-12", "g4-standard-24")]
-    assert (len(unnamed), len(parts_of_a_card)) == (42 - 13 + 3, 3)
+    assert (len(unnamed), len(parts_of_a_card)) == (42 - 13 - 1 + 3, 3)
     assert all(t.price is None and t.accelerator and not t.accelerator.product_name for t in shipped if "+" in t.name)
 
 
@@ -86,7 +86,7 @@ def test_a_fact_of_a_type(shipped: Catalog, name: str, attribute: str, value: ob
         ("g6f.4xlarge", "NVIDIA L4-12Q", "12Gi", None),
         ("g5g.xlarge", "NVIDIA T4G", "15Gi", None),
         ("g5g.metal", "NVIDIA T4G", "16Gi", None),
-        ("p6e-gb200.36xlarge", None, "189471Mi", "gb200"),
+        ("p6e-gb200.36xlarge", "NVIDIA GB200", "189471Mi", "gb200"),
         ("a4x-highgpu-4g", "NVIDIA GB200", "189471Mi", "gb200"),
         ("n1-standard-8+1xnvidia-tesla-t4", None, "15Gi", None),
     ],
@@ -116,14 +116,28 @@ def test_pci_facts_of_a_verified_type(shipped: Catalog) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "efa_per_gpu"), [("p4d.24xlarge", 0.5), ("p5.48xlarge", 4), ("p5en.48xlarge", 2), ("p6-b200.48xlarge", 1)]
-)
+    ("name", "efa_per_gpu"),
+    [
+        ("p4d.24xlarge", 0.5), ("p5.48xlarge", 4), ("p5en.48xlarge", 2), ("p6-b200.48xlarge", 1),
+        ("p6-b300.48xlarge", 2),
+    ],
+)  # fmt: skip
 def test_gpus_and_efa_devices_share_their_roots(shipped: Catalog, name: str, efa_per_gpu: float) -> None:
     machine = shipped.get(name)
     gpus = Counter(place.pcie_root for place in machine.placements)
     cards = Counter(card.placement.pcie_root for card in machine.cards("efa"))
     assert cards == {root: count * efa_per_gpu for root, count in gpus.items()}
     assert None not in cards
+
+
+def test_half_of_the_efa_devices_of_a_gb200_machine_share_a_root_with_a_gpu(shipped: Catalog) -> None:
+    machine = shipped.get("p6e-gb200.36xlarge")
+    gpus = {place.pcie_root: place.numa_node for place in machine.placements}
+    cards = machine.cards("efa")
+    assert len(gpus) == 4
+    assert Counter(card.placement.pcie_root in gpus for card in cards) == {True: 8, False: 8}
+    assert all(gpus.get(c.placement.pcie_root, c.placement.numa_node) == c.placement.numa_node for c in cards)
+    assert Counter(card.placement.numa_node for card in cards) == {0: 8, 1: 8}
 
 
 def test_cpu_layouts_are_known_where_somebody_has_read_them(shipped: Catalog) -> None:
