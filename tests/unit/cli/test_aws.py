@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +15,9 @@ from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMP
 from autoscaler.simulation.api_server import ApiServer
 from tests.aws import PARAMETER, Rig, request
 from tests.fakes.ec2 import refused
+from tests.unit.deploy.test_aws_policies import recorded, tagged_kinds
 from tests.unit.providers.aws.test_node_groups import group
 
-ROOT = Path(__file__).parents[3]
 SPEC: dict[str, Any] = {
     "cluster": {"name": "test"},
     "subnets": [{"tags": {"kubernetes.io/cluster/test": "owned"}}],
@@ -95,28 +94,13 @@ def test_a_missing_permission_names_its_action(rig: Rig, monkeypatch: pytest.Mon
     assert found["AWSNodeTemplate gpu: ec2:RunInstances"]["passed"]
 
 
-def test_a_dry_run_carries_what_the_policy_asks_of_a_launch(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A condition on a tag that a try lacks would be told as a permission that is missing."""
-    asked: dict[str, Any] = {}
-    rig.aws.ec2.meta.events.register(
-        "provide-client-params.ec2.*", lambda params, model, **_: asked.update({model.name: params}), unique_id="asked"
-    )
-    checked(monkeypatch, SPEC)
-    rig.aws.ec2.meta.events.unregister("provide-client-params.ec2.*", unique_id="asked")
-    policy = json.loads((ROOT / "deploy/aws/controller-policy.json").read_text(encoding="utf-8"))
-    for statement in policy["Statement"]:
-        condition = statement.get("Condition", {}).get("StringEquals", {})
-        if "aws:RequestTag/foreslice.dev/cluster" not in condition:
-            continue
-        # A request for spot machines is made for fleets of that market alone.
-        kinds = {arn.rpartition(":")[2].removesuffix("/*") for arn in statement["Resource"]} - {
-            "spot-instances-request"
-        }
-        for action in set(statement["Action"]) & {"ec2:CreateFleet", "ec2:RunInstances", "ec2:CreateLaunchTemplate"}:
-            call = asked[action.removeprefix("ec2:")]
-            tagged = {one["ResourceType"] for one in call["TagSpecifications"]}
-            assert tagged >= kinds - ({"fleet"} if action == "ec2:RunInstances" else set()), action
-    assert asked["RunInstances"]["IamInstanceProfile"] == {"Name": "nodes"}
+def test_a_dry_run_carries_the_tags_and_the_role_of_a_launch(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a try lacks would be told as a permission that is missing."""
+    with recorded(rig) as asked:
+        checked(monkeypatch, SPEC)
+    for action, kinds in tagged_kinds().items():
+        assert {one["ResourceType"] for one in asked[action][0]["TagSpecifications"]} >= kinds, action
+    assert asked["RunInstances"][0]["IamInstanceProfile"] == {"Name": "nodes"}
 
 
 def test_a_block_in_a_zone_without_subnet(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
