@@ -319,6 +319,7 @@ def _block_status(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> di
     return {
         "observedGeneration": block.generation,
         "phase": phase_of(block, now).value,
+        "reservation": block.reservation if block.reservation_tags else "",
         "reclaimAt": None if block.reclaim_at is None else block.reclaim_at.strftime(_TIME),
         "available": block.available,
         "note": block.note,

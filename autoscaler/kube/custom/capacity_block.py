@@ -146,20 +146,15 @@ class CapacityBlockStatus(ApiModel):
     observed_generation: Annotated[int, Field(ge=0)] = 0
     conditions: Conditions = ()
     phase: BlockPhaseName = "Pending"
-    phase_since: TimeText | None = None
     reservation: LongText = ""
     """The id that was found for reservationTags."""
-    ends_at: TimeText | None = None
-    """As the provider says it, after extensions."""
     reclaim_at: TimeText | None = None
-    """When the provider takes the machines back."""
+    """When the provider takes the machines back, as it says itself, after extensions."""
     available: Annotated[int, Field(ge=0)] | None = None
     """How many more machines the provider would start now."""
     note: Annotated[str, StringConstraints(max_length=4096)] = ""
     """Why the reservation cannot be used, or which part of it is impaired."""
     nodes: Annotated[Items[BlockNodeStatus], Field(max_length=10000)] = ()
-    blocked: Annotated[Items[LongText], Field(max_length=100)] = ()
-    """Pods that could not be evicted, and why."""
 
 
 def parse_capacity_block(
@@ -176,7 +171,7 @@ def parse_capacity_block(
         zone=spec.zone,
         count=spec.count,
         starts_at=moment(spec.starts_at),
-        ends_at=moment(status.ends_at or spec.ends_at),
+        ends_at=moment(spec.ends_at),
         pool=spec.pool,
         reservation=spec.reservation or status.reservation,
         reservation_tags=FrozenMap(spec.reservation_tags),

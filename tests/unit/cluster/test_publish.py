@@ -214,6 +214,16 @@ def test_a_block_shows_its_phase_and_nodes(desk: Desk) -> None:
     assert status["phase"] == "Active"
     assert status["nodes"] == [{"name": "n1", "phase": "Launched", "pods": 1}]
     assert status["available"] == 0
+    assert status["reservation"] == ""  # its spec says which
+
+
+def test_the_reservation_that_tags_found_is_written_down(desk: Desk) -> None:
+    tags = FrozenMap({"team": "x"})
+    block = CapacityBlock("cb", "p5.48xlarge", "z", 1, EPOCH, EPOCH + timedelta(days=1), reservation_tags=tags)
+    desk.api.create(CAPACITY_BLOCKS, write_capacity_block(replace(block, pool="gpu")))
+    found = replace(block, reservation="cr-1")
+    Publisher(desk.api).publish(Plan(), Snapshot(blocks=(found,)), EPOCH)
+    assert desk.api.get(CAPACITY_BLOCKS, "cb")["status"]["reservation"] == "cr-1"
 
 
 def test_a_pool_that_observes_claims_no_launch(desk: Desk) -> None:
