@@ -70,13 +70,14 @@ class Checker:
             at, ready = pending.pop()
             if id(at) in self._seen:  # also the target of optMap, which stands in the tree twice
                 continue
-            if ready:
-                self._seen.add(id(at))
-                self._nodes.append(at)
-                at.type = self._typed(at, scope)
+            below = () if ready else self._parts(at)
+            if below:
+                pending.append((at, True))
+                pending += [(part, False) for part in reversed(below)]
                 continue
-            pending.append((at, True))
-            pending.extend((part, False) for part in reversed(self._parts(at)))
+            self._seen.add(id(at))
+            self._nodes.append(at)
+            at.type = self._typed(at, scope)
         return node.type
 
     def _parts(self, node: Expression) -> list[Expression]:

@@ -81,16 +81,20 @@ class Planner:
 
     def _plan(self, node: Expression, scope: Scope) -> Step:
         """The step of `node`; what it consists of is planned first, without recursion as far as the scope reaches."""
+        planned = self._steps.get(id(node))
+        if planned is not None:
+            return planned
         pending = [(node, False)]
         while pending:
             at, ready = pending.pop()
             if id(at) in self._steps:
                 continue
-            if ready:
+            below = () if ready else parts(at)
+            if below:
+                pending.append((at, True))
+                pending += [(part, False) for part in below]
+            else:
                 self._steps[id(at)] = self._planned(at, scope)
-                continue
-            pending.append((at, True))
-            pending.extend((part, False) for part in parts(at))
         return self._steps[id(node)]
 
     def _planned(self, node: Expression, scope: Scope) -> Step:
