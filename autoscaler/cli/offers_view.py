@@ -39,6 +39,7 @@ def entries(offers: Iterable[CapacityOffer], types: Mapping[str, InstanceType]) 
         {
             "id": offer.id,
             "instanceType": offer.instance_type,
+            "ultraserver": offer.ultraserver or None,
             "zone": offer.zone,
             "count": offer.count,
             "startsAt": offer.starts_at.isoformat(),

@@ -23,6 +23,7 @@ from providers.market import CapacityOffer, CapacityQuery, PriceCeilingError
 from tests.aws import Rig
 from tests.fakes.ec2 import TIMEOUT_AFTER, TIMEOUT_BEFORE, refused
 from tests.fakes.ec2.market import Segment
+from tests.unit.cli.test_live_commands import documented
 
 START = datetime(2026, 1, 5, 11, 30, tzinfo=UTC)  # the virtual clock begins on the first
 TYPE = "p5.48xlarge"
@@ -71,6 +72,7 @@ def test_offers_as_data(rig: Rig) -> None:
     found = json.loads(run(find_blocks, *QUERY, "-o", "json").output)
     assert [one["pricePerAcceleratorHour"] for one in found] == ["5.0000", "4.0000"]
     assert found[0]["startsAt"] == "2026-01-05T11:30:00+00:00"
+    assert {*found[0], *found[0]["segments"][0]} == documented("blocks find")
 
 
 def test_a_rack_has_the_price_of_its_accelerators(rig: Rig) -> None:
