@@ -123,9 +123,9 @@ def test_what_we_write_comes_back_unchanged(written: Json, parse: Callable[[obje
     assert found == replace(parse(written), **identity(found))
 
 
-def identity(found: Any) -> dict[str, str]:
+def identity(found: Any) -> dict[str, Any]:
     """What only the server knows."""
-    return {name: getattr(found, name) for name in ("uid", "resource_version") if hasattr(found, name)}
+    return {name: getattr(found, name) for name in ("uid", "generation", "resource_version") if hasattr(found, name)}
 
 
 def broken(spec: Any, schema: Json, path: str = "") -> Iterator[tuple[str, Any]]:
