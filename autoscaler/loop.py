@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 
-from autoscaler.checks.check import findings, held_back
+from autoscaler.checks.check import findings, forbidden, held_back
 from autoscaler.cluster.account import Account
-from autoscaler.cluster.api import KubernetesApi
+from autoscaler.cluster.api import ForbiddenError, KubernetesApi
 from autoscaler.cluster.backoffs import Backoffs
 from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.publish import Publisher
@@ -40,6 +40,7 @@ from autoscaler.planning.rehearsal import rehearse
 from autoscaler.planning.slice_drift import slice_drifts
 from autoscaler.planning.upkeep import windows_of
 from autoscaler.report.events import Event, drift_event, misprediction_event
+from autoscaler.report.words import advised
 from autoscaler.settings import DEFAULTS, LoopSettings, Settings
 from instance_catalog.catalog import Catalog
 from instance_catalog.kubernetes_profile import KubernetesProfile
@@ -131,13 +132,15 @@ class Loop:
         with self._stage("plan"):
             drifts = slice_drifts(snapshot, self._catalog, self._settings.drift.policy, now)
             snapshot, plan, mispredictions = self._decide(snapshot, drifts, now)
-            found = findings(
-                snapshot, plan, self._catalog, policy=self._settings.policy, now=now, serving=seen.serving
-            )
+            found = findings(snapshot, plan, self._catalog, policy=self._settings.policy, now=now, serving=seen.serving)
             snapshot = held_back(snapshot, found)
         with self._stage("record"):
             self._charge(snapshot, plan, now)
-            self._journal.record(plan, snapshot, now)
+            try:
+                self._journal.record(plan, snapshot, now)
+            except ForbiddenError as error:  # installed to observe only, whatever the modes of the pools say
+                found = forbidden(found, snapshot, advised(error.message, error.next_step))
+                snapshot = held_back(snapshot, found)
         with self._stage("carry_out"):
             failed = self._executor.carry_out(self._journal.pending(), Seen(snapshot, seen.machines), now)
             troubles = (*unmade, *seen.silent, *failed)

@@ -17,7 +17,7 @@ from autoscaler.checks.nodes import NodeToBe, planned_nodes, possible_nodes
 from autoscaler.checks.usable import obstacles
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
-from autoscaler.model.reason import Reason
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.candidates import candidates_of
 from autoscaler.planning.drivers import PUBLISHING_TEMPLATES
@@ -69,6 +69,18 @@ def _judged(nodes: Sequence[NodeToBe], wrong: Sequence[tuple[Reason, ...]], one_
             merged.setdefault(reason, node.instance_type)
     return tuple(
         replace(reason, detail=reason.detail.with_items({"example": example})) for reason, example in merged.items()
+    )
+
+
+def forbidden(found: Iterable[Finding], snapshot: Snapshot, why: str) -> tuple[Finding, ...]:
+    """The findings when writing down what to launch was refused: no pool that acts may go on."""
+    acting = {pool.name for pool in snapshot.pools if pool.acts}
+    refused = Reason.of(Code.MAY_NOT_ACT, problem=why)
+    return tuple(
+        replace(finding, reasons=(*finding.reasons, refused))
+        if finding.condition is Condition.READY and finding.pool in acting
+        else finding
+        for finding in found
     )
 
 

@@ -109,6 +109,7 @@ class Code(Enum):
     PLAN_BUDGET = "PlanBudget"  # the search ran out of its step budget
     # checks before buying
     UNUSABLE = "Invalid"  # field, problem: what no schema can know is wrong with a pool or block
+    MAY_NOT_ACT = "MayNotAct"  # problem: the controller lacks the rights of foreslice-act
     NO_PROVIDER = "NoProvider"  # kind, served: nothing launches from such node templates
     PROVIDER_REFUSES = "ProviderRefuses"  # provider, message: not even questions are answered
     OTHER_AUTOSCALER = "OtherAutoscaler"  # kind, pods: it would launch for the same pods

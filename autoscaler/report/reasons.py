@@ -130,6 +130,9 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.PLAN_BUDGET: ("the search ended at its step budget; the plan is sound but may not be the cheapest",),
     Code.UNUSABLE: ("{field}: {problem}",),
+    Code.MAY_NOT_ACT: (
+        "the controller may only observe, {problem}: install it with rbac.act=true, or put the pool into mode Observe",
+    ),
     Code.NO_PROVIDER: (
         "no provider launches from {kind} objects: name a {served} in spec.nodeTemplateRef, or run its provider "
         "(setting cluster.providers)",

@@ -13,8 +13,10 @@ from autoscaler.cluster.resources import (
     CAPACITY_POOLS,
     DEPLOYMENTS,
     DEVICE_CLASSES,
+    EVENTS,
     POD_GROUPS,
     PODS,
+    PROVISIONED_NODES,
     RESOURCE_CLAIMS,
     Resource,
 )
@@ -24,6 +26,8 @@ from autoscaler.loop import Loop
 from autoscaler.model.reason import Code
 from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.kubernetes_profile import REFERENCE
+from providers.simulated.cloud import SimulatedCloud
+from providers.simulated.provider import SimulatedProvider
 from tests.unit.planning.scene import CATALOG
 
 SELECTOR = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
@@ -102,6 +106,27 @@ def test_pods_with_volumes_wait(plural: str) -> None:
         "unknown",
         [Code.UNREADABLE],
     )
+
+
+def test_a_controller_that_may_only_observe_says_so_and_what_pools_would_launch() -> None:
+    api = cluster()
+    template = {"nodeTemplateRef": {"kind": "SimulatedNodeTemplate", "name": "default"}}
+    api.patch(CAPACITY_POOLS, "team", {"spec": {"mode": "Act", **template}})
+    api._forbidden = frozenset({("create", "launchbatches"), ("create", "provisionednodes")})
+    clock = VirtualClock()
+    cloud = SimulatedProvider(SimulatedCloud(clock))
+    providers = Providers({"SimulatedNodeTemplate": cloud}, cluster="u")
+    observing = Loop(api=api, providers=providers, catalog=CATALOG, profile=REFERENCE, clock=clock)
+    observing.tick()
+    ready = condition(api, "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "MayNotAct")
+    assert "cannot create launchbatches" in ready["message"]
+    assert len(api.get(CAPACITY_POOLS, "team")["status"]["proposedLaunches"]) == 1
+    assert "ProposedScaleUp" in {event["reason"] for event in api.list(EVENTS).items}
+    api._forbidden = frozenset()
+    observing.tick()
+    assert condition(api, "Ready")["status"] == "True"
+    assert api.list(PROVISIONED_NODES).items
 
 
 def test_pods_of_gangs_wait() -> None:
