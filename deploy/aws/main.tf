@@ -122,25 +122,38 @@ resource "aws_sqs_queue_policy" "notices" {
   })
 }
 
+# What begins is seen by looking; only ends are worth a message, of which a busy account has many.
+locals {
+  patterns = {
+    notices = jsonencode({
+      source = ["aws.ec2", "aws.health"]
+      detail-type = [
+        "EC2 Spot Instance Interruption Warning",
+        "EC2 Instance Rebalance Recommendation",
+        "EC2 Capacity Reservation Instance Interruption Warning",
+        "Capacity Block Reservation Delivered",
+        "Capacity Block Reservation Expiration Warning",
+        "AWS Health Event",
+      ]
+    })
+    ends = jsonencode({
+      source      = ["aws.ec2"]
+      detail-type = ["EC2 Instance State-change Notification"]
+      detail      = { state = ["shutting-down", "stopping", "terminated"] }
+    })
+  }
+}
+
 resource "aws_cloudwatch_event_rule" "notices" {
-  name = "foreslice-${var.cluster_name}"
-  event_pattern = jsonencode({
-    source = ["aws.ec2", "aws.health"]
-    detail-type = [
-      "EC2 Spot Instance Interruption Warning",
-      "EC2 Instance Rebalance Recommendation",
-      "EC2 Instance State-change Notification",
-      "EC2 Capacity Reservation Instance Interruption Warning",
-      "Capacity Block Reservation Delivered",
-      "Capacity Block Reservation Expiration Warning",
-      "AWS Health Event",
-    ]
-  })
+  for_each      = local.patterns
+  name          = "foreslice-${var.cluster_name}-${each.key}"
+  event_pattern = each.value
 }
 
 resource "aws_cloudwatch_event_target" "notices" {
-  rule = aws_cloudwatch_event_rule.notices.name
-  arn  = aws_sqs_queue.notices.arn
+  for_each = local.patterns
+  rule     = aws_cloudwatch_event_rule.notices[each.key].name
+  arn      = aws_sqs_queue.notices.arn
 }
 
 output "queue_url" {
