@@ -163,7 +163,7 @@ _FIELDS: Final[Mapping[str, str]] = {
     "InvalidIamInstanceProfile": "instanceProfile",
     _BAD_PROFILE: "instanceProfile",
 }
-_RENEW: Final = "Give this process credentials that are valid; `foreslice aws check` tries them."
+_RENEW: Final = "Give this process credentials that are valid in this region; `foreslice aws check` tries them."
 _QUEUE: Final = "Correct the setting aws.queue, or create the queue: deploy/aws/main.tf."
 _NEXT_STEPS: Final[Mapping[str, str]] = {
     "NonExistentQueue": _QUEUE,
