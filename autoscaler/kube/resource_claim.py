@@ -109,9 +109,10 @@ def _parse_spec(spec: Fields, *, flat: bool) -> _Spec:
 def _parse_request(fields: Fields, *, flat: bool) -> Request:
     name = fields.required("name")
     if "firstAvailable" in fields:
-        subrequests = tuple(_parse_exact(entry, entry.required("name")) for entry in fields.children("firstAvailable"))
+        subrequests = tuple(_parse_alternative(entry) for entry in fields.children("firstAvailable"))
         if "exactly" in fields or any(field in fields for field in _EXACT_FIELDS):
-            fields.error("firstAvailable", "a request has either firstAvailable or one exact request, not both")
+            message = "a request has either firstAvailable or one exact request, not both"
+            fields.error("firstAvailable", message, "make it one more alternative, or a request of its own")
             fields.ignore("exactly", *_EXACT_FIELDS)
         # An unknown field beside the list could change what every alternative means.
         unknown = fields.unread()
@@ -154,6 +155,15 @@ def _shallow(value: object, levels: int = 8) -> object:
     return value
 
 
+def _parse_alternative(fields: Fields) -> DeviceRequest:
+    """A DeviceSubRequest: the fields of an exact request, but for admin access."""
+    request = _parse_exact(fields, fields.required("name"))
+    if request.admin_access is None:
+        return request
+    fields.error("adminAccess", "an alternative has no admin access", "ask for it in a request with `exactly`")
+    return replace(request, admin_access=None, unsupported=(*request.unsupported, "adminAccess in an alternative"))
+
+
 def _parse_exact(fields: Fields, name: str) -> DeviceRequest:
     """The fields of a v1 ExactDeviceRequest or DeviceSubRequest, or of a v1beta1 request."""
     fields.ignore("name")
@@ -162,6 +172,8 @@ def _parse_exact(fields: Fields, name: str) -> DeviceRequest:
     count = fields.integer("count", 1)
     if count < 0:
         fields.error("count", f"count is {count}", "ask for at least one device")
+    elif count and "count" in fields and fields.text("allocationMode") == "All":
+        fields.error("count", "allocationMode All goes without a count", "remove the count, or the mode")
     request = DeviceRequest(
         name=name,
         device_class=fields.required("deviceClassName"),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from autoscaler.kube.problem import Path
+from autoscaler.lint.claim_names import check_claim_names
 from autoscaler.lint.effort import Effort, EffortExceededError
 from autoscaler.lint.finding import Finding
 from autoscaler.lint.guards import check_guard
@@ -98,6 +99,7 @@ class _Linter:
 
     def _claim(self, subject: ClaimSubject) -> Iterator[Finding]:
         yield from check_claim_limits(subject)
+        yield from check_claim_names(subject)
         yield from check_gates(subject, self._profile.gates, self._profile.name)
         yield from check_admin_access(subject, self._namespaces)
         reached: dict[str, Reach] = {}

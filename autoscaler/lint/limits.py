@@ -5,6 +5,7 @@ Limits: k8s.io/kubernetes pkg/apis/resource/validation and k8s.io/api resource/v
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sized
 from typing import Final
 
@@ -35,6 +36,7 @@ _MAX_TOLERATIONS: Final = 16
 _MAX_PARAMETERS: Final = 10 * 1024  # bytes of JSON
 _MODES: Final = ("ExactCount", "All")
 MAX_DOMAIN, MAX_IDENTIFIER = 63, 32
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
 
 
@@ -117,6 +119,10 @@ def _constraint_names(subject: ClaimSubject) -> Iterator[Finding]:
         if not slash:
             step = f"write the driver in front: gpu.nvidia.com/{constraint.attribute}"
             message = f"{constraint.attribute!r} has no domain"
+            yield Finding(UNQUALIFIED_NAME, subject.object, place, message, step)
+        elif not domain or not _IDENTIFIER.fullmatch(identifier):
+            message = f"{constraint.attribute!r} is not of the form <domain>/<name>"
+            step = "a name has letters, digits and '_', as in gpu.nvidia.com/parentUUID"
             yield Finding(UNQUALIFIED_NAME, subject.object, place, message, step)
         elif len(domain) > MAX_DOMAIN or len(identifier) > MAX_IDENTIFIER:
             message = f"domains have at most {MAX_DOMAIN} characters, names {MAX_IDENTIFIER}"

@@ -118,6 +118,16 @@ def test_constraints(constraint: dict[str, object], expected: object) -> None:
         ({"name": "r", "exactly": {"deviceClassName": "c", "selectors": [{}]}}, "exactly.selectors[0].cel", "needs"),
         ({"exactly": {"deviceClassName": "c"}}, "name", "is required"),
         ({"name": "r", "exactly": []}, "exactly", "expected an object, found a list"),
+        (
+            {"name": "r", "exactly": {"deviceClassName": "c", "allocationMode": "All", "count": 2}},
+            "exactly.count",
+            "allocationMode All goes without a count",
+        ),
+        (
+            {"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "c", "adminAccess": True}]},
+            "firstAvailable[0].adminAccess",
+            "an alternative has no admin access",
+        ),
     ],
 )
 def test_mistakes_in_a_request(request_: dict[str, object], field: str, message: str) -> None:
