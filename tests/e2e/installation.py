@@ -90,6 +90,10 @@ class Installation:
         helm(*release, kubeconfig=self._admin)
         self.wait_until(lambda: self._served(), "the custom resources")
 
+    def roll_back(self) -> None:
+        """Go back to the release before, as docs/operations.md says it: the custom resources stay as they are."""
+        helm("rollback", NAME, "--namespace", NAMESPACE, kubeconfig=self._admin)
+
     @property
     def settings(self) -> Object:
         """What the chart gives the controller."""

@@ -1,4 +1,4 @@
-"""From the version before the last change of the charts to this one, while a node is in use."""
+"""From the version before the last change of the charts to this one and back, while nodes are in use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def before_the_last_change(folder: Path) -> Path:
     return root
 
 
-def test_an_upgrade_leaves_the_nodes_alone(tmp_path: Path) -> None:
+def test_an_upgrade_and_a_rollback_leave_the_nodes_alone(tmp_path: Path) -> None:
     before = before_the_last_change(tmp_path)
     with Installation(tmp_path, charts=before / "deploy/charts") as cluster:
         cluster.apply(POOL + "---" + TEMPLATE)
@@ -35,8 +35,15 @@ def test_an_upgrade_leaves_the_nodes_alone(tmp_path: Path) -> None:
         with cluster.controller("after.log") as controller:
             cluster.apply(pod("next"))
             cluster.wait_until(lambda: cluster.running("work", "next"), "a second pod")
-            assert node in {found["metadata"]["uid"] for found in cluster.api.list(NODES).items}
-            for name in ("work", "next"):
+            assert controller.stop() == 0
+        there = {found["metadata"]["uid"] for found in cluster.api.list(NODES).items}
+        assert node in there
+        cluster.roll_back()
+        with cluster.controller("back.log", root=before) as controller:
+            cluster.apply(pod("last"))
+            cluster.wait_until(lambda: cluster.running("work", "next", "last"), "a third pod")
+            assert there < {found["metadata"]["uid"] for found in cluster.api.list(NODES).items}
+            for name in ("work", "next", "last"):
                 cluster.api.delete(PODS, name, namespace="default")
             cluster.wait_until(cluster.is_empty, "no node")
             assert controller.stop() == 0

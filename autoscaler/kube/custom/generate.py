@@ -52,6 +52,7 @@ KINDS: Final = (
         CapacityBlockStatus,
         (
             Column("Phase", ".status.phase"),
+            READY,
             Column("Type", ".spec.instanceType"),
             Column("Zone", ".spec.zone"),
             Column("Count", ".spec.count", "integer"),
