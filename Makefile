@@ -51,6 +51,7 @@ lint: setup
 bench: setup
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.catalog
+	$(BIN)/python -m benchmarks.packing
 	$(BIN)/python -m benchmarks.aws
 	$(BIN)/python -m benchmarks.upstream
 

@@ -7,12 +7,15 @@ bundle may have a second choice, so that what a node takes depends on the order,
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
 import pytest
 
+from autoscaler.planning.packing.fillings import Fillings
+from autoscaler.planning.packing.first_fit import solve_by_first_fit
+from autoscaler.planning.packing.greedy import solve_greedily
 from autoscaler.planning.packing.objective import Score, left_out, on_rank
 from autoscaler.planning.packing.problem import Budget, Counts, GangRule, Item, Kind, Problem, Solution
 from autoscaler.planning.packing.solve import solve
@@ -198,6 +201,27 @@ def test_without_steps_the_answer_is_possible_and_rarely_worse() -> None:
         best += optimum == solution.score
     # Greedy filling and the few patterns it met; 137 of these 150 when this was written.
     assert best >= 100
+
+
+@pytest.mark.parametrize("simple", [solve_greedily, solve_by_first_fit])
+def test_simple_packings_are_possible(simple: Callable[[Problem, Fillings[Node]], Solution]) -> None:
+    for seed in range(150):
+        problem, oracle = random_case(seed)
+        solution = simple(problem, Fillings(problem, oracle))
+        way = as_way(solution)
+        assert allowed(problem, way), f"seed {seed}"
+        assert all(holds(problem, oracle, kind, items) for kind, items in way), f"seed {seed}"
+        assert score(problem, oracle, way) == solution.score, f"seed {seed}"
+
+
+def test_room_on_large_nodes_is_used_up() -> None:
+    """Large nodes cost no more per unit, so nothing need be paid for that nobody uses; greedy filling strands some."""
+    sizes = {1: 46, 8: 16, 2: 19, 4: 19}
+    problem = Problem(tuple(Item(count) for count in sizes.values()), (Kind(0, Decimal(1)), Kind(1, Decimal(8))))
+    oracle = Vectors(((1, 0), (8, 0)), tuple(((size, 0),) for size in sizes))
+    units = sum(size * count for size, count in sizes.items())
+    assert solve_greedily(problem, Fillings(problem, oracle)).score.usd_per_hour > units
+    assert solve(problem, oracle, STARVED).score.usd_per_hour == units
 
 
 def test_the_integer_program_over_all_patterns_finds_the_best_of_all_ways() -> None:

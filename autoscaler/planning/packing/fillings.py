@@ -18,7 +18,10 @@ class OutOfStepsError(Exception):
 
 
 class Fillings(Generic[State]):
-    """States of partly filled nodes by shape and counts; `puts` counts the questions asked."""
+    """States of partly filled nodes by shape and counts; `puts` counts the questions about nodes that hold something.
+
+    What an empty node takes has to be known of every shape in any case, for the pods that nothing takes.
+    """
 
     def __init__(self, problem: Problem, oracle: Oracle[State]) -> None:
         self.puts = 0
@@ -45,7 +48,7 @@ class Fillings(Generic[State]):
         before = self.state(shape, tuple(c - (i == last) for i, c in enumerate(counts)))
         if before is None:
             return None
-        self.puts += 1
+        self.puts += before is not self.state(shape, self._nothing)
         return self._oracle.put(before, last)
 
     def full(self, shape: int, counts: Counts) -> bool:

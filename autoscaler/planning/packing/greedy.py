@@ -1,6 +1,7 @@
 """A good answer to a packing problem of any size: fill the node that is best per pod, again and again.
 
-It is the first bound of the exact search and, for large demands, the source of patterns for the mixed-integer program.
+With first_fit.py it is the first bound of the exact search and, for large demands, the source of patterns for the
+mixed-integer program.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ Rate: TypeAlias = tuple[Fraction, ...]
 def solve_greedily(problem: Problem, fillings: Fillings[State]) -> Solution:
     """A solution that respects limits and gangs; the scheduler's order decides who is served first."""
     filler = _Filler(problem, fillings)
-    for unit in _units(problem):
+    for unit in units_of(problem):
         filler.serve(unit)
     return assemble(problem, filler.columns)
 
 
-def _units(problem: Problem) -> Iterator[tuple[int, ...]]:
+def units_of(problem: Problem) -> Iterator[tuple[int, ...]]:
     """Items that are served together: each gang, and every other item alone; in the order of the first item."""
     seen: set[int] = set()
     for index, item in enumerate(problem.items):
@@ -35,6 +36,11 @@ def _units(problem: Problem) -> Iterator[tuple[int, ...]]:
         elif item.gang not in seen:
             seen.add(item.gang)
             yield tuple(i for i, other in enumerate(problem.items) if other.gang == item.gang)
+
+
+def by_price(problem: Problem) -> list[int]:
+    """The kinds, more wanted capacity types first, then cheaper ones."""
+    return sorted(range(len(problem.kinds)), key=lambda i: (problem.kinds[i].rank, problem.kinds[i].usd_per_hour, i))
 
 
 class _Filler:
@@ -48,9 +54,7 @@ class _Filler:
         self._lone = frozenset(i for i, item in enumerate(problem.items) if item.gang is None)
         self._zero = problem.zero
         # Cheap kinds first, so that dear ones need not be filled at all.
-        self._order = sorted(
-            range(len(problem.kinds)), key=lambda i: (problem.kinds[i].rank, problem.kinds[i].usd_per_hour, i)
-        )
+        self._order = by_price(problem)
         self.columns: list[Column] = []
 
     def serve(self, unit: tuple[int, ...]) -> None:

@@ -26,15 +26,16 @@ _NODES = 2000
 _TOLERANCE = 5e-6
 
 
-def improve(problem: Problem, fillings: Fillings[State], start: Solution, budget: Budget) -> Solution:
-    """The better of `start` and the best combination of patterns; proven if these are all there are."""
+def improve(problem: Problem, fillings: Fillings[State], starts: Sequence[Solution], budget: Budget) -> Solution:
+    """The best of `starts` (best first) and of the combinations of patterns; proven if these are all there are."""
+    start = starts[0]
     try:
         columns = every_column(problem, fillings, start, budget=budget, limits=range(len(problem.limits)))
         complete = len(columns) <= budget.columns
     except OutOfStepsError:
         complete = False
     if not complete:
-        columns = _generate(problem, fillings, start, budget)
+        columns = _generate(problem, fillings, starts, budget)
     chosen = _Program(problem, columns).solve(start)
     if chosen is None:
         return start
@@ -43,11 +44,11 @@ def improve(problem: Problem, fillings: Fillings[State], start: Solution, budget
     return better.proven() if complete else better
 
 
-def _generate(problem: Problem, fillings: Fillings[State], start: Solution, budget: Budget) -> list[Column]:
-    """Patterns that simulated filling comes across, and those of `start`."""
+def _generate(problem: Problem, fillings: Fillings[State], starts: Sequence[Solution], budget: Budget) -> list[Column]:
+    """Patterns that simulated filling comes across, and those of `starts`."""
     limits = range(len(problem.limits))
     best: dict[Counts, list[Column]] = {}
-    for column in start.columns:
+    for column in (column for start in starts for column in start.columns):
         keep(best.setdefault(column.counts, []), column, problem, limits)
     for kind, counts in fills(problem, fillings, puts=fillings.puts + budget.puts):
         found = fillings.column(kind, counts)

@@ -127,8 +127,8 @@ class Solution:
 @dataclass(frozen=True, slots=True)
 class Budget:
     """How much work may be done. `demands`: sub-demands up to which the exact search is tried. `puts`: questions to the
-    oracle for finding patterns. `states`: steps of the exact search (sub-demands times patterns). `columns`: patterns
-    of one mixed-integer program."""
+    oracle about nodes that hold something, for finding patterns. `states`: steps of the exact search (sub-demands times
+    patterns). `columns`: patterns of one mixed-integer program."""
 
     demands: int = 2000
     puts: int = 2000

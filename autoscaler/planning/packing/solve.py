@@ -4,9 +4,9 @@ It knows items (groups of equal bundles), kinds (something that can be bought, w
 asks an `Oracle` whether one more bundle goes onto a node. It must not know pods, claims or clouds: so that it can be
 compared with brute force on random cases, and the planner stays readable.
 
-Small problems are solved exactly (exact.py). Larger ones are filled greedily (greedy.py) and then improved over the
-generated patterns with a mixed-integer program (milp.py). Every column of a solution was filled through the oracle, so
-a solution found within a step budget may be more expensive than necessary, but never wrong.
+Small problems are solved exactly (exact.py). Larger ones are filled in two simple ways (greedy.py, first_fit.py) and
+then improved over the generated patterns with a mixed-integer program (milp.py). Every column of a solution was filled
+through the oracle, so a solution found within a step budget may be more expensive than necessary, but never wrong.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from autoscaler.planning.packing.exact import assemble, solve_exactly
 from autoscaler.planning.packing.fillings import Fillings, OutOfStepsError
+from autoscaler.planning.packing.first_fit import solve_by_first_fit
 from autoscaler.planning.packing.greedy import solve_greedily
 from autoscaler.planning.packing.milp import improve
 from autoscaler.planning.packing.problem import Budget, Oracle, Problem, Solution, State
@@ -24,11 +25,12 @@ def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
     """The best set of nodes for the problem; `optimal` says whether that is proven."""
     fillings = Fillings(problem, oracle)
     hopeful = _without_hopeless(problem, fillings)
-    start = solve_greedily(hopeful, fillings)
+    simple = (solve_greedily(hopeful, fillings), solve_by_first_fit(hopeful, fillings))
+    starts = sorted(simple, key=lambda solution: solution.score)
     try:
-        found = solve_exactly(hopeful, fillings, start, budget)
+        found = solve_exactly(hopeful, fillings, starts[0], budget)
     except OutOfStepsError:
-        found = improve(hopeful, fillings, start, budget)
+        found = improve(hopeful, fillings, starts, budget)
     return replace(assemble(problem, found.columns), optimal=found.optimal)
 
 

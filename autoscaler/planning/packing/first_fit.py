@@ -1,0 +1,86 @@
+"""First-fit decreasing: the dearest bundles first, each onto the first open node that takes it.
+
+Where greedy.py looks for the best node per pod and may strand the room that is left on it, this one uses up room and
+may open many small nodes. Neither is better on all demands: the better one starts the search, and both give patterns.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from autoscaler.planning.packing.exact import assemble
+from autoscaler.planning.packing.fillings import Fillings
+from autoscaler.planning.packing.greedy import by_price, units_of
+from autoscaler.planning.packing.problem import Column, Problem, Solution, State, add
+
+
+def solve_by_first_fit(problem: Problem, fillings: Fillings[State]) -> Solution:
+    """A solution that respects limits and gangs; more important bundles are served first."""
+    packer = _Packer(problem, fillings)
+    for unit in sorted(units_of(problem), key=packer.urgency):
+        packer.serve(unit)
+    return assemble(problem, packer.columns)
+
+
+class _Packer:
+    """The open nodes. `_prices`: what the cheapest node for one bundle of each item costs."""
+
+    def __init__(self, problem: Problem, fillings: Fillings[State]) -> None:
+        self._problem = problem
+        self._fillings = fillings
+        self._used = (Decimal(0),) * len(problem.limits)
+        self._order = by_price(problem)
+        self._prices = [self._price(item) for item in range(len(problem.items))]
+        self.columns: list[Column] = []
+
+    def _price(self, item: int) -> Decimal:
+        wanted = self._order if self._problem.items[item].count else ()
+        found = (column for kind in wanted if (column := self._alone(kind, item)) is not None)
+        return next((column.score.usd_per_hour for column in found), Decimal(0))
+
+    def _alone(self, kind: int, item: int) -> Column | None:
+        """A node of the kind with one bundle of the item."""
+        if not self._fillings.promising(self._problem.kinds[kind].shape, item):
+            return None
+        return self._fillings.column(kind, self._fillings.units[item])
+
+    def urgency(self, unit: tuple[int, ...]) -> tuple[int, Decimal]:
+        """What sorts units: more important ones first, then dearer ones."""
+        return min(self._problem.items[item].level for item in unit), -max(self._prices[item] for item in unit)
+
+    def serve(self, unit: tuple[int, ...]) -> None:
+        """Place these items; of a gang that stays incomplete, nothing."""
+        before = (list(self.columns), self._used)
+        dearest_first = sorted(unit, key=lambda item: -self._prices[item])
+        left = sum(self._pack(item) * self._problem.items[item].pods for item in dearest_first)
+        gang = self._problem.items[unit[0]].gang
+        if gang is not None and left > self._problem.gangs[gang].may_leave:
+            self.columns, self._used = before
+
+    def _pack(self, item: int) -> int:
+        """Place the bundles of an item, on nodes that are open and then on new ones; say how many have no place."""
+        left = self._problem.items[item].count
+        for place, column in enumerate(self.columns):
+            left, self.columns[place] = self._filled(column, item, left)
+        for kind in self._order:
+            while left and self._problem.allows(used := self._after(kind)):
+                fresh = self._alone(kind, item)
+                if fresh is None:
+                    break
+                left, column = self._filled(fresh, item, left - 1)
+                self.columns.append(column)
+                self._used = used
+        return left
+
+    def _filled(self, column: Column, item: int, left: int) -> tuple[int, Column]:
+        """The node with as many of `left` bundles as it takes, and how many are left then."""
+        while left:
+            larger = self._fillings.column(column.kind, add(column.counts, self._fillings.units[item]))
+            if larger is None:
+                break
+            left, column = left - 1, larger
+        return left, column
+
+    def _after(self, kind: int) -> tuple[Decimal, ...]:
+        """How much of every limit is used with one more node of the kind."""
+        return tuple(u + n for u, n in zip(self._used, self._problem.kinds[kind].uses, strict=True))
