@@ -28,7 +28,7 @@ def problem(severity: Severity) -> Problem:
         pytest.param("ResourceClaim", "team/c", Severity.ERROR, ("team", "c", None), id="a-claim"),
         pytest.param("ResourceSlice", "s", Severity.ERROR, ("default", "s", None), id="of-no-namespace"),
         pytest.param("Node", "n", Severity.WARNING, None, id="a-node-that-is-coming-up"),
-        pytest.param("CapacityPool", "p", Severity.ERROR, None, id="a-pool-has-a-condition"),
+        pytest.param("CapacityPool", "p", Severity.ERROR, ("default", "p", None), id="a-pool-beside-its-condition"),
     ],
 )
 def test_what_cannot_be_read_is_told_where_people_look(
