@@ -19,7 +19,7 @@ from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import Allocation
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.verdict import Fatal, Fits
+from autoscaler.model.verdict import Fatal, Fits, Unknown
 from autoscaler.planning.blocks import OVER, admission
 from autoscaler.planning.bundles import Bundle, BundleClass
 from autoscaler.planning.candidates import Candidate
@@ -65,7 +65,8 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """What present nodes take. By index of the class: `rest`, the bundles they do not; `stuck`, why nothing helps.
+    """What present nodes take. By index of the class: `rest`, the bundles they do not; `stuck`, why nothing helps;
+    `doubted`, why nobody knows whether one of them would take the rest.
 
     `postponed`, by key of the bundle: why nothing is bought for it yet. Those are in no `rest`.
     """
@@ -75,6 +76,7 @@ class Assigned:
     rest: Mapping[int, tuple[Bundle, ...]]
     stuck: Mapping[int, Fatal]
     postponed: Mapping[str, Reason]
+    doubted: Mapping[int, Unknown] = field(default_factory=dict)
 
 
 def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present:
@@ -142,7 +144,7 @@ def assign(classes: Mapping[int, BundleClass], present: Present, snapshot: Snaps
     run = _Run(present, snapshot, now)
     for index, bundle_class in classes.items():
         run.take(index, bundle_class)
-    return Assigned(run.world, tuple(run.placed), run.rest, run.stuck, run.postponed)
+    return Assigned(run.world, tuple(run.placed), run.rest, run.stuck, run.postponed, run.doubted)
 
 
 def joined(parts: Sequence[Assigned]) -> Assigned:
@@ -153,6 +155,7 @@ def joined(parts: Sequence[Assigned]) -> Assigned:
         rest={index: bundles for part in parts for index, bundles in part.rest.items()},
         stuck={index: verdict for part in parts for index, verdict in part.stuck.items()},
         postponed={key: reason for part in parts for key, reason in part.postponed.items()},
+        doubted={index: verdict for part in parts for index, verdict in part.doubted.items()},
     )
 
 
@@ -165,6 +168,7 @@ class _Run:
         self.rest: dict[int, tuple[Bundle, ...]] = {}
         self.stuck: dict[int, Fatal] = {}
         self.postponed: dict[str, Reason] = {}
+        self.doubted: dict[int, Unknown] = {}
         self._bindings = awaited_bindings(snapshot, now)
         self._present = present
         self._snapshot = snapshot
@@ -174,7 +178,7 @@ class _Run:
         """Place the members one by one. Nodes only fill up, so one that refused a member refuses its equals."""
         open_nodes = [name for name in self._order() if self._welcome(bundle_class.sample, name)]
         for number, bundle in enumerate(bundle_class.members):
-            found = self._best(bundle, open_nodes, ask_all=number == 0)
+            found = self._best(index, bundle, open_nodes, ask_all=number == 0)
             if not isinstance(found, tuple):
                 left = bundle_class.members[number:]
                 if found is not None:
@@ -191,7 +195,9 @@ class _Run:
         reasons = (why_postponed(pod, self._bindings, self._now) for pod in bundle.pods)
         return next((reason for reason in reasons if reason), None)
 
-    def _best(self, bundle: Bundle, open_nodes: list[str], *, ask_all: bool) -> tuple[str, Fits] | Fatal | None:
+    def _best(
+        self, index: int, bundle: Bundle, open_nodes: list[str], *, ask_all: bool
+    ) -> tuple[str, Fits] | Fatal | None:
         """The best node; nodes that refuse are struck off the list. All are asked once, to see a fatal verdict."""
         best: tuple[str, Fits] | None = None
         nominated = {pod.nominated_node for pod in bundle.pods}
@@ -199,6 +205,8 @@ class _Run:
             verdict = fit(bundle.pods, name, self.world)
             if isinstance(verdict, Fatal):
                 return verdict
+            if isinstance(verdict, Unknown):
+                self.doubted.setdefault(index, verdict)
             if not isinstance(verdict, Fits):
                 open_nodes.remove(name)
             elif best is None or verdict.preference < best[1].preference:

@@ -182,6 +182,7 @@ def _left_out(market: Market, decided: _Decided, whole: Callable[[], Market], po
         dropped=decided.dropped,
         bought=decided.buying.bought,
         refused=decided.refused,
+        doubted=decided.assigned.doubted,
     )
     outside = cache(whole)
     return unplaced(market, outcome, policy, lambda item: _outside_the_pools(outside(), item))

@@ -42,8 +42,9 @@ _AMOUNTS = ("found", "free", "devices")
 class Outcome:
     """What an attempt came to, as far as explanations need it.
 
-    `placed` are keys of bundles; `stuck` verdicts by class; `dropped` the gangs that stay out, with how many of their
-    pods present nodes could have taken; `refused` what the replay said, by key of the bundle.
+    `placed` are keys of bundles; `stuck` and `doubted` what present nodes say of classes; `dropped` the gangs that stay
+    out, with how many of their pods present nodes could have taken; `refused` what the replay said, by key of the
+    bundle.
     """
 
     placed: frozenset[str]
@@ -51,6 +52,7 @@ class Outcome:
     dropped: Mapping[str, int]
     bought: Bought
     refused: Mapping[str, Verdict] = field(default_factory=dict)
+    doubted: Mapping[int, Unknown] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ def _diagnosis(market: Market, item: int, outcome: Outcome, policy: Policy, else
         return _Diagnosis("fatal", stuck.reasons)
     gang = market.classes[item].sample.gang
     nodes = sum(len(c.members) for c in market.classes if c.sample.gang == gang) if gang else 1
-    found = _over_candidates(market, item, outcome.bought, policy, nodes=nodes)
+    found = _over_candidates(market, item, outcome, policy, nodes=nodes)
     if found.reasons and all(r.code in _NOWHERE for r in found.reasons):
         found = replace(found, reasons=(*found.reasons, *(elsewhere(item) if market.snapshot.pools else ())))
     return replace(found, reasons=(*_gang_reasons(market, gang, outcome), *found.reasons)) if gang else found
@@ -107,8 +109,9 @@ def _gang_reasons(market: Market, key: str, outcome: Outcome) -> Iterator[Reason
         yield Reason.of(Code.GANG_TOPOLOGY, f"gang {key}", key=gang.topology_key)
 
 
-def _over_candidates(market: Market, item: int, bought: Bought, policy: Policy, *, nodes: int) -> _Diagnosis:
+def _over_candidates(market: Market, item: int, outcome: Outcome, policy: Policy, *, nodes: int) -> _Diagnosis:
     """The verdict over all candidates: what would have to change for the class to be placed."""
+    bought = outcome.bought
     verdicts = [(i, market.trials.verdict(market.shape_of[i], item)) for i in range(len(market.candidates))]
     fitting = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
     misses = near_misses(verdicts, market, policy)
@@ -116,8 +119,9 @@ def _over_candidates(market: Market, item: int, bought: Bought, policy: Policy, 
         reasons = dict.fromkeys(r for i in fitting for r in why_not(market, i, item, bought, nodes=nodes))
         return _Diagnosis("does-not-fit", _few(reasons, policy), misses)
     # Where nothing fits, one node on which a selector fails is enough: kube-scheduler then aborts the whole attempt.
+    doubted = [outcome.doubted[item]] if item in outcome.doubted else []
     for kind, name in ((Unknown, "unknown"), (Fatal, "fatal")):
-        hits = [verdict for _, verdict in verdicts if isinstance(verdict, kind)]
+        hits = [verdict for verdict in (*doubted, *(found for _, found in verdicts)) if isinstance(verdict, kind)]
         if hits:
             reasons = dict.fromkeys(r for verdict in hits for r in _reasons(verdict))
             return _Diagnosis(name, _few(reasons, policy), misses)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from autoscaler.model.capacity import Baseline, Limits
+from autoscaler.model.node import Node
 from autoscaler.model.plan import Target
 from autoscaler.model.pod import Container
 from autoscaler.model.provisioned_node import OfferingRef, Phase
@@ -22,6 +23,7 @@ from instance_catalog.catalog import Catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.node_selector import Requirement
 from instance_catalog.quantity import Quantity
+from instance_catalog.resource_slice import Device, NodeReach, Pool, ResourceSlice
 from instance_catalog.taint import Taint, Toleration
 from tests.unit.planning.scene import (
     CATALOG,
@@ -136,6 +138,20 @@ def test_what_the_catalog_does_not_know_is_unknown_and_not_bought() -> None:
     result = plan(snapshot(*pairs(1, gpus(product="Large L9"))), catalog=catalog)
     assert result.left_out[0].verdict == "unknown"
     assert result.launches == ()
+
+
+def test_what_a_node_that_is_there_leaves_open_is_unknown() -> None:
+    attributes = FrozenMap({"type": "gpu", "productName": "Secret X"})
+    device = Device("gpu-0", attributes, unsupported=("newer",))
+    there = Node("n", allocatable=FrozenMap({"cpu": Quantity.of(8), "pods": Quantity.of(9)}))
+    published = ResourceSlice("s", "gpu.nvidia.com", Pool("n"), (device,), NodeReach(node_name="n"))
+    state = snapshot(*pairs(1, gpus(product="Secret X")), nodes=(there,), slices=(published,))
+    (left,) = plan(state).left_out
+    assert left.verdict == "unknown"
+    assert codes(left.reasons) == [Code.UNSUPPORTED]
+    plain = replace(published, devices=(replace(device, unsupported=()),))
+    assert places(plan(replace(state, slices=(plain,)))) == {"p00": "n"}
+    assert plan(replace(state, slices=())).left_out[0].verdict == "does-not-fit"
 
 
 class TestDemand:
