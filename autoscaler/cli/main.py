@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import os
@@ -75,12 +76,28 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"{error.message.rstrip('.')}; {step}", ctx) from error
 
 
+def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        click.echo(f"foreslice {version('foreslice')}")
+        ctx.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--no-color",
     is_flag=True,
     default=lambda: bool(os.environ.get("NO_COLOR")),
     help="Plain text on terminals, too, as with the environment variable NO_COLOR.",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version; the command `version` tells more.",
 )
 @click.pass_context
 def foreslice(ctx: click.Context, no_color: bool) -> None:
@@ -137,15 +154,27 @@ def _run() -> int:
     except ForesliceError as error:
         click.echo(f"error: {error}", err=True)
         return 1
+    except OSError as error:
+        return _disk_full(error)
 
 
 def _flushed(code: int) -> int:
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            code = code or _disk_full(error)
         # What is left goes nowhere: the interpreter would complain of it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
+
+
+def _disk_full(error: OSError) -> int:
+    """The exit code where the output goes to a disk that is full; any other failure is raised again."""
+    if error.errno != errno.ENOSPC:
+        raise error
+    click.echo("error: the output cannot be written: the disk is full\n  free some space, or write elsewhere", err=True)
+    return 1
 
 
 def _prog_name() -> str:

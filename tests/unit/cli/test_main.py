@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from types import SimpleNamespace
 
@@ -36,8 +37,9 @@ def run(monkeypatch: pytest.MonkeyPatch, ending: BaseException | None, *argument
         (click.UsageError("x"), 2),
         (KeyboardInterrupt(), 130),
         (BrokenPipeError(), 0),
+        (OSError(errno.ENOSPC, "full"), 1),
     ],
-    ids=["well", "with an answer that is bad", "bad input", "wrong usage", "Ctrl-C", "| head"],
+    ids=["well", "with an answer that is bad", "bad input", "wrong usage", "Ctrl-C", "| head", "disk full"],
 )
 def test_exit_codes(ending: BaseException | None, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(monkeypatch, ending) == code
@@ -74,3 +76,15 @@ def test_color(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     run(monkeypatch, None, *option, "act")
     assert capsys.readouterr().out.startswith(shown)
+
+
+def test_other_failures_of_the_system_are_not_taken_for_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(PermissionError):
+        run(monkeypatch, PermissionError(errno.EACCES, "no"))
+
+
+def test_the_version_is_told_as_people_ask_for_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, None, "--version") == 0
+    assert capsys.readouterr().out.startswith("foreslice ")
