@@ -204,7 +204,7 @@ def _found(
     from providers.market import CapacityQuery
 
     if bool(instance_type) == bool(ultraserver):
-        raise BadInputError("give exactly one of --type and --ultraserver", next_step="such as --type p5.48xlarge")
+        raise click.UsageError("Give exactly one of --type and --ultraserver, such as --type p5.48xlarge.")
     if hours % 24:
         step = f"give --hours {hours // 24 * 24 or 24} or {(hours // 24 + 1) * 24}"
         raise BadInputError(f"blocks last whole days, and {hours} hours are none", next_step=step)

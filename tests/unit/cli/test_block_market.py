@@ -95,14 +95,23 @@ def test_nothing_on_offer_says_what_to_try(rig: Rig) -> None:
     [
         pytest.param(["--hours", "30", "--type", TYPE], "whole days", id="hours"),
         pytest.param(["--hours", "384", "--type", TYPE], "give --hours 336 or 504", id="more than two weeks"),
-        pytest.param([], "exactly one of --type", id="no type"),
-        pytest.param(["--type", TYPE, "--ultraserver", "u-p6e-gb200x72"], "exactly one", id="both"),
         pytest.param(["--type", TYPE, "--start", "2025-12-31"], "2025-12-31 has passed", id="too late"),
         pytest.param(["--type", TYPE, "--start", "2026-03-01"], "give a --start before 2026-02-26", id="too early"),
     ],
 )
 def test_a_wrong_question_is_told(rig: Rig, arguments: list[str], message: str) -> None:
     assert message in str(run(find_blocks, *arguments).exception)
+    assert rig.fake.calls["DescribeCapacityBlockOfferings"] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [pytest.param([], id="no type"), pytest.param(["--type", TYPE, "--ultraserver", "u-p6e-gb200x72"], id="both")],
+)
+def test_wrong_usage_is_told_as_of_every_command(rig: Rig, arguments: list[str]) -> None:
+    result = run(find_blocks, *arguments)
+    assert result.exit_code == 2
+    assert "Give exactly one of --type and --ultraserver" in result.stderr
     assert rig.fake.calls["DescribeCapacityBlockOfferings"] == 0
 
 
