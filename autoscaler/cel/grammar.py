@@ -35,7 +35,9 @@ _CHANGES: Final = {
     "unary": "member | nots member -> negated | minuses member -> negative",
     "nots": '"!" -> first | nots "!" -> another',
     "minuses": '"-" -> first | minuses "-" -> another',
-    "member": "member_dot | member_dot_arg | member_index | member_object | member_optdot | member_optindex | primary",
+    # With what is a rule of its own there, primary: one step less for every value.
+    "member": "member_dot | member_dot_arg | member_index | member_object | member_optdot | member_optindex"
+    " | literal | dot_ident_arg | dot_ident | ident_arg | paren_expr | list_lit | map_lit | ident",
     "member_dot": 'member "." field',
     "member_optdot": 'member "." "?" field',
     "field": "IDENT | QUOTED_IDENT",
@@ -52,7 +54,6 @@ _CHANGES: Final = {
     "mapentry": 'expr ":" expr | "?" expr ":" expr -> optional_entry',
     "fieldinits": 'fieldinit | fieldinits "," fieldinit',
     "fieldinit": 'field ":" expr | "?" field ":" expr -> optional_field',
-    "primary": "literal | dot_ident_arg | dot_ident | ident_arg | paren_expr | list_lit | map_lit | ident",
     "literal": "UINT_LIT | FLOAT_LIT | INT_LIT | MLSTRING_LIT | STRING_LIT | BYTES_LIT",
     "INT_LIT": '"0x" HEXDIGIT+ | DIGIT+',
     "FLOAT_LIT": 'DIGIT+ "." DIGIT+ EXPONENT? | "." DIGIT+ EXPONENT? | DIGIT+ EXPONENT',
@@ -65,7 +66,7 @@ _CHANGES: Final = {
 _PASSED_ON: Final = frozenset(
     {
         "expr", "conditionalor", "conditionaland", "relation", "addition", "multiplication", "unary", "member",
-        "primary", "listitem",
+        "listitem",
     }
 )  # fmt: skip
 # Rules whose tokens are kept: they say where an operator stands.
@@ -74,7 +75,7 @@ _KEPT: Final = frozenset({"relop", "addop", "mulop"})
 # the lexer, which would otherwise find them inside longer names.
 _DROPPED: Final = (
     r"relation_(?:lt|le|gt|ge|eq|ne|in)|addition_(?:add|sub)|multiplication_(?:mul|div|mod)|unary_(?:not|neg)"
-    r"|BOOL_LIT|NULL_LIT|RESERVED\.0"
+    r"|primary|BOOL_LIT|NULL_LIT|RESERVED\.0"
 )
 _RULE: Final = re.compile(r"^(\??[A-Za-z_0-9.]+)\s*:((?:.|\n[ \t]+(?=\|))*)", re.MULTILINE)
 
