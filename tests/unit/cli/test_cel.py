@@ -115,7 +115,8 @@ def test_what_does_not_compile_is_pointed_at() -> None:
 def test_of_a_long_line_the_place_is_shown() -> None:
     message = str(run(" || ".join(["true"] * 50) + " || nvidia").exception)
     _, line, caret, _ = message.splitlines()
-    assert line.startswith("  …") and len(line) < 130
+    assert line.startswith("  …")
+    assert len(line) < 130
     assert line[caret.index("^") :] == "nvidia"
 
 
