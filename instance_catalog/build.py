@@ -5,13 +5,13 @@ Pure apart from using the pydantic models of schema.py as its input types.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
 from instance_catalog import schema
-from instance_catalog.driver_data import driver_facts
+from instance_catalog.driver_data import driver_facts, mig_tables
 from instance_catalog.driver_schema import DriverEntry
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import (
@@ -66,8 +66,19 @@ def accelerator_of(entry: schema.AcceleratorEntry) -> Accelerator:
     )
 
 
-def unknown_accelerator(raw: Mapping[str, Any], accelerators: Mapping[str, Accelerator]) -> Iterator[Mismatch]:
-    """The accelerator that an entry names and nobody describes; found also where the entry has other defects."""
+def accelerator_mismatches(entry: schema.AcceleratorEntry) -> Iterator[Mismatch]:
+    """A partition table that nobody has written."""
+    tables = mig_tables()
+    if entry.mig_table is not None and entry.mig_table not in tables:
+        hint = question(completed(entry.mig_table, tables))
+        yield Mismatch(("migTable",), repr(entry.mig_table), ", ".join(tables), hint)
+
+
+def unknown_accelerator(raw: Mapping[str, Any], accelerators: Collection[str]) -> Iterator[Mismatch]:
+    """The accelerator that an entry names and nobody describes; found also where the entry has other defects.
+
+    `accelerators` are the keys of all that are described, rightly or not.
+    """
     use = raw.get("accelerator")
     model = use.get("model") if isinstance(use, Mapping) else None
     if isinstance(model, str) and model not in accelerators:

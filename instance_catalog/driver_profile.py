@@ -22,6 +22,7 @@ GRAMMAR = "NAME[@RELEASE][:OPTION]…, several separated by commas, e.g. nvidia:
 NO_CUSTOM_DRIVERS: Final[Mapping[str, CustomDriver]] = FrozenMap()
 _ON: Final = "true"  # the value of a switch
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
+_TOPOLOGY = re.compile(r"\d{1,4}(x\d{1,4}){1,2}")
 
 
 class DriverProfileError(ValueError):
@@ -230,7 +231,7 @@ def _with_option(profile: DriverProfile, option: str) -> DriverProfile:
         case "cuda":
             return replace(profile, image=replace(profile.image, cuda=_version(key, value)))
         case "topology":
-            return replace(profile, topology=value)
+            return replace(profile, topology=_topology(value))
         case _ if key in profile.facts.options:
             return _told(profile, key, value)
         case _:
@@ -321,9 +322,15 @@ def _mode_enabled(profile: DriverProfile) -> bool:
 
 
 def _version(key: str, value: str) -> str:
-    if not _VERSION.match(value):
+    if not _VERSION.fullmatch(value):
         raise DriverProfileError(f"option {key} takes a version such as 580.126.09 or 13.0, not {value!r}")
     return value.removeprefix("v")
+
+
+def _topology(value: str) -> str:
+    if not _TOPOLOGY.fullmatch(value):
+        raise DriverProfileError(f"option topology takes the chips of a slice, such as 2x4 or 4x4x4, not {value!r}")
+    return value
 
 
 def _default_gates(facts: DriverFacts, release: str) -> FrozenMap[str, bool]:

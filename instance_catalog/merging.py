@@ -143,8 +143,9 @@ class _Merging:
     def _accelerators(self) -> dict[str, Accelerator]:
         found: dict[str, Accelerator] = {}
         for key, sources in self.models.items():
-            entry = self.findings.checked_entry(AcceleratorEntry, sources, f"accelerator {key}")
-            if entry is not None:
+            title = f"accelerator {key}"
+            entry = self.findings.checked_entry(AcceleratorEntry, sources, title)
+            if entry is not None and not self._noted(build.accelerator_mismatches(entry), sources, title):
                 found[key] = build.accelerator_of(entry)
         return found
 
@@ -172,14 +173,18 @@ class _Merging:
         found: list[InstanceType] = []
         for name, sources in self.types.items():
             title = f"instance type {name}"
-            homeless = self._noted(build.unknown_accelerator(sources.merged, self.accelerators), sources, title)
+            homeless = self._noted(build.unknown_accelerator(sources.merged, self.models), sources, title)
             entry = self.findings.checked_entry(InstanceTypeEntry, sources, title)
             contradictory = entry is not None and self._noted(build.mismatches(entry), sources, title)
-            if entry is not None and not homeless and not contradictory:
+            if entry is not None and not homeless and not contradictory and self._has_accelerator(entry):
                 reservation = reservations.get(entry.cloud, NOTHING_RESERVED)
                 origin = sources.sources[-1].file
                 found.append(build.instance_type_of(entry, self.accelerators, reservation=reservation, origin=origin))
         return found
+
+    def _has_accelerator(self, entry: InstanceTypeEntry) -> bool:
+        """Whether the type's accelerator is right, or it has none; what is wrong with one is said once, where it is."""
+        return entry.accelerator is None or entry.accelerator.model in self.accelerators
 
     def _noted(self, mismatches: Iterable[Mismatch], sources: Layered, title: str) -> bool:
         """Whether there were mismatches; they are among the findings then."""
@@ -224,8 +229,9 @@ class _Merging:
         if isinstance(name, str):
             yield name, (source,)
         else:
+            found = "nothing" if name is None else repr(name)
             self.findings.add(
-                source.file, source.path, field=field, found=repr(name), allowed="the name of the entry, as text"
+                source.file, source.path, field=field, found=found, allowed="the name of the entry, as text"
             )
 
     def _merged(self, written: Iterable[tuple[Layer, Iterable[Written]]], noun: str) -> dict[str, Layered]:

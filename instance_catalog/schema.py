@@ -235,7 +235,9 @@ class InstanceTypeEntry(_Entry):
     zone_prices: dict[str, dict[CapacityType, PriceEntry | None]] = Field(
         {}, description="by zone or region, where they differ from prices"
     )
-    min_driver: str | None = Field(None, description="oldest NVIDIA driver branch that knows the device")
+    min_driver: str | None = Field(
+        None, pattern=r"^\d{1,6}(\.\d{1,6}){0,2}$", description="oldest NVIDIA driver branch that knows the device: 595"
+    )
     allocatable: dict[ResourceName, QuantityText] = Field(
         {}, description="measured on a node; wins over the model of the cloud"
     )

@@ -118,7 +118,7 @@ def _allocatable(instance_type: InstanceType, profile: DriverProfile) -> list[_C
 
 def _cpus(instance_type: InstanceType) -> Iterator[_Cpu]:
     cpu = instance_type.cpu
-    cores = instance_type.vcpu // (cpu.threads_per_core or 1)
+    cores = max(1, instance_type.vcpu // (cpu.threads_per_core or 1))
     for number in range(instance_type.vcpu):
         core = number % cores
         yield _Cpu(number, core, _part(core, cores, cpu.numa_nodes), _part(core, cores, cpu.sockets))

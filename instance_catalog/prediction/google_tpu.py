@@ -19,6 +19,7 @@ from instance_catalog.resource_slice import AttributeValue, Device
 
 GOOGLE: Final = "Google"
 _WHOLE_NAME: Final = re.compile(r"tpu\d+[a-z]?\Z")
+_PAST_NAME: Final = re.compile(r"tpu-v\d+([ep]?-slice)?((?:-lite)?-(device|podslice))?\Z")
 # Up to v4 the chips are /dev/accel<n>; later ones are bound to VFIO and named by number.
 _ACCEL_GENERATIONS: Final = ("v2", "v3", "v4")
 
@@ -30,11 +31,16 @@ def runs_on(instance_type: InstanceType) -> bool:
 
 def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
     """Why the slices cannot be predicted, or None if they can."""
-    if runs_on(instance_type) and _accelerator(instance_type) is None:
+    if not runs_on(instance_type):
+        return None
+    accelerator = _accelerator(instance_type)
+    if accelerator is None:
         return (
             "the catalog has no nodeLabel (cloud.google.com/gke-tpu-accelerator) for the accelerator of "
             f"{instance_type.name}; add it"
         )
+    if not (_WHOLE_NAME.match(accelerator) or _PAST_NAME.match(accelerator)):
+        return f"the driver understands no accelerator {accelerator!r}; correct its nodeLabel, such as tpu-v6e-slice"
     return None
 
 

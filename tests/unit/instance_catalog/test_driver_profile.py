@@ -106,6 +106,8 @@ def test_gates_are_those_of_the_release() -> None:
         ("dra-cpu:pcie-roots=yes", "no option of dra-cpu 'pcie-roots=yes'; did you mean 'pcie-roots'?"),
         ("nvidia:MPSSupport=yes", "takes true or false, not 'yes'"),
         ("nvidia:cuda=latest", "option cuda takes a version such as"),
+        ("nvidia:cuda=13.0.0.1", "option cuda takes a version such as 580.126.09 or 13.0, not '13.0.0.1'"),
+        ("tpu:topology=large", "option topology takes the chips of a slice, such as 2x4 or 4x4x4, not 'large'"),
         ("nvidia@latest", "'latest' is not a release of nvidia; known are v25.3.2, "),
         ("nvidia,nvidia:dynamic-mig", "given twice; combine its options with ':'"),
     ],

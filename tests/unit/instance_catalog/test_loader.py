@@ -184,7 +184,7 @@ def _problem(tmp_path: Path, text: str) -> str:
         (("cloud: my-dc", ""), "bad.yaml:4: instance type big-box: cloud: found nothing; allowed: a value; it is"),
         (
             ("- name: big-box", "- nam: big-box"),
-            "bad.yaml:4: name: found None; allowed: the name of the entry, as text",
+            "bad.yaml:4: name: found nothing; allowed: the name of the entry, as text",
         ),
         (("types:", "typs:"), "bad.yaml:3: typs: found an unknown field; allowed: priority, reason, expires, cloud, p"),
         (
@@ -234,6 +234,7 @@ def test_a_defect_names_place_field_and_way_out(tmp_path: Path, change: tuple[st
             "networkCards[0].count: found 100000; allowed: less than or equal",
         ),
         ("topology: 2by2", "topology: found '2by2'; allowed: text like"),
+        ("minDriver: newest", "minDriver: found 'newest'; allowed: text like"),
         ("localNvmeGB: -1", "localNvmeGB: found -1; allowed: greater than or equal to 0"),
         (
             "provenance: {shap: {source: x, date: 2026}}",
@@ -245,6 +246,13 @@ def test_a_defect_names_place_field_and_way_out(tmp_path: Path, change: tuple[st
 def test_a_contradiction_is_a_defect(tmp_path: Path, line: str, message: str) -> None:
     text = MINE.replace("    vcpu: 64\n", f"    vcpu: 64\n    {line}\n")
     assert _problem(tmp_path, text).startswith(f"bad.yaml:7: instance type big-box: {message}")
+
+
+def test_a_partition_table_that_nobody_wrote_is_a_defect(tmp_path: Path) -> None:
+    found = _problem(tmp_path, "accelerators: [{key: nvidia-h100-80gb, migTable: h100}]\n")
+    # Said once, and not of each of its types.
+    assert found.startswith("bad.yaml:1: accelerator nvidia-h100-80gb: migTable: found 'h100'; allowed: a100-40gb, ")
+    assert "did you mean 'h100-nvl' or 'h100-80gb' or 'h100-96gb'?" in found
 
 
 def test_a_shipped_field_that_an_overlay_breaks_names_both_files(tmp_path: Path) -> None:

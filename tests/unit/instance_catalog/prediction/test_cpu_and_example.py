@@ -84,6 +84,11 @@ def test_many_cpus_take_several_slices() -> None:
     assert [len(p.devices) for p in slices_of(large, "dra-cpu:mode=individual:pcie-roots")] == [64, 64, 64]
 
 
+def test_a_thread_alone_has_a_core() -> None:
+    (device,) = devices_of(replace(BOTH, vcpu=1), "dra-cpu:mode=individual").values()
+    assert device.attributes["dra.cpu/cpuID"] == 0
+
+
 def test_pcie_roots_are_lists_of_the_local_ones() -> None:
     devices = devices_of(BOTH, "dra-cpu:pcie-roots")
     assert devices["cpudevnuma001"].attributes[ROOT] == ListValue("string", ("pci0000:20", "pci0000:30"))

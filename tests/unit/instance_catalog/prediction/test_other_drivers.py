@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from instance_catalog.driver_profile import parse_driver_set
@@ -119,6 +121,12 @@ def test_gce_adds_its_own_attributes() -> None:
 def test_a_type_with_only_its_primary_card_publishes_no_network() -> None:
     machine = machines.machine("l4", machines.L4, 1, cards=(machines.NetworkCard("ena", primary=True),))
     assert slices_of(machine, "dranet") == ()
+
+
+@pytest.mark.parametrize(("label", "reason"), [(None, "has no nodeLabel"), ("tpu", "understands no accelerator 'tpu'")])
+def test_a_tpu_node_needs_a_label_that_the_driver_understands(label: str | None, reason: str) -> None:
+    machine = machines.machine("x", replace(machines.TPU_V6E, node_label=label), 8)
+    assert reason in (unpredictable(machine, parse_driver_set("tpu")) or "")
 
 
 def test_the_first_release_for_tpus_published_the_generation_alone() -> None:
