@@ -58,15 +58,17 @@ def plan(
 ) -> None:
     """Say which nodes the pending pods of your manifests or cluster need, why, and at what price. Nothing is launched.
 
-    Reads pods and what makes pods (Deployments, Jobs, …), ResourceClaims and templates, DeviceClasses, and whatever
-    else decides where a pod may run: nodes, ResourceSlices, volumes, gangs, CapacityPools and CapacityBlocks. The
-    DeviceClasses that driver charts install are built in. Without a CapacityPool the whole catalog is on offer, and the
-    plan says which driver profile a pool must have. With --live the same is read from a running cluster, where nothing
-    needs to be installed; it lists cluster-wide, so a namespace's view is not enough.
+    Reads pods and what makes pods (Deployments, Jobs, JobSets, RayClusters, PyTorchJobs, …), ResourceClaims and
+    templates, DeviceClasses, and whatever else decides where a pod may run: nodes, ResourceSlices, volumes, gangs,
+    CapacityPools and CapacityBlocks. The DeviceClasses that driver charts install are built in. Without a CapacityPool
+    the whole catalog is on offer, and the plan says which driver profile a pool must have. With --live the same is read
+    from a running cluster, where nothing needs to be installed; it lists cluster-wide, so a namespace's view is not
+    enough.
 
     \b
     Try:
       foreslice plan -f deploy/
+      helm template my-chart/ | foreslice plan -f -
       kubectl get pods,resourceclaims,resourceclaimtemplates -A -o json | foreslice plan -f -
       foreslice plan -f job.yaml -o json | jq .summary
       foreslice plan --live --context staging
