@@ -39,6 +39,9 @@ def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> st
         return f"{instance_type.name} is part of an UltraServer, whose device is not documented"
     if accelerator.key not in _facts().described:
         return f"what the Neuron driver publishes for {accelerator.model} is not documented"
+    recorded, devices = len(_facts().efa_addresses.get(instance_type.name, ())), instance_type.device_count
+    if 0 < recorded < devices:
+        return f"the EFA addresses of {instance_type.name} are recorded for {recorded} devices, not for {devices}"
     return None
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+
 import pytest
 
 from instance_catalog.driver_profile import parse_driver_set
@@ -83,3 +86,9 @@ def test_what_is_not_documented_is_not_predicted(machine: InstanceType, reason: 
 def test_neuron_types_are_offered_with_their_cards() -> None:
     (driver_set,) = implicit_driver_sets(TRN2, profile_for("1.36"))
     assert driver_set.text == "neuron,dranet"
+
+
+def test_more_devices_than_recorded_efa_addresses_are_not_predicted() -> None:
+    larger = replace(TRN2, accelerator_count=Fraction(99))
+    reason = unpredictable(larger, parse_driver_set("neuron")) or ""
+    assert "recorded for 16 devices, not for 99" in reason
