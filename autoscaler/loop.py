@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TypeAlias
 
 from autoscaler.checks.check import findings, forbidden, held_back
@@ -128,7 +129,7 @@ class Loop:
             seen = ask(self._providers)
             booting = {n.name: self._drivers(n) for n in snapshot.provisioned if n.phase in _BOOTING}
             snapshot = reflect(seen.world(snapshot, booting), now)
-            self._journal.note(snapshot.provisioned)
+            refused = _refusal(partial(self._journal.note, snapshot.provisioned))
         with self._stage("plan"):
             drifts = slice_drifts(snapshot, self._catalog, self._settings.drift.policy, now)
             snapshot, plan, mispredictions = self._decide(snapshot, drifts, now)
@@ -136,10 +137,9 @@ class Loop:
             snapshot = held_back(snapshot, found)
         with self._stage("record"):
             self._charge(snapshot, plan, now)
-            try:
-                self._journal.record(plan, snapshot, now)
-            except ForbiddenError as error:  # installed to observe only, whatever the modes of the pools say
-                found = forbidden(found, snapshot, advised(error.message, error.next_step))
+            refused = _refusal(partial(self._journal.record, plan, snapshot, now)) or refused
+            if refused is not None:
+                found = forbidden(found, snapshot, advised(refused.message, refused.next_step))
                 snapshot = held_back(snapshot, found)
         with self._stage("carry_out"):
             failed = self._executor.carry_out(self._journal.pending(), Seen(snapshot, seen.machines), now)
@@ -268,6 +268,15 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
             yield now + settings.retry
         elif node.phase is not Phase.READY:
             yield now + settings.resync
+
+
+def _refusal(write: Callable[[], None]) -> ForbiddenError | None:
+    """Write what only a controller that acts may write; one may be installed to observe, whatever its pools say."""
+    try:
+        write()
+    except ForbiddenError as error:
+        return error
+    return None
 
 
 def _event(trouble: Trouble) -> Event:

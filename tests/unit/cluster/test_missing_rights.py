@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from autoscaler.cluster.resources import (
     DEPLOYMENTS,
     DEVICE_CLASSES,
     EVENTS,
+    NODES,
     POD_GROUPS,
     PODS,
     PROVISIONED_NODES,
@@ -127,6 +129,25 @@ def test_a_controller_that_may_only_observe_says_so_and_what_pools_would_launch(
     observing.tick()
     assert condition(api, "Ready")["status"] == "True"
     assert api.list(PROVISIONED_NODES).items
+
+
+def test_a_controller_that_may_no_longer_act_says_so_of_the_nodes_it_has() -> None:
+    api = cluster()
+    template = {"nodeTemplateRef": {"kind": "SimulatedNodeTemplate", "name": "default"}}
+    api.patch(CAPACITY_POOLS, "team", {"spec": {"mode": "Act", **template}})
+    clock = VirtualClock()
+    cloud = SimulatedProvider(SimulatedCloud(clock))
+    providers = Providers({"SimulatedNodeTemplate": cloud}, cluster="u")
+    acting = Loop(api=api, providers=providers, catalog=CATALOG, profile=REFERENCE, clock=clock)
+    acting.tick()
+    (node,) = acting.tick().snapshot.provisioned
+    verbs, plurals = ("create", "update", "patch", "delete"), ("launchbatches", "provisionednodes")
+    api._forbidden = frozenset(product(verbs, plurals))
+    api.create(NODES, {"metadata": {"name": node.node_name}, "spec": {"providerID": node.provider_id}})
+    acting.tick()
+    ready = condition(api, "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "MayNotAct")
+    assert "cannot update provisionednodes" in ready["message"]
 
 
 def test_pods_of_gangs_wait() -> None:
