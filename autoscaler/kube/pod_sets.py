@@ -7,18 +7,13 @@ that it does not share. Names and labels of the pods are those that the controll
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.pod import NO_PRIORITIES
-from autoscaler.kube.priority import PriorityClass
-from autoscaler.kube.problem import Problems
 from autoscaler.kube.stamping import MOST_PODS, Expansion, Workload, count, stamp
-from autoscaler.kube.workload import job_pods, opened, suspended
+from autoscaler.kube.workload import expander, job_pods, suspended
 from autoscaler.model.gang import Gang
 from autoscaler.model.labels import LabelSelector
-from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import GangRef, Pod, PodAffinityTerm
 from instance_catalog import labels as keys
 from instance_catalog.node_selector import Requirement
@@ -37,15 +32,9 @@ _WHOLE, _PER_JOB = "JobSetAsGang", "JobSetGangPerReplicatedJob"
 _LWS_IGNORED = ("rolloutStrategy", "startupPolicy", "networkConfig")
 
 
-def expand_job_set(
-    raw: object,
-    problems: Problems | None = None,
-    *,
-    origin: Origin = CLUSTER,
-    priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
-) -> Expansion:
+@expander
+def expand_job_set(fields: Fields, workload: Workload) -> Expansion:
     """The pods of a JobSet: <jobset>-<replicated job>-<job index>-<pod index>."""
-    fields, workload = opened(raw, problems, origin, priorities)
     spec = fields.child("spec")
     spec.ignore(*_JOBSET_IGNORED)
     gang_policy = spec.optional_child("gangPolicy")
@@ -59,7 +48,6 @@ def expand_job_set(
     if suspended(spec):
         found = Expansion()
     spec.unread()
-    fields.unread()
     return found
 
 
@@ -94,15 +82,9 @@ def _replicated_job(entry: Fields, workload: Workload, *, grouped: bool) -> Expa
     return found
 
 
-def expand_leader_worker_set(
-    raw: object,
-    problems: Problems | None = None,
-    *,
-    origin: Origin = CLUSTER,
-    priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
-) -> Expansion:
+@expander
+def expand_leader_worker_set(fields: Fields, workload: Workload) -> Expansion:
     """The pods of a LeaderWorkerSet: leader <name>-<group>, workers <name>-<group>-<1 … size-1>."""
-    fields, workload = opened(raw, problems, origin, priorities)
     spec = fields.child("spec")
     spec.ignore(*_LWS_IGNORED)
     unsupported = spec.unsupported("scheduling", "groupIdentity")
@@ -121,7 +103,6 @@ def expand_leader_worker_set(
     template.ignore("leaderTemplate", "workerTemplate")
     template.unread()
     spec.unread()
-    fields.unread()
     return _unsupported(found, unsupported)
 
 

@@ -10,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.pod import NO_PRIORITIES
-from autoscaler.kube.priority import PriorityClass
-from autoscaler.kube.problem import Problems
 from autoscaler.kube.stamping import MOST_PODS, Expansion, Workload, count, stamp
-from autoscaler.kube.workload import opened, suspended, within
-from autoscaler.model.origin import CLUSTER, Origin
+from autoscaler.kube.workload import expander, suspended, within
 from instance_catalog import labels as keys
 
 _CLUSTER_IGNORED = (
@@ -63,32 +59,18 @@ _WAIT = {"name": "wait-gcs-ready", "resources": {"requests": {"cpu": "200m", "me
 _AUTOSCALER = {"requests": {"cpu": "500m", "memory": "512Mi"}}
 
 
-def expand_ray_cluster(
-    raw: object,
-    problems: Problems | None = None,
-    *,
-    origin: Origin = CLUSTER,
-    priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
-) -> Expansion:
+@expander
+def expand_ray_cluster(fields: Fields, workload: Workload) -> Expansion:
     """The pods of a RayCluster: <cluster>-head and <cluster>-<group>-worker-<index>."""
-    fields, workload = opened(raw, problems, origin, priorities)
-    found = _cluster(fields.child("spec"), workload)
-    fields.unread()
-    return found
+    return _cluster(fields.child("spec"), workload)
 
 
-def expand_ray_job(
-    raw: object,
-    problems: Problems | None = None,
-    *,
-    origin: Origin = CLUSTER,
-    priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
-) -> Expansion:
+@expander
+def expand_ray_job(fields: Fields, workload: Workload) -> Expansion:
     """The pods of a RayJob: those of the cluster it makes, and the one that submits it where the job gives it a form.
 
     Without a form the submitter asks for half a CPU and no device.
     """
-    fields, workload = opened(raw, problems, origin, priorities)
     spec = fields.child("spec")
     spec.ignore(*_JOB_IGNORED)
     found = Expansion()
@@ -103,26 +85,18 @@ def expand_ray_job(
     if suspended(spec) or fields.child("status").text("jobDeploymentStatus") in _OVER:
         found = Expansion()
     spec.unread()
-    fields.unread()
     return found
 
 
-def expand_ray_service(
-    raw: object,
-    problems: Problems | None = None,
-    *,
-    origin: Origin = CLUSTER,
-    priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
-) -> Expansion:
+@expander
+def expand_ray_service(fields: Fields, workload: Workload) -> Expansion:
     """The pods of the one cluster that a RayService has while it is not being upgraded."""
-    fields, workload = opened(raw, problems, origin, priorities)
     spec = fields.child("spec")
     spec.ignore(*_SERVICE_IGNORED)
     found = _cluster(spec.child("rayClusterConfig"), workload)
     if suspended(spec):
         found = Expansion()
     spec.unread()
-    fields.unread()
     return found
 
 

@@ -6,16 +6,11 @@ Ported rules: kubeflow/training-operator v1.9.0 (PyTorchJob and its kin, MPIJob 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.pod import NO_PRIORITIES
-from autoscaler.kube.priority import PriorityClass
-from autoscaler.kube.problem import Problems
 from autoscaler.kube.stamping import Expansion, Workload, count, stamp
-from autoscaler.kube.workload import opened, over, suspended, within
-from autoscaler.model.origin import CLUSTER, Origin
+from autoscaler.kube.workload import expander, over, suspended, within
 from instance_catalog import labels as keys
 
 # Kind to the field that holds its replicas by type.
@@ -44,15 +39,9 @@ _IGNORED = (
 _POLICY_IGNORED = ("backoffLimit", "cleanPodPolicy", "managedBy", "ttlSecondsAfterFinished")
 
 
-def expand_training_job(
-    raw: object,
-    problems: Problems | None = None,
-    *,
-    origin: Origin = CLUSTER,
-    priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
-) -> Expansion:
+@expander
+def expand_training_job(fields: Fields, workload: Workload) -> Expansion:
     """The pods of a training job: <job>-<replica type>-<index>."""
-    fields, workload = opened(raw, problems, origin, priorities)
     spec = fields.child("spec")
     spec.ignore(*_IGNORED)
     policy = spec.child("runPolicy")
@@ -71,7 +60,6 @@ def expand_training_job(
         found = Expansion()
     policy.unread()
     spec.unread()
-    fields.unread()
     return found
 
 

@@ -5,8 +5,10 @@ Ported rules: k8s.io/kubernetes pkg/controller, v1.36.3. Generated name suffixes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import wraps
+from typing import Protocol
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
@@ -67,15 +69,41 @@ def opened(
     return fields, Workload(fields.text("kind"), metadata, origin, priorities)
 
 
-def expand_replicas(
-    raw: object,
-    problems: Problems | None = None,
-    *,
-    origin: Origin = CLUSTER,
-    priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
-) -> Expansion:
+class Expand(Protocol):
+    """Makes the pods of a workload object."""
+
+    def __call__(
+        self,
+        raw: object,
+        problems: Problems | None = None,
+        *,
+        origin: Origin = CLUSTER,
+        priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
+    ) -> Expansion: ...
+
+
+def expander(expand: Callable[[Fields, Workload], Expansion]) -> Expand:
+    """What is the same for every kind: opening the object, and telling which of its fields nobody knew."""
+
+    @wraps(expand)
+    def expanded(
+        raw: object,
+        problems: Problems | None = None,
+        *,
+        origin: Origin = CLUSTER,
+        priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
+    ) -> Expansion:
+        fields, workload = opened(raw, problems, origin, priorities)
+        found = expand(fields, workload)
+        fields.unread()
+        return found
+
+    return expanded
+
+
+@expander
+def expand_replicas(fields: Fields, workload: Workload) -> Expansion:
     """The pods of a Deployment, ReplicaSet or ReplicationController: <name>-<index>."""
-    fields, workload = opened(raw, problems, origin, priorities)
     spec = fields.child("spec")
     spec.ignore(*_DEPLOYMENT_IGNORED)
     name = workload.metadata.name
@@ -84,19 +112,12 @@ def expand_replicas(
     labels = {} if workload.kind == "ReplicationController" else {keys.POD_TEMPLATE_HASH: name}
     found = stamp(spec.child("template"), workload, names, labels=labels)
     spec.unread()
-    fields.unread()
     return found
 
 
-def expand_stateful_set(
-    raw: object,
-    problems: Problems | None = None,
-    *,
-    origin: Origin = CLUSTER,
-    priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
-) -> Expansion:
+@expander
+def expand_stateful_set(fields: Fields, workload: Workload) -> Expansion:
     """The pods of a StatefulSet, <name>-<ordinal>, with a claim <template>-<pod> per volumeClaimTemplate."""
-    fields, workload = opened(raw, problems, origin, priorities)
     spec = fields.child("spec")
     spec.ignore(*_STATEFUL_SET_IGNORED)
     metadata, first = workload.metadata, spec.child("ordinals").integer("start")
@@ -117,24 +138,15 @@ def expand_stateful_set(
         replace(pod, volumes=(*pod.volumes, *(f"{volume}-{pod.name}" for volume in volumes))) for pod in found.pods
     )
     spec.unread()
-    fields.unread()
     return replace(found, pods=pods, volume_claims=(*found.volume_claims, *claims))
 
 
-def expand_job(
-    raw: object,
-    problems: Problems | None = None,
-    *,
-    origin: Origin = CLUSTER,
-    priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
-) -> Expansion:
+@expander
+def expand_job(fields: Fields, workload: Workload) -> Expansion:
     """The pods that a Job still runs at once: <name>-<index>."""
-    fields, workload = opened(raw, problems, origin, priorities)
     status = fields.child("status")
     done = None if over(status) else status.integer("succeeded")
-    found = job_pods(fields.child("spec"), workload, workload.metadata.name, done=done)
-    fields.unread()
-    return found
+    return job_pods(fields.child("spec"), workload, workload.metadata.name, done=done)
 
 
 def job_pods(
@@ -198,15 +210,9 @@ def suspended(spec: Fields) -> bool:
     return found
 
 
-def expand_cron_job(
-    raw: object,
-    problems: Problems | None = None,
-    *,
-    origin: Origin = CLUSTER,
-    priorities: Mapping[str, PriorityClass] = NO_PRIORITIES,
-) -> Expansion:
+@expander
+def expand_cron_job(fields: Fields, workload: Workload) -> Expansion:
     """The pods of one run of a CronJob."""
-    fields, workload = opened(raw, problems, origin, priorities)
     spec = fields.child("spec")
     spec.ignore(*_CRON_JOB_IGNORED)
     template = spec.child("jobTemplate")
@@ -216,5 +222,4 @@ def expand_cron_job(
         found = Expansion()
     template.unread()
     spec.unread()
-    fields.unread()
     return found

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
-
 from autoscaler.errors import BadInputError
 from autoscaler.kube.compute_domain import parse_compute_domain
 from autoscaler.kube.daemon_set import parse_daemon_set
@@ -14,7 +11,7 @@ from autoscaler.kube.gang import parse_pod_group, parse_workload
 from autoscaler.kube.metadata import header, parse_metadata
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import parse_pod
-from autoscaler.kube.priority import PriorityClass, parse_priority_class
+from autoscaler.kube.priority import parse_priority_class
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.resource_claim import parse_resource_claim, parse_resource_claim_template
 from autoscaler.kube.resource_slice import parse_resource_slice
@@ -30,26 +27,13 @@ from autoscaler.kube.storage import (
     parse_volume_attachment,
     parse_volume_limits,
 )
+from autoscaler.kube.workload import Expand
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.gathered import Gathered, Reader
 from autoscaler.manifests.plan_context import parse_plan_context
-from autoscaler.model.origin import Origin
 
 # kube-scheduler spreads the pods of these by default; a Deployment stands for the ReplicaSet that it makes.
 _SPREAD = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
-
-
-class Expand(Protocol):
-    """A converter of a workload."""
-
-    def __call__(
-        self,
-        raw: object,
-        problems: Problems | None = None,
-        *,
-        origin: Origin = ...,
-        priorities: Mapping[str, PriorityClass] = ...,
-    ) -> Expansion: ...
 
 
 def workload(expand: Expand) -> Reader:
