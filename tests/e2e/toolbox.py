@@ -43,6 +43,7 @@ class Kwok:
         self._stages = (*_STAGES, _ENDING) if jobs_end else _STAGES
 
     def __enter__(self) -> Kwok:
+        program = str(_KWOK.binary())  # first: what is built has been fetched, and its stages with it
         stages = [f"--config={_source()}/kustomize/stage/{name}" for name in self._stages]
         flags = [
             f"--kubeconfig={self._kubeconfig}",
@@ -52,7 +53,7 @@ class Kwok:
             "--node-lease-duration-seconds=0",
         ]
         with self._log.open("wb") as output:
-            self._process = subprocess.Popen([str(_KWOK.binary()), *flags, *stages], stdout=output, stderr=output)
+            self._process = subprocess.Popen([program, *flags, *stages], stdout=output, stderr=output)
         return self
 
     def __exit__(self, *_: object) -> None:
