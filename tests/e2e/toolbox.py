@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -43,7 +44,6 @@ class Kwok:
         self._stages = (*_STAGES, _ENDING) if jobs_end else _STAGES
 
     def __enter__(self) -> Kwok:
-        program = str(_KWOK.binary())  # first: what is built has been fetched, and its stages with it
         stages = [f"--config={_source()}/kustomize/stage/{name}" for name in self._stages]
         flags = [
             f"--kubeconfig={self._kubeconfig}",
@@ -53,7 +53,7 @@ class Kwok:
             "--node-lease-duration-seconds=0",
         ]
         with self._log.open("wb") as output:
-            self._process = subprocess.Popen([program, *flags, *stages], stdout=output, stderr=output)
+            self._process = subprocess.Popen([str(_KWOK.binary()), *flags, *stages], stdout=output, stderr=output)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -62,7 +62,7 @@ class Kwok:
 
 
 def _source() -> str:
-    """Where Go keeps the module: KWOK's own stages come with it."""
-    query = ["go", "list", "-m", "-mod=readonly", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"]
+    """Where Go keeps the module: KWOK's own stages come with it. Fetched anew where only the program is kept."""
+    query = ["go", "mod", "download", "-json", "sigs.k8s.io/kwok"]
     done = subprocess.run(query, cwd=_MODULE, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    return str(json.loads(done.stdout)["Dir"])
