@@ -91,7 +91,10 @@ def _view(
 
 def _publish(groups: dict[Value, Value], domain: str, identifier: str, value: Value) -> None:
     """Stores a value. A device may publish x and <driver>/x: which of them Kubernetes reads is left to chance."""
-    entries = groups.setdefault(domain, StringMap()).entries
+    group = groups.get(domain)
+    if group is None:
+        group = groups[domain] = StringMap()
+    entries = group.entries
     if identifier in entries and equal(entries[identifier], value) is not True:
         name = f"{domain}/{identifier}"
         value = Unknown(frozenset({name}), f"{name} is published twice with different values; Kubernetes reads either")
