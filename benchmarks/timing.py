@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +18,11 @@ def best_median(run: Callable[[], object], *, batch: int = 1, before: Callable[[
     `before` sets up each batch of one and is not counted.
     """
     assert before is None or batch == 1
-    return min(statistics.median(_sample(run, batch, before) for _ in range(_SAMPLES)) for _ in range(_ROUNDS))
+    gc.disable()  # as every command but `run` has it, and as timeit does
+    try:
+        return min(statistics.median(_sample(run, batch, before) for _ in range(_SAMPLES)) for _ in range(_ROUNDS))
+    finally:
+        gc.enable()
 
 
 def _sample(run: Callable[[], object], batch: int, before: Callable[[], object] | None) -> float:

@@ -128,6 +128,8 @@ class _Validator:
                 raise self._too_many(total)
         if total > MAX_DEVICES_PER_CLAIM:
             raise self._too_many(total)
+        if not self.claim.constraints:
+            return
         plan.constraints = tuple(self._rule(position) for position in range(len(self.claim.constraints)))
         for flat in plan.plans():
             subrequest = flat.request.name if flat.parent else ""
@@ -173,12 +175,12 @@ class _Validator:
             raise FatalError.of(
                 Code.CLASS_NOT_FOUND, _subject(self.claim, request.name), device_class=request.device_class
             )
-        for subject, fields in (
-            (_subject(self.claim, request.name), request.unsupported),
-            (f"DeviceClass {device_class.name}", device_class.unsupported),
-        ):
-            if fields:
-                self.validation.unknown.append(Reason.of(Code.UNSUPPORTED, subject, fields=fields))
+        if request.unsupported:
+            subject = _subject(self.claim, request.name)
+            self.validation.unknown.append(Reason.of(Code.UNSUPPORTED, subject, fields=request.unsupported))
+        if device_class.unsupported:
+            subject = f"DeviceClass {device_class.name}"
+            self.validation.unknown.append(Reason.of(Code.UNSUPPORTED, subject, fields=device_class.unsupported))
         plan = RequestPlan(
             claim=self.index,
             request=request,
