@@ -166,7 +166,7 @@ class Executor:
         return False
 
     def _cordoned(self, node: ProvisionedNode, found: Node | None, now: datetime) -> bool:
-        """Keep new pods away; whether none comes any more."""
+        """Keep new pods away; whether that was seen, or has had its time."""
         if found is None or cordon(self.api, found):
             return True
         return node.phase_since is not None and now - node.phase_since > _CORDONED_BY
