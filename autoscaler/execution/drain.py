@@ -37,7 +37,7 @@ class Drained:
 def cordon(api: KubernetesApi, node: Node) -> bool:
     """Keep new pods away, unless that was done before or the node is gone; whether it was seen to be done.
 
-    What one watch has shown, kube-scheduler's is about to: it assigns no more pods, and only those on their way may come.
+    What one watch has shown, kube-scheduler's is about to: it assigns no more pods, and only those on their way come.
     """
     if any(taint.key == DRAINING_TAINT for taint in node.taints):
         return True
