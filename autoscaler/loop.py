@@ -27,11 +27,13 @@ from autoscaler.execution.launch import Providers
 from autoscaler.execution.providers_seen import ask, verdicts
 from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.lifecycle.capacity_block import next_moment
-from autoscaler.lifecycle.provisioned_node import times_out_at
+from autoscaler.lifecycle.moments import without_future
+from autoscaler.lifecycle.provisioned_node import awaits_node, has_failed, may_take_pods, times_out_at
 from autoscaler.lifecycle.quarantine import SETTLED, Drift, Misprediction, mispredicted, quarantined
 from autoscaler.lifecycle.reflect import reflect
 from autoscaler.lifecycle.spending import moved_on, price_of
-from autoscaler.model.plan import Plan
+from autoscaler.model.capacity import Mode
+from autoscaler.model.plan import Disposal, Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.drivers import readable
@@ -50,6 +52,7 @@ from instance_catalog.prediction.predict import predict, unpredictable
 from instance_catalog.quotes import Priced, Quote, priced
 from instance_catalog.standing import standing as standing_at
 from providers.contract import Clock
+from providers.errors import backoff_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +130,9 @@ class Loop:
             snapshot = self._read(now)
             unmade = self._remade()
             seen = ask(self._providers)
-            booting = {n.name: self._drivers(n) for n in snapshot.provisioned if n.phase in _BOOTING}
-            snapshot = reflect(seen.world(snapshot, booting), now)
+            booting = {n.name: self._drivers(n) for n in snapshot.provisioned if awaits_node(n)}
+            batches = frozenset(batch.name for batch in self._journal.batches)
+            snapshot = reflect(seen.world(snapshot, booting, batches=batches), now)
             refused = _refusal(partial(self._journal.note, snapshot.provisioned))
         with self._stage("plan"):
             drifts = slice_drifts(snapshot, self._catalog, self._settings.drift.policy, now)
@@ -159,7 +163,8 @@ class Loop:
             for event in (event for verdict in judged for event in self._templates.write(verdict, now)):
                 self._publisher.tell(event, now)
         expiring = self._priced.standing.wake_at if self._priced is not None else None
-        wakes = (next_wake(after, self._settings.loop, now), expiring)
+        step = _next_step(plan, after, self._settings.loop, now)
+        wakes = (next_wake(after, self._settings.loop, now), step, expiring)
         wake_at = min((moment for moment in wakes if moment is not None), default=None)
         return Tick(now, after, plan, troubles, wake_at, mispredictions)
 
@@ -204,7 +209,8 @@ class Loop:
         snapshot = self._store.snapshot()
         self._journal.resume(self._store.batches(), snapshot.provisioned, now, seen_up_to=self._store.seen_up_to())
         snapshot = replace(snapshot, provisioned=self._journal.nodes)
-        stop_while_uninstalling(self._api, snapshot)
+        stop_while_uninstalling(self._api, snapshot, self._journal.batches)
+        snapshot = without_future(snapshot, now, backoff_of)
         self._backoffs.resume(snapshot.backoffs)
         self._account.resume(snapshot.spending)
         return replace(snapshot, spending=self._account.current)
@@ -232,12 +238,18 @@ class Loop:
         return frozenset(piece.driver for piece in slices)
 
 
-_BOOTING = frozenset({Phase.LAUNCHED, Phase.REGISTERED})
-
-
 def next_wake(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> datetime | None:
     """When something falls due that no event announces; None while everything rests."""
     return min((moment for moment in _due(snapshot, settings, now) if moment > now), default=None)
+
+
+def _next_step(plan: Plan, snapshot: Snapshot, settings: LoopSettings, now: datetime) -> datetime | None:
+    """When to look again at a node that was tainted and is not drained before the taint was seen; a watch of Nodes
+    wakes a controller earlier."""
+    acting = {pool.name for pool in snapshot.pools if pool.mode is Mode.ACT}
+    drained = {decision.provisioned_node for decision in plan.nodes if decision.disposal is Disposal.DRAIN}
+    waits = any(n.name in drained and n.pool in acting and may_take_pods(n) for n in snapshot.provisioned)
+    return now + settings.retry if waits else None
 
 
 def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[datetime]:
@@ -264,7 +276,7 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
             yield node.phase_since + SETTLED  # what its pods still lack then is bought for
         if node.empty_since is not None and node.pool in after:
             yield node.empty_since + after[node.pool]
-        if node.phase in (Phase.LAUNCHING, Phase.FAILED):
+        if node.phase is Phase.LAUNCHING or has_failed(node):
             yield now + settings.retry
         elif node.phase is not Phase.READY:
             yield now + settings.resync

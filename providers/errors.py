@@ -67,8 +67,12 @@ class ProviderError(Exception):
 
     def backoff(self, failures: int) -> timedelta:
         """How long to leave the scope alone after `failures` (>= 1) failures in a row: doubling, bounded, no jitter."""
-        doubled = self.first_backoff * (1 << min(max(failures, 1) - 1, 16))
-        return max(min(doubled, self.longest_backoff), self.retry_after or timedelta(0))
+        return max(self.doubled(failures), self.retry_after or timedelta(0))
+
+    @classmethod
+    def doubled(cls, failures: int) -> timedelta:
+        """The part of `backoff` that follows from the kind alone."""
+        return min(cls.first_backoff * (1 << min(max(failures, 1) - 1, 16)), cls.longest_backoff)
 
 
 class CapacityError(ProviderError):
@@ -238,3 +242,13 @@ ERRORS: Final[tuple[type[ProviderError], ...]] = (
     AmbiguousError,
     UnclassifiedError,
 )
+_BY_KIND: Final = {error.kind: error for error in ERRORS}
+
+
+def backoff_of(kind: str, failures: int) -> timedelta:
+    """How long an error of that kind leaves its scope alone after `failures` in a row, if its provider names no time;
+    the longest there is for a kind that this version does not know."""
+    known = _BY_KIND.get(kind)
+    if known is None:
+        return max(error.longest_backoff for error in ERRORS)
+    return known.doubled(failures)

@@ -56,7 +56,7 @@ OBSERVE: tuple[Right, ...] = (
 )
 ACT: tuple[Right, ...] = (
     *_rights(_OURS, "provisionednodes", "get create patch delete"),
-    *_rights(_OURS, "launchbatches", "get create delete"),
+    *_rights(_OURS, "launchbatches", "get create patch delete"),
     *_rights(_OURS, "provisionednodes/status launchbatches/status", "update"),
     *_rights(_OURS, "capacitypools", "patch"),
     *_rights("apiextensions.k8s.io", "customresourcedefinitions", "get", _DEFINITIONS),

@@ -19,9 +19,11 @@ from autoscaler.cluster.api import AlreadyExistsError, ConflictError, Kubernetes
 from autoscaler.cluster.copies import Copies
 from autoscaler.cluster.intents import batches_of, nodes_of
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
+from autoscaler.kube.custom.launch_batch import FINALIZER as BATCH_FINALIZER
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
-from autoscaler.lifecycle.provisioned_node import EDGES, Why, take
+from autoscaler.lifecycle.leaving import evicts
+from autoscaler.lifecycle.provisioned_node import Why, awaits_machine, can_take, edge_of, may_take_pods, take
 from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import Disposal, NodeDecision, Plan
 from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
@@ -32,24 +34,17 @@ from providers.at_once import each
 
 # Holds a deleted ProvisionedNode until its machine is gone.
 FINALIZER = f"{labels.GROUP}/machine"
-# From these phases on a decision to drain changes nothing any more.
-_LEAVING = frozenset({Phase.DRAINING, Phase.TERMINATING, Phase.GONE, Phase.FAILED})
-
-_LAUNCHING = frozenset({Phase.INTENDED, Phase.LAUNCHING})
 # The edge that the beginning of an attempt is for a node.
 _BEGUN_BY = {Phase.INTENDED: Why.CALL_RECORDED, Phase.LAUNCHING: Why.NEXT_OFFERING}
 # Outcomes of a LaunchBatch: something is still to be done for it, or nothing any more.
 UNFINISHED = frozenset({"Intended", "Calling"})
 _FINISHED = frozenset({"Launched", "Failed"})
 
-# Decisions that need hands although they change no phase.
-_TENDED = frozenset({Disposal.HOLD, Disposal.KEEP, Disposal.NOTICE})
-_EDGES = {(edge.source, edge.why): edge for edge in EDGES}
-
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What is written down and not finished: launches first, then nodes on their way out, then holds and notices."""
+    """What is written down and not finished: launches, nodes that failed or are on their way out, and decisions about
+    the others (holds, notices, and drains that demand an empty node)."""
 
     launches: tuple[LaunchBatch, ...] = ()
     leaving: tuple[ProvisionedNode, ...] = ()
@@ -97,12 +92,17 @@ class Journal:
         for batch in self.batches:
             if batch.outcome == "Intended" and not batch.instances:
                 self._write_nodes(batch, now)
+                self.settle(batch)
             else:
                 self.map_nodes(batch, now)
+                self.settle(batch)
                 self._drop_if_over(batch)
 
     def record(self, plan: Plan, snapshot: Snapshot, now: datetime) -> None:
-        """Write down what the plan decides for pools that act: a batch before its nodes, and nodes that are to go."""
+        """Write down what the plan decides for pools that act: a batch before its nodes, and nodes that are to go.
+
+        A drain that demands an empty node is not written before execution has looked for pods.
+        """
         buying = {pool.name for pool in snapshot.pools if pool.acts}
         acting = {pool.name for pool in snapshot.pools if pool.mode is Mode.ACT}
         launches = [launch for launch in plan.launches if launch.pool in buying]
@@ -111,21 +111,22 @@ class Journal:
         self._decisions = plan.nodes
         for decision in plan.nodes:
             node = self._nodes.get(decision.provisioned_node)
-            if node is None or node.phase in _LEAVING:
+            if node is None or not can_take(node, Why.UNWANTED):
                 continue
+            ordered = decision.disposal is Disposal.DRAIN and evicts(decision.reasons) and node.pool in acting
             # Deleting the object is a person's order, whatever the pool's mode is.
-            if node.deleting or (decision.disposal is Disposal.DRAIN and node.pool in acting):
+            if node.deleting or ordered:
                 self.move(node, Why.UNWANTED, now, () if node.deleting else decision.reasons)
 
     def pending(self) -> Pending:
         """What has to be carried out."""
         return Pending(
             launches=tuple(b for b in self.batches if b.outcome in UNFINISHED),
-            leaving=tuple(n for n in self.nodes if n.phase in _LEAVING),
+            leaving=tuple(n for n in self.nodes if not may_take_pods(n)),
             decisions=tuple(
                 (node, decision)
                 for decision in self._decisions
-                if decision.disposal in _TENDED and (node := self._nodes.get(decision.provisioned_node)) is not None
+                if (node := self._nodes.get(decision.provisioned_node)) is not None and may_take_pods(node)
             ),
         )
 
@@ -141,10 +142,32 @@ class Journal:
         written = self._api.update(PROVISIONED_NODES, write_provisioned_node(node), subresource="status")
         return self._nodes.put(parse_provisioned_node(written))
 
-    def move(self, node: ProvisionedNode, why: Why, now: datetime, reasons: tuple[Reason, ...] = ()) -> ProvisionedNode:
-        """Save that a node took an edge of its life. Raises KeyError where its phase has no such edge."""
-        after = take(node, _EDGES[node.phase, why], now)
-        return self.save_node(replace(after, reasons=reasons or node.reasons))
+    def move(
+        self, node: ProvisionedNode, why: Why, now: datetime, reasons: tuple[Reason, ...] | None = None
+    ) -> ProvisionedNode:
+        """Save that a node took an edge of its life, with new `reasons` unless they are None. Raises KeyError where its
+        phase has no such edge."""
+        after = take(node, edge_of(node.phase, why), now)
+        return self.save_node(replace(after, reasons=node.reasons if reasons is None else reasons))
+
+    def settle(self, batch: LaunchBatch) -> LaunchBatch:
+        """Hold an unfinished batch by its finalizer, and let a finished one go; writes nothing when that is so.
+
+        Who calls this for a finished batch has carried its answers over to the nodes: it may be gone afterwards.
+        """
+        unfinished = batch.outcome in UNFINISHED
+        # The API server accepts no new finalizer on an object that is being deleted.
+        if unfinished == batch.guarded or (unfinished and batch.deleting):
+            return batch
+        patch = {"metadata": {"finalizers": [BATCH_FINALIZER] if unfinished else None}}
+        try:
+            written = self._batches.put(parse_launch_batch(self._api.patch(LAUNCH_BATCHES, batch.name, patch)))
+        except NotFoundError:
+            self._batches.drop(batch.name)
+            return batch
+        if written.deleting:
+            self._batches.drop(batch.name)
+        return written
 
     def begin(self, nodes: Iterable[str], now: datetime) -> None:
         """Save that an attempt begins for these nodes."""
@@ -200,7 +223,7 @@ class Journal:
             return
         if batch.instances and batch.instances[index]:
             self._give_machine(node, batch, index, now)
-        elif batch.outcome in _FINISHED and node.phase in _LAUNCHING:
+        elif batch.outcome in _FINISHED and awaits_machine(node):
             self.move(node, Why.NO_OFFERING_LEFT, now)
 
     def _give_machine(self, node: ProvisionedNode, batch: LaunchBatch, index: int, now: datetime) -> None:
@@ -208,7 +231,7 @@ class Journal:
         if node.phase is Phase.INTENDED:
             node = self.move(node, Why.CALL_RECORDED, now)
         if node.phase is Phase.LAUNCHING:
-            node = take(node, _EDGES[node.phase, Why.OBTAINED], now)
+            node = take(node, edge_of(node.phase, Why.OBTAINED), now)
         self.save_node(
             replace(
                 node,
@@ -227,7 +250,9 @@ class Journal:
 
     def _create_batch(self, batch: LaunchBatch) -> LaunchBatch:
         try:
-            written = self._api.create(LAUNCH_BATCHES, write_launch_batch(batch))
+            manifest = write_launch_batch(batch)
+            manifest["metadata"]["finalizers"] = [BATCH_FINALIZER]
+            written = self._api.create(LAUNCH_BATCHES, manifest)
         except AlreadyExistsError:
             # Its name is the hash of its nodes' names: this very intent was written before a restart.
             written = self._api.get(LAUNCH_BATCHES, batch.name)

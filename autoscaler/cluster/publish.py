@@ -34,10 +34,11 @@ from autoscaler.cluster.resources import (
 from autoscaler.kube.custom.instance_type_overlay import OVERLAY_LAYER
 from autoscaler.kube.problem import Problem, Severity
 from autoscaler.lifecycle.capacity_block import phase_of
+from autoscaler.lifecycle.provisioned_node import counts_against_limits, has_machine, may_take_pods
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.pod import Pod
-from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.checks_text import refusal_text, verdict_of
@@ -62,7 +63,6 @@ _EXPIRED = ("False", "Expired", "its time is over; give another expiresAt, or de
 _JUDGED = {resource.kind: resource for resource in (CAPACITY_POOLS, CAPACITY_BLOCKS)}
 # By whether it is a pod: what is wrong of an object that has no condition to tell it.
 _TOLD = {True: (Severity.ERROR, Severity.WARNING), False: (Severity.ERROR,)}
-_OVER = frozenset({Phase.GONE, Phase.FAILED})
 
 
 class Publisher:
@@ -249,16 +249,11 @@ def _conditions(found: Object) -> list[dict[str, Any]]:
 
 def _accepted(node: ProvisionedNode) -> bool:
     """Whether a machine was obtained and the node is not on its way out."""
-    return bool(node.provider_id) and node.phase in (
-        Phase.LAUNCHED,
-        Phase.REGISTERED,
-        Phase.DRIVERS_READY,
-        Phase.READY,
-    )
+    return has_machine(node) and may_take_pods(node)
 
 
 def _pool_status(pool: CapacityPool, plan: Plan, snapshot: Snapshot, accelerators: Mapping[str, int]) -> dict[str, Any]:
-    nodes = [node for node in snapshot.provisioned if node.pool == pool.name and node.phase not in _OVER]
+    nodes = [node for node in snapshot.provisioned if node.pool == pool.name and counts_against_limits(node)]
     price = sum((Decimal(node.offering.usd_per_hour or 0) for node in nodes), Decimal(0))
     proposed = [launch for launch in plan.launches if launch.pool == pool.name and not pool.acts]
     return {
@@ -311,7 +306,7 @@ def _usable(
 
 
 def _block_status(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> dict[str, Any]:
-    nodes = [n for n in snapshot.provisioned if n.offering.block == block.name and n.phase not in _OVER]
+    nodes = [n for n in snapshot.provisioned if n.offering.block == block.name and counts_against_limits(n)]
     pods: dict[str, int] = {}
     for pod in snapshot.pods:
         if pod.bound and pod.node_name is not None:

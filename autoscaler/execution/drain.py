@@ -1,5 +1,6 @@
 """Draining: no new pods, then the Eviction API for those that are there, until the node is empty or its time is up.
 
+Only the reasons that lifecycle/leaving.py names evict; for all others a node is left alone while pods run there.
 Pods of DaemonSets stay: they belong to the node. A pod that a PodDisruptionBudget protects is asked again at each tick,
 and one with a mark is left alone as long as that is possible: where the machine ends anyway, until just enough time is
 left to stop it properly. At the deadline the block's policy decides, and what was blocked is named.
@@ -8,12 +9,14 @@ left to stop it properly. At the deadline the block's policy decides, and what w
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from autoscaler.cluster.api import BlockedError, KubernetesApi, NotFoundError, list_all
+from autoscaler.cluster.api import BlockedError, ConflictError, KubernetesApi, NotFoundError, list_all
 from autoscaler.cluster.resources import NODES, PODS
+from autoscaler.execution.identity import uid_of
 from autoscaler.kube.pod import parse_pod
 from autoscaler.lifecycle.marks import mark_of_pod
 from autoscaler.lifecycle.reflect import occupies
@@ -48,11 +51,25 @@ def cordon(api: KubernetesApi, node: Node) -> bool:
         if any(taint["key"] == DRAINING_TAINT for taint in taints):
             return False
         wanted = [*taints, {"key": DRAINING_TAINT, "effect": "NoSchedule"}]
-        version = found["metadata"]["resourceVersion"]
-        api.patch(NODES, node.name, {"metadata": {"resourceVersion": version}, "spec": {"taints": wanted}})
+        # The uid: another machine may have registered by that name since the node was seen.
+        version = {"resourceVersion": found["metadata"]["resourceVersion"]} | uid_of(node)
+        api.patch(NODES, node.name, {"metadata": version, "spec": {"taints": wanted}})
     except NotFoundError:
         pass
     return False
+
+
+def uncordon(api: KubernetesApi, node: Node) -> None:
+    """Take our taint away from a node that does not go after all; nothing is asked when it has none."""
+    if all(taint.key != DRAINING_TAINT for taint in node.taints):
+        return
+    with suppress(NotFoundError):
+        found = api.get(NODES, node.name)
+        taints = found.get("spec", {}).get("taints", [])
+        kept = [taint for taint in taints if taint["key"] != DRAINING_TAINT]
+        if kept != taints:
+            version = {"resourceVersion": found["metadata"]["resourceVersion"]} | uid_of(node)
+            api.patch(NODES, node.name, {"metadata": version, "spec": {"taints": kept}})
 
 
 def evict_all(api: KubernetesApi, pods: Iterable[Pod], *, ends_at: datetime | None, now: datetime) -> Drained:
@@ -69,6 +86,8 @@ def evict_all(api: KubernetesApi, pods: Iterable[Pod], *, ends_at: datetime | No
             api.evict(pod.name, namespace=pod.namespace, uid=pod.uid)
         except BlockedError:
             blocked.append(pod.key)
+        except ConflictError:
+            continue  # another pod has its name by now; the next look shows whether that one is here
         except NotFoundError:
             remaining.pop()
     return Drained(tuple(remaining), tuple(blocked), tuple(marked))
@@ -89,6 +108,11 @@ def occupants(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
 
 
 def occupants_now(api: KubernetesApi, node_name: str) -> Sequence[Pod]:
-    """The pods that keep this node from being empty, asked of the API server: a watch of pods may lag."""
+    """The pods that keep this node from being empty, asked of the API server: a watch of pods may lag.
+
+    Without a resourceVersion the list is read from a quorum. "" is the name of no node.
+    """
+    if not node_name:
+        return ()
     found, _ = list_all(api, PODS, fields={"spec.nodeName": node_name})
     return occupants(map(parse_pod, found)).get(node_name, ())

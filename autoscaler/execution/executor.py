@@ -12,13 +12,17 @@ from autoscaler.cluster.api import ApiError, BlockedError, KubernetesApi
 from autoscaler.cluster.backoffs import Backoffs
 from autoscaler.cluster.journal import UNFINISHED, Journal, Pending
 from autoscaler.errors import ConfigurationError
-from autoscaler.execution.drain import Drained, cordon, evict_all, occupants, occupants_now
+from autoscaler.execution.drain import Drained, cordon, evict_all, occupants, occupants_now, uncordon
 from autoscaler.execution.hold import give_notice, hold, release
 from autoscaler.execution.launch import Providers, give_up, launch
 from autoscaler.execution.orphans import find_orphans, sweep
 from autoscaler.execution.pools import guard
-from autoscaler.execution.terminate import bury, terminate
-from autoscaler.model.node import Node
+from autoscaler.execution.terminate import bury, is_alive, terminate
+from autoscaler.lifecycle.absence import absence
+from autoscaler.lifecycle.leaving import may_evict
+from autoscaler.lifecycle.ownership import OwnNodes
+from autoscaler.lifecycle.provisioned_node import Why, can_take
+from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import Disposal, NodeDecision
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
@@ -26,7 +30,7 @@ from autoscaler.model.snapshot import Snapshot
 from providers.contract import Instance, Provider
 from providers.errors import ProviderError
 
-# When somebody takes the taint away again as often as it is put there, the machine ends all the same.
+# When somebody takes the taint away as often as it is put there, a machine whose pods are evicted ends all the same.
 _CORDONED_BY: Final = timedelta(minutes=1)
 
 
@@ -59,9 +63,9 @@ class Seen:
     machines: Mapping[str, Mapping[str, Instance]]
 
     @cached_property
-    def nodes(self) -> Mapping[str, Node]:
-        """The Nodes by name."""
-        return {node.name: node for node in self.snapshot.nodes}
+    def own(self) -> OwnNodes:
+        """The Nodes, by the ProvisionedNodes that they belong to."""
+        return OwnNodes(self.snapshot.nodes)
 
     @cached_property
     def occupants(self) -> Mapping[str, Sequence[Pod]]:
@@ -80,12 +84,14 @@ class Executor:
 
     def carry_out(self, pending: Pending, seen: Seen, now: datetime) -> tuple[Trouble, ...]:
         """Launch, drain, terminate, hold and give notice as written down. What failed is told and tried again."""
+        providers = tuple(self.providers.by_template.values())
         work: list[tuple[str, str, Callable[[], None]]] = [
             *(("LaunchBatch", b.name, partial(self._launch, b, seen, now)) for b in self._in_turn(pending.launches)),
             *(("ProvisionedNode", node.name, partial(self._remove, node, seen, now)) for node in pending.leaving),
-            *(("ProvisionedNode", n.name, partial(self._tend, n, d, seen)) for n, d in pending.decisions),
+            *(("ProvisionedNode", n.name, partial(self._tend, n, d, seen, now)) for n, d in pending.decisions),
             *(("CapacityPool", p.name, partial(guard, self.api, p, self._now(seen))) for p in seen.snapshot.pools),
-            *(("Provider", p.name, partial(self._sweep, p, seen, now)) for p in self.providers.by_template.values()),
+            *(("Provider", p.name, partial(self._sweep, p, seen, now)) for p in providers),
+            *(("Provider", p.name, partial(self._tell_missing, p, seen, now)) for p in providers),
         ]
         troubles = []
         for kind, name, action in work:
@@ -106,9 +112,10 @@ class Executor:
             yield from (*batches[turn:], *batches[:turn])
 
     def _launch(self, batch: LaunchBatch, seen: Seen, now: datetime) -> None:
-        """Launch for pools that act. What a pool asked for before it was told to observe, or deleted, is given up."""
+        """Launch for pools that act. What a pool asked for before it was told to observe, or deleted, is given up, and
+        so is a batch that a person deletes."""
         acts = any(pool.name == batch.pool and pool.acts for pool in seen.snapshot.pools)
-        if not acts and batch.outcome == "Intended":
+        if (not acts or batch.deleting) and batch.outcome == "Intended":
             give_up(batch, self.journal, now)
             return
         launch(batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs, now=now)
@@ -120,12 +127,64 @@ class Executor:
         if node.phase is Phase.GONE or (not node.provider_id and not self._may_still_come(node)):
             bury(node, api=self.api, journal=self.journal)
             return
-        if node.phase is Phase.DRAINING and not self._empty(node, seen, now):
-            return
         provider = self.providers.named(node.provider)
-        if provider is not None:
-            machines = seen.machines.get(provider.name, {})
+        machines = seen.machines.get(node.provider, {})
+        if node.phase is Phase.TERMINATING and not is_alive(node, machines):
+            return
+        if node.provider_id and self._may_end(node, seen, now) and provider is not None:
             terminate(node, provider=provider, machines=machines, journal=self.journal, now=now)
+
+    def _may_end(self, node: ProvisionedNode, seen: Seen, now: datetime) -> bool:
+        """Take one step of what comes before a machine may be ended; whether it may."""
+        if may_evict(node):
+            return node.phase is Phase.TERMINATING or self._drained(node, seen, now)
+        found = seen.own.of(node)
+        if found is not None and not cordon(self.api, found):
+            return False
+        pods = occupants_now(self.api, seen.own.name_of(node))
+        if pods and can_take(node, Why.POD_FOUND):
+            # Its decision is made anew; whoever decides that it stays takes the taint away.
+            self.journal.move(node, Why.POD_FOUND, now, ())
+        elif pods and node.phase is Phase.TERMINATING:
+            raise BlockedError(
+                f"the machine of node {node.node_name} is not ended: {', '.join(pod.key for pod in pods)} run there",
+                next_step="wait until they have ended, or delete the ProvisionedNode",
+            )
+        return not pods
+
+    def _drained(self, node: ProvisionedNode, seen: Seen, now: datetime) -> bool:
+        """Take one step of a drain; whether the machine may go. BlockedError names the pods that may not leave yet."""
+        found, name = seen.own.of(node), seen.own.name_of(node)
+        cordoned = found is None or cordon(self.api, found) or _long_ago(node.phase_since, now)
+        block = next((b for b in seen.snapshot.blocks if b.name == node.offering.block), None)
+        ends_at = block.reclaimed if block else node.reclaim_at
+        drained = evict_all(self.api, seen.occupants.get(name, ()), ends_at=ends_at, now=now)
+        if not drained.remaining and cordoned:
+            drained = evict_all(self.api, occupants_now(self.api, name), ends_at=ends_at, now=now)
+            if not drained.remaining:
+                return True
+        if block is not None and now >= block.reclaimed and block.drain.at_deadline == "Delete":
+            return True
+        if drained.blocked or drained.marked:
+            message, next_step = _obstacles(node, drained)
+            raise BlockedError(message, next_step=next_step)
+        return False
+
+    def _tell_missing(self, provider: Provider, seen: Seen, now: datetime) -> None:
+        """Tell of machines that the provider does not list and of which nothing is concluded."""
+        listed = seen.machines.get(provider.name)
+        if listed is None:
+            return
+        windows = {provider.name: provider.traits.consistency_window}
+        found = absence(self.journal.nodes, seen.own, listed=listed.keys(), windows=windows, now=now)
+        missing = found.waiting.get(provider.name, ())
+        if missing:
+            raise ConfigurationError(
+                f"{len(missing)} machines of nodes are not listed by provider {provider.name}, such as {missing[0]}: "
+                "their Nodes are Ready, or these are more than max(2, 10 %) of its machines",
+                next_step="check its account and region; nothing is concluded until the machines are listed again. "
+                "Delete the ProvisionedNodes of those that are gone",
+            )
 
     def _sweep(self, provider: Provider, seen: Seen, now: datetime) -> None:
         """Adopt or terminate a provider's machines that have no object."""
@@ -146,42 +205,30 @@ class Executor:
         """Whether a call that is under way may yet produce the node's machine."""
         return any(batch.name == node.batch and batch.outcome in UNFINISHED for batch in self.journal.batches)
 
-    def _empty(self, node: ProvisionedNode, seen: Seen, now: datetime) -> bool:
-        """Take one step of a drain; whether the machine may go. BlockedError names the pods that may not leave yet."""
-        if not node.provider_id:
-            return False
-        cordoned = self._cordoned(node, seen.nodes.get(node.node_name), now)
-        block = next((b for b in seen.snapshot.blocks if b.name == node.offering.block), None)
-        ends_at = block.reclaimed if block else node.reclaim_at
-        drained = evict_all(self.api, seen.occupants.get(node.node_name, ()), ends_at=ends_at, now=now)
-        if not drained.remaining and cordoned:
-            drained = evict_all(self.api, occupants_now(self.api, node.node_name), ends_at=ends_at, now=now)
-            if not drained.remaining:
-                return True
-        if block is not None and now >= block.reclaimed and block.drain.at_deadline == "Delete":
-            return True
-        if drained.blocked or drained.marked:
-            message, next_step = _obstacles(node, drained)
-            raise BlockedError(message, next_step=next_step)
-        return False
-
-    def _cordoned(self, node: ProvisionedNode, found: Node | None, now: datetime) -> bool:
-        """Keep new pods away; whether that was seen, or has had its time."""
-        if found is None or cordon(self.api, found):
-            return True
-        return node.phase_since is not None and now - node.phase_since > _CORDONED_BY
-
-    def _tend(self, node: ProvisionedNode, decision: NodeDecision, seen: Seen) -> None:
-        """Hold a node, let it go again, or give notice on it; the other decisions need no hands."""
-        found = seen.nodes.get(node.node_name)
+    def _tend(self, node: ProvisionedNode, decision: NodeDecision, seen: Seen, now: datetime) -> None:
+        """Hold a node, let it go again, give notice on it, or begin a drain that demands an empty node."""
+        found = seen.own.of(node)
         if found is None:
             return
+        acts = any(pool.name == node.pool and pool.mode is Mode.ACT for pool in seen.snapshot.pools)
+        if decision.disposal is Disposal.DRAIN and acts:
+            # A pod that was found and that the plan did not see yet keeps the node with the next plan.
+            if cordon(self.api, found) and not occupants_now(self.api, found.name):
+                self.journal.move(node, Why.UNWANTED, now, decision.reasons)
+            return
+        # Left over by a drain that was taken back or not decided again, perhaps by a process before this one.
+        uncordon(self.api, found)
         if decision.disposal is Disposal.KEEP:
             release(self.api, found)
         elif decision.disposal is Disposal.HOLD:
             hold(self.api, found)
         elif decision.disposal is Disposal.NOTICE and decision.deadline is not None:
             give_notice(self.api, found, seen.occupants.get(found.name, ()), decision.deadline)
+
+
+def _long_ago(began: datetime | None, now: datetime) -> bool:
+    """Whether a drain that evicts need not wait any longer for its taint to be seen."""
+    return began is not None and now - began > _CORDONED_BY
 
 
 def _obstacles(node: ProvisionedNode, drained: Drained) -> tuple[str, str]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from autoscaler.cluster.api import KubernetesApi, NotFoundError
+from autoscaler.cluster.api import ConflictError, KubernetesApi, NotFoundError
 from autoscaler.cluster.resources import NODES, PODS
+from autoscaler.execution.identity import uid_of
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from instance_catalog.labels import CA_SCALE_DOWN_DISABLED, CAPACITY_ENDS_AT, HELD
@@ -31,15 +32,14 @@ def give_notice(api: KubernetesApi, node: Node, pods: Iterable[Pod], ends_at: da
     """Annotate the node and the pods on it with the moment at which the machine goes."""
     moment = ends_at.strftime("%Y-%m-%dT%H:%M:%SZ")
     _annotate_node(api, node, {CAPACITY_ENDS_AT: moment})
+    told = {"annotations": {CAPACITY_ENDS_AT: moment}}
     for pod in pods:
         if pod.annotations.get(CAPACITY_ENDS_AT) == moment:
             continue
         try:
-            api.patch(
-                PODS, pod.name, {"metadata": {"annotations": {CAPACITY_ENDS_AT: moment}}}, namespace=pod.namespace
-            )
-        except NotFoundError:
-            continue  # it finished in the meantime
+            api.patch(PODS, pod.name, {"metadata": told | uid_of(pod)}, namespace=pod.namespace)
+        except (ConflictError, NotFoundError):
+            continue  # it finished in the meantime; another one may have its name
 
 
 def _annotate_node(api: KubernetesApi, node: Node, wanted: Mapping[str, str | None]) -> None:
@@ -47,6 +47,6 @@ def _annotate_node(api: KubernetesApi, node: Node, wanted: Mapping[str, str | No
     if all(node.annotations.get(key) == value for key, value in wanted.items()):
         return
     try:
-        api.patch(NODES, node.name, {"metadata": {"annotations": dict(wanted)}})
+        api.patch(NODES, node.name, {"metadata": {"annotations": dict(wanted)} | uid_of(node)})
     except NotFoundError:
         return  # the node left in the meantime; the next tick sees it

@@ -72,6 +72,9 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
     provider = providers.of(batch)
     refusal: RefusedError | None = None
     while batch.outcome in UNFINISHED:
+        if batch.outcome == "Intended" and batch.deleting:
+            give_up(batch, journal, now)
+            return
         if batch.outcome == "Intended":
             begun = _begin(batch, provider=provider, journal=journal, backoffs=backoffs, now=now)
             if begun is None:
@@ -178,7 +181,7 @@ def _answered(
 def _finish(batch: LaunchBatch, journal: Journal, now: datetime) -> LaunchBatch:
     saved = journal.save_batch(batch)
     journal.map_nodes(saved, now)
-    return saved
+    return journal.settle(saved)
 
 
 def _wanted(batch: LaunchBatch) -> tuple[str, ...]:

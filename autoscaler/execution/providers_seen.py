@@ -5,7 +5,7 @@ It asks and concludes nothing: what an answer means for nodes and blocks is life
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,8 +18,10 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.words import advised
 from providers.contract import (
+    TAG_BATCH,
     TAG_CLUSTER,
     Instance,
+    InstanceState,
     Reservation,
     ReservationState,
     TemplateJudge,
@@ -45,8 +47,10 @@ class ProvidersSeen:
     silent: tuple[Trouble, ...]
     serving: Mapping[str, Reason | None]
 
-    def world(self, snapshot: Snapshot, expected_drivers: Mapping[str, frozenset[str]]) -> World:
-        """The snapshot beside what the providers say."""
+    def world(
+        self, snapshot: Snapshot, expected_drivers: Mapping[str, frozenset[str]], *, batches: frozenset[str]
+    ) -> World:
+        """The snapshot beside what the providers say. `batches`: the LaunchBatches that are written down."""
         listed = [entry for machines in self.machines.values() for entry in machines.items()]
         return World(
             snapshot=snapshot,
@@ -56,7 +60,16 @@ class ProvidersSeen:
             expected_drivers=expected_drivers,
             reservations=self.reservations,
             reserving=self.reserving,
+            batches=batches,
+            launched=None if self.silent else frozenset(_batches(machine for _, machine in listed)),
         )
+
+
+def _batches(machines: Iterable[Instance]) -> Iterator[str]:
+    """The batches whose calls have left machines that did not end."""
+    for machine in machines:
+        if machine.state in (InstanceState.PENDING, InstanceState.RUNNING):
+            yield machine.tags.get(TAG_BATCH, "")
 
 
 def ask(providers: Providers) -> ProvidersSeen:

@@ -14,6 +14,8 @@ from typing import Final
 from autoscaler.cluster.api import KubernetesApi, NotFoundError
 from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.resources import NODES
+from autoscaler.kube.node import parse_node
+from autoscaler.lifecycle.ownership import is_node_of
 from autoscaler.lifecycle.provisioned_node import Why
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from providers.contract import Instance, InstanceState, Provider
@@ -30,15 +32,24 @@ def terminate(
     """
     if node.phase is not Phase.TERMINATING:
         node = journal.move(node, _ENDED_BY[node.phase], now)
+    if is_alive(node, machines):
+        machine = machines[node.provider_id].id
+        failures = provider.terminate((machine,)).failures
+        if machine in failures:
+            raise failures[machine]
+
+
+def is_alive(node: ProvisionedNode, machines: Mapping[str, Instance]) -> bool:
+    """Whether the provider lists the node's machine, and it has not begun to end."""
     machine = machines.get(node.provider_id)
-    if machine is not None and machine.state in (InstanceState.PENDING, InstanceState.RUNNING):
-        failures = provider.terminate((machine.id,)).failures
-        if machine.id in failures:
-            raise failures[machine.id]
+    return machine is not None and machine.state in (InstanceState.PENDING, InstanceState.RUNNING)
 
 
 def bury(node: ProvisionedNode, *, api: KubernetesApi, journal: Journal) -> None:
     """Remove what is left of a node without a machine: its Node object, then its ProvisionedNode."""
     with suppress(NotFoundError):
-        api.delete(NODES, node.node_name)
+        found = parse_node(api.get(NODES, node.node_name))
+        # The name may be another machine's by now; the uid holds even if that changes before the API server deletes.
+        if is_node_of(found, node):
+            api.delete(NODES, found.name, uid=found.uid)
     journal.forget(node)

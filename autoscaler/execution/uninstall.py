@@ -6,6 +6,7 @@ our finalizers must not keep the definitions from going.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -18,21 +19,23 @@ from autoscaler.cluster.resources import (
     Resource,
 )
 from autoscaler.errors import ConfigurationError
+from autoscaler.model.provisioned_node import LaunchBatch
 from autoscaler.model.snapshot import Snapshot
 
 _OURS: Final = (PROVISIONED_NODES, CAPACITY_POOLS, LAUNCH_BATCHES)
 
 
-def stop_while_uninstalling(api: KubernetesApi, snapshot: Snapshot) -> None:
+def stop_while_uninstalling(api: KubernetesApi, snapshot: Snapshot, batches: Iterable[LaunchBatch] = ()) -> None:
     """Release what is being deleted and raise ConfigurationError, if it is deleted along with its definition.
 
     Asks nothing as long as no object is being deleted.
     """
     nodes = [node.name for node in snapshot.provisioned if node.deleting]
     pools = [pool.name for pool in snapshot.pools if pool.deleting]
-    if not (nodes or pools) or not any(_is_going(api, resource) for resource in _OURS):
+    launches = [batch.name for batch in batches if batch.deleting]
+    if not (nodes or pools or launches) or not any(_is_going(api, resource) for resource in _OURS):
         return
-    for resource, names in ((PROVISIONED_NODES, nodes), (CAPACITY_POOLS, pools)):
+    for resource, names in ((PROVISIONED_NODES, nodes), (CAPACITY_POOLS, pools), (LAUNCH_BATCHES, launches)):
         for name in names:
             with suppress(NotFoundError):
                 api.patch(resource, name, {"metadata": {"finalizers": None}})

@@ -5,7 +5,10 @@ edge an observation takes, `advance` takes it.
 
 Launching   the journal and the launch move a node up to LAUNCHED, since only they know what a provider answered.
 Booting     observations move it to READY, or time-outs to FAILED; a FAILED node's machine is terminated.
-Leaving     planning decides DRAINING, the drain TERMINATING; observation says when the machine is GONE.
+Leaving     planning decides DRAINING, the drain TERMINATING; observation says when the machine is GONE. A drain that
+            demands an empty node goes back to READY when a pod is found (leaving.py says which drains these are).
+
+Nobody else lists phases: what a phase means is asked of the predicates, which read the table ASSUME.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ class Why(Enum):
     NEXT_OFFERING = "NextOffering"
     OBTAINED = "Obtained"
     NO_OFFERING_LEFT = "NoOfferingLeft"
+    BATCH_LOST = "BatchLost"
     NODE_REGISTERED = "NodeRegistered"
     NODE_VANISHED = "NodeVanished"
     BOOT_TIMED_OUT = "BootTimedOut"
@@ -36,6 +40,7 @@ class Why(Enum):
     NEVER_READY = "NeverReady"
     UNWANTED = "Unwanted"
     DRAINED = "Drained"
+    POD_FOUND = "PodFound"
     INTERRUPTED = "Interrupted"
     MACHINE_LOST = "MachineLost"
     MACHINE_LEFT = "MachineLeft"
@@ -59,6 +64,7 @@ class Assumption(Enum):
     STARTING = "It will soon take pods, with the slices it has published."
     PRESENT = "It takes pods, with the slices it has published and nothing else."
     LEAVING = "It takes no pods; it counts against limits and costs until its machine is gone."
+    FAILED = "It takes no pods; if it has a machine, that counts against limits and costs until it is gone."
     NOTHING = "It does not exist, as far as plans are concerned."
 
 
@@ -88,6 +94,7 @@ EDGES: Final[tuple[Edge, ...]] = (
     Edge(Phase.LAUNCHING, Phase.LAUNCHING, Why.NEXT_OFFERING, _EXECUTION),
     Edge(Phase.LAUNCHING, Phase.LAUNCHED, Why.OBTAINED, _EXECUTION),
     Edge(Phase.LAUNCHING, Phase.FAILED, Why.NO_OFFERING_LEFT, _EXECUTION),
+    *(Edge(phase, Phase.FAILED, Why.BATCH_LOST, _SEEN) for phase in (Phase.INTENDED, Phase.LAUNCHING)),
     Edge(Phase.LAUNCHED, Phase.REGISTERED, Why.NODE_REGISTERED, _SEEN),
     Edge(Phase.LAUNCHED, Phase.FAILED, Why.BOOT_TIMED_OUT, _CLOCK, _BOOT),
     Edge(Phase.REGISTERED, Phase.DRIVERS_READY, Why.SLICES_COMPLETE, _SEEN),
@@ -96,9 +103,10 @@ EDGES: Final[tuple[Edge, ...]] = (
     Edge(Phase.DRIVERS_READY, Phase.FAILED, Why.NEVER_READY, _CLOCK, _READY),
     *(Edge(phase, Phase.LAUNCHED, Why.NODE_VANISHED, _SEEN) for phase in _BOOTED),
     *(Edge(p, Phase.DRAINING, Why.UNWANTED, _PLANNING) for p in (Phase.INTENDED, Phase.LAUNCHING, Phase.LAUNCHED)),
-    *(Edge(phase, Phase.DRAINING, Why.UNWANTED, _PLANNING) for phase in _BOOTED),
+    *(Edge(phase, Phase.DRAINING, Why.UNWANTED, _PLANNING) for phase in (*_BOOTED, Phase.FAILED)),
     *(Edge(phase, Phase.TERMINATING, Why.INTERRUPTED, _SEEN) for phase in _WITH_MACHINE),
     *(Edge(phase, Phase.GONE, Why.MACHINE_LOST, _SEEN) for phase in _WITH_MACHINE),
+    Edge(Phase.DRAINING, Phase.READY, Why.POD_FOUND, _EXECUTION),
     Edge(Phase.DRAINING, Phase.TERMINATING, Why.DRAINED, _EXECUTION),
     Edge(Phase.DRAINING, Phase.GONE, Why.NO_MACHINE, _EXECUTION),
     Edge(Phase.TERMINATING, Phase.GONE, Why.MACHINE_GONE, _SEEN),
@@ -116,10 +124,80 @@ ASSUME: Final[Mapping[Phase, Assumption]] = MappingProxyType(
         Phase.READY: Assumption.PRESENT,
         Phase.DRAINING: Assumption.LEAVING,
         Phase.TERMINATING: Assumption.LEAVING,
-        Phase.FAILED: Assumption.LEAVING,
+        Phase.FAILED: Assumption.FAILED,
         Phase.GONE: Assumption.NOTHING,
     }
 )
+
+
+def is_coming(node: ProvisionedNode) -> bool:
+    """Whether it does not take all its pods yet, and will."""
+    return ASSUME[node.phase] in (Assumption.COMING, Assumption.STARTING)
+
+
+def may_take_pods(node: ProvisionedNode) -> bool:
+    """Whether pods may be planned onto it: it is there or coming, and nobody has decided that it goes."""
+    return is_coming(node) or ASSUME[node.phase] is Assumption.PRESENT
+
+
+def is_leaving(node: ProvisionedNode) -> bool:
+    """Whether it is drained or its machine ends."""
+    return ASSUME[node.phase] is Assumption.LEAVING
+
+
+def has_failed(node: ProvisionedNode) -> bool:
+    """Whether it never became usable; it may still have a machine, and pods may run there."""
+    return ASSUME[node.phase] is Assumption.FAILED
+
+
+def is_over(node: ProvisionedNode) -> bool:
+    """Whether nothing is left of it but the object."""
+    return ASSUME[node.phase] is Assumption.NOTHING
+
+
+def has_machine(node: ProvisionedNode) -> bool:
+    """Whether a machine was obtained that is not known to be gone: it is paid for."""
+    return bool(node.provider_id) and not is_over(node)
+
+
+def counts_against_limits(node: ProvisionedNode) -> bool:
+    """Whether it holds, or will hold, a machine: of what failed only a machine that may still be there counts."""
+    return has_machine(node) if has_failed(node) else not is_over(node)
+
+
+def has_come(node: ProvisionedNode) -> bool:
+    """Whether its Node is there and may take pods, as far as one can see."""
+    return node.phase in _BOOTED
+
+
+def awaits_machine(node: ProvisionedNode) -> bool:
+    """Whether it is still to be seen if it gets a machine."""
+    return can_take(node, Why.NO_OFFERING_LEFT)
+
+
+def awaits_node(node: ProvisionedNode) -> bool:
+    """Whether its machine boots: what its drivers publish decides how the life goes on."""
+    return is_coming(node) and not awaits_machine(node) and ASSUME[node.phase] is Assumption.COMING
+
+
+def became_ready(node: ProvisionedNode, now: datetime) -> bool:
+    """Whether it has become ready at this moment, by itself: a drain that was taken back is no such news."""
+    return node.phase is Phase.READY and node.phase_since == now and last_edge(node) != Why.POD_FOUND.value
+
+
+def last_edge(node: ProvisionedNode) -> str:
+    """The reason of the last edge it took; "" at the beginning of its life."""
+    return node.history[-1][2] if node.history else ""
+
+
+def can_take(node: ProvisionedNode, why: Why) -> bool:
+    """Whether its phase has an edge of this reason."""
+    return (node.phase, why) in _EDGES
+
+
+def edge_of(phase: Phase, why: Why) -> Edge:
+    """The edge of this reason from a phase. Raises KeyError where there is none."""
+    return _EDGES[phase, why]
 
 
 class MachineState(Enum):
@@ -136,13 +214,15 @@ class MachineState(Enum):
 class Observation:
     """What one tick saw of a node. `machine` None: the provider was not asked or did not answer, so nothing follows.
 
-    `slices_complete`: every expected driver has published a complete pool.
+    `slices_complete`: every expected driver has published a complete pool. `batch_lost`: its LaunchBatch is gone, and
+    the providers, which all were asked, list no machine of it.
     """
 
     machine: MachineState | None = None
     registered: bool = False
     slices_complete: bool = False
     ready: bool = False
+    batch_lost: bool = False
 
 
 def decide(node: ProvisionedNode, seen: Observation, now: datetime) -> Edge | None:
@@ -181,6 +261,8 @@ def times_out_at(node: ProvisionedNode) -> datetime | None:
 
 
 def _ends(seen: Observation) -> Iterator[Why]:
+    if seen.batch_lost:
+        yield Why.BATCH_LOST
     match seen.machine:
         case MachineState.ABSENT | MachineState.TERMINATED:
             yield Why.MACHINE_GONE
@@ -200,5 +282,6 @@ def _progress(seen: Observation) -> Iterator[Why]:
         yield Why.NODE_READY
 
 
+_EDGES: Final = MappingProxyType({(edge.source, edge.why): edge for edge in EDGES})
 _EDGES_BY: Final = MappingProxyType({(edge.source, edge.why): edge for edge in EDGES if edge.by is Actor.OBSERVATION})
 _TIMEOUTS: Final = MappingProxyType({edge.source: edge for edge in EDGES if edge.by is Actor.CLOCK})

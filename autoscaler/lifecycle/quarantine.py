@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from autoscaler.lifecycle.provisioned_node import Why
+from autoscaler.lifecycle.ownership import OwnNodes
+from autoscaler.lifecycle.provisioned_node import Why, became_ready, has_failed, is_coming, last_edge
 from autoscaler.lifecycle.reflect import complete_drivers, occupies
 from autoscaler.model.plan import Plan, Target
 from autoscaler.model.pod import Pod
@@ -37,7 +38,6 @@ LONGEST: Final = timedelta(hours=24)
 _EVIDENCE: Final = 10
 
 _BOOT_FAILURES: Final = frozenset({Why.BOOT_TIMED_OUT, Why.DRIVER_NEVER_PUBLISHED, Why.NEVER_READY})
-_STARTING: Final = frozenset({Phase.INTENDED, Phase.LAUNCHING, Phase.LAUNCHED, Phase.REGISTERED, Phase.DRIVERS_READY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Mispred
     """
     pods = {pod.key: pod for pod in snapshot.pods}
     placed = {placement.pod: placement for placement in plan.placements}
-    gathering = {pods[key].gang for n in snapshot.provisioned if n.phase in _STARTING for key in n.pods if key in pods}
+    gathering = {pods[key].gang for n in snapshot.provisioned if is_coming(n) for key in n.pods if key in pods}
     found = []
     for node in _undisturbed(snapshot):
         ready_for = now - (node.phase_since or now)
@@ -102,7 +102,7 @@ def quarantined(
     drifted = {drift.node.name: drift for drift in drifts if drift.avoided}
     known = {(q.pool, q.instance_type, q.drivers): q for q in snapshot.quarantines}
     for node in snapshot.provisioned:
-        if node.phase is Phase.READY and node.phase_since == now and node.name not in drifted:
+        if became_ready(node, now) and node.name not in drifted:
             known.pop(_key(node), None)
         elif _failed_to_boot(node):
             _add(known, node, now, boot=node.provider_id)
@@ -111,6 +111,11 @@ def quarantined(
     for misprediction in mispredictions:
         _add(known, misprediction.node, now, misprediction=misprediction.evidence)
     return tuple(known.values())
+
+
+def lasts(times: int) -> timedelta:
+    """How long the quarantine lasts that a pair is in for the so many-th time: an hour, then twice as long each."""
+    return min(FIRST * (1 << min(max(times, 1) - 1, 10)), LONGEST)
 
 
 _Key = tuple[str, str, tuple[str, ...]]
@@ -141,20 +146,17 @@ def _add(
     )
     running = after.until is not None and after.until > now
     if not running and (misprediction or drift or len(after.failed_boots) >= FAILED_BOOTS):
-        lasts = min(FIRST * (1 << min(after.times, 10)), LONGEST)
-        after = replace(after, times=after.times + 1, until=now + lasts)
+        after = replace(after, times=after.times + 1, until=now + lasts(after.times + 1))
     known[_key(node)] = after
 
 
 def _failed_to_boot(node: ProvisionedNode) -> bool:
-    return (
-        node.phase is Phase.FAILED and bool(node.history) and node.history[-1][2] in {w.value for w in _BOOT_FAILURES}
-    )
+    return has_failed(node) and last_edge(node) in {why.value for why in _BOOT_FAILURES}
 
 
 def _undisturbed(snapshot: Snapshot) -> Iterator[ProvisionedNode]:
     """Ready nodes with published devices that nobody marked, and with no pods but those they were bought for."""
-    nodes = {node.name: node for node in snapshot.nodes}
+    nodes = OwnNodes(snapshot.nodes)
     occupants: dict[str | None, set[str]] = {}
     for pod in snapshot.pods:
         if occupies(pod):
@@ -162,7 +164,7 @@ def _undisturbed(snapshot: Snapshot) -> Iterator[ProvisionedNode]:
     publishing = complete_drivers(snapshot.slices)
     marked = {piece.reach.node_name for piece in snapshot.slices if any(device.taints for device in piece.devices)}
     for provisioned in snapshot.provisioned:
-        node = nodes.get(provisioned.node_name)
+        node = nodes.of(provisioned)
         if provisioned.phase is not Phase.READY or node is None or not node.ready or node.unschedulable:
             continue
         alone = occupants.get(node.name, set()) <= set(provisioned.pods)

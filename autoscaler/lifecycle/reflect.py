@@ -5,11 +5,13 @@ Pure. The loop gathers a `World`; the answer is a snapshot whose ProvisionedNode
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from autoscaler.lifecycle.provisioned_node import MachineState, Observation, advance
+from autoscaler.lifecycle.absence import absence
+from autoscaler.lifecycle.ownership import OwnNodes
+from autoscaler.lifecycle.provisioned_node import MachineState, Observation, advance, awaits_machine
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
@@ -46,6 +48,8 @@ class World:
     ProvisionedNode: which drivers publish on it; a node without an entry expects one complete pool of any driver.
     `reclaims` is when providers take single machines, as far as they said so. `reservations` None: not read this time.
     `reserving` are the kinds of node templates whose providers name every reservation there is.
+    `batches` are the names of the LaunchBatches that are written down; None: nothing is concluded from one that is not.
+    `launched` are the batches of which a provider lists a machine that has not ended; None: not every one has answered.
     """
 
     snapshot: Snapshot
@@ -55,21 +59,24 @@ class World:
     reclaims: Mapping[str, datetime] = field(default_factory=dict)
     reservations: tuple[SeenReservation, ...] | None = None
     reserving: frozenset[str] = frozenset()
+    batches: frozenset[str] | None = None
+    launched: frozenset[str] | None = None
 
 
 def reflect(world: World, now: datetime) -> Snapshot:
     """The snapshot with nodes and blocks moved to what was seen."""
     snapshot = world.snapshot
-    nodes_by_id = {node.provider_id: node for node in snapshot.nodes if node.provider_id}
-    nodes_by_name = {node.name: node for node in snapshot.nodes}
+    nodes = OwnNodes(snapshot.nodes)
+    missing = absence(snapshot.provisioned, nodes, listed=world.machines.keys(), windows=world.windows, now=now)
     complete = complete_drivers(snapshot.slices)
     occupied = {pod.node_name for pod in snapshot.pods if occupies(pod)}
     moved = []
     for provisioned in snapshot.provisioned:
-        # The id is what links them; a provider that does not set it on Nodes leaves the name.
-        node = nodes_by_id.get(provisioned.provider_id) or nodes_by_name.get(provisioned.node_name)
+        if provisioned.phase_since is None:
+            provisioned = replace(provisioned, phase_since=now)  # whoever created it died before it said so
+        node = nodes.of(provisioned)
         name = node.name if node else provisioned.node_name
-        seen = observe(provisioned, node, world, drivers=complete.get(name, frozenset()), now=now)
+        seen = observe(provisioned, node, world, drivers=complete.get(name, frozenset()), gone=missing.gone, now=now)
         # Some clouds name nodes themselves. Pods, slices and claims speak of that name, so everything after this does.
         after = replace(_with_health(advance(provisioned, seen, now), node, now), node_name=name)
         after = _with_idleness(after, empty=name not in occupied, now=now)
@@ -82,15 +89,23 @@ def reflect(world: World, now: datetime) -> Snapshot:
 
 
 def observe(
-    provisioned: ProvisionedNode, node: Node | None, world: World, *, drivers: frozenset[str], now: datetime
+    provisioned: ProvisionedNode,
+    node: Node | None,
+    world: World,
+    *,
+    drivers: frozenset[str],
+    gone: Collection[str],
+    now: datetime,
 ) -> Observation:
-    """What the world shows of one node. `drivers` have published complete pools on it."""
+    """What the world shows of one node. `drivers` have published complete pools on it; `gone` are the provider ids of
+    machines that are believed to be gone because they are not listed."""
     expected = world.expected_drivers.get(provisioned.name)
     return Observation(
-        machine=_machine(provisioned, world, now),
+        machine=MachineState.ABSENT if provisioned.provider_id in gone else world.machines.get(provisioned.provider_id),
         registered=node is not None and not node.deleting,
         slices_complete=bool(drivers) if expected is None else expected <= drivers,
         ready=node is not None and node.ready and not _starting(node, provisioned, world.snapshot),
+        batch_lost=_batch_lost(provisioned, world, now),
     )
 
 
@@ -122,23 +137,18 @@ def _starting(node: Node, provisioned: ProvisionedNode, snapshot: Snapshot) -> b
     return any((taint.key, taint.effect) in startup for taint in node.taints)
 
 
-def _machine(provisioned: ProvisionedNode, world: World, now: datetime) -> MachineState | None:
-    if not provisioned.provider_id:
-        return None
-    found = world.machines.get(provisioned.provider_id)
-    if found is not None:
-        return found
-    window = world.windows.get(provisioned.provider)
-    launched = _launched_at(provisioned)
-    if window is None or launched is None or now < launched + window:
-        return None
-    return MachineState.ABSENT
+def _batch_lost(provisioned: ProvisionedNode, world: World, now: datetime) -> bool:
+    """Whether nobody will give the node a machine: somebody deleted its batch, and no call of it has left a machine.
 
-
-def _launched_at(provisioned: ProvisionedNode) -> datetime | None:
-    """When its machine was obtained, as far back as history remembers."""
-    moments = (at for phase, at, _ in provisioned.history if phase is Phase.LAUNCHED)
-    return next(moments, provisioned.phase_since)
+    A machine that is listed is adopted or ended by the sweep for machines without an object; until then the node waits.
+    """
+    if provisioned.phase_since is None or not awaits_machine(provisioned) or not world.windows:
+        return False
+    if world.batches is None or provisioned.batch in world.batches:
+        return False
+    if world.launched is None or provisioned.batch in world.launched:
+        return False
+    return now >= provisioned.phase_since + max(world.windows.values())
 
 
 def _with_idleness(provisioned: ProvisionedNode, *, empty: bool, now: datetime) -> ProvisionedNode:

@@ -12,12 +12,12 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.lifecycle.provisioned_node import has_machine
+from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.spending import Spending
 
 _HOUR: Final = timedelta(hours=1)
 _CENT_OF_A_CENT: Final = Decimal("0.0001")
-_NO_MACHINE: Final = frozenset({Phase.GONE, Phase.INTENDED})
 
 
 def spent_today(account: Spending | None, now: datetime) -> Decimal:
@@ -45,7 +45,7 @@ def recent_launches(account: Spending | None, per_hour: int, now: datetime) -> D
 
 def price_of(nodes: Iterable[ProvisionedNode]) -> Decimal:
     """Dollars per hour of the nodes that have a machine; prepaid ones cost nothing more."""
-    paid = (node for node in nodes if node.provider_id and node.phase not in _NO_MACHINE)
+    paid = (node for node in nodes if has_machine(node))
     return sum((Decimal(node.offering.usd_per_hour or 0) for node in paid), Decimal(0))
 
 
@@ -58,9 +58,14 @@ def moved_on(
     launches_per_hour: int | None = None,
     binding: tuple[str, ...] = (),
 ) -> Spending:
-    """The account at `now`; the same one when neither price, launches nor binding guards changed."""
+    """The account at `now`; the same one when neither price, launches nor binding guards changed.
+
+    One of the future, as a clock that was set back makes it, begins anew now: neither money nor launches would be
+    counted until then.
+    """
     before = account or Spending(now, binding_since=now)
-    if account is not None and not launched and (account.usd_per_hour, account.binding) == (usd_per_hour, binding):
+    same = account is not None and (account.usd_per_hour, account.binding) == (usd_per_hour, binding)
+    if account is not None and same and not launched and account.since <= now:
         return account
     recent = recent_launches(account, launches_per_hour, now) if launches_per_hour is not None else Decimal(0)
     return replace(

@@ -111,3 +111,5 @@ class LaunchBatch:
     kubelet_reserved: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     template: tuple[str, str] = ("", "")  # (kind, name)
     obtained: tuple[int, ...] = ()  # index into `offerings`, -1 where no instance was obtained
+    deleting: bool = False  # somebody deleted the object; its finalizer holds it until it is finished
+    guarded: bool = False  # that finalizer is there

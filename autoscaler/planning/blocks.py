@@ -10,18 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.pod import Pod
-from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.bundles import Bundle
 from autoscaler.planning.demand import claim_keys
 from instance_catalog.frozen_map import EMPTY
-
-# States in which a ProvisionedNode neither holds nor will hold a machine.
-OVER = (Phase.GONE, Phase.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ def _least(request: DeviceRequest | FirstAvailable) -> int:
 
 def nodes_of(block: CapacityBlock, provisioned: tuple[ProvisionedNode, ...]) -> tuple[ProvisionedNode, ...]:
     """Our nodes that hold or will hold a machine of the block."""
-    return tuple(p for p in provisioned if p.phase not in OVER and p.offering.block == block.name)
+    return tuple(p for p in provisioned if counts_against_limits(p) and p.offering.block == block.name)
 
 
 def available(block: CapacityBlock, provisioned: tuple[ProvisionedNode, ...]) -> int:

@@ -10,19 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from autoscaler.lifecycle.provisioned_node import has_come
 from autoscaler.lifecycle.quarantine import SETTLED
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import LeftOut
 from autoscaler.model.pod import Pod
-from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.naming import named_like_ours
 from autoscaler.planning.scope import Scopes
 from instance_catalog import labels
 
-# A node in one of these phases may take pods already, as far as one can see.
-_THERE = (Phase.REGISTERED, Phase.DRIVERS_READY, Phase.READY)
 _UNKNOWN = (Code.UNSUPPORTED, Code.UNREADABLE)
 # What decides about a pod with volumes.
 _VOLUME_KINDS = (
@@ -152,7 +150,7 @@ def awaited_bindings(snapshot: Snapshot, now: datetime) -> Mapping[str, str]:
     just_came = (
         node
         for node in snapshot.provisioned
-        if node.phase in _THERE and node.phase_since is not None and now - node.phase_since < SETTLED
+        if has_come(node) and node.phase_since is not None and now - node.phase_since < SETTLED
     )
     return {pod: node.node_name for node in just_came for pod in node.pods}
 

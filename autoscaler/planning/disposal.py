@@ -1,8 +1,9 @@
 """What becomes of our own nodes. It decides only; execution/ drains.
 
 The end of a machine that its provider announced outranks everything: pods are told, then evicted in time. Otherwise a
-node goes only when no pod runs on it: because it is not healthy, because it is not what its pool asks for any more, or
-because it is not needed; never against a mark, and never more nodes at once than the pool's budgets allow.
+node goes only when no pod runs on it: because it never became usable, because it is not healthy, because it is not what
+its pool asks for any more, or because it is not needed; of what works never against a mark, and never more nodes at
+once than the pool's budgets allow. lifecycle/leaving.py says for which reasons pods are evicted.
 """
 
 from __future__ import annotations
@@ -13,15 +14,24 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from autoscaler.lifecycle.marks import mark_of_node
+from autoscaler.lifecycle.ownership import OwnNodes
+from autoscaler.lifecycle.provisioned_node import (
+    counts_against_limits,
+    has_failed,
+    has_machine,
+    is_coming,
+    is_leaving,
+    last_edge,
+    may_take_pods,
+)
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Disruption, Drain
 from autoscaler.model.plan import Disposal, NodeDecision
-from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.blocks import OVER
 from autoscaler.planning.drivers import readable
-from autoscaler.planning.upkeep import LEAVING, floor_of, is_open
+from autoscaler.planning.upkeep import floor_of, is_open
 from instance_catalog import labels
 from instance_catalog.custom_driver import CustomDriver
 from instance_catalog.instance_type import ANY_ZONE
@@ -36,12 +46,12 @@ _DRAIN: Final = Drain()
 def decide(
     snapshot: Snapshot, needed: frozenset[str], now: datetime, *, custom: Mapping[str, CustomDriver]
 ) -> tuple[NodeDecision, ...]:
-    """One decision for each node of ours that is not on its way out already.
+    """One decision for each node of ours that is not on its way out already, and for each machine of a failed one.
 
     `needed` are names of nodes that pending pods go to, `custom` the catalog's own drivers.
     """
     run = _Run(snapshot, needed, now, custom)
-    return tuple(run.decide(n) for n in snapshot.provisioned if n.phase not in OVER and n.phase not in LEAVING)
+    return tuple(run.decide(n) for n in snapshot.provisioned if may_take_pods(n) or (has_failed(n) and has_machine(n)))
 
 
 class _Run:
@@ -52,7 +62,7 @@ class _Run:
     ) -> None:
         self._now = now
         self._custom = custom
-        self._nodes = {node.name: node for node in snapshot.nodes}
+        self._nodes = OwnNodes(snapshot.nodes)
         self._pools = {pool.name: pool for pool in snapshot.pools}
         self._blocks = {block.name: block for block in snapshot.blocks}
         self._busy = needed | {pod.node_name for pod in snapshot.pods if occupies(pod)}
@@ -68,6 +78,8 @@ class _Run:
         pool = self._pools.get(node.pool)
         if pool is not None and pool.deleting and pool.deletion_policy == "Drain":
             return NodeDecision(node.name, Disposal.DRAIN, (Reason.of(Code.POOL_DELETED, f"pool {node.pool}"),))
+        if has_failed(node):
+            return self._failed(node)
         held = block is not None and block.hold == "Always"
         why_kept = self._needed(node)
         if why_kept is None:
@@ -79,7 +91,16 @@ class _Run:
             return NodeDecision(node.name, Disposal.HOLD, (reason,), deadline=block.reclaimed)
         if why_kept is None and node.name in self._baseline:
             why_kept = Reason.of(Code.BASELINE, f"pool {node.pool}")
-        return NodeDecision(node.name, Disposal.KEEP, (why_kept or self._empty(node),))
+        unhealthy = self._unhealthy(node)
+        also = () if unhealthy is None else (unhealthy,)
+        return NodeDecision(node.name, Disposal.KEEP, (why_kept or self._empty(node), *also))
+
+    def _failed(self, node: ProvisionedNode) -> NodeDecision:
+        """It goes, but not under a pod: one that tolerates everything may run on a node that never became ready."""
+        why = Reason.of(Code.NODE_FAILED, why=last_edge(node))
+        if node.node_name in self._busy:
+            return NodeDecision(node.name, Disposal.KEEP, (Reason.of(Code.ALREADY_BOUND), why))
+        return NodeDecision(node.name, Disposal.DRAIN, (why,))
 
     def _by_block_end(self, node: ProvisionedNode, block: CapacityBlock) -> NodeDecision | None:
         ending = (Reason.of(Code.BLOCK_ENDING, f"block {block.name}", block=block.name),)
@@ -100,13 +121,14 @@ class _Run:
         """Why it must stay whatever the policy is: pods, or it has not come yet."""
         if node.node_name in self._busy:
             return Reason.of(Code.ALREADY_BOUND)
-        return None if node.phase is Phase.READY else Reason.of(Code.COMING_NODE)
+        return Reason.of(Code.COMING_NODE) if is_coming(node) else None
 
     def _why_it_goes(self, node: ProvisionedNode, pool: CapacityPool | None, *, wanted: bool) -> Reason | None:
         """Why an empty node goes, if it does. `wanted`: it is kept up without pods, so being empty is no reason."""
         disruption = pool.disruption if pool else Disruption()
-        if node.unhealthy_since is not None and self._now >= node.unhealthy_since + UNHEALTHY:
-            return Reason.of(Code.NODE_UNHEALTHY, seconds=_seconds(self._now - node.unhealthy_since))
+        unhealthy = self._unhealthy(node)
+        if unhealthy is not None:
+            return unhealthy
         if disruption.drift == "WhenEmpty" and pool is not None:
             drift = drifted(node, pool, self._blocks.get(node.offering.block), custom=self._custom)
             if drift:
@@ -116,8 +138,13 @@ class _Run:
             return self._empty(node)
         return None
 
+    def _unhealthy(self, node: ProvisionedNode) -> Reason | None:
+        if node.unhealthy_since is None or self._now < node.unhealthy_since + UNHEALTHY:
+            return None
+        return Reason.of(Code.NODE_UNHEALTHY, seconds=_seconds(self._now - node.unhealthy_since))
+
     def _unless_protected(self, node: ProvisionedNode, why: Reason) -> NodeDecision:
-        found = self._nodes.get(node.node_name)
+        found = self._nodes.of(node)
         mark = mark_of_node(found) if found else ""
         if mark:
             return NodeDecision(node.name, Disposal.KEEP, (Reason.of(Code.DO_NOT_DISRUPT, mark=mark), why))
@@ -157,8 +184,8 @@ class _Budgets:
     def __init__(self, snapshot: Snapshot, now: datetime) -> None:
         self._left = {}
         for pool in snapshot.pools:
-            alive = [n for n in snapshot.provisioned if n.pool == pool.name and n.phase not in OVER]
-            going = sum(1 for n in alive if n.phase in LEAVING)
+            alive = [n for n in snapshot.provisioned if n.pool == pool.name and counts_against_limits(n)]
+            going = sum(1 for n in alive if is_leaving(n))
             allowed = [
                 _amount(b.nodes, len(alive))
                 for b in pool.disruption.budgets
@@ -186,7 +213,7 @@ def _baseline_nodes(snapshot: Snapshot, now: datetime) -> set[str]:
     """Names of the ProvisionedNodes that a baseline keeps: the first ones by name, so that they stay the same."""
     kept: set[str] = set()
     for pool in snapshot.pools:
-        alive = sorted(n.name for n in snapshot.provisioned if n.pool == pool.name and n.phase not in (*OVER, *LEAVING))
+        alive = sorted(n.name for n in snapshot.provisioned if n.pool == pool.name and may_take_pods(n))
         kept.update(alive[: floor_of(pool, now)])
     return kept
 

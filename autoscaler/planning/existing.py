@@ -11,16 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from autoscaler.lifecycle.ownership import is_node_of
+from autoscaler.lifecycle.provisioned_node import is_coming, is_over, may_take_pods
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Target
 from autoscaler.model.pod import Pod
-from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import Allocation
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fatal, Fits, Unknown
-from autoscaler.planning.blocks import OVER, admission
+from autoscaler.planning.blocks import admission
 from autoscaler.planning.bundles import Bundle, BundleClass
 from autoscaler.planning.candidates import Candidate
 from autoscaler.planning.demand import awaited_bindings, claim_keys, why_postponed
@@ -33,10 +35,8 @@ from instance_catalog.catalog import Catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.prediction.predict import unpredictable
 
-_COMING = (Phase.INTENDED, Phase.LAUNCHING, Phase.LAUNCHED, Phase.REGISTERED, Phase.DRIVERS_READY)
-_LEAVING = (Phase.DRAINING, Phase.TERMINATING)
-# Taints of a node that is starting; they go by themselves.
-_STARTING = (labels.NOT_READY_TAINT, labels.UNINITIALIZED_TAINT)
+# Taints of a node that is starting: they go by themselves, or were left over by a drain that did not take place.
+_STARTING = (labels.NOT_READY_TAINT, labels.UNINITIALIZED_TAINT, labels.DRAINING_TAINT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +80,27 @@ class Assigned:
 
 
 def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present:
-    """The snapshot's nodes, with those of ours that are coming as they will be; nodes on their way out take nothing."""
-    ours = {node.node_name: node for node in snapshot.provisioned if node.phase not in OVER}
+    """The snapshot's nodes, with those of ours that are coming as they will be; what failed or leaves takes nothing."""
+    named = {node.node_name: node for node in snapshot.provisioned if not is_over(node)}
     blocks = {block.name: block for block in snapshot.blocks}
     targets: dict[str, Target] = {}
+    ours: dict[str, ProvisionedNode] = {}
     for node in snapshot.nodes:
-        provisioned = ours.get(node.name)
-        if node.deleting or (provisioned and provisioned.phase in _LEAVING):
+        provisioned = named.pop(node.name, None)
+        if provisioned is not None and is_node_of(node, provisioned):
+            ours[node.name] = provisioned
+        else:
+            provisioned = None
+        if node.deleting or (provisioned and not may_take_pods(provisioned)):
             continue
-        targets[node.name] = Target.COMING if provisioned and provisioned.phase in _COMING else Target.EXISTING
-        if provisioned and provisioned.phase in _COMING:
+        targets[node.name] = Target.COMING if provisioned and is_coming(provisioned) else Target.EXISTING
+        if provisioned and is_coming(provisioned):
             world = _started(node, provisioned, snapshot, catalog, world)
+        elif provisioned:
+            world = _wanted_again(node, world)
+    ours |= named
     for name, provisioned in sorted(ours.items()):
-        future = (
-            None if name in targets or provisioned.phase not in _COMING else as_coming(provisioned, snapshot, catalog)
-        )
+        future = None if name in targets or not is_coming(provisioned) else as_coming(provisioned, snapshot, catalog)
         if future:
             targets[name] = Target.COMING
             world = future.added_to(world)
@@ -124,6 +130,14 @@ def as_coming(provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog
         block=block,
     )
     return hypothetical(candidate, snapshot, name=provisioned.node_name)
+
+
+def _wanted_again(node: Node, world: World) -> World:
+    """A node without the taint of a drain that is only being considered: a pod that needs the node ends that."""
+    taints = tuple(taint for taint in node.taints if taint.key != labels.DRAINING_TAINT)
+    if taints == node.taints:
+        return world
+    return world.with_node(replace(node, taints=taints), (), daemon_pods=world.nodes[node.name].pods)
 
 
 def _started(node: Node, provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog, world: World) -> World:

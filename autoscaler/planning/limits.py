@@ -12,13 +12,14 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil
 
+from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.lifecycle.spending import hours_left_today, recent_launches, spent_today
 from autoscaler.model.plan import Plan
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.spending import Spending
-from autoscaler.planning.blocks import OVER, available
+from autoscaler.planning.blocks import available
 from autoscaler.planning.candidates import Candidate
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.scope import pools_of
@@ -63,7 +64,7 @@ class Limit:
 
 def limits_of(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> tuple[Limit, ...]:
     """Every limit that is set, less what nodes of ours use already."""
-    alive = [node for node in snapshot.provisioned if node.phase not in OVER]
+    alive = [node for node in snapshot.provisioned if counts_against_limits(node)]
     found: list[Limit] = []
     for pool in pools_of(snapshot):
         own = [node for node in alive if node.pool == pool.name]
@@ -91,7 +92,7 @@ def accelerators_in_use(snapshot: Snapshot, catalog: Catalog) -> Mapping[str, in
     """
     used: dict[str, Decimal] = {}
     for node in snapshot.provisioned:
-        if node.phase not in OVER:
+        if counts_against_limits(node):
             used[node.pool] = used.get(node.pool, Decimal(0)) + _accelerators_of(node, catalog)
     return {pool: ceil(count) for pool, count in used.items()}
 

@@ -11,9 +11,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from autoscaler.dra.drift import DriftPolicy, matters, quarantines
+from autoscaler.lifecycle.ownership import OwnNodes
+from autoscaler.lifecycle.provisioned_node import became_ready
 from autoscaler.lifecycle.quarantine import Drift
 from autoscaler.model.node import Node
-from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand import claim_keys
@@ -29,11 +31,11 @@ def slice_drifts(snapshot: Snapshot, catalog: Catalog, policy: DriftPolicy, now:
     Only drivers that were predicted are compared: others that publish too are not the type's. Taints of devices are
     left out, since a sick device says nothing about its type.
     """
-    nodes = {node.name: node for node in snapshot.nodes}
+    nodes = OwnNodes(snapshot.nodes)
     found = []
     for provisioned in snapshot.provisioned:
-        node = nodes.get(provisioned.node_name)
-        if node is None or provisioned.phase is not Phase.READY or provisioned.phase_since != now:
+        node = nodes.of(provisioned)
+        if node is None or not became_ready(provisioned, now):
             continue
         unified = _compared(provisioned, snapshot, catalog)
         if unified is None or unified.equal:

@@ -7,20 +7,17 @@ from contextlib import suppress
 from datetime import datetime
 
 from autoscaler.errors import ConfigurationError
+from autoscaler.lifecycle.provisioned_node import may_take_pods
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import PlannedNode
-from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code, Reason
-from autoscaler.planning.blocks import OVER, available
+from autoscaler.planning.blocks import available
 from autoscaler.planning.candidates import Candidate
 from autoscaler.planning.existing import Assigned
 from autoscaler.planning.launches import Purchase, launch
 from autoscaler.planning.limits import binding
 from autoscaler.planning.market import Market
 from autoscaler.planning.schedule import Window
-
-# Phases of nodes that are on their way out.
-LEAVING = (Phase.DRAINING, Phase.TERMINATING)
 
 
 def windows_of(pool: CapacityPool) -> Iterator[Window]:
@@ -103,7 +100,7 @@ def _baselines_to_fill(
 ) -> Iterator[tuple[int, Reason]]:
     snapshot = market.snapshot
     for pool in snapshot.pools:
-        alive = [n for n in snapshot.provisioned if n.pool == pool.name and n.phase not in (*OVER, *LEAVING)]
+        alive = [n for n in snapshot.provisioned if n.pool == pool.name and may_take_pods(n)]
         missing = floor_of(pool, market.now) - len(alive) - sum(1 for node in launched if node.pool == pool.name)
         mine = [i for i in harmless if market.candidates[i].pool == pool]
         if missing <= 0 or not mine:

@@ -12,18 +12,17 @@ from typing import Any
 
 from autoscaler.checks.finding import Finding
 from autoscaler.lifecycle.capacity_block import BlockPhase, phase_of
+from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.lifecycle.spending import spent_today
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Plan
-from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.checks_text import verdict_of
 from autoscaler.report.events import offering_text
 from autoscaler.report.plan_tables import Table
 from autoscaler.report.reasons import texts_of
 from autoscaler.report.words import age_text
-
-_OVER = frozenset({Phase.GONE, Phase.FAILED})
 
 
 def block_entries(snapshot: Snapshot, now: datetime) -> list[dict[str, Any]]:
@@ -32,7 +31,7 @@ def block_entries(snapshot: Snapshot, now: datetime) -> list[dict[str, Any]]:
 
 
 def _block(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> dict[str, Any]:
-    held = [n for n in snapshot.provisioned if n.offering.block == block.name and n.phase not in _OVER]
+    held = [n for n in snapshot.provisioned if n.offering.block == block.name and counts_against_limits(n)]
     phase = phase_of(block, now)
     moment = block.starts_at if phase is BlockPhase.PENDING else block.reclaimed
     return {
@@ -144,7 +143,7 @@ def status_entry(snapshot: Snapshot, plan: Plan, found: Iterable[Finding], now: 
 def _pool(
     pool: CapacityPool, snapshot: Snapshot, plan: Plan, bad: list[dict[str, str]], stopped: bool
 ) -> dict[str, Any]:
-    nodes = [node for node in snapshot.provisioned if node.pool == pool.name and node.phase not in _OVER]
+    nodes = [node for node in snapshot.provisioned if node.pool == pool.name and counts_against_limits(node)]
     launches = [launch for launch in plan.launches if launch.pool == pool.name]
     return {
         "name": pool.name,

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autoscaler.kube.problem import Problem
+from autoscaler.lifecycle.leaving import evicts
+from autoscaler.lifecycle.provisioned_node import has_failed, is_leaving, last_edge
 from autoscaler.lifecycle.quarantine import Drift, Misprediction
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Disposal, LeftOut, NodeDecision, Placement, Plan, PlannedNode, Target
-from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
@@ -56,12 +58,16 @@ def events_of(plan: Plan, snapshot: Snapshot) -> Iterator[Event]:
         yield told
         yield from (_of_claim(claim, told) for claim in waiting.pop(left.pod, ()))
     for node in snapshot.provisioned:
-        if node.phase is Phase.FAILED:
+        if has_failed(node):
             yield _failed(node)
     nodes = {node.name: node for node in snapshot.provisioned}
     for decision in plan.nodes:
         decided = nodes.get(decision.provisioned_node)
-        if decided is not None and decision.disposal in _DISPOSALS:
+        if decided is None:
+            continue
+        if decision.disposal is Disposal.KEEP and any(reason.code in _BROKEN for reason in decision.reasons):
+            yield _stays(decision, decided)
+        if decision.disposal in _DISPOSALS and not _only_considered(decision, decided, pools.get(decided.pool)):
             yield _decided(decision, decided.uid)
             yield from _notices(decision, decided, snapshot)
 
@@ -88,6 +94,8 @@ def _of_claim(claim: ResourceClaim, told: Event) -> Event:
     return Event("ResourceClaim", claim.namespace, claim.name, claim.uid, told.type, told.reason, message)
 
 
+# Nodes that ought to go, and stay while pods run there.
+_BROKEN = (Code.NODE_FAILED, Code.NODE_UNHEALTHY)
 _DISPOSALS = {Disposal.NOTICE: ("Warning", "CapacityEnding"), Disposal.DRAIN: ("Normal", "Draining")}
 
 
@@ -162,9 +170,24 @@ def _left_out(left: LeftOut, uid: str) -> Event:
 
 def _failed(node: ProvisionedNode) -> Event:
     """Why a node never became usable, as the last edge of its life says."""
-    why = node.history[-1][2] if node.history else Phase.FAILED.value
+    why = last_edge(node) or node.phase.value
     message = f"{offering_text(node.offering)} did not become a node; its pods are planned anew"
     return Event("ProvisionedNode", "", node.name, node.uid, "Warning", why, message)
+
+
+def _only_considered(decision: NodeDecision, node: ProvisionedNode, pool: CapacityPool | None) -> bool:
+    """Whether the drain is not written down yet, since a pod that is found may end it."""
+    acts = pool is not None and pool.acts
+    return decision.disposal is Disposal.DRAIN and acts and not evicts(decision.reasons) and not is_leaving(node)
+
+
+def _stays(decision: NodeDecision, node: ProvisionedNode) -> Event:
+    why = texts_of(tuple(reason for reason in decision.reasons if reason.code in _BROKEN))
+    message = (
+        f"{why}, but pods run on node {node.node_name}: its machine stays until they have ended. "
+        f"To evict them and end the machine now: kubectl delete provisionednode {node.name}"
+    )
+    return Event("ProvisionedNode", "", node.name, node.uid, "Warning", "NotEmpty", message)
 
 
 def _notices(decision: NodeDecision, node: ProvisionedNode, snapshot: Snapshot) -> Iterator[Event]:

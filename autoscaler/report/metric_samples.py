@@ -9,7 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import product
 
-from autoscaler.lifecycle.provisioned_node import EDGES
+from autoscaler.lifecycle.provisioned_node import EDGES, counts_against_limits, has_machine, is_over
 from autoscaler.lifecycle.spending import hours, price_of, spent_today
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan, Target
@@ -37,7 +37,6 @@ from autoscaler.report.metrics import (
 )
 from instance_catalog.resource_slice import Device, ResourceSlice
 
-_OVER = frozenset({Phase.GONE, Phase.FAILED})
 _OUTCOMES = frozenset({Phase.LAUNCHED, Phase.READY, Phase.FAILED})
 _FAILURES = tuple(dict.fromkeys(edge.why.value for edge in EDGES if edge.target is Phase.FAILED))
 _PLACED = {Target.EXISTING: "ExistingNode", Target.COMING: "ComingNode", Target.NEW: "NewNode"}
@@ -74,7 +73,7 @@ def claim_costs(snapshot: Snapshot, elapsed_hours: Decimal) -> Iterator[Sample]:
     Of each driver's devices on a node a claim holds a share; the largest of these is the claim's share of the node, so
     that a NIC beside a GPU changes nothing. Shares of more than one in sum are scaled down to one.
     """
-    nodes = {node.node_name: node for node in snapshot.provisioned if node.provider_id and node.phase not in _OVER}
+    nodes = {node.node_name: node for node in snapshot.provisioned if has_machine(node)}
     cost: dict[tuple[str, str], Decimal] = {}
     for name, shares in _shares(snapshot).items():
         node = nodes.get(name)
@@ -165,7 +164,7 @@ def _pending(plan: Plan) -> Iterator[Sample]:
 
 
 def _nodes(provisioned: Iterable[ProvisionedNode]) -> Iterator[Sample]:
-    nodes = [node for node in provisioned if node.phase is not Phase.GONE]
+    nodes = [node for node in provisioned if not is_over(node)]
     yield from _counted(NODES, Counter((n.pool, n.offering.capacity_type, n.phase.value) for n in nodes))
     for key in sorted({(node.pool, node.offering.capacity_type) for node in nodes}):
         price = price_of(node for node in nodes if (node.pool, node.offering.capacity_type) == key)
@@ -183,7 +182,7 @@ def _proposals(snapshot: Snapshot, plan: Plan) -> Iterator[Sample]:
 def _blocks(snapshot: Snapshot, now: datetime) -> Iterator[Sample]:
     for block in snapshot.blocks:
         key = (block.name, block.pool)
-        held = sum(n.offering.block == block.name and n.phase not in _OVER for n in snapshot.provisioned)
+        held = sum(n.offering.block == block.name and counts_against_limits(n) for n in snapshot.provisioned)
         yield Sample(BLOCK_HOURS, key, float(hours(block.reclaimed - now)))
         yield Sample(BLOCK_NODES, key, held)
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from autoscaler.lifecycle.provisioned_node import counts_against_limits, is_over
 from autoscaler.lifecycle.spending import price_of, spent_today
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import LeftOut, Placement, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
-from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.cluster_tables import block_entries, blocks_table
 from autoscaler.report.events import offering_text
@@ -211,7 +211,7 @@ def _considered(pod: str, plan: Plan, readable: Readable) -> Iterator[Table]:
 
 
 def _summary(snapshot: Snapshot, plan: Plan, now: datetime, *, waiting: int) -> Iterator[str]:
-    alive = [node for node in snapshot.provisioned if node.phase not in (Phase.GONE, Phase.FAILED)]
+    alive = [node for node in snapshot.provisioned if counts_against_limits(node)]
     yield f"{counted(len(alive), 'node')} of ours for {dollars(price_of(alive))} $/h"
     yield f"{dollars(spent_today(snapshot.spending, now).quantize(Decimal('0.01')))} $ spent since midnight UTC"
     shown = f", of which {SHOWN_WAITING} are shown: choose a namespace" if waiting > SHOWN_WAITING else ""
@@ -243,7 +243,7 @@ def _pools(snapshot: Snapshot, plan: Plan, now: datetime) -> Table:
 
 
 def _pool(pool: CapacityPool, snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[str, ...]:
-    nodes = [node for node in snapshot.provisioned if node.pool == pool.name and node.phase is not Phase.GONE]
+    nodes = [node for node in snapshot.provisioned if node.pool == pool.name and not is_over(node)]
     proposed = (
         launch.usd_per_hour or Decimal(0) for launch in plan.launches if launch.pool == pool.name and not pool.acts
     )

@@ -248,6 +248,11 @@ class ApiServer:
                 f"Operation cannot be fulfilled on {resource} {key_of(current)!r}: the object has been modified",
                 next_step="read it again and apply the change to what is there now",
             )
+        if metadata.get("uid") not in (None, "", was["uid"]):
+            raise ConflictError(
+                f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {was['uid']}",
+                next_step="read it again: another object has its name by now",
+            )
         if subresource == "status":
             updated: Object = copied(current)
             updated["status"] = copied(manifest.get("status", {}))

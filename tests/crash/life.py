@@ -93,7 +93,7 @@ class Dying:
             return self.api.patch(resource, name, patch, namespace=namespace, subresource=subresource)
 
         fields = (f"{part}.{name}" for part, inside in patch.items() for name in inside)
-        told = ", ".join(path for path in fields if path != "metadata.resourceVersion")
+        told = ", ".join(path for path in fields if path not in ("metadata.resourceVersion", "metadata.uid"))
         return self._write("patch", resource, write, name, told)
 
     def delete(self, resource: Resource, name: str, **options: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -26,9 +26,11 @@ from autoscaler.kube.custom.schema import (
 )
 from autoscaler.model.provisioned_node import LaunchBatch
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.labels import POOL
+from instance_catalog.labels import GROUP, POOL
 from instance_catalog.quantity import Quantity
 
+# Holds a deleted LaunchBatch until its call has an answer, or is given up.
+FINALIZER: Final = f"{GROUP}/launch"
 _NODES = 100
 
 
@@ -110,6 +112,8 @@ def parse_launch_batch(raw: object) -> LaunchBatch:
         kubelet_reserved=FrozenMap({k: Quantity.parse(str(v)) for k, v in spec.kubelet_reserved.items()}),
         template=(reference.kind, reference.name) if reference else ("", ""),
         obtained=status.obtained,
+        deleting=metadata.deleting,
+        guarded=FINALIZER in metadata.finalizers,
     )
 
 

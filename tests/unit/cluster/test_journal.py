@@ -140,17 +140,30 @@ def test_tokens_depend_on_batch_attempt_and_zone_alone(desk: Desk) -> None:
     assert all(len(token) == 64 for token in different)
 
 
-def test_a_drain_is_written_down_with_its_reason(desk: Desk) -> None:
-    desk.record(planned("n1"))
+def launched(desk: Desk, name: str) -> None:
+    desk.record(planned(name))
     (batch,) = desk.batches()
     saved = desk.journal.save_batch(replace(batch, outcome="Launched", instances=("i-1",), obtained=(0,)))
     desk.journal.map_nodes(saved, desk.now)
-    decision = NodeDecision("n1", Disposal.DRAIN, (Reason.of(Code.NODE_EMPTY, "node n1"),))
+
+
+def test_a_drain_is_written_down_with_its_reason(desk: Desk) -> None:
+    launched(desk, "n1")
+    decision = NodeDecision("n1", Disposal.DRAIN, (Reason.of(Code.BLOCK_ENDING, "block b"),))
     desk.journal.record(Plan(nodes=(decision,)), Snapshot(pools=(POOL,)), desk.now)
     (node,) = desk.nodes()
     assert node.phase is Phase.DRAINING
     assert node.reasons == decision.reasons
     assert [found.name for found in desk.journal.pending().leaving] == ["n1"]
+
+
+def test_a_drain_that_demands_an_empty_node_is_not_written_down_before_anybody_looked(desk: Desk) -> None:
+    launched(desk, "n1")
+    decision = NodeDecision("n1", Disposal.DRAIN, (Reason.of(Code.NODE_EMPTY, "node n1"),))
+    desk.journal.record(Plan(nodes=(decision,)), Snapshot(pools=(POOL,)), desk.now)
+    (node,) = desk.nodes()
+    assert node.phase is Phase.LAUNCHED
+    assert [found for _, found in desk.journal.pending().decisions] == [decision]
 
 
 def test_two_writers_cannot_both_save(desk: Desk) -> None:

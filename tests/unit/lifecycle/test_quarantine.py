@@ -40,6 +40,7 @@ NODE = ProvisionedNode(
     pods=(POD.key,),
     provider_id="sim:///i-1",
 )
+AS_NODE = Node("n1", provider_id="sim:///i-1")
 KEY = ("gpu", "g6.xlarge", ("nvidia",))
 HERE = Plan(placements=(Placement(POD.key, Target.EXISTING, "n1"),))
 ELSEWHERE = Plan(placements=(Placement(POD.key, Target.EXISTING, "n2"),))
@@ -53,7 +54,7 @@ def published(*taints: Taint) -> ResourceSlice:
 
 
 def scene(*pods: Pod, node: ProvisionedNode = NODE, **fields: Any) -> Snapshot:
-    base = Snapshot(pods=pods or (POD,), nodes=(Node("n1"),), slices=(published(),), provisioned=(node,))
+    base = Snapshot(pods=pods or (POD,), nodes=(AS_NODE,), slices=(published(),), provisioned=(node,))
     return replace(base, **fields)
 
 
@@ -87,8 +88,8 @@ def test_a_pod_that_its_ready_node_does_not_take(plan: Plan, ready_for: timedelt
         pytest.param(scene(replace(POD, deleting=True)), id="it-is-being-deleted"),
         pytest.param(scene(replace(POD, scheduling_gates=("wait",))), id="it-is-held-back"),
         pytest.param(scene(replace(POD, volumes=("disk",))), id="it-may-wait-for-its-volume"),
-        pytest.param(scene(nodes=(Node("n1", ready=False),)), id="the-node-is-not-ready-now"),
-        pytest.param(scene(nodes=(Node("n1", unschedulable=True),)), id="somebody-closed-the-node"),
+        pytest.param(scene(nodes=(replace(AS_NODE, ready=False),)), id="the-node-is-not-ready-now"),
+        pytest.param(scene(nodes=(replace(AS_NODE, unschedulable=True),)), id="somebody-closed-the-node"),
         pytest.param(scene(slices=()), id="the-driver-is-away"),
         pytest.param(scene(slices=(published(Taint("broken", "", "NoSchedule")),)), id="a-device-is-broken"),
         pytest.param(scene(node=replace(NODE, phase=Phase.REGISTERED)), id="the-node-still-boots"),

@@ -17,6 +17,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.labels import POOL
 from instance_catalog.resource_slice import NodeReach, Pool, ResourceSlice
 
 NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
@@ -37,6 +38,7 @@ LAUNCHED = ProvisionedNode(
 )
 READY = replace(LAUNCHED, phase=Phase.READY)
 NODE = Node("n1", provider_id="sim:///i-1")
+UNNAMED = Node("n1", labels=FrozenMap({POOL: "p"}))
 BLOCK = CapacityBlock("b", "p5.48xlarge", "us-east-1a", 4, EARLIER, NOW + timedelta(days=1), reservation="cr-1")
 GPU, NIC = "gpu.nvidia.com", "dra.net"
 
@@ -70,7 +72,11 @@ def phase(seen: World) -> Phase:
         pytest.param(world(), Phase.READY, id="all is there"),
         pytest.param(world(nodes=()), Phase.LAUNCHED, id="no Node"),
         pytest.param(world(nodes=(replace(NODE, deleting=True),)), Phase.LAUNCHED, id="Node on its way out"),
-        pytest.param(world(nodes=(Node("n1"),)), Phase.READY, id="Node without an id counts by name"),
+        pytest.param(world(nodes=(UNNAMED,)), Phase.READY, id="Node without an id counts by name and label"),
+        pytest.param(world(nodes=(Node("n1"),)), Phase.LAUNCHED, id="Node without an id and without our label"),
+        pytest.param(
+            world(nodes=(replace(UNNAMED, provider_id="sim:///i-2"),)), Phase.LAUNCHED, id="Node of another machine"
+        ),
         pytest.param(
             world(nodes=(Node("other", provider_id="sim:///i-1"),), slices=(published(node="other"),)),
             Phase.READY,
@@ -82,7 +88,9 @@ def phase(seen: World) -> Phase:
         pytest.param(world(slices=(published(node="n2"),)), Phase.REGISTERED, id="slices of another node"),
         pytest.param(world(expected_drivers={"n1": frozenset({GPU, NIC})}), Phase.REGISTERED, id="a driver is missing"),
         pytest.param(world(expected_drivers={"n1": frozenset()}, slices=()), Phase.READY, id="no driver expected"),
-        pytest.param(world(machines={}), Phase.GONE, id="machine lost"),
+        pytest.param(world(machines={}, nodes=(replace(NODE, ready=False),)), Phase.GONE, id="machine lost"),
+        pytest.param(world(machines={}, nodes=()), Phase.GONE, id="machine lost with its Node"),
+        pytest.param(world(machines={}), Phase.READY, id="not listed, but its Node is Ready"),
         pytest.param(world(machines={}, windows={}), Phase.READY, id="provider silent"),
         pytest.param(world(machines={}, windows={"sim": timedelta(hours=1)}), Phase.READY, id="too young to be missed"),
         pytest.param(world(machines={"sim:///i-1": MachineState.TERMINATING}), Phase.TERMINATING, id="interrupted"),
@@ -105,7 +113,7 @@ def test_a_node_that_the_cloud_named_is_called_by_its_name_from_then_on() -> Non
 
 
 def test_age_counts_from_the_launch_not_from_the_latest_phase() -> None:
-    seen = world(replace(READY, phase_since=NOW), machines={}, windows={"sim": timedelta(minutes=4)})
+    seen = world(replace(READY, phase_since=NOW), machines={}, windows={"sim": timedelta(minutes=4)}, nodes=())
     assert phase(seen) is Phase.GONE
 
 

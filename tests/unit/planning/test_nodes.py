@@ -122,12 +122,13 @@ def test_a_baseline_is_filled_and_kept() -> None:
 
 
 QUIET = timedelta(minutes=20)
+OWN = Node("n", labels=FrozenMap({labels.POOL: "team"}))
 
 
 def ready(**fields: Any) -> Snapshot:
     """One ready node of the team's pool, and its Node; fields of the ProvisionedNode."""
     node = ours("n", **{"phase": Phase.READY, "empty_since": NOW, **fields})
-    return snapshot([], pools=(TEAM,), provisioned=(node,), nodes=(Node("n"),))
+    return snapshot([], pools=(TEAM,), provisioned=(node,), nodes=(OWN,))
 
 
 @pytest.mark.parametrize(
@@ -209,7 +210,7 @@ def test_drivers_that_the_catalog_describes_are_compared_like_others(
     ],
 )
 def test_a_mark_keeps_a_node(annotations: dict[str, str], disposal: Disposal) -> None:
-    state = replace(ready(empty_since=LONG_AGO), nodes=(Node("n", annotations=FrozenMap(annotations)),))
+    state = replace(ready(empty_since=LONG_AGO), nodes=(replace(OWN, annotations=FrozenMap(annotations)),))
     found = decision(state)
     assert found.disposal is disposal
     assert (Code.DO_NOT_DISRUPT in codes(found.reasons)) is (disposal is Disposal.KEEP)

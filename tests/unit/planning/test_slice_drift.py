@@ -50,7 +50,7 @@ def state(published: tuple[ResourceSlice, ...], *, ready_for: timedelta = timede
         [claim("c", gpus(product=WANTED))],
         pools=(CapacityPool(pool),),
         provisioned=(node,),
-        nodes=(Node("n"),),
+        nodes=(Node("n", provider_id="i-1"),),
         slices=published,
     )
 

@@ -1,0 +1,49 @@
+"""Why a node goes, and what becomes of pods that run on it then: one table for planning, journal and execution.
+
+Most reasons hold only while the node is empty. Such a drain begins with nothing but a taint; it is written down once
+the taint was seen and no pod was found after that, and a pod that is found until the machine is ended takes it back.
+Of the others the pods are told, and evicted. A person's order (the ProvisionedNode is deleted) evicts as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.model.reason import Code, Reason
+
+
+class PodsThen(Enum):
+    """What becomes of the pods on a node that is to go; the value is the sentence of the documentation."""
+
+    EVICTED = "Its pods are evicted."
+    KEPT = "It goes only while it is empty; no pod is evicted."
+
+
+WHY_IT_GOES: Final[Mapping[Code, PodsThen]] = MappingProxyType(
+    {
+        Code.BLOCK_ENDING: PodsThen.EVICTED,
+        Code.NODE_RECLAIMED: PodsThen.EVICTED,
+        Code.POOL_DELETED: PodsThen.EVICTED,
+        Code.NODE_EMPTY: PodsThen.KEPT,
+        Code.NODE_DRIFTED: PodsThen.KEPT,
+        Code.NODE_UNHEALTHY: PodsThen.KEPT,
+        Code.NODE_FAILED: PodsThen.KEPT,
+    }
+)
+
+
+def evicts(reasons: Iterable[Reason]) -> bool:
+    """Whether one of the reasons of a decision allows evictions; what is not in the table does not."""
+    return any(WHY_IT_GOES.get(reason.code) is PodsThen.EVICTED for reason in reasons)
+
+
+def may_evict(node: ProvisionedNode) -> bool:
+    """Whether the pods of a node on its way out may be evicted, by what the API holds of it.
+
+    Its reasons were written when the drain began. A reason that this version does not know evicts nobody.
+    """
+    return node.deleting or evicts(node.reasons)

@@ -1,0 +1,59 @@
+"""A clock that was set back: moments that were written down and now lie in the future.
+
+Whoever waits until some time after such a moment would wait until the clock has caught up, which may take hours. So a
+moment at which something happened is now at the latest, and a wait ends no later than one that begins now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from autoscaler.lifecycle import quarantine
+from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
+
+# A provider may name a wait of its own, which was not written down; few are longer.
+_LONGEST_NAMED: Final = timedelta(hours=1)
+
+
+def without_future(snapshot: Snapshot, now: datetime, backoff_of: Callable[[str, int], timedelta]) -> Snapshot:
+    """The snapshot with what we wrote down of the past in the past; unchanged while the clock only goes forward.
+
+    `backoff_of`: how long a back-off lasts, by the kind of its error and how often that happened in a row.
+    """
+    return replace(
+        snapshot,
+        provisioned=tuple(_node(node, now) for node in snapshot.provisioned),
+        backoffs=tuple(_backoff(found, now, backoff_of(found.reason, found.failures)) for found in snapshot.backoffs),
+        quarantines=tuple(_quarantine(found, now) for found in snapshot.quarantines),
+    )
+
+
+def _node(node: ProvisionedNode, now: datetime) -> ProvisionedNode:
+    moments = (node.phase_since, node.empty_since, node.unhealthy_since, *(at for _, at, _ in node.history))
+    if all(moment is None or moment <= now for moment in moments):
+        return node
+    return replace(
+        node,
+        phase_since=_past(node.phase_since, now),
+        empty_since=_past(node.empty_since, now),
+        unhealthy_since=_past(node.unhealthy_since, now),
+        history=tuple((phase, min(at, now), why) for phase, at, why in node.history),
+    )
+
+
+def _past(moment: datetime | None, now: datetime) -> datetime | None:
+    return None if moment is None else min(moment, now)
+
+
+def _backoff(found: Backoff, now: datetime, lasts: timedelta) -> Backoff:
+    latest = now + max(lasts, _LONGEST_NAMED)
+    return found if found.until <= latest else replace(found, until=latest)
+
+
+def _quarantine(found: Quarantine, now: datetime) -> Quarantine:
+    latest = now + quarantine.lasts(found.times)
+    return found if found.until is None or found.until <= latest else replace(found, until=latest)
