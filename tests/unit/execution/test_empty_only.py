@@ -21,7 +21,7 @@ from instance_catalog.labels import POOL as POOL_LABEL
 from providers.contract import InstanceState
 from providers.simulated.cloud import Call, Fault
 from tests.desk import planned
-from tests.unit.execution.site import Site
+from tests.unit.execution.node_site import Site
 
 
 @pytest.fixture

@@ -1,0 +1,52 @@
+"""From a provider that does not answer nothing is concluded: no machine is missed, no node fails, no block ends."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from autoscaler.cluster.resources import NODES
+from autoscaler.execution.providers_seen import ProvidersSeen, ask
+from autoscaler.lifecycle.reflect import reflect
+from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.snapshot import Snapshot
+from providers.simulated.cloud import Call, Fault
+from tests.desk import planned
+from tests.unit.execution.node_site import Site
+
+
+@pytest.fixture
+def site() -> Site:
+    """One machine that was launched long ago, and whose Node is gone: nothing but its provider speaks for it."""
+    site = Site()
+    site.desk.api.delete(NODES, "n1")
+    site.desk.clock.advance(timedelta(minutes=5))
+    return site
+
+
+def phases(site: Site, seen: ProvidersSeen) -> list[Phase]:
+    """What the nodes come to, with all batches lost."""
+    world = seen.world(Snapshot(provisioned=site.desk.nodes()), {}, batches=frozenset())
+    return [node.phase for node in reflect(world, site.desk.now).provisioned]
+
+
+@pytest.mark.parametrize("call", [Call.DESCRIBE, Call.RESERVATIONS], ids=lambda call: call.value)
+@pytest.mark.parametrize("fault", list(Fault), ids=lambda fault: fault.value)
+def test_nothing_is_concluded_from_a_provider_that_fails(site: Site, call: Call, fault: Fault) -> None:
+    site.desk.record(planned("n2"))
+    site.desk.clock.advance(timedelta(minutes=5))
+    site.desk.cloud.machines.clear()
+    site.desk.cloud.inject(call, fault)
+    seen = ask(site.desk.providers)
+    assert [trouble.name for trouble in seen.silent] == ["simulated"]
+    assert (dict(seen.machines), dict(seen.windows), seen.reservations) == ({}, {}, None)
+    assert phases(site, seen) == [Phase.LAUNCHED, Phase.INTENDED]
+
+
+def test_a_provider_that_answers_is_believed(site: Site) -> None:
+    site.desk.record(planned("n2"))
+    site.desk.clock.advance(timedelta(minutes=5))
+    assert phases(site, ask(site.desk.providers)) == [Phase.LAUNCHED, Phase.FAILED]
+    site.desk.cloud.machines.clear()
+    assert phases(site, ask(site.desk.providers)) == [Phase.GONE, Phase.FAILED]
