@@ -1,7 +1,8 @@
 """A clock that was set back: moments that were written down and now lie in the future.
 
 Whoever waits until some time after such a moment would wait until the clock has caught up, which may take hours. So a
-moment at which something happened is now at the latest, and a wait ends no later than one that begins now.
+moment at which something happened is now at the latest. A wait that is longer than one that begins now could be is
+over: nobody knows when it began, and to ask once too early does little harm.
 """
 
 from __future__ import annotations
@@ -50,10 +51,9 @@ def _past(moment: datetime | None, now: datetime) -> datetime | None:
 
 
 def _backoff(found: Backoff, now: datetime, lasts: timedelta) -> Backoff:
-    latest = now + max(lasts, _LONGEST_NAMED)
-    return found if found.until <= latest else replace(found, until=latest)
+    return found if found.until <= now + max(lasts, _LONGEST_NAMED) else replace(found, until=now)
 
 
 def _quarantine(found: Quarantine, now: datetime) -> Quarantine:
-    latest = now + quarantine.lasts(found.times)
-    return found if found.until is None or found.until <= latest else replace(found, until=latest)
+    possible = found.until is None or found.until <= now + quarantine.lasts(found.times)
+    return found if possible else replace(found, until=now)

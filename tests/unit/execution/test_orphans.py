@@ -58,8 +58,8 @@ def test_a_machine_of_a_batch_that_is_under_way_is_none(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     ("age", "terminated"),
-    [(MINIMUM_AGE - timedelta(seconds=1), False), (MINIMUM_AGE, True)],
-    ids=["too young", "old enough"],
+    [(MINIMUM_AGE - timedelta(seconds=1), False), (MINIMUM_AGE, True), (-timedelta(hours=3), True)],
+    ids=["too young", "old enough", "launched before the clock was set back"],
 )
 def test_one_that_never_registered_is_terminated_past_a_minimum_age(
     desk: Desk, age: timedelta, terminated: bool

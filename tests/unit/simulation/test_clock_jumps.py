@@ -1,0 +1,116 @@
+"""The controller's clock jumps by hours, both ways: nothing stays stuck, and no running pod is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from autoscaler.clock import VirtualClock
+from autoscaler.cluster.api import list_all
+from autoscaler.cluster.resources import LAUNCH_BATCHES, NAMESPACES, NODES, PROVISIONED_NODES
+from autoscaler.execution.launch import Providers
+from autoscaler.lifecycle.moments import without_future
+from autoscaler.lifecycle.spending import moved_on, recent_launches, spent_today
+from autoscaler.loop import Loop
+from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
+from autoscaler.model.spending import Spending
+from autoscaler.simulation.simulation import TEMPLATE_KIND, Simulation
+from instance_catalog.kubernetes_profile import REFERENCE
+from providers.errors import ERRORS, ShortageError, backoff_of
+from providers.simulated.cloud import Call, Fault
+from providers.simulated.provider import SimulatedProvider
+from tests.unit.simulation.test_no_eviction import WAVE, catalog, finished, lost, pods, simulation
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+JUMP = timedelta(hours=3)
+TEN = Decimal(10)
+
+
+@dataclass
+class Jumping:
+    """The clock of one machine: the cluster's and the cloud's go on as ever."""
+
+    clock: VirtualClock
+    by: timedelta = timedelta(0)
+
+    def now(self) -> datetime:
+        return self.clock.now() + self.by
+
+    def monotonic(self) -> float:
+        return self.clock.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        self.clock.wait(seconds)
+
+
+def controller(made: Simulation) -> tuple[Loop, Jumping]:
+    clock = Jumping(made.clock)
+    cluster = made.api.get(NAMESPACES, "kube-system")["metadata"]["uid"]
+    providers = Providers({TEMPLATE_KIND: SimulatedProvider(made.cloud)}, cluster=cluster)
+    return Loop(api=made.api, providers=providers, catalog=catalog(), profile=REFERENCE, clock=clock), clock
+
+
+def live(made: Simulation, jumps: dict[int, timedelta], *, minutes: int) -> None:
+    """Two rounds every 15 seconds; at these of them the controller's clock is moved."""
+    loop, clock = controller(made)
+    for step in range(4 * minutes):
+        clock.by = jumps.get(step, clock.by)
+        for _ in range(2):
+            made.settle_cluster()
+            loop.tick()
+        made.clock.advance(timedelta(seconds=15))
+
+
+@pytest.mark.parametrize("by", [JUMP, -JUMP], ids=["forward", "back"])
+@pytest.mark.parametrize("at", [0, 5, 11, 13, 33, 36, 40])
+def test_a_jump_at_any_moment_of_a_life(at: int, by: timedelta) -> None:
+    made = simulation(pods("a"))
+    live(made, {at: by}, minutes=25)
+    assert (lost(made), finished(made)) == ([], WAVE)
+    for resource in (NODES, PROVISIONED_NODES, LAUNCH_BATCHES):
+        assert list_all(made.api, resource)[0] == ()
+    if by < timedelta(0):
+        assert len(made.cloud.machines) == WAVE, "nothing is launched twice"
+
+
+@pytest.mark.parametrize("back", [0, 5, 11, 13, 33, 36, 40])
+def test_a_clock_that_is_set_right_again(back: int) -> None:
+    """Three hours ahead from the beginning: everything that was written down then lies in the future."""
+    made = simulation(pods("a"))
+    live(made, {0: JUMP, back: timedelta(0)}, minutes=25)
+    assert (lost(made), finished(made)) == ([], WAVE)
+    for resource in (NODES, PROVISIONED_NODES, LAUNCH_BATCHES):
+        assert list_all(made.api, resource)[0] == ()
+
+
+def test_a_back_off_ends_in_time() -> None:
+    made = simulation(pods("a"))
+    made.cloud.inject(Call.LAUNCH, *[Fault.THROTTLED] * 3)
+    live(made, {0: JUMP, 2: timedelta(0)}, minutes=30)
+    assert (lost(made), finished(made)) == ([], WAVE)
+
+
+def test_a_wait_that_is_longer_than_any_is_over() -> None:
+    soon, late = NOW + timedelta(minutes=2), NOW + JUMP
+    snapshot = Snapshot(
+        backoffs=(Backoff(late, reason=ShortageError.kind), Backoff(soon, reason=ShortageError.kind)),
+        quarantines=(Quarantine("p", "t", (), times=1, until=late), Quarantine("p", "u", (), times=3, until=late)),
+    )
+    found = without_future(snapshot, NOW, backoff_of)
+    assert [backoff.until for backoff in found.backoffs] == [NOW, soon]
+    assert [quarantine.until for quarantine in found.quarantines] == [NOW, late]
+
+
+def test_a_back_off_of_an_unknown_kind_lasts_as_long_as_any() -> None:
+    assert backoff_of("FromTheFuture", 1) == max(error.longest_backoff for error in ERRORS)
+
+
+def test_an_account_of_the_future_begins_anew() -> None:
+    ahead = Spending(NOW + JUMP, usd_per_hour=TEN, recent_launches=TEN)
+    account = moved_on(ahead, NOW, usd_per_hour=TEN)
+    assert account.since == NOW
+    later = NOW + timedelta(hours=1)
+    assert (spent_today(account, later), recent_launches(account, 10, later)) == (TEN, 0)
