@@ -14,7 +14,7 @@ from autoscaler.lifecycle.leaving import evicts
 from autoscaler.lifecycle.provisioned_node import has_failed, is_leaving, last_edge
 from autoscaler.lifecycle.quarantine import Drift, Misprediction
 from autoscaler.lifecycle.reflect import occupies
-from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.capacity import CapacityPool, Mode
 from autoscaler.model.plan import Disposal, LeftOut, NodeDecision, Placement, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.reason import Code
@@ -177,7 +177,7 @@ def _failed(node: ProvisionedNode) -> Event:
 
 def _only_considered(decision: NodeDecision, node: ProvisionedNode, pool: CapacityPool | None) -> bool:
     """Whether the drain is not written down yet, since a pod that is found may end it."""
-    acts = pool is not None and pool.acts
+    acts = pool is not None and pool.mode is Mode.ACT
     return decision.disposal is Disposal.DRAIN and acts and not evicts(decision.reasons) and not is_leaving(node)
 
 

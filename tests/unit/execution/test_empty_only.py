@@ -207,3 +207,15 @@ def test_machines_that_are_missing_from_a_list_are_told(site: Site) -> None:
     assert (trouble.kind, trouble.name) == ("Provider", "simulated")
     assert site.node.provider_id in trouble.text
     assert site.carry_out() == ()
+
+
+def test_a_drain_of_the_version_before_is_taken_back_for_a_pod(site: Site) -> None:
+    """It was written down before anybody looked: Draining, no taint yet, and a pod runs."""
+    site.at(Phase.READY)
+    site.pod("a")
+    site.drain(Code.NODE_EMPTY)
+    site.carry_out()
+    site.carry_out()
+    assert (site.node.phase, site.evicted("a")) == (Phase.READY, False)
+    site.consider()
+    assert site.taints == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +20,17 @@ from autoscaler.lifecycle.provisioned_node import (
     Observation,
     Why,
     advance,
+    awaits_machine,
+    awaits_node,
+    counts_against_limits,
     decide,
+    has_come,
+    has_failed,
+    has_machine,
+    is_coming,
+    is_leaving,
+    is_over,
+    may_take_pods,
     take,
     times_out_at,
 )
@@ -54,6 +65,32 @@ def test_every_phase_leads_to_the_end() -> None:
             break
         leads |= more
     assert leads == set(Phase)
+
+
+@pytest.mark.parametrize(
+    ("asked", "phases"),
+    [
+        (is_coming, {"Intended", "Launching", "Launched", "Registered", "DriversReady"}),
+        (may_take_pods, {"Intended", "Launching", "Launched", "Registered", "DriversReady", "Ready"}),
+        (is_leaving, {"Draining", "Terminating"}),
+        (has_failed, {"Failed"}),
+        (is_over, {"Gone"}),
+        (has_come, {"Registered", "DriversReady", "Ready"}),
+        (awaits_machine, {"Intended", "Launching"}),
+        (awaits_node, {"Launched", "Registered"}),
+    ],
+    ids=lambda case: getattr(case, "__name__", ""),
+)
+def test_what_is_asked_of_a_phase(asked: Callable[[ProvisionedNode], bool], phases: set[str]) -> None:
+    assert {phase.value for phase in Phase if asked(at(phase))} == phases
+
+
+@pytest.mark.parametrize("phase", list(Phase), ids=lambda phase: phase.value)
+def test_a_machine_counts_until_it_is_gone(phase: Phase) -> None:
+    with_machine = replace(at(phase), provider_id="sim:///i-1")
+    assert has_machine(with_machine) is counts_against_limits(with_machine) is (phase is not Phase.GONE)
+    assert counts_against_limits(at(phase)) is (phase not in (Phase.GONE, Phase.FAILED)), "it may still come"
+    assert not has_machine(at(phase))
 
 
 def test_nothing_comes_back_from_the_dead() -> None:

@@ -21,10 +21,11 @@ def test_nodes_that_are_there_or_coming_count_for_their_pool() -> None:
         ours("b", "s4", phase=Phase.INTENDED),
         ours("c", "s4", phase=Phase.GONE),
         ours("d", "s4", phase=Phase.FAILED),
-        ours("e", "s4", pool="other"),
+        ours("e", "s4", phase=Phase.FAILED, provider_id="its-machine-is-still-there"),
+        ours("o", "s4", pool="other"),
         ours("f", "left-the-catalog"),
     )
-    assert accelerators_in_use(snapshot([], provisioned=nodes), CATALOG) == {"team": 8, "other": 4}
+    assert accelerators_in_use(snapshot([], provisioned=nodes), CATALOG) == {"team": 12, "other": 4}
 
 
 def test_parts_are_added_up_before_they_are_rounded() -> None:

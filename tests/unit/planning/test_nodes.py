@@ -8,16 +8,20 @@ from typing import Any
 
 import pytest
 
-from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Drain
+from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Drain, Mode
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Disposal, NodeDecision
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.existing import present_nodes
+from autoscaler.report.events import events_of
+from autoscaler.scheduling.world import World
 from instance_catalog import labels
 from instance_catalog.custom_driver import CustomDriver, DeviceTemplate
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.node_selector import Requirement
+from instance_catalog.taint import Taint
 from tests.unit.planning.scene import CATALOG, NOW, block, codes, gpus, ours, pairs, plan, pod, snapshot, types
 
 LONG_AGO = NOW - timedelta(hours=1)
@@ -225,3 +229,62 @@ def test_a_deleted_pool_drains_its_nodes_unless_it_retains_them(policy: str, dis
 def test_a_deleted_pool_launches_nothing() -> None:
     state = snapshot(*pairs(1, gpus(1)), pools=(replace(TEAM, deleting=True),))
     assert plan(state).launches == ()
+
+
+def test_a_failed_node_goes_but_not_under_a_pod() -> None:
+    node = ours("n", phase=Phase.FAILED, provider_id="i-1", history=((Phase.FAILED, NOW, "NeverReady"),))
+    alone = snapshot([], pools=(TEAM,), provisioned=(node,))
+    assert (decision(alone).disposal, codes(decision(alone).reasons)) == (Disposal.DRAIN, [Code.NODE_FAILED])
+    busy = replace(alone, pods=(pod("busy", node_name="n", phase="Running"),))
+    found = decision(busy)
+    assert (found.disposal, codes(found.reasons)) == (Disposal.KEEP, [Code.ALREADY_BOUND, Code.NODE_FAILED])
+    assert [event.reason for event in events_of(plan(busy), busy)] == ["NeverReady", "NotEmpty"]
+    gone = replace(busy, pools=(replace(TEAM, deleting=True, deletion_policy="Drain"),))
+    assert codes(decision(gone).reasons) == [Code.POOL_DELETED]
+    without_machine = snapshot([], pools=(TEAM,), provisioned=(replace(node, provider_id=""),))
+    assert plan(without_machine).nodes == ()
+
+
+def test_an_unhealthy_node_with_a_pod_stays_and_says_so() -> None:
+    busy = replace(ready(unhealthy_since=NOW - QUIET), pods=(pod("busy", node_name="n", phase="Running"),))
+    found = decision(busy)
+    assert (found.disposal, codes(found.reasons)) == (Disposal.KEEP, [Code.ALREADY_BOUND, Code.NODE_UNHEALTHY])
+    (event,) = events_of(plan(busy), busy)
+    assert (event.kind, event.name, event.type, event.reason) == ("ProvisionedNode", "n", "Warning", "NotEmpty")
+    assert "kubectl delete provisionednode n" in event.message
+
+
+@pytest.mark.parametrize(
+    ("phase", "mode", "told"),
+    [
+        (Phase.READY, Mode.ACT, []),
+        (Phase.DRAINING, Mode.ACT, ["Draining"]),
+        (Phase.READY, Mode.OBSERVE, ["Draining"]),
+    ],
+    ids=["only considered", "written down", "a pool that observes"],
+)
+def test_a_drain_that_demands_an_empty_node_is_told_once_it_is_written(
+    phase: Phase, mode: Mode, told: list[str]
+) -> None:
+    state = replace(ready(empty_since=LONG_AGO), pools=(replace(TEAM, mode=mode),))
+    after = replace(state, provisioned=tuple(replace(node, phase=phase) for node in state.provisioned))
+    assert [event.reason for event in events_of(plan(state), after)] == told
+
+
+@pytest.mark.parametrize(
+    ("phase", "provider_id", "taints"),
+    [
+        pytest.param(Phase.READY, "i-1", [], id="considered: a pod that needs it ends that"),
+        pytest.param(Phase.DRAINING, "i-1", None, id="drains: it takes nothing"),
+        pytest.param(Phase.FAILED, "i-1", None, id="failed: it takes nothing"),
+        pytest.param(Phase.READY, "i-2", [labels.DRAINING_TAINT], id="somebody else's: as it is"),
+        pytest.param(Phase.DRAINING, "i-2", [labels.DRAINING_TAINT], id="somebody else's, whatever ours does"),
+    ],
+)
+def test_what_a_tainted_node_takes(phase: Phase, provider_id: str, taints: list[str] | None) -> None:
+    there = Node("n", provider_id=provider_id, taints=(Taint(labels.DRAINING_TAINT, "", "NoSchedule"),))
+    state = snapshot([], provisioned=(ours("n", phase=phase, provider_id="i-1"),), nodes=(there,))
+    present = present_nodes(state, CATALOG, World.of(state))
+    assert (taints is not None) is ("n" in present.targets)
+    if taints is not None:
+        assert [taint.key for taint in present.world.nodes["n"].node.taints] == taints

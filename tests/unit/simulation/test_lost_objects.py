@@ -1,4 +1,4 @@
-"""People delete or replace objects that Foreslice relies on: pods run all the same, and no stranger's Node is touched."""
+"""People delete or replace objects that Foreslice relies on: pods run all the same, no stranger's Node is touched."""
 
 from __future__ import annotations
 
