@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from autoscaler.lifecycle.ownership import is_node_of
-from autoscaler.lifecycle.provisioned_node import is_coming, is_over, may_take_pods
+from autoscaler.lifecycle.provisioned_node import awaits_machine, is_coming, is_over, may_take_pods
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Target
@@ -87,7 +87,8 @@ def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present
     ours: dict[str, ProvisionedNode] = {}
     for node in snapshot.nodes:
         provisioned = named.pop(node.name, None)
-        if provisioned is not None and is_node_of(node, provisioned):
+        # While nobody knows its machine, a Node with the expected name is taken for the one that was bought.
+        if provisioned is not None and (is_node_of(node, provisioned) or awaits_machine(provisioned)):
             ours[node.name] = provisioned
         else:
             provisioned = None

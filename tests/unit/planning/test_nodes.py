@@ -277,13 +277,14 @@ def test_a_drain_that_demands_an_empty_node_is_told_once_it_is_written(
         pytest.param(Phase.READY, "i-1", [], id="considered: a pod that needs it ends that"),
         pytest.param(Phase.DRAINING, "i-1", None, id="drains: it takes nothing"),
         pytest.param(Phase.FAILED, "i-1", None, id="failed: it takes nothing"),
+        pytest.param(Phase.LAUNCHING, "", [], id="coming: its machine is not known yet"),
         pytest.param(Phase.READY, "i-2", [labels.DRAINING_TAINT], id="somebody else's: as it is"),
         pytest.param(Phase.DRAINING, "i-2", [labels.DRAINING_TAINT], id="somebody else's, whatever ours does"),
     ],
 )
 def test_what_a_tainted_node_takes(phase: Phase, provider_id: str, taints: list[str] | None) -> None:
-    there = Node("n", provider_id=provider_id, taints=(Taint(labels.DRAINING_TAINT, "", "NoSchedule"),))
-    state = snapshot([], provisioned=(ours("n", phase=phase, provider_id="i-1"),), nodes=(there,))
+    there = Node("n", provider_id=provider_id or "i-1", taints=(Taint(labels.DRAINING_TAINT, "", "NoSchedule"),))
+    state = snapshot([], provisioned=(ours("n", "s1", phase=phase, provider_id=provider_id and "i-1"),), nodes=(there,))
     present = present_nodes(state, CATALOG, World.of(state))
     assert (taints is not None) is ("n" in present.targets)
     if taints is not None:
