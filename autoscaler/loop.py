@@ -28,7 +28,7 @@ from autoscaler.execution.providers_seen import ask, verdicts
 from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.lifecycle.capacity_block import next_moment
 from autoscaler.lifecycle.moments import without_future
-from autoscaler.lifecycle.provisioned_node import awaits_node, has_failed, may_take_pods, times_out_at
+from autoscaler.lifecycle.provisioned_node import awaits_node, has_failed, has_machine, may_take_pods, times_out_at
 from autoscaler.lifecycle.quarantine import SETTLED, Drift, Misprediction, mispredicted, quarantined
 from autoscaler.lifecycle.reflect import reflect
 from autoscaler.lifecycle.spending import moved_on, price_of
@@ -276,7 +276,7 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
             yield node.phase_since + SETTLED  # what its pods still lack then is bought for
         if node.empty_since is not None and node.pool in after:
             yield node.empty_since + after[node.pool]
-        if node.phase is Phase.LAUNCHING or has_failed(node):
+        if node.phase is Phase.LAUNCHING or (has_failed(node) and not has_machine(node)):
             yield now + settings.retry
         elif node.phase is not Phase.READY:
             yield now + settings.resync

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from autoscaler.lifecycle import capacity_block, provisioned_node
 from autoscaler.lifecycle.capacity_block import BLOCK_EDGES, BlockEdge, BlockPhase
+from autoscaler.lifecycle.leaving import WHY_IT_GOES
 from autoscaler.lifecycle.provisioned_node import EDGES, Actor, Edge
 from autoscaler.model.provisioned_node import Phase
 
 PAGE = Path("docs/lifecycle.md")
 _BY = {
-    Actor.EXECUTION: "execution, when the provider has answered or the drain has got that far",
+    Actor.EXECUTION: "execution, when the provider has answered, or pods were looked for",
     Actor.OBSERVATION: "observation",
     Actor.PLANNING: "planning",
 }
@@ -39,6 +40,8 @@ def _page() -> Iterable[str]:
         ("from", "to", "reason", "moved by"),
         ((e.source.value, e.target.value, e.why.value, _moved_by(e)) for e in EDGES),
     )
+    yield "What becomes of pods on a node that goes:\n"
+    yield from _table(("reason", "pods"), ((code.value, pods.value) for code, pods in WHY_IT_GOES.items()))
     yield "## CapacityBlock\n"
     yield "All moments are counted back from the one at which the provider takes the machines (`reclaimAt`). It is read"
     yield "anew at each decision, so an extension moves everything.\n"
