@@ -24,6 +24,8 @@ from autoscaler.cluster.api import KubernetesApi, NotFoundError
 from autoscaler.cluster.attended import AttendedApi, only_while
 from autoscaler.cluster.client import KubernetesClient
 from autoscaler.cluster.client_transport import connect
+from autoscaler.cluster.event_queue import EventQueue
+from autoscaler.cluster.event_writer import EventWriter
 from autoscaler.cluster.lease import Election, campaign
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import CAPACITY_POOLS, KWOK_NODE_TEMPLATES, NAMESPACES
@@ -70,9 +72,11 @@ class Process:
         heartbeat: Heartbeat,
         tracing: Tracing,
         notices: NoticeWatch | None = None,
+        events: EventWriter | None = None,
     ) -> None:
         self.listeners = listeners
         self._notices = notices
+        self._events = events
         self._controller = controller
         self._settings = settings
         self._election = election
@@ -104,6 +108,9 @@ class Process:
                 stack.callback(self._notices.stop)
             if self._settings.lease.elect:
                 stack.enter_context(_candidacy(self._election, self._settings.lease, self._bell))
+            if self._events is not None:
+                self._events.start()
+                stack.callback(self._events.stop)  # before the Lease is given up
             self._controller.run()
         _LOG.info("ended")
 
@@ -164,6 +171,9 @@ def controller(settings: Settings, clock: Clock) -> Process:
     prices = PriceWatch(
         lambda: shelf.catalog, lambda catalog: providers(catalog).by_template.values(), clock, changed=bell.ring
     )
+    telling = Telling(heartbeat, recorder, board, settings.serve.liveness, span=tracing.span)
+    events = EventQueue(api)
+    recorder.watch_events(lambda: {fate.value: count for fate, count in events.fates.items()}, lambda: len(events))
     loop = Loop(
         api=api,
         providers=providers(shelf.catalog),
@@ -176,6 +186,8 @@ def controller(settings: Settings, clock: Clock) -> Process:
         quotes=lambda: prices.quotes,
         remake=providers,
         at_once=_AT_ONCE,
+        events=events,
+        announce=telling.decided,
     )
     sync: PeriodicSync | None = None
 
@@ -195,7 +207,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
         bell,
         clock,
         settings,
-        telling=Telling(heartbeat, recorder, board, settings.serve.liveness, span=tracing.span),
+        telling=telling,
         leads=leads,
         perform=perform,
     )
@@ -224,6 +236,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
         heartbeat=heartbeat,
         tracing=tracing,
         notices=_notices(settings, bell, leads),
+        events=EventWriter(events, clock),
     )
 
 

@@ -5,27 +5,32 @@ It names no provider, reads no clock but the one it is given, and keeps nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+import structlog
 
 from autoscaler.checks.check import findings, forbidden, held_back
 from autoscaler.cluster.account import Account
-from autoscaler.cluster.api import ForbiddenError, KubernetesApi
+from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.backoffs import Backoffs
-from autoscaler.cluster.journal import Journal
+from autoscaler.cluster.event_queue import EventQueue
+from autoscaler.cluster.isolation import Isolation, Trouble
+from autoscaler.cluster.journal import Journal, Pending
 from autoscaler.cluster.publish import Publisher
 from autoscaler.cluster.quarantines import save_quarantines
 from autoscaler.cluster.store import Store
 from autoscaler.cluster.template_status import TemplateStatuses
 from autoscaler.errors import ConfigurationError
-from autoscaler.execution.executor import Executor, Seen, Trouble
+from autoscaler.execution.executor import Executor, Seen
 from autoscaler.execution.launch import Providers
 from autoscaler.execution.providers_seen import ask, verdicts
 from autoscaler.execution.uninstall import stop_while_uninstalling
+from autoscaler.kube.custom.spending import CLUSTER
 from autoscaler.lifecycle.capacity_block import next_moment
 from autoscaler.lifecycle.moments import without_future
 from autoscaler.lifecycle.provisioned_node import awaits_node, has_failed, has_machine, may_take_pods, times_out_at
@@ -36,13 +41,14 @@ from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import Disposal, Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.apart import Odd, plan_apart
 from autoscaler.planning.drivers import readable
 from autoscaler.planning.limits import accelerators_in_use, binding_guards
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.rehearsal import rehearse
 from autoscaler.planning.slice_drift import slice_drifts
 from autoscaler.planning.upkeep import windows_of
-from autoscaler.report.events import Event, drift_event, misprediction_event
+from autoscaler.report.events import drift_event, misprediction_event, not_launched_event, trouble_event
 from autoscaler.report.words import advised
 from autoscaler.settings import DEFAULTS, LoopSettings, Settings
 from instance_catalog.catalog import Catalog
@@ -51,8 +57,10 @@ from instance_catalog.layers import Layer
 from instance_catalog.prediction.predict import predict, unpredictable
 from instance_catalog.quotes import Priced, Quote, priced
 from instance_catalog.standing import standing as standing_at
-from providers.contract import Clock
+from providers.contract import Clock, TemplateVerdict
 from providers.errors import backoff_of
+
+_LOG: Final = structlog.get_logger("foreslice.loop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,16 @@ class Tick:
     troubles: tuple[Trouble, ...]
     wake_at: datetime | None
     mispredictions: tuple[Misprediction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What a tick is about to do, before it does anything: everything in it is written down in the API."""
+
+    now: datetime
+    snapshot: Snapshot
+    plan: Plan
+    pending: Pending
 
 
 Stage: TypeAlias = Callable[[str], AbstractContextManager[object]]
@@ -88,11 +106,14 @@ class Loop:
         quotes: Callable[[], tuple[Quote, ...]] = tuple,
         remake: Callable[[Catalog], Providers] | None = None,
         at_once: int = 1,
+        events: EventQueue | None = None,
+        announce: Callable[[Decided], None] = lambda decided: None,
     ) -> None:
         """`layers`: what the catalog is made of now; the cluster's InstanceTypeOverlays then lie over it in each tick.
         Without it the catalog stays as it is. `quotes`: what providers ask for today. `remake` makes the providers of
         another catalog, which they predict with. `at_once`: how many requests that do not depend on each other may be
-        under way."""
+        under way. `events`: where events wait for somebody else to write them; without it each tick writes its own.
+        `announce` is told what is about to be done."""
         self._api = api
         self._stage = stage
         self._providers = providers
@@ -109,9 +130,12 @@ class Loop:
         self._backoffs = Backoffs(api)
         self._executor = Executor(api, self._journal, self._backoffs, providers)
         self._account = Account(api)
-        self._publisher = Publisher(api, at_once=at_once)
+        self._publisher = Publisher(api, at_once=at_once, events=events)
         self._templates = TemplateStatuses(api)
+        self._announce = announce
         self._followed = False
+        self._odd: Mapping[str, Odd] = {}  # the pods on which planning breaks
+        self._troubled = 0  # rounds in a row in which something could not be done
 
     def follow(self) -> None:
         """Take over what changed in the cluster while another replica acts, so that the first tick lists little."""
@@ -127,59 +151,111 @@ class Loop:
         """Observe, reflect, decide, record, carry out, publish."""
         now = self._clock.now()
         with self._stage("observe"):
-            snapshot = self._read(now)
+            snapshot, half = self._read(now)
             unmade = self._remade()
             seen = ask(self._providers)
             booting = {n.name: self._drivers(n) for n in snapshot.provisioned if awaits_node(n)}
             batches = frozenset(batch.name for batch in self._journal.batches)
             snapshot = reflect(seen.world(snapshot, booting, batches=batches), now)
-            refused = _refusal(partial(self._journal.note, snapshot.provisioned))
+            unnoted = self._journal.note(snapshot.provisioned)
         with self._stage("plan"):
             drifts = slice_drifts(snapshot, self._catalog, self._settings.drift.policy, now)
-            snapshot, plan, mispredictions = self._decide(snapshot, drifts, now)
+            snapshot, plan, mispredictions, unlearned = self._decide(snapshot, drifts, now)
             found = findings(snapshot, plan, self._catalog, policy=self._settings.policy, now=now, serving=seen.serving)
             snapshot = held_back(snapshot, found)
         with self._stage("record"):
-            self._charge(snapshot, plan, now)
-            refused = _refusal(partial(self._journal.record, plan, snapshot, now)) or refused
+            unrecorded = self._record(snapshot, plan, now)
+            refused = self._journal.refusal
             if refused is not None:
                 found = forbidden(found, snapshot, advised(refused.message, refused.next_step))
                 snapshot = held_back(snapshot, found)
         with self._stage("carry_out"):
-            failed = self._executor.carry_out(self._journal.pending(), Seen(snapshot, seen.machines), now)
-            troubles = (*unmade, *seen.silent, *failed)
+            pending = self._journal.pending()
+            self._announce(Decided(now, snapshot, plan, pending))
+            failed = self._executor.carry_out(pending, Seen(snapshot, seen.machines), now)
+            troubles = (*half, *unmade, *seen.silent, *unnoted, *unlearned, *unrecorded, *failed)
         after = replace(snapshot, provisioned=self._journal.nodes)
         with self._stage("publish"):
             self._publisher.publish(plan, after, now, accelerators=accelerators_in_use(after, self._catalog))
-            judged = tuple(verdicts(self._providers))
+            judged, unjudged = verdicts(self._providers)
             zones = {(verdict.template.kind, verdict.template.name): verdict.zones for verdict in judged}
             self._publisher.judge(after, self._store.problems(), now, zones=zones, objections=plan.warnings)
             self._publisher.check(found, after, now)
             if self._priced is not None:
                 self._publisher.overlays(self._priced.standing, now)
-            told = (*map(_event, troubles), *map(drift_event, drifts), *map(misprediction_event, mispredictions))
-            for event in told:
-                self._publisher.tell(event, now)
-            for event in (event for verdict in judged for event in self._templates.write(verdict, now)):
+            unwritten = self._templates_told(judged, now)
+            troubles = (*troubles, *unjudged, *unwritten, *self._publisher.take_troubles())
+            self._tell_troubles(troubles, after, now)
+            for event in (*map(drift_event, drifts), *map(misprediction_event, mispredictions)):
                 self._publisher.tell(event, now)
         expiring = self._priced.standing.wake_at if self._priced is not None else None
         step = _next_step(plan, after, self._settings.loop, now)
-        wakes = (next_wake(after, self._settings.loop, now), step, expiring)
+        wakes = (next_wake(after, self._settings.loop, now), step, expiring, self._retry_at(troubles, now))
         wake_at = min((moment for moment in wakes if moment is not None), default=None)
         return Tick(now, after, plan, troubles, wake_at, mispredictions)
 
+    def _record(self, snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Trouble, ...]:
+        """Write down what is decided. Without an account of what it costs, nothing new is launched."""
+        uncharged = Isolation().attempt("Spending", CLUSTER, partial(self._charge, snapshot, plan, now))
+        if uncharged is None:
+            return self._journal.record(plan, snapshot, now)
+        return (uncharged, *self._journal.record(replace(plan, launches=()), snapshot, now))
+
+    def _templates_told(self, judged: Iterable[TemplateVerdict], now: datetime) -> tuple[Trouble, ...]:
+        """The statuses and events of node templates; which could not be written."""
+        isolation = Isolation()
+
+        def write(verdict: TemplateVerdict) -> None:
+            for event in self._templates.write(verdict, now):
+                self._publisher.tell(event, now)
+
+        attempts = (isolation.attempt(v.template.kind, v.template.name, partial(write, v)) for v in judged)
+        return tuple(trouble for trouble in attempts if trouble is not None)
+
+    def _tell_troubles(self, troubles: Sequence[Trouble], snapshot: Snapshot, now: datetime) -> None:
+        """Events on what could not be done, and on the pods that wait for it."""
+        # `kubectl describe` shows the events of a pod's uid.
+        uids = {pod.key: pod.uid for pod in snapshot.pods} if troubles else {}
+        for trouble in troubles:
+            uid = uids.get(f"{trouble.namespace}/{trouble.name}", "") if trouble.namespace else ""
+            about = trouble_event(
+                trouble.kind, trouble.namespace, trouble.name, uid, reason=trouble.reason, text=trouble.text
+            )
+            self._publisher.tell(about, now)
+            for pod in trouble.pods:
+                self._publisher.tell(not_launched_event(pod, uids.get(pod, ""), trouble.name, trouble.reason), now)
+
+    def _retry_at(self, troubles: Sequence[Trouble], now: datetime) -> datetime | None:
+        """When to try again what no change in the cluster need announce; ever more rarely as long as it lasts."""
+        self._troubled = self._troubled + 1 if troubles else 0
+        if not troubles:
+            return None
+        loop = self._settings.loop
+        return now + min(loop.retry * (1 << min(self._troubled - 1, 10)), loop.resync)
+
     def _decide(
         self, snapshot: Snapshot, drifts: Sequence[Drift], now: datetime
-    ) -> tuple[Snapshot, Plan, tuple[Misprediction, ...]]:
-        """The plan, made with what this tick taught about drift and mispredictions."""
-        plan = plan_for(snapshot, self._catalog, self._settings.policy, now)
+    ) -> tuple[Snapshot, Plan, tuple[Misprediction, ...], tuple[Trouble, ...]]:
+        """The plan, made with what this tick taught about drift and mispredictions; what of that was not saved."""
+        plan, odd = self._plan(snapshot, now)
         mispredictions = mispredicted(snapshot, plan, now)
         learned = replace(snapshot, quarantines=quarantined(snapshot, mispredictions, now, drifts=drifts))
         if learned == snapshot:
-            return snapshot, plan, mispredictions
+            return snapshot, plan, mispredictions, odd
         # Written first, so that nothing is launched again on an assumption that has just proved wrong.
-        save_quarantines(self._api, snapshot.quarantines, learned.quarantines)
-        return learned, plan_for(learned, self._catalog, self._settings.policy, now), mispredictions
+        unsaved = save_quarantines(self._api, snapshot.quarantines, learned.quarantines)
+        plan, odd = self._plan(learned, now)
+        return learned, plan, mispredictions, (*unsaved, *odd)
+
+    def _plan(self, snapshot: Snapshot, now: datetime) -> tuple[Plan, tuple[Trouble, ...]]:
+        """The plan, and the pods on which planning breaks. As long as these stay as they are, they are left out."""
+        make = partial(plan_for, catalog=self._catalog, policy=self._settings.policy, now=now)
+        plan, apart = plan_apart(make, snapshot, self._odd)
+        for odd in (odd for key, odd in apart.items() if self._odd.get(key) != odd):
+            pod = odd.pod
+            _LOG.error("unexpected_error", kind="Pod", name=pod.name, namespace=pod.namespace, exc_info=odd.error)
+        self._odd = apart
+        return plan, tuple(Trouble("Pod", odd.pod.name, odd.error, odd.pod.namespace) for odd in apart.values())
 
     def _charge(self, snapshot: Snapshot, plan: Plan, now: datetime) -> None:
         """Bring the account up to date before launching: a crash in between counts too much, never too little."""
@@ -194,8 +270,8 @@ class Loop:
         )
         self._account.save(account)
 
-    def _read(self, now: datetime) -> Snapshot:
-        """The cluster, with what this process wrote and did not see again yet."""
+    def _read(self, now: datetime) -> tuple[Snapshot, tuple[Trouble, ...]]:
+        """The cluster, with what this process wrote and did not see again yet; what half-written is not complete."""
         self._store.refresh()
         if self._followed:
             # A watch may lag behind what the leader before wrote last, and nothing may be done twice.
@@ -207,13 +283,14 @@ class Loop:
             self._priced = priced(standing, self._quotes(), before=self._priced)
             self._catalog = self._priced.catalog
         snapshot = self._store.snapshot()
-        self._journal.resume(self._store.batches(), snapshot.provisioned, now, seen_up_to=self._store.seen_up_to())
+        seen_up_to = self._store.seen_up_to()
+        half = self._journal.resume(self._store.batches(), snapshot.provisioned, now, seen_up_to=seen_up_to)
         snapshot = replace(snapshot, provisioned=self._journal.nodes)
         stop_while_uninstalling(self._api, snapshot, self._journal.batches)
         snapshot = without_future(snapshot, now, backoff_of)
         self._backoffs.resume(snapshot.backoffs)
         self._account.resume(snapshot.spending)
-        return replace(snapshot, spending=self._account.current)
+        return replace(snapshot, spending=self._account.current), half
 
     def _remade(self) -> tuple[Trouble, ...]:
         """Let the providers know the catalog that is in force; until they can be made of it, the old ones serve."""
@@ -280,16 +357,3 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
             yield now + settings.retry
         elif node.phase is not Phase.READY:
             yield now + settings.resync
-
-
-def _refusal(write: Callable[[], None]) -> ForbiddenError | None:
-    """Write what only a controller that acts may write; one may be installed to observe, whatever its pools say."""
-    try:
-        write()
-    except ForbiddenError as error:
-        return error
-    return None
-
-
-def _event(trouble: Trouble) -> Event:
-    return Event(trouble.kind, "", trouble.name, "", "Warning", trouble.reason, trouble.text)

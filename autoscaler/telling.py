@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
 
-from autoscaler.loop import Stage, Tick
+from autoscaler.loop import Decided, Stage, Tick
+from autoscaler.model.plan import Disposal
+from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, ProvisionedNode
 from autoscaler.report.events import offering_text
+from autoscaler.report.reasons import texts_of
 from autoscaler.serve.health import Heartbeat
 from autoscaler.serve.recorder import Recorder
 from autoscaler.serve.site import Board
 
 _LOG: Final = structlog.get_logger("foreslice.loop")
 _Line = tuple[str, str, tuple[tuple[str, Any], ...]]  # level, event, fields
+# What is about to be done with a node on its way out.
+_STEPS: Final = {
+    Phase.DRAINING: "draining",
+    Phase.TERMINATING: "terminating",
+    Phase.FAILED: "removing",
+    Phase.GONE: "removing",
+}
+_SIGNS: Final = {Disposal.HOLD: "holding", Disposal.NOTICE: "giving_notice"}
 
 
 @dataclass(slots=True)
@@ -30,6 +41,9 @@ class Telling:
     liveness: timedelta
     span: Stage = nullcontext
     _told: frozenset[_Line] = field(default_factory=frozenset)
+    _announced: frozenset[_Line] = field(default_factory=frozenset)
+    _nodes: dict[str, ProvisionedNode] = field(default_factory=dict)
+    _since: datetime | None = None
 
     @contextmanager
     def round(self) -> Iterator[None]:
@@ -38,6 +52,12 @@ class Telling:
         with self.recorder.timing_tick(), self.span("tick"):
             yield
 
+    def decided(self, decided: Decided) -> None:
+        """Something is about to be done. It is logged before, so that the log of a killed process shows it."""
+        lines = tuple(_intentions(decided))
+        _log(lines, besides=self._announced)
+        self._announced = frozenset(lines)
+
     def ticked(self, tick: Tick) -> None:
         """A round ended well."""
         self.recorder.ticked(
@@ -45,12 +65,24 @@ class Telling:
         )
         self.board.show(tick.snapshot, tick.plan, tick.now)
         self.heartbeat.ready()
+        _log(tuple(self._outcomes(tick)))
         lines = tuple(_lines(tick))
-        for level, event, fields in lines:
-            # What the round before said already is not said again.
-            if (level, event, fields) not in self._told:
-                getattr(_LOG, level)(event, **dict(fields))
+        _log(lines, besides=self._told)
         self._told = frozenset(lines)
+
+    def _outcomes(self, tick: Tick) -> Iterator[_Line]:
+        """What came of it: the steps that nodes took since the round before."""
+        now = {node.name: node for node in tick.snapshot.provisioned}
+        for node in now.values():
+            known = self._nodes.get(node.name)
+            for phase, moment, why in node.history:
+                new = (phase, moment, why) not in known.history if known else moment >= (self._since or tick.now)
+                if new:
+                    moved = (("phase", phase.value), ("reason", why), ("provider_id", node.provider_id))
+                    yield "info", "node_moved", (*_about(node), *moved)
+        for name in self._nodes.keys() - now.keys():
+            yield "info", "node_removed", _about(self._nodes[name])
+        self._nodes, self._since = now, tick.now
 
     def cut_short(self, error: Exception) -> None:
         """A round ended with an error that may pass."""
@@ -71,22 +103,80 @@ class Telling:
         self.heartbeat.expect(within=(longest + self.liveness).total_seconds(), doing="resting")
 
 
+def _log(lines: tuple[_Line, ...], *, besides: frozenset[_Line] = frozenset()) -> None:
+    """Log the lines. What the round before said already is not said again."""
+    for level, event, fields in lines:
+        if (level, event, fields) not in besides:
+            getattr(_LOG, level)(event, **dict(fields))
+
+
+def _intentions(decided: Decided) -> Iterator[_Line]:
+    """What is about to be launched, drained, ended, held and announced."""
+    launches = {launch.name: launch for launch in decided.plan.launches}
+    for batch in decided.pending.launches:
+        reasons = [r for name in batch.nodes if name in launches for r in launches[name].reasons]
+        yield "info", "launching", _of_batch(batch, texts_of(tuple(dict.fromkeys(reasons))))
+    there: dict[str, int] = {}
+    for pod in decided.snapshot.pods:
+        if pod.node_name is not None:
+            there[pod.node_name] = there.get(pod.node_name, 0) + 1
+    for node in decided.pending.leaving:
+        why = node.history[-1][2] if node.history else ""
+        reason = ": ".join(part for part in (why, texts_of(node.reasons)) if part)
+        fields = (("pods", there.get(node.node_name, 0)), ("reason", reason), ("provider_id", node.provider_id))
+        yield "info", _STEPS[node.phase], (*_about(node), *fields)
+    for node, decision in decided.pending.decisions:
+        if decision.disposal in _SIGNS:
+            ends = None if decision.deadline is None else decision.deadline.isoformat()
+            why = texts_of(decision.reasons)
+            told = (("pods", there.get(node.node_name, 0)), ("reason", why), ("ends_at", ends))
+            yield "info", _SIGNS[decision.disposal], (*_about(node), *told)
+
+
+def _of_batch(batch: LaunchBatch, reason: str) -> tuple[tuple[str, Any], ...]:
+    offering = batch.offerings[min(batch.attempt, len(batch.offerings) - 1)]
+    pods = sum(map(len, batch.pods))
+    return (
+        ("batch", batch.name),
+        ("pool", batch.pool),
+        *_offered(offering),
+        ("nodes", batch.nodes),
+        ("pods", pods),
+        ("reason", reason or f"{pods} pods wait"),
+        ("repeated", batch.outcome == "Calling"),
+    )
+
+
+def _about(node: ProvisionedNode) -> tuple[tuple[str, Any], ...]:
+    return (("node", node.name), ("pool", node.pool), *_offered(node.offering))
+
+
+def _offered(offering: OfferingRef) -> tuple[tuple[str, Any], ...]:
+    return (
+        ("instance_type", offering.instance_type),
+        ("zone", offering.zone),
+        ("capacity_type", offering.capacity_type),
+        ("usd_per_hour", offering.usd_per_hour),
+    )
+
+
 def _lines(tick: Tick) -> Iterator[_Line]:
     """What a round decided and could not do."""
     acting = {pool.name for pool in tick.snapshot.pools if pool.acts}
     for launch in tick.plan.launches:
-        fields: tuple[tuple[str, Any], ...] = (
-            ("pool", launch.pool),
-            ("offering", offering_text(launch.offering)),
-            ("usd_per_hour", None if launch.usd_per_hour is None else str(launch.usd_per_hour)),
-            ("pods", launch.pods),
-        )
-        yield "info", "launching" if launch.pool in acting else "would_launch", fields
+        if launch.pool not in acting:
+            fields: tuple[tuple[str, Any], ...] = (
+                ("pool", launch.pool),
+                ("offering", offering_text(launch.offering)),
+                ("usd_per_hour", None if launch.usd_per_hour is None else str(launch.usd_per_hour)),
+                ("pods", launch.pods),
+            )
+            yield "info", "would_launch", fields
     for trouble in tick.troubles:
         fields = (
             ("kind", trouble.kind),
             ("name", trouble.name),
             ("reason", trouble.reason),
-            ("error", str(trouble.error)),
+            ("error", trouble.text),
         )
         yield "warning", "not_carried_out", fields

@@ -1,6 +1,8 @@
 """Back-offs, kept where they survive a restart: in the status of the pool that met them.
 
 They are written before the next attempt is begun, so a crash between the two repeats a question and forgets nothing.
+One that cannot be written holds all the same, until it can be or the process ends: it must not keep what a launch has
+answered from being written down.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from autoscaler.cluster.api import KubernetesApi, NotFoundError
+from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.cluster.resources import CAPACITY_POOLS
 from autoscaler.kube.custom.pool_memory import REMEMBERED, backoff_manifests
 from autoscaler.model.provisioned_node import OfferingRef
@@ -26,12 +29,22 @@ class Backoffs:
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api
         self._known: dict[str, tuple[Backoff, ...]] = {}
+        self._unsaved: dict[str, tuple[Backoff, ...]] = {}
+        self._isolation = Isolation()
+        self._troubles: list[Trouble] = []
 
     def resume(self, backoffs: Iterable[Backoff]) -> None:
         """Start from what the pools' statuses hold."""
         self._known = {}
         for backoff in backoffs:
             self._known[backoff.pool] = (*self._known.get(backoff.pool, ()), backoff)
+        self._known |= self._unsaved
+        self._isolation = Isolation()
+
+    def take_troubles(self) -> tuple[Trouble, ...]:
+        """What could not be written since the last time."""
+        taken, self._troubles = tuple(self._troubles), []
+        return taken
 
     def forbid(self, pool: str, offering: OfferingRef, now: datetime) -> bool:
         """Whether the pool must not ask for this offering now."""
@@ -67,7 +80,14 @@ class Backoffs:
         return (backoff for backoff in self._known.get(pool, ()) if _key(backoff) == ("", "", ""))
 
     def _save(self, pool: str, backoffs: tuple[Backoff, ...], now: datetime) -> None:
-        self._known[pool] = backoffs
+        self._known[pool] = self._unsaved[pool] = backoffs
+        trouble = self._isolation.attempt(CAPACITY_POOLS.kind, pool, lambda: self._write(pool, backoffs, now))
+        if trouble is None:
+            self._unsaved.pop(pool)
+        else:
+            self._troubles.append(trouble)
+
+    def _write(self, pool: str, backoffs: tuple[Backoff, ...], now: datetime) -> None:
         patch = {"status": {"backoffs": backoff_manifests(backoffs, now=now)}}
         try:
             self._api.patch(CAPACITY_POOLS, pool, patch, subresource="status")

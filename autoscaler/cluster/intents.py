@@ -6,8 +6,11 @@ Pure: everything follows from the plan, or from the LaunchBatch alone, so that a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 
+from autoscaler.kube.custom.launch_batch import write_launch_batch
+from autoscaler.kube.custom.provisioned_node import write_provisioned_node
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import PlannedNode
 from autoscaler.model.provisioned_node import LaunchBatch, ProvisionedNode
@@ -32,22 +35,56 @@ _PER_NODE_LABELS = frozenset(
 # What one LaunchBatch holds at most, by its schema.
 _LARGEST = 100
 _OFFERINGS = 60
+# The name of a LaunchBatch has at most 63 characters, of which a dash and the digest take 11.
+_LONGEST_PREFIX = 52
+# Characters of the keys of a batch's pods; the API server stores no object of more than 1.5 MB.
+_LARGEST_TEXT = 1_000_000
 
 
-def batches_of(launches: Iterable[PlannedNode], snapshot: Snapshot) -> tuple[LaunchBatch, ...]:
-    """Group planned nodes that one provider call can launch: alike in everything, and of one gang or of none."""
+def batches_of(
+    launches: Iterable[PlannedNode], snapshot: Snapshot, *, apart: Set[str] = frozenset()
+) -> tuple[LaunchBatch, ...]:
+    """Group planned nodes that one provider call can launch: alike in everything, and of one gang or of none.
+
+    Nodes whose names are in `apart` are launched by themselves, unless they belong to a gang.
+    """
     pools = {pool.name: pool for pool in snapshot.pools}
     gangs = {pod.key: pod.gang.key for pod in snapshot.pods if pod.gang is not None}
     groups: dict[tuple[object, ...], list[PlannedNode]] = {}
     for launch in launches:
         gang = frozenset(gangs[pod] for pod in launch.pods if pod in gangs)
-        alike = (launch.pool, launch.offerings, launch.prediction, _shared_labels(launch), launch.node.taints, gang)
-        groups.setdefault(alike, []).append(launch)
-    return tuple(
-        _batch(group[start : start + _LARGEST], pools, gang=bool(alike[-1]))
-        for alike, group in groups.items()
-        for start in range(0, len(group), _LARGEST)
+        alone = launch.name if launch.name in apart and not gang else ""
+        alike = (launch.pool, launch.offerings, launch.prediction, _shared_labels(launch), launch.node.taints)
+        groups.setdefault((*alike, alone, gang), []).append(launch)
+    return tuple(_batch(part, pools, gang=bool(alike[-1])) for alike, group in groups.items() for part in _parts(group))
+
+
+def halves(batch: LaunchBatch) -> tuple[LaunchBatch, ...]:
+    """The batch as two, so that what cannot be written down of one is found; nothing for what comes together."""
+    middle = len(batch.nodes) // 2
+    return tuple(part_of(batch, piece) for piece in (batch.nodes[:middle], batch.nodes[middle:])) if middle else ()
+
+
+def part_of(batch: LaunchBatch, nodes: Sequence[str]) -> LaunchBatch:
+    """The batch for some of its nodes only, before anything was written down of it."""
+    pods = dict(zip(batch.nodes, batch.pods, strict=True))
+    return replace(
+        batch, name=_batch_name(batch.pool, nodes), nodes=tuple(nodes), pods=tuple(pods[name] for name in nodes)
     )
+
+
+def _parts(group: list[PlannedNode]) -> Iterator[list[PlannedNode]]:
+    """The group in pieces that one LaunchBatch can hold."""
+    part: list[PlannedNode] = []
+    size = 0
+    for launch in group:
+        text = sum(map(len, launch.pods))
+        if part and (len(part) == _LARGEST or size + text > _LARGEST_TEXT):
+            yield part
+            part, size = [], 0
+        part.append(launch)
+        size += text
+    yield part
 
 
 def nodes_of(batch: LaunchBatch) -> tuple[ProvisionedNode, ...]:
@@ -69,6 +106,19 @@ def nodes_of(batch: LaunchBatch) -> tuple[ProvisionedNode, ...]:
     )
 
 
+def make(batch: LaunchBatch) -> None:
+    """Make all objects of a batch as they are written. Raises what keeps them from being made."""
+    write_launch_batch(batch)
+    for node in nodes_of(batch):
+        write_provisioned_node(node)
+
+
+def pods_of(batch: LaunchBatch, nodes: Set[str]) -> tuple[str, ...]:
+    """Keys of the pods that some of a batch's nodes are for."""
+    pairs = zip(batch.nodes, batch.pods, strict=False)
+    return tuple(pod for name, pods in pairs if name in nodes for pod in pods)
+
+
 def token_of(batch: LaunchBatch, attempt: int) -> str:
     """The idempotency token of an attempt: 64 hexadecimal digits, derived only from what is written down."""
     return _digest(batch.uid, str(attempt), batch.offerings[attempt].zone)
@@ -79,7 +129,7 @@ def _batch(group: list[PlannedNode], pools: Mapping[str, CapacityPool], *, gang:
     pool = pools[first.pool]
     names = tuple(launch.name for launch in group)
     return LaunchBatch(
-        name=f"{first.pool}-{_digest(*names)[:10]}",
+        name=_batch_name(first.pool, names),
         pool=first.pool,
         nodes=names,
         offerings=first.offerings[:_OFFERINGS],
@@ -91,6 +141,11 @@ def _batch(group: list[PlannedNode], pools: Mapping[str, CapacityPool], *, gang:
         kubelet_reserved=pool.kubelet_reserved,
         template=pool.node_template,
     )
+
+
+def _batch_name(pool: str, nodes: Sequence[str]) -> str:
+    """Of at most 63 characters; pools with long names are told apart by the digest, into which node names go."""
+    return f"{pool[:_LONGEST_PREFIX].rstrip('-.')}-{_digest(*nodes)[:10]}"
 
 
 def _shared_labels(launch: PlannedNode) -> FrozenMap[str, str]:

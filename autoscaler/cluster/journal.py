@@ -5,19 +5,34 @@ come second, the calls third, the mapping to instances is saved before any furth
 any two steps: `resume` completes half-written intents, and whoever carries them out repeats the last call with
 identical parameters. Every save is guarded by the resourceVersion that was read.
 
+What cannot be written down of one batch or node is answered as a Trouble and left out, and the others are written. A
+batch that is not written down with all its nodes is never among what is pending: nothing is launched for it.
+
 The journal knows no provider and decides nothing. What it holds in memory is only a copy of what the API holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
-from autoscaler.cluster.api import AlreadyExistsError, ConflictError, KubernetesApi, NotFoundError
+from pydantic import ValidationError
+
+from autoscaler.cluster.api import (
+    AlreadyExistsError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    KubernetesApi,
+    NotFoundError,
+)
 from autoscaler.cluster.copies import Copies
-from autoscaler.cluster.intents import batches_of, nodes_of
+from autoscaler.cluster.intents import batches_of, halves, make, nodes_of, part_of, pods_of
+from autoscaler.cluster.isolation import Intents, Isolation, Trouble, raise_first
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
 from autoscaler.kube.custom.launch_batch import FINALIZER as BATCH_FINALIZER
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
@@ -39,6 +54,11 @@ _BEGUN_BY = {Phase.INTENDED: Why.CALL_RECORDED, Phase.LAUNCHING: Why.NEXT_OFFERI
 # Outcomes of a LaunchBatch: something is still to be done for it, or nothing any more.
 UNFINISHED = frozenset({"Intended", "Calling"})
 _FINISHED = frozenset({"Launched", "Failed"})
+
+# An answer by which nothing was written, and by which the same will not be written either.
+_REFUSALS = (ForbiddenError, InvalidError, ValidationError)
+# How many parts of refused batches are tried in one round.
+_MOST_PARTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +83,14 @@ class Journal:
         self._batches: Copies[LaunchBatch] = Copies()
         self._nodes: Copies[ProvisionedNode] = Copies()
         self._decisions: tuple[NodeDecision, ...] = ()
+        self._incomplete: set[str] = set()  # batches of which not everything is written down
+        self._odd: set[str] = set()  # planned nodes that could not be written down, or came with one that could not
+        self._intents = Intents(api)
+
+    @property
+    def refusal(self) -> ForbiddenError | None:
+        """Why nothing at all may be written down, if the role lacks the rights: as of this round."""
+        return self._intents.refusal
 
     @property
     def batches(self) -> tuple[LaunchBatch, ...]:
@@ -80,8 +108,8 @@ class Journal:
 
     def resume(
         self, batches: Iterable[LaunchBatch], nodes: Iterable[ProvisionedNode], now: datetime, *, seen_up_to: int = 0
-    ) -> None:
-        """Start from what the API holds, completing what was left half-written.
+    ) -> tuple[Trouble, ...]:
+        """Start from what the API holds, completing what was left half-written; what could not be completed.
 
         `seen_up_to` is the resourceVersion up to which `batches` and `nodes` are complete: a watch may lag behind our
         own writes, and forgetting those would launch twice.
@@ -89,26 +117,40 @@ class Journal:
         self._batches.merge(batches, seen_up_to)
         self._nodes.merge(nodes, seen_up_to)
         self._decisions = ()
+        self._incomplete = set()
+        self._intents.refusal = None
+        isolation, troubles = Isolation(), []
         for batch in self.batches:
-            if batch.outcome == "Intended" and not batch.instances:
-                self._write_nodes(batch, now)
-                self.settle(batch)
-            else:
-                self.map_nodes(batch, now)
-                self.settle(batch)
-                self._drop_if_over(batch)
+            trouble = self._intents.attempt(isolation, batch, partial(self._complete, batch, now))
+            if trouble is not None:
+                troubles.append(trouble)
+                self._without_odd(batch, isolation)
+        return self._intents.told(troubles)
 
-    def record(self, plan: Plan, snapshot: Snapshot, now: datetime) -> None:
+    def _complete(self, batch: LaunchBatch, now: datetime) -> None:
+        self._incomplete.add(batch.name)
+        if batch.outcome == "Intended" and not batch.instances:
+            self._write_nodes(batch, now)
+            self.settle(batch)
+        else:
+            self.map_nodes(batch, now)
+            self.settle(batch)
+            self._drop_if_over(batch)
+        self._incomplete.discard(batch.name)
+
+    def record(self, plan: Plan, snapshot: Snapshot, now: datetime) -> tuple[Trouble, ...]:
         """Write down what the plan decides for pools that act: a batch before its nodes, and nodes that are to go.
 
-        A drain that demands an empty node is not written before execution has looked for pods.
+        A drain that demands an empty node is not written before execution has looked for pods. Each batch and each
+        decision for itself; the answer is what could not be written down, and is not pending.
         """
         buying = {pool.name for pool in snapshot.pools if pool.acts}
         acting = {pool.name for pool in snapshot.pools if pool.mode is Mode.ACT}
         launches = [launch for launch in plan.launches if launch.pool in buying]
-        for batch in batches_of(launches, snapshot):
-            self._write_nodes(self._create_batch(batch), now)
+        self._odd &= {launch.name for launch in launches}
+        troubles = list(self._record_batches(batches_of(launches, snapshot, apart=self._odd), now))
         self._decisions = plan.nodes
+        isolation = Isolation()
         for decision in plan.nodes:
             node = self._nodes.get(decision.provisioned_node)
             if node is None or not can_take(node, Why.UNWANTED):
@@ -116,12 +158,67 @@ class Journal:
             ordered = decision.disposal is Disposal.DRAIN and evicts(decision.reasons) and node.pool in acting
             # Deleting the object is a person's order, whatever the pool's mode is.
             if node.deleting or ordered:
-                self.move(node, Why.UNWANTED, now, () if node.deleting else decision.reasons)
+                reasons = () if node.deleting else decision.reasons
+                go = partial(self.move, node, Why.UNWANTED, now, reasons)
+                troubles += self._intents.told([self._intents.attempt(isolation, node, go)])
+        return tuple(troubles)
+
+    def _record_batches(self, batches: Iterable[LaunchBatch], now: datetime) -> Iterator[Trouble]:
+        """Write batches with their nodes. What one node is refused for, the others of its batch do not wait for."""
+        isolation, todo, parts = Isolation(), deque(batches), 0
+        while todo:
+            batch = todo.popleft()
+            attempt = partial(self._intents.attempt, isolation, batch)
+            # Made before anything is sent, so that what cannot be made was certainly not written.
+            unmade = attempt(partial(make, batch))
+            trouble = unmade or attempt(partial(self._write_ahead, batch, now))
+            if trouble is None:
+                continue
+            smaller: tuple[LaunchBatch, ...] = ()
+            if self._batches.get(batch.name) is not None:
+                odd = self._odd.intersection(batch.nodes)
+                smaller = self._without_odd(batch, isolation)
+                trouble = replace(trouble, pods=pods_of(batch, odd) or trouble.pods)
+            elif batch.minimum == 1 and (unmade is not None or isinstance(trouble.error, _REFUSALS)):
+                smaller = halves(batch) if self.refusal is None else ()
+            elif trouble.unexpected:
+                self._odd.update(batch.nodes)  # nobody knows what was written: next time each for itself
+            parts += len(smaller)
+            within = parts <= _MOST_PARTS
+            todo.extendleft(reversed(smaller if within else ()))
+            if len(smaller) < 2 or not within:
+                yield from self._intents.told([trouble])
+
+    def _write_ahead(self, batch: LaunchBatch, now: datetime) -> None:
+        written = self._create_batch(batch)
+        self._incomplete.add(batch.name)
+        self._write_nodes(written, now)
+        self._incomplete.discard(batch.name)
+
+    def _without_odd(self, batch: LaunchBatch, isolation: Isolation) -> tuple[LaunchBatch, ...]:
+        """Take back a batch of which nodes were refused, if nothing was asked for it yet; the batch of its others."""
+        odd = self._odd.intersection(batch.nodes)
+        if not odd or self.refusal is not None:
+            return ()
+        if self._intents.attempt(isolation, batch, partial(self._withdraw, batch.name)) is not None:
+            return ()
+        rest = [name for name in batch.nodes if name not in odd]
+        return (part_of(batch, rest),) if rest and batch.minimum == 1 and batch.pods else ()
+
+    def _withdraw(self, name: str) -> None:
+        """Remove a batch for which no call was begun, and its nodes."""
+        batch = self._batches.get(name)
+        if batch is None or batch.outcome != "Intended" or batch.token:
+            return
+        batch = self.save_batch(replace(batch, outcome="Failed"))
+        for node in [found for name in batch.nodes if (found := self._nodes.get(name)) is not None]:
+            self.forget(node)
+        self._drop_if_over(batch)
 
     def pending(self) -> Pending:
         """What has to be carried out."""
         return Pending(
-            launches=tuple(b for b in self.batches if b.outcome in UNFINISHED),
+            launches=tuple(b for b in self.batches if b.outcome in UNFINISHED and b.name not in self._incomplete),
             leaving=tuple(n for n in self.nodes if not may_take_pods(n)),
             decisions=tuple(
                 (node, decision)
@@ -175,10 +272,15 @@ class Journal:
         begun = [node for node in found if node.phase in _BEGUN_BY]
         each(lambda node: self.move(node, _BEGUN_BY[node.phase], now), begun, at_once=self._at_once)
 
-    def note(self, nodes: Iterable[ProvisionedNode]) -> None:
-        """Save what was observed of nodes. One that somebody else wrote meanwhile is looked at again next time."""
+    def note(self, nodes: Iterable[ProvisionedNode]) -> tuple[Trouble, ...]:
+        """Save what was observed of nodes; which could not be saved. One that somebody else wrote meanwhile is looked
+        at again next time."""
         changed = [node for node in nodes if node != self._nodes.get(node.name)]
-        each(self._note, changed, at_once=self._at_once)
+        isolation = Isolation()
+        attempt = partial(self._intents.attempt, isolation)
+        return self._intents.told(
+            each(lambda node: attempt(node, partial(self._note, node)), changed, at_once=self._at_once)
+        )
 
     def _note(self, node: ProvisionedNode) -> None:
         try:
@@ -214,8 +316,17 @@ class Journal:
             self._drop_if_over(batch)
 
     def map_nodes(self, batch: LaunchBatch, now: datetime) -> None:
-        """Carry a batch's persisted answers over to its nodes. Repeating it changes nothing."""
-        each(lambda index: self._map_node(batch, index, now), range(len(batch.nodes)), at_once=self._at_once)
+        """Carry a batch's persisted answers over to its nodes. Repeating it changes nothing.
+
+        Every node is tried, then the first error is raised.
+        """
+        isolation = Isolation(logs=False)
+
+        def carry_over(index: int) -> Trouble | None:
+            mapped = partial(self._map_node, batch, index, now)
+            return isolation.attempt(PROVISIONED_NODES.kind, batch.nodes[index], mapped)
+
+        raise_first(each(carry_over, range(len(batch.nodes)), at_once=self._at_once))
 
     def _map_node(self, batch: LaunchBatch, index: int, now: datetime) -> None:
         node = self._nodes.get(batch.nodes[index])
@@ -259,7 +370,16 @@ class Journal:
         return self._batches.put(parse_launch_batch(written))
 
     def _write_nodes(self, batch: LaunchBatch, now: datetime) -> None:
-        each(lambda node: self._write_node(node, now), nodes_of(batch), at_once=self._at_once)
+        """Write all nodes of a batch that can be written; then the first error is raised."""
+        isolation = Isolation(logs=False)
+
+        def write(node: ProvisionedNode) -> Trouble | None:
+            trouble = isolation.attempt(PROVISIONED_NODES.kind, node.name, lambda: self._write_node(node, now))
+            if trouble is not None and isinstance(trouble.error, _REFUSALS):
+                self._odd.add(node.name)
+            return trouble
+
+        raise_first(each(write, nodes_of(batch), at_once=self._at_once))
 
     def _write_node(self, node: ProvisionedNode, now: datetime) -> None:
         created = self._nodes.get(node.name) or self._create_node(node)

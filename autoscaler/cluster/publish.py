@@ -1,32 +1,33 @@
 """Tells the cluster what was decided: events on pods and nodes, status of pools and blocks.
 
 Nothing is written twice: an event's name is the hash of what it says, a status is compared with what was written last.
-So a tick in which nothing changed writes nothing, and a restart repeats nothing.
+So a tick in which nothing changed writes nothing, and a restart repeats nothing. What cannot be told of one object
+keeps nothing from being told of the others.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from autoscaler.checks.finding import Finding
 from autoscaler.cluster.api import (
-    AlreadyExistsError,
     ConflictError,
     InvalidError,
     KubernetesApi,
     NotFoundError,
     Object,
 )
+from autoscaler.cluster.event_queue import EventQueue
+from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.cluster.resources import (
     CAPACITY_BLOCKS,
     CAPACITY_POOLS,
-    EVENTS,
     INSTANCE_TYPE_OVERLAYS,
     PODS,
     Resource,
@@ -48,12 +49,11 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.standing import Standing
 from providers.at_once import each
 
-_COMPONENT = "foreslice"
-# The namespace of events about cluster-scoped objects, as client-go's recorder has it.
-_CLUSTER_EVENTS = "default"
+# Of what cannot be read of an object; and of a condition, by its schema.
 _LONGEST_MESSAGE = 1024
-# Events remembered as told. One that was forgotten costs a call that the API server answers with AlreadyExists.
-_REMEMBERED = 50_000
+_LONGEST_CONDITION = 32768
+_MOST_PROPOSALS = 200
+_LONGEST_NOTE = 4096
 _NO_COUNTS: Mapping[str, int] = FrozenMap()
 _NO_ZONES: Mapping[tuple[str, str], tuple[str, ...]] = FrozenMap()
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -66,12 +66,16 @@ _TOLD = {True: (Severity.ERROR, Severity.WARNING), False: (Severity.ERROR,)}
 
 
 class Publisher:
-    """Writes what a person reads, `at_once` events at a time. What it remembers only saves calls."""
+    """Writes what a person reads, `at_once` nominations at a time. What it remembers only saves calls."""
 
-    def __init__(self, api: KubernetesApi, *, at_once: int = 1) -> None:
+    def __init__(self, api: KubernetesApi, *, at_once: int = 1, events: EventQueue | None = None) -> None:
+        """`events` are written by somebody else; without it they are written as soon as they are told."""
         self._api = api
         self._at_once = at_once
-        self._told: set[str] = set()
+        self._events = EventQueue(api) if events is None else events
+        self._writes_events = events is None
+        self._isolation = Isolation()
+        self._troubles: list[Trouble] = []
         self._statuses: dict[tuple[Resource, str], dict[str, Any]] = {}
         self._conditions: dict[tuple[Resource, str, str], tuple[int, tuple[str, str, str]]] = {}
 
@@ -79,12 +83,28 @@ class Publisher:
         self, plan: Plan, snapshot: Snapshot, now: datetime, *, accelerators: Mapping[str, int] = _NO_COUNTS
     ) -> None:
         """Events, nominations and statuses of one tick. `accelerators` of the nodes that each pool has, by its name."""
-        each(lambda event: self.tell(event, now), events_of(plan, snapshot), at_once=self._at_once)
-        each(self._nominate, _nominations(snapshot), at_once=self._at_once)
+        self._attempt("Plan", "", lambda: self._tell_all(events_of(plan, snapshot), now))
+        each(self._try_to_nominate, _nominations(snapshot), at_once=self._at_once)
         for pool in snapshot.pools:
-            self._status(CAPACITY_POOLS, pool.name, _pool_status(pool, plan, snapshot, accelerators))
+            written = partial(_pool_status, pool, plan, snapshot, accelerators)
+            self._attempt(CAPACITY_POOLS.kind, pool.name, partial(self._status, CAPACITY_POOLS, pool.name, written))
         for block in snapshot.blocks:
-            self._status(CAPACITY_BLOCKS, block.name, _block_status(block, snapshot, now))
+            written = partial(_block_status, block, snapshot, now)
+            self._attempt(CAPACITY_BLOCKS.kind, block.name, partial(self._status, CAPACITY_BLOCKS, block.name, written))
+
+    def take_troubles(self) -> tuple[Trouble, ...]:
+        """What could not be told since the last time."""
+        taken, self._troubles, self._isolation = tuple(self._troubles), [], Isolation()
+        return taken
+
+    def _attempt(self, kind: str, name: str, action: Callable[[], object], *, namespace: str = "") -> None:
+        trouble = self._isolation.attempt(kind, name, action, namespace=namespace)
+        if trouble is not None:
+            self._troubles.append(trouble)
+
+    def _tell_all(self, events: Iterable[Event], now: datetime) -> None:
+        for event in events:
+            self.tell(event, now)
 
     def judge(
         self,
@@ -103,14 +123,9 @@ class Publisher:
         wrong_blocks = {reason.subject: reason for reason in objections if reason.code is Code.UNUSABLE}
         templates = {pool.name: pool.node_template for pool in snapshot.pools}
         for block in snapshot.blocks:
-            verdict = _usable(block, templates, zones, now)
             objection = wrong_blocks.get(f"block {block.name}")
-            if objection is not None:
-                verdict = ("False", objection.code.value, text_of(replace(objection, subject="")))
-            self._condition(CAPACITY_BLOCKS, block.name, verdict, now, generation=block.generation)
-            if verdict is not _ACCEPTED:
-                kind = "Normal" if verdict[1] == "Ended" else "Warning"
-                self.tell(Event("CapacityBlock", "", block.name, block.uid, kind, *verdict[1:]), now)
+            judge = partial(self._judge_block, block, templates, zones, objection, now)
+            self._attempt(CAPACITY_BLOCKS.kind, block.name, judge)
         wrong: dict[tuple[Resource, str], list[str]] = {}
         uids: dict[str, str] | None = None
         for kind, name, problem in problems:
@@ -123,17 +138,39 @@ class Publisher:
                 self.tell(invalid_event(kind, name, uids.get(name, "") if kind == PODS.kind else "", problem), now)
         for (resource, name), lines in wrong.items():
             message = "\n".join(lines)[:_LONGEST_MESSAGE]
-            self._condition(resource, name, ("False", "Invalid", message), now)
+            verdict = ("False", "Invalid", message)
+            self._attempt(resource.kind, name, partial(self._condition, resource, name, verdict, now))
             self.tell(Event(resource.kind, "", name, "", "Warning", "Invalid", message), now)
+
+    def _judge_block(
+        self,
+        block: CapacityBlock,
+        templates: Mapping[str, tuple[str, str]],
+        zones: Mapping[tuple[str, str], tuple[str, ...]],
+        objection: Reason | None,
+        now: datetime,
+    ) -> None:
+        verdict = _usable(block, templates, zones, now)
+        if objection is not None:
+            verdict = ("False", objection.code.value, text_of(replace(objection, subject="")))
+        if verdict is not _ACCEPTED:
+            kind = "Normal" if verdict[1] == "Ended" else "Warning"
+            self.tell(Event("CapacityBlock", "", block.name, block.uid, kind, *verdict[1:]), now)
+        self._condition(CAPACITY_BLOCKS, block.name, verdict, now, generation=block.generation)
 
     def check(self, found: Iterable[Finding], snapshot: Snapshot, now: datetime) -> None:
         """The conditions of pools; one that is bad is an event, too."""
         pools = {pool.name: pool for pool in snapshot.pools}
         for finding in found:
-            pool, kind, verdict = pools[finding.pool], finding.condition.value, verdict_of(finding)
-            self._condition(CAPACITY_POOLS, pool.name, verdict, now, kind=kind, generation=pool.generation)
-            if not finding.good:
-                self.tell(Event("CapacityPool", "", pool.name, pool.uid, "Warning", *verdict[1:]), now)
+            pool = pools[finding.pool]
+            self._attempt(CAPACITY_POOLS.kind, pool.name, partial(self._check, finding, pool, now))
+
+    def _check(self, finding: Finding, pool: CapacityPool, now: datetime) -> None:
+        verdict = verdict_of(finding)
+        if not finding.good:
+            self.tell(Event("CapacityPool", "", pool.name, pool.uid, "Warning", *verdict[1:]), now)
+        kind = finding.condition.value
+        self._condition(CAPACITY_POOLS, pool.name, verdict, now, kind=kind, generation=pool.generation)
 
     def overlays(self, found: Standing, now: datetime) -> None:
         """Condition Ready of the InstanceTypeOverlays: whether they are in force, and if not, what is wrong."""
@@ -143,7 +180,8 @@ class Publisher:
         for layer, verdict in verdicts.items():
             name = layer.removeprefix(OVERLAY_LAYER)
             if name != layer:
-                self._condition(INSTANCE_TYPE_OVERLAYS, name, verdict, now)
+                told = partial(self._condition, INSTANCE_TYPE_OVERLAYS, name, verdict, now)
+                self._attempt(INSTANCE_TYPE_OVERLAYS.kind, name, told)
 
     def _condition(
         self,
@@ -160,6 +198,7 @@ class Publisher:
         `generation` is that of the spec the verdict is about, 0 when it is not known: then that of the object is taken
         when the verdict changes. Whoever waits for a condition takes no notice of one about an older spec.
         """
+        verdict = (*verdict[:2], verdict[2][:_LONGEST_CONDITION])
         if self._conditions.get((resource, name, kind)) == (generation, verdict):
             return
         with suppress(NotFoundError, ConflictError):  # in both cases the next tick sees it anew
@@ -185,31 +224,14 @@ class Publisher:
             self._conditions[resource, name, kind] = (generation, verdict)
 
     def tell(self, event: Event, now: datetime) -> None:
-        """Write an event, unless it has been written before."""
-        digest = hashlib.sha256(repr(event).encode()).hexdigest()[:16]
-        name = f"{event.name}.{digest}"
-        if name in self._told:
-            return
-        if len(self._told) >= _REMEMBERED:
-            self._told.clear()
-        self._told.add(name)
-        moment = now.strftime(_TIME)
-        namespace = event.namespace or _CLUSTER_EVENTS
-        involved = {"kind": event.kind, "namespace": event.namespace, "name": event.name, "uid": event.uid}
-        manifest = {
-            "metadata": {"name": name, "namespace": namespace},
-            "involvedObject": {key: value for key, value in involved.items() if value},
-            "type": event.type,
-            "reason": event.reason,
-            "message": event.message[:_LONGEST_MESSAGE],
-            "source": {"component": _COMPONENT},
-            "reportingComponent": _COMPONENT,
-            "firstTimestamp": moment,
-            "lastTimestamp": moment,
-            "count": 1,
-        }
-        with suppress(AlreadyExistsError):  # told before a restart
-            self._api.create(EVENTS, manifest)
+        """Have an event written, unless it has been before. Never fails."""
+        self._events.offer(event, now)
+        if self._writes_events:
+            self._events.drain()
+
+    def _try_to_nominate(self, nomination: tuple[Pod, str]) -> None:
+        pod = nomination[0]
+        self._attempt(PODS.kind, pod.name, lambda: self._nominate(nomination), namespace=pod.namespace)
 
     def _nominate(self, nomination: tuple[Pod, str]) -> None:
         """Tell the scheduler, and other autoscalers, on which coming node a pod was planned (KEP-5278)."""
@@ -219,7 +241,8 @@ class Publisher:
             patch = {"status": {"nominatedNodeName": node}}
             self._api.patch(PODS, pod.name, patch, namespace=pod.namespace, subresource="status")
 
-    def _status(self, resource: Resource, name: str, status: dict[str, Any]) -> None:
+    def _status(self, resource: Resource, name: str, made: Callable[[], dict[str, Any]]) -> None:
+        status = made()
         if self._statuses.get((resource, name)) == status:
             return
         with suppress(NotFoundError):
@@ -279,7 +302,7 @@ def _proposals(launches: list[PlannedNode]) -> list[dict[str, Any]]:
             "usdPerHour": None if group[0].usd_per_hour is None else str(group[0].usd_per_hour),
             "pods": sum(len(launch.pods) for launch in group),
         }
-        for group in groups.values()
+        for group in list(groups.values())[:_MOST_PROPOSALS]
     ]
 
 
@@ -317,6 +340,6 @@ def _block_status(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> di
         "reservation": block.reservation if block.reservation_tags else "",
         "reclaimAt": None if block.reclaim_at is None else block.reclaim_at.strftime(_TIME),
         "available": block.available,
-        "note": block.note,
+        "note": block.note[:_LONGEST_NOTE],
         "nodes": [{"name": n.name, "phase": n.phase.value, "pods": pods.get(n.node_name, 0)} for n in nodes],
     }

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from functools import cached_property, partial
 from typing import Final
 
-from autoscaler.cluster.api import ApiError, BlockedError, KubernetesApi
+from autoscaler.cluster.api import BlockedError, KubernetesApi
 from autoscaler.cluster.backoffs import Backoffs
+from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.cluster.journal import UNFINISHED, Journal, Pending
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import Drained, cordon, evict_all, occupants, occupants_now, uncordon
@@ -28,31 +29,9 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from providers.contract import Instance, Provider
-from providers.errors import ProviderError
 
 # When somebody takes the taint away as often as it is put there, a machine whose pods are evicted ends all the same.
 _CORDONED_BY: Final = timedelta(minutes=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """Something that could not be carried out now and will be tried again: what, and why not."""
-
-    kind: str  # LaunchBatch, ProvisionedNode, CapacityPool; Provider for its sweep
-    name: str
-    error: ApiError | ConfigurationError | ProviderError
-
-    @property
-    def reason(self) -> str:
-        """The error's class in one word, as the reason of an event."""
-        error = self.error
-        return error.kind if isinstance(error, ProviderError) else type(error).__name__.removesuffix("Error")
-
-    @property
-    def text(self) -> str:
-        """What is wrong and what a person does about it."""
-        error = self.error
-        return f"{error.message}\n  {error.next_step}" if isinstance(error, ProviderError) else str(error)
 
 
 @dataclass(frozen=True)
@@ -93,13 +72,9 @@ class Executor:
             *(("Provider", p.name, partial(self._sweep, p, seen, now)) for p in providers),
             *(("Provider", p.name, partial(self._tell_missing, p, seen, now)) for p in providers),
         ]
-        troubles = []
-        for kind, name, action in work:
-            try:
-                action()
-            except (ApiError, ConfigurationError, ProviderError) as error:
-                troubles.append(Trouble(kind, name, error))
-        return tuple(troubles)
+        isolation = Isolation()
+        attempts = (isolation.attempt(kind, name, action) for kind, name, action in work)
+        return (*(trouble for trouble in attempts if trouble is not None), *self.backoffs.take_troubles())
 
     def _in_turn(self, launches: Sequence[LaunchBatch]) -> Iterator[LaunchBatch]:
         """A launch whose failure pauses its pool would, asked first each time, keep the pool's others waiting for good:

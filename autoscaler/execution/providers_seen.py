@@ -6,11 +6,11 @@ It asks and concludes nothing: what an answer means for nodes and blocks is life
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
-from autoscaler.execution.executor import Trouble
+from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.execution.launch import Providers
 from autoscaler.lifecycle.provisioned_node import MachineState
 from autoscaler.lifecycle.reflect import SeenReservation, World
@@ -22,6 +22,7 @@ from providers.contract import (
     TAG_CLUSTER,
     Instance,
     InstanceState,
+    Provider,
     Reservation,
     ReservationState,
     TemplateJudge,
@@ -80,21 +81,24 @@ def ask(providers: Providers) -> ProvidersSeen:
     reserving: set[str] = set()
     silent: list[Trouble] = []
     serving: dict[str, Reason | None] = dict.fromkeys(providers.by_template)
+    isolation = Isolation()
     for template, provider in providers.by_template.items():
-        try:
-            listed = tuple(describe_all(provider, {TAG_CLUSTER: providers.cluster}))
-            held = provider.reservations()
-        except ProviderError as error:
-            silent.append(Trouble("Provider", provider.name, error))
-            if isinstance(error, RefusedError):
-                why = advised(error.message, error.next_step)
+        listed: list[Instance] = []
+        held: list[SeenReservation] = []
+        trouble = isolation.attempt(
+            "Provider", provider.name, partial(_read, provider, providers.cluster, listed, held)
+        )
+        if trouble is not None:
+            silent.append(trouble)
+            if isinstance(trouble.error, RefusedError):
+                why = advised(trouble.error.message, trouble.error.next_step)
                 serving[template] = Reason.of(Code.PROVIDER_REFUSES, provider=provider.name, message=why)
             continue
         if provider.traits.reserves:
             reserving.add(template)
         windows[provider.name] = provider.traits.consistency_window
         machines[provider.name] = {machine.provider_id: machine for machine in listed}
-        reservations += map(_seen, held)
+        reservations += held
     return ProvidersSeen(
         machines=machines,
         windows=windows,
@@ -105,12 +109,28 @@ def ask(providers: Providers) -> ProvidersSeen:
     )
 
 
-def verdicts(providers: Providers) -> Iterator[TemplateVerdict]:
-    """What the providers say of their node templates; one that could not say is asked again at the next tick."""
+def _read(provider: Provider, cluster: str, listed: list[Instance], held: list[SeenReservation]) -> None:
+    listed += describe_all(provider, {TAG_CLUSTER: cluster})
+    held += map(_seen, provider.reservations())
+
+
+def verdicts(providers: Providers) -> tuple[tuple[TemplateVerdict, ...], tuple[Trouble, ...]]:
+    """What the providers say of their node templates, and what kept one from saying it other than its cloud.
+
+    One that could not say is asked again at the next tick.
+    """
+    found: list[TemplateVerdict] = []
+    troubles: list[Trouble] = []
     for provider in providers.by_template.values():
         if isinstance(provider, TemplateJudge):
-            with suppress(ProviderError):
-                yield from provider.judged()
+            trouble = Isolation().attempt("Provider", provider.name, partial(_judge, provider, found))
+            if trouble is not None and not isinstance(trouble.error, ProviderError):
+                troubles.append(trouble)
+    return tuple(found), tuple(troubles)
+
+
+def _judge(judge: TemplateJudge, found: list[TemplateVerdict]) -> None:
+    found += judge.judged()
 
 
 def _seen(reservation: Reservation) -> SeenReservation:

@@ -138,6 +138,24 @@ def drift_event(drift: Drift) -> Event:
     return Event("ProvisionedNode", "", node.name, node.uid, kind, "Drifted", message)
 
 
+def trouble_event(kind: str, namespace: str, name: str, uid: str, *, reason: str, text: str) -> Event:
+    """Something that could not be done for an object, and what to do about it."""
+    return Event(kind, namespace, name, uid, "Warning", reason, text)
+
+
+def not_launched_event(pod: str, uid: str, batch: str, reason: str) -> Event:
+    """A pod whose node is not launched, because what comes before the launch could not be written down.
+
+    `pod` is its namespace/name. What was refused may name pods of others, and is told of the LaunchBatch only.
+    """
+    namespace, _, name = pod.partition("/")
+    message = (
+        f"no node is launched for this pod: LaunchBatch {batch} was refused ({reason}); its events say why: "
+        f"kubectl get events -A --field-selector involvedObject.name={batch}"
+    )
+    return Event("Pod", namespace, name, uid, "Warning", "NotLaunched", message)
+
+
 def _placed(placement: Placement, launch: PlannedNode, uid: str, pool: CapacityPool | None) -> Event:
     namespace, _, name = placement.pod.partition("/")
     price = "" if launch.usd_per_hour is None else f" at {launch.usd_per_hour} $/h"

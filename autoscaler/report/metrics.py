@@ -153,8 +153,20 @@ TROUBLES: Final = Metric(
     "foreslice_troubles_total",
     Kind.COUNTER,
     "attempts",
-    "Launches, removals and searches for orphans that failed and are tried again.",
+    "What could not be done for one object and is tried again: writing it down, launches, removals, statuses, searches "
+    "for orphans. The reason Unexpected is a bug, whose traceback is in the log.",
     labels=("kind", "reason"),
+)
+EVENTS: Final = Metric(
+    "foreslice_events_total",
+    Kind.COUNTER,
+    "events",
+    "Kubernetes Events by their fate: written; refused by the API server; dropped for want of a place or because their "
+    "object has too many, which is offered again as long as it is true.",
+    labels=("fate",),
+)
+EVENTS_WAITING: Final = Metric(
+    "foreslice_events_waiting", Kind.GAUGE, "events", "Kubernetes Events that wait to be written, of at most 10,000."
 )
 TICKS: Final = Metric(
     "foreslice_ticks_total", Kind.COUNTER, "rounds", "Rounds of the loop: ok, or cut short by an error.", ("outcome",)
@@ -215,6 +227,8 @@ METRICS: Final = (
     MISPREDICTIONS,
     QUARANTINES,
     TROUBLES,
+    EVENTS,
+    EVENTS_WAITING,
     TICKS,
     TICK_SECONDS,
     STAGE_SECONDS,

@@ -7,7 +7,7 @@ those of the last round as a whole: a pool that is gone takes its series with it
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
@@ -29,6 +29,8 @@ from autoscaler.report.metrics import (
     CATALOG_AGE,
     CATALOG_CONFLICTS,
     CATALOG_SYNCS,
+    EVENTS,
+    EVENTS_WAITING,
     LEADER,
     METRICS,
     STAGE_SECONDS,
@@ -57,6 +59,8 @@ class Recorder:
         self._before: tuple[Snapshot, datetime] | None = None
         self._catalog_read_at = clock.monotonic()
         self._conflicts: dict[tuple[str, str], int] = {}
+        self._fates: Callable[[], Mapping[str, int]] = dict
+        self._waiting: Callable[[], int] = int
         self.registry = CollectorRegistry()
         self.registry.register(self)
         self._tick_seconds = self._histogram(TICK_SECONDS)
@@ -79,6 +83,10 @@ class Recorder:
         """A round ended with an error."""
         with self._lock:
             self._add([Sample(TICKS, ("failed",), 1)])
+
+    def watch_events(self, fates: Callable[[], Mapping[str, int]], waiting: Callable[[], int]) -> None:
+        """Where to read how many events met each fate, and how many wait."""
+        self._fates, self._waiting = fates, waiting
 
     def catalog_read(self) -> None:
         """The catalog was read without an error."""
@@ -131,6 +139,8 @@ class Recorder:
                 *(Sample(metric, labels, value) for (metric, labels), value in self._totals.items()),
                 *(Sample(CATALOG_CONFLICTS, where, count) for where, count in self._conflicts.items()),
             ]
+        samples += [Sample(EVENTS, (fate,), count) for fate, count in self._fates().items()]
+        samples.append(Sample(EVENTS_WAITING, (), self._waiting()))
         samples.append(Sample(LEADER, (), self._leads()))
         samples.append(Sample(CATALOG_AGE, (), self._clock.monotonic() - self._catalog_read_at))
         samples.append(Sample(BUILD, (self._version,), 1))

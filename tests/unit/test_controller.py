@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +18,7 @@ from autoscaler.controller import Bell, Controller
 from autoscaler.errors import ConfigurationError, InternalError
 from autoscaler.execution.executor import Trouble
 from autoscaler.loop import Tick
+from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.serve.health import Heartbeat
@@ -154,16 +155,19 @@ def test_troubles_are_logged_with_the_object(log: list[Any]) -> None:
             "kind": "LaunchBatch",
             "name": "gpu-1",
             "reason": trouble.reason,
-            "error": "no answer",
+            "error": trouble.text,
         }
     ]
 
 
+OBSERVING = replace(POOL, mode=Mode.OBSERVE)
+
+
 def test_what_stays_as_it_was_is_logged_once(log: list[Any]) -> None:
-    proposed = Tick(EPOCH, Snapshot(pools=(POOL,)), Plan(launches=(planned("n1", pods=("default/a",)),)), (), None)
+    proposed = Tick(EPOCH, Snapshot(pools=(OBSERVING,)), Plan(launches=(planned("n1", pods=("default/a",)),)), (), None)
     run(proposed, proposed, QUIET, proposed)
     told = {
-        "event": "launching",
+        "event": "would_launch",
         "log_level": "info",
         "pool": "gpu",
         "offering": "p5.48xlarge in us-east-1a (on-demand)",

@@ -15,9 +15,9 @@ from autoscaler.kube.custom.schema import (
     ApiModel,
     Conditions,
     Items,
-    Labels,
     LongText,
     Name,
+    NodeLabels,
     PodKeys,
     Quantities,
     Rule,
@@ -46,8 +46,8 @@ class LaunchBatchSpec(ApiModel):
     pods: Annotated[Items[PodKeys], Field(max_length=_NODES)] = ()
     """Keys of the pods each node is bought for, in the order of nodes."""
     prediction: PredictionSpec | None = None
-    labels: Labels = NO_ENTRIES
-    taints: Annotated[Items[TaintSpec], Field(max_length=50)] = ()
+    labels: NodeLabels = NO_ENTRIES
+    taints: Annotated[Items[TaintSpec], Field(max_length=128)] = ()
     kubelet_reserved: Quantities = NO_ENTRIES
     node_template_ref: TemplateReference | None = None
 

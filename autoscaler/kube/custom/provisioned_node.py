@@ -20,9 +20,9 @@ from autoscaler.kube.custom.schema import (
     ApiModel,
     Conditions,
     Items,
-    Labels,
     LongText,
     Name,
+    NodeLabels,
     PodKeys,
     Rule,
     TimeText,
@@ -64,7 +64,7 @@ class ProvisionedNodeSpec(ApiModel):
     offerings: Offerings
     """In order of preference, each proven to fit the same pods."""
     prediction: PredictionSpec
-    labels: Labels = NO_ENTRIES
+    labels: NodeLabels = NO_ENTRIES
     pods: PodKeys = ()
     """Keys (namespace/name) of the pods it was bought for."""
 

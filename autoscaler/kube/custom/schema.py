@@ -212,7 +212,11 @@ LongText = Annotated[str, StringConstraints(max_length=1024)]
 Labels = Annotated[dict[str, Annotated[str, StringConstraints(max_length=63)]], Field(max_length=64)]
 Quantities = Annotated[dict[str, QuantityValue], Field(max_length=16)]
 CapacityTypeName = Literal["capacity-block", "reserved", "spot", "on-demand"]
-PodKeys = Annotated[Items[Text], Field(max_length=512)]
+# namespace/name: 63 characters, a slash, and the 253 of a DNS subdomain.
+PodKey = Annotated[str, StringConstraints(min_length=1, max_length=63 + 1 + 253)]
+PodKeys = Annotated[Items[PodKey], Field(max_length=512)]
+# What a node gets from its pool (64 labels, 50 taints, 50 startup taints), and from its offering, drivers and block.
+NodeLabels = Annotated[dict[str, Annotated[str, StringConstraints(max_length=63)]], Field(max_length=128)]
 
 
 def dollars(value: str | int | None) -> Decimal | None:

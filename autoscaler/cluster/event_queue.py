@@ -1,0 +1,241 @@
+"""Events on their way to the API server: told in a round, written beside it.
+
+A round only offers events, which costs no request: thousands of pods that fit nowhere delay nobody by being told of.
+Nothing is told twice while it is remembered. What one object may have told of it is bounded as in
+k8s.io/client-go tools/record/events_cache.go (v1.36): 25 at once and one more every five minutes; and when one reason
+comes with more than ten texts within ten minutes, the next is told as one combined event. What finds no place is
+counted and not remembered: as long as it is true the next round offers it again.
+
+The reasons in a namespace take turns, so that many events of one kind do not hold up the only one of another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import Counter, OrderedDict, deque
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+from typing import Final, TypeVar
+
+import structlog
+
+from autoscaler.cluster.api import AlreadyExistsError, ApiError, KubernetesApi, Object, UnavailableError
+from autoscaler.cluster.lease import LeadershipLostError
+from autoscaler.cluster.resources import EVENTS
+from autoscaler.report.events import Event
+
+K = TypeVar("K")
+V = TypeVar("V")
+_LOG: Final = structlog.get_logger("foreslice.events")
+_COMPONENT: Final = "foreslice"
+# The namespace of events about cluster-scoped objects, as client-go's recorder has it.
+_CLUSTER_EVENTS: Final = "default"
+_LONGEST_NAME: Final = 253
+_LONGEST_REASON: Final = 128  # bytes
+_LONGEST_MESSAGE: Final = 1024  # bytes
+_TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
+# Waiting at the same time. A round that has more offers the rest again.
+_MOST_WAITING: Final = 10_000
+# Events remembered as told. One that was forgotten costs a call that the API server answers with AlreadyExists.
+_REMEMBERED: Final = 50_000
+_OBJECTS: Final = 10_000
+_BURST: Final = 25
+_REFILL_SECONDS: Final = 300.0
+_SIMILAR: Final = 10
+_SIMILAR_SECONDS: Final = 600.0
+_COMBINED: Final = "(combined from similar events): "
+_ATTEMPTS: Final = 5
+
+
+class Fate(Enum):
+    """What became of an event."""
+
+    WRITTEN = "written"
+    REFUSED = "refused"  # by the API server, as in a namespace that is being deleted: not tried again
+    DROPPED = "dropped"  # for want of a place, or because its object has many: offered again while it is true
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    event: Event
+    offered_at: datetime
+    attempts: int = 0
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    at: float
+
+
+@dataclass(slots=True)
+class _Similar:
+    began: float
+    texts: set[str]
+    combined: bool = False
+
+
+class EventQueue:
+    """The events that wait, and what is remembered of those told. May be used from several threads."""
+
+    def __init__(self, api: KubernetesApi) -> None:
+        self._api = api
+        self._lock = threading.Lock()
+        self._lanes: OrderedDict[tuple[str, str], deque[_Waiting]] = OrderedDict()
+        self._waiting = 0
+        self._told: OrderedDict[str, None] = OrderedDict()
+        self._buckets: OrderedDict[tuple[str, ...], _Bucket] = OrderedDict()
+        self._similar: OrderedDict[tuple[str, ...], _Similar] = OrderedDict()
+        self._fates: Counter[Fate] = Counter()
+
+    def __len__(self) -> int:
+        return self._waiting
+
+    @property
+    def fates(self) -> dict[Fate, int]:
+        """How many events so far met each fate."""
+        with self._lock:
+            return {fate: self._fates[fate] for fate in Fate}
+
+    def offer(self, event: Event, now: datetime) -> None:
+        """Have an event told, unless it was told before or finds no place. Never fails and asks nobody."""
+        digest = _digest(event)
+        with self._lock:
+            if digest in self._told:
+                self._told.move_to_end(digest)
+                return
+            admitted = self._admitted(event, now.timestamp()) if self._waiting < _MOST_WAITING else None
+            if admitted is None:
+                self._fates[Fate.DROPPED] += 1
+                return
+            _remember(self._told, digest, None, _REMEMBERED)
+            self._append(_Waiting(admitted, now))
+
+    def write_next(self) -> bool | None:
+        """Write one of the events that wait: whether the API server answered; None if none waits."""
+        with self._lock:
+            waiting = self._take()
+        if waiting is None:
+            return None
+        fate = self._write(waiting)
+        with self._lock:
+            if fate is not None:
+                self._fates[fate] += 1
+            elif waiting.attempts + 1 < _ATTEMPTS:
+                self._append(replace(waiting, attempts=waiting.attempts + 1))
+            else:
+                self._fates[Fate.DROPPED] += 1
+                self._told.pop(_digest(waiting.event), None)
+        return fate is not None
+
+    def drain(self) -> None:
+        """Write everything that waits, in the calling thread, until the API server does not answer."""
+        while self.write_next():
+            pass
+
+    def _write(self, waiting: _Waiting) -> Fate | None:
+        """None: nobody knows, so it is tried again."""
+        event = waiting.event
+        try:
+            self._api.create(EVENTS, manifest_of(event, waiting.offered_at))
+        except AlreadyExistsError:
+            return Fate.WRITTEN  # told before a restart
+        except UnavailableError:
+            return None
+        except LeadershipLostError:
+            return Fate.DROPPED  # whoever leads now tells it
+        except ApiError as error:
+            _LOG.warning("event_refused", reason=event.reason, kind=event.kind, error=error.message)
+            return Fate.REFUSED
+        except Exception as error:  # noqa: BLE001  # the boundary: one event must not end the thread that writes all
+            _LOG.error("unexpected_error", kind="Event", name=event.name, namespace=event.namespace, exc_info=error)
+            return Fate.REFUSED
+        return Fate.WRITTEN
+
+    def _append(self, waiting: _Waiting) -> None:
+        event = waiting.event
+        self._lanes.setdefault((event.namespace, event.reason), deque()).append(waiting)
+        self._waiting += 1
+
+    def _take(self) -> _Waiting | None:
+        """The first of the lane whose turn it is."""
+        if not self._lanes:
+            return None
+        lane, events = next(iter(self._lanes.items()))
+        taken = events.popleft()
+        self._waiting -= 1
+        if events:
+            self._lanes.move_to_end(lane)
+        else:
+            del self._lanes[lane]
+        return taken
+
+    def _admitted(self, event: Event, moment: float) -> Event | None:
+        """The event as it is told; None when its object has enough of them."""
+        told = self._combined(event, moment)
+        return told if told is not None and self._has_token(event, moment) else None
+
+    def _has_token(self, event: Event, moment: float) -> bool:
+        key = (event.kind, event.namespace, event.name, event.uid)
+        bucket = self._buckets.get(key) or _Bucket(_BURST, moment)
+        # A clock that was set back refills nothing, and is gone by from then on.
+        tokens = min(bucket.tokens + max(moment - bucket.at, 0.0) / _REFILL_SECONDS, _BURST)
+        _remember(self._buckets, key, _Bucket(tokens - 1 if tokens >= 1 else tokens, moment), _OBJECTS)
+        return tokens >= 1
+
+    def _combined(self, event: Event, moment: float) -> Event | None:
+        key = (event.kind, event.namespace, event.name, event.uid, event.type, event.reason)
+        similar = self._similar.get(key)
+        if similar is None or not 0 <= moment - similar.began < _SIMILAR_SECONDS:
+            similar = _Similar(moment, set())
+        _remember(self._similar, key, similar, _OBJECTS)
+        if len(similar.texts) < _SIMILAR:
+            similar.texts.add(event.message)
+            return event
+        if similar.combined:
+            return None
+        similar.combined = True
+        return replace(event, message=_COMBINED + event.message)
+
+
+def manifest_of(event: Event, moment: datetime) -> Object:
+    """The Event object. Its name is the hash of what it says, so that the API server has it once."""
+    at = moment.strftime(_TIME)
+    involved = {"kind": event.kind, "namespace": event.namespace, "name": event.name, "uid": event.uid}
+    return {
+        "metadata": {"name": _name(event), "namespace": event.namespace or _CLUSTER_EVENTS},
+        "involvedObject": {key: value for key, value in involved.items() if value},
+        "type": event.type,
+        "reason": cut(event.reason, _LONGEST_REASON),
+        "message": cut(event.message, _LONGEST_MESSAGE),
+        "source": {"component": _COMPONENT},
+        "reportingComponent": _COMPONENT,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        "count": 1,
+    }
+
+
+def cut(text: str, longest: int) -> str:
+    """At most so many bytes of a text in UTF-8, whole characters only."""
+    encoded = text.encode(errors="replace")
+    return encoded.decode() if len(encoded) <= longest else encoded[:longest].decode(errors="ignore")
+
+
+def _name(event: Event) -> str:
+    digest = _digest(event)
+    return f"{event.name[: _LONGEST_NAME - len(digest) - 1].rstrip('-.')}.{digest}"
+
+
+def _digest(event: Event) -> str:
+    return hashlib.sha256(repr(event).encode()).hexdigest()[:16]
+
+
+def _remember(known: OrderedDict[K, V], key: K, value: V, most: int) -> None:
+    """Put it at the end, and forget the oldest beyond `most`."""
+    known[key] = value
+    known.move_to_end(key)
+    if len(known) > most:
+        known.popitem(last=False)

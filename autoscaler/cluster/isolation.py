@@ -1,0 +1,165 @@
+"""The boundary around one item of a round: what cannot be done for one pod, pool, batch or node stops no other.
+
+An item that fails becomes a Trouble, a value that is told as an event, a log line and a count. That holds for refusals
+of the API server and of providers, and for exceptions that nobody foresaw: those are bugs, are logged with their
+traceback, and concern the one item. Two things pass the boundary: lost leadership, after which nothing may be written,
+and whatever is no Exception.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from pydantic import ValidationError
+
+from autoscaler.checks.rights import Right
+from autoscaler.cluster.access import missing_rights
+from autoscaler.cluster.api import ApiError, ForbiddenError, KubernetesApi, UnavailableError
+from autoscaler.cluster.lease import LeadershipLostError
+from autoscaler.errors import ForesliceError
+from autoscaler.model.provisioned_node import LaunchBatch, ProvisionedNode
+from instance_catalog.labels import GROUP
+from providers.errors import ProviderError
+
+_LOG: Final = structlog.get_logger("foreslice.isolation")
+UNEXPECTED: Final = "Unexpected"
+_REPORT: Final = "report it with the log line `unexpected_error`; it is tried again, and everything else goes on"
+# Unanswered requests in a row after which the rest of a part of a round is left for the next one. Each of them may
+# have taken a minute.
+_SILENCE: Final = 3
+# Without these nothing can be written down at all: the controller was installed to observe.
+_RIGHTS: Final = (
+    Right(GROUP, "launchbatches", "create"),
+    Right(GROUP, "launchbatches/status", "update"),
+    Right(GROUP, "provisionednodes", "create"),
+    Right(GROUP, "provisionednodes/status", "update"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that could not be carried out now and will be tried again: what, and why not.
+
+    `pods` are the keys of the pods that wait for it.
+    """
+
+    kind: str  # LaunchBatch, ProvisionedNode, CapacityPool, Pod, …; Provider for its sweep
+    name: str
+    error: Exception
+    namespace: str = ""
+    pods: tuple[str, ...] = ()
+
+    @property
+    def unexpected(self) -> bool:
+        """Whether it is a bug: an exception that stands for no refusal."""
+        return not isinstance(self.error, (ForesliceError, ProviderError, ValidationError))
+
+    @property
+    def reason(self) -> str:
+        """The error's class in one word, as the reason of an event."""
+        error = self.error
+        if isinstance(error, ProviderError):
+            return error.kind
+        if isinstance(error, ValidationError):
+            return "Invalid"
+        return UNEXPECTED if self.unexpected else type(error).__name__.removesuffix("Error")
+
+    @property
+    def text(self) -> str:
+        """What is wrong and what a person does about it."""
+        error = self.error
+        if isinstance(error, ProviderError):
+            return f"{error.message}\n  {error.next_step}"
+        if isinstance(error, ValidationError):
+            # Without the values, which may name pods of others.
+            wrong = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
+            return f"it does not fit its schema: {'; '.join(wrong)}\n  shorten or correct what the message names"
+        if self.unexpected:
+            # Its text may name anything; the log has it.
+            return f"it cannot be handled: {type(error).__name__}\n  {_REPORT}"
+        return str(error)
+
+
+class Isolation:
+    """The boundary in one part of a round. May be used from several threads.
+
+    Once the API server has left several requests in a row unanswered, nothing more is attempted: each attempt could
+    take minutes, and the next round finds out by one request whether it is back.
+    """
+
+    def __init__(self, *, logs: bool = True) -> None:
+        """`logs`: whether bugs are logged here; a boundary inside another one leaves that to the outer."""
+        self._lock = threading.Lock()
+        self._unanswered = 0
+        self._logs = logs
+
+    def attempt(
+        self, kind: str, name: str, action: Callable[[], object], *, namespace: str = "", pods: tuple[str, ...] = ()
+    ) -> Trouble | None:
+        """Do it; what kept it from being done, None if nothing did. Raises LeadershipLostError."""
+        if self._unanswered >= _SILENCE:
+            step = "nothing: it is tried in the next round"
+            silent = UnavailableError("the API server left the requests before this one unanswered", next_step=step)
+            return Trouble(kind, name, silent, namespace, pods)
+        try:
+            action()
+        except LeadershipLostError:
+            raise
+        except Exception as error:  # noqa: BLE001  # the boundary: whatever one item meets must not stop the others
+            with self._lock:
+                self._unanswered = self._unanswered + 1 if isinstance(error, UnavailableError) else 0
+            trouble = Trouble(kind, name, error, namespace, pods)
+            if trouble.unexpected and self._logs:
+                _LOG.error("unexpected_error", kind=kind, name=name, namespace=namespace, exc_info=error)
+            return trouble
+        with self._lock:
+            self._unanswered = 0
+        return None
+
+
+class Intents:
+    """The boundary of the journal: as Isolation, for objects that nobody may write who only observes.
+
+    `refusal` is why nothing of them may be written, as of this round. A 403 alone does not mean that: quotas, policies
+    and webhooks answer it about single objects, so the API server is asked which rights there are.
+    """
+
+    def __init__(self, api: KubernetesApi) -> None:
+        self._api = api
+        self.refusal: ForbiddenError | None = None
+
+    def attempt(
+        self, isolation: Isolation, item: LaunchBatch | ProvisionedNode, action: Callable[[], object]
+    ) -> Trouble | None:
+        """Do something with one object, unless nothing may be written anyway."""
+        batch = item if isinstance(item, LaunchBatch) else None
+        kind = "ProvisionedNode" if batch is None else "LaunchBatch"
+        if self.refusal is not None:
+            return Trouble(kind, item.name, self.refusal)
+        pods = tuple(pod for keys in batch.pods for pod in keys) if batch else ()
+        trouble = isolation.attempt(kind, item.name, action, pods=pods)
+        if trouble is not None and isinstance(trouble.error, ForbiddenError) and not self._may_write():
+            self.refusal = trouble.error
+        return trouble
+
+    def told(self, troubles: Iterable[Trouble | None]) -> tuple[Trouble, ...]:
+        """What is told of each object: that nothing at all may be written is a condition of the pools instead."""
+        found = [trouble for trouble in troubles if trouble is not None]
+        return tuple(trouble for trouble in found if trouble.error is not self.refusal)
+
+    def _may_write(self) -> bool:
+        try:
+            return not missing_rights(self._api, _RIGHTS)
+        except ApiError:
+            return True  # nobody knows, so nothing is concluded for the others
+
+
+def raise_first(troubles: Iterable[Trouble | None]) -> None:
+    """Raise the error of the first trouble, if there is any."""
+    for trouble in troubles:
+        if trouble is not None:
+            raise trouble.error
