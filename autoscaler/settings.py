@@ -67,6 +67,11 @@ class LoopSettings:
     retry: timedelta = timedelta(seconds=5)
     """After a provider call whose outcome is unknown, or a launch that failed: the pods wait, so it is short."""
 
+    stale: timedelta = timedelta(minutes=5)
+    """How long a kind of object may go without an event, a bookmark or a list before /readyz fails. At half of it the
+    kind is listed again, whatever its watch says, and without that list nothing is launched or ended. An API server
+    sends bookmarks every minute, so the default misses two before it lists."""
+
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import structlog
 
+from autoscaler.cluster.resources import Resource
 from autoscaler.loop import Stage, Tick
 from autoscaler.report.events import offering_text
 from autoscaler.serve.health import Heartbeat
@@ -37,6 +38,18 @@ class Telling:
         self.heartbeat.expect(within=self.liveness.total_seconds(), doing="a round of the loop")
         with self.recorder.timing_tick(), self.span("tick"):
             yield
+
+    @contextmanager
+    def request(self, verb: str, resource: Resource) -> Iterator[None]:
+        """Around each request of the loop: one that asks a slow API server, or one that does not answer, is not stuck.
+
+        An attendant of cluster/attended.py. No request lasts as long as `liveness` is meant to be.
+        """
+        self.heartbeat.progress(within=self.liveness.total_seconds())
+        try:
+            yield
+        finally:
+            self.heartbeat.progress(within=self.liveness.total_seconds())
 
     def ticked(self, tick: Tick) -> None:
         """A round ended well."""

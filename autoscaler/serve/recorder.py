@@ -7,7 +7,7 @@ those of the last round as a whole: a pool that is gone takes its series with it
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
@@ -31,6 +31,7 @@ from autoscaler.report.metrics import (
     CATALOG_SYNCS,
     LEADER,
     METRICS,
+    MIRROR_AGE,
     STAGE_SECONDS,
     TICK_SECONDS,
     TICKS,
@@ -57,6 +58,7 @@ class Recorder:
         self._before: tuple[Snapshot, datetime] | None = None
         self._catalog_read_at = clock.monotonic()
         self._conflicts: dict[tuple[str, str], int] = {}
+        self._ages: Callable[[], Mapping[str, float]] = dict
         self.registry = CollectorRegistry()
         self.registry.register(self)
         self._tick_seconds = self._histogram(TICK_SECONDS)
@@ -79,6 +81,10 @@ class Recorder:
         """A round ended with an error."""
         with self._lock:
             self._add([Sample(TICKS, ("failed",), 1)])
+
+    def follows(self, ages: Callable[[], Mapping[str, float]]) -> None:
+        """`ages` says, whenever it is asked, how many seconds ago each resource was last heard of."""
+        self._ages = ages
 
     def catalog_read(self) -> None:
         """The catalog was read without an error."""
@@ -131,6 +137,7 @@ class Recorder:
                 *(Sample(metric, labels, value) for (metric, labels), value in self._totals.items()),
                 *(Sample(CATALOG_CONFLICTS, where, count) for where, count in self._conflicts.items()),
             ]
+        samples += [Sample(MIRROR_AGE, (resource,), age) for resource, age in self._ages().items()]
         samples.append(Sample(LEADER, (), self._leads()))
         samples.append(Sample(CATALOG_AGE, (), self._clock.monotonic() - self._catalog_read_at))
         samples.append(Sample(BUILD, (self._version,), 1))
