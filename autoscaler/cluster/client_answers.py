@@ -26,6 +26,8 @@ from autoscaler.cluster.api import (
 
 TOO_MANY_REQUESTS: Final = 429
 _SHOWN: Final = 80  # characters of an answer that is no answer
+_LONGEST_WORDS: Final = 200
+_LONGEST_ADDRESS: Final = 120
 _STEP: Final = (
     "see what answers there: `kubectl get --raw /version`; if it is a proxy or its login page, sign in or give the API "
     "server's own address (--kubeconfig, --context)"
@@ -71,6 +73,12 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
+def words_of(error: BaseException) -> str:
+    """What a library says of its failure, on one line of a length that people read."""
+    line = printable(" ".join(str(error).split()))
+    return f"{line[:_LONGEST_WORDS]}…" if len(line) > _LONGEST_WORDS else line
+
+
 def address_of(url: str) -> str:
     """Scheme, host and port of a URL: what may be shown of it, without credentials, path and query."""
     try:
@@ -79,7 +87,7 @@ def address_of(url: str) -> str:
     except ValueError:
         return "an address that cannot be read"
     host = f"[{host}]" if ":" in host else host
-    return printable(f"{found.scheme}://{host}{f':{port}' if port else ''}")
+    return printable(f"{found.scheme}://{host}{f':{port}' if port else ''}")[:_LONGEST_ADDRESS]
 
 
 def error_of(status: int, body: bytes, request: str, *, seen: str = "an answer") -> ApiError:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from autoscaler.cluster.api import BlockedError, MalformedAnswerError, UnavailableError
-from autoscaler.cluster.client_answers import TOO_MANY_REQUESTS, address_of, decoded, error_of, printable
+from autoscaler.cluster.client_answers import TOO_MANY_REQUESTS, address_of, decoded, error_of, printable, words_of
 from autoscaler.cluster.client_kubeconfig import load_configuration
 from autoscaler.errors import ConfigurationError
 from providers.contract import Clock
@@ -54,7 +54,7 @@ class Transport:
             self._pool = ApiClient(configuration).rest_client.pool_manager
         except Exception as error:  # files of certificates, addresses of proxies: whatever their libraries raise
             raise ConfigurationError(
-                f"the connection to {address_of(configuration.host)} cannot be set up: {printable(str(error))}",
+                f"the connection to {address_of(configuration.host)} cannot be set up: {words_of(error)}",
                 next_step="correct the certificates, the key or the proxy of the kubeconfig",
             ) from error
         self._clock = clock
@@ -156,7 +156,7 @@ class Transport:
             )
         except (HTTPError, OSError) as error:
             raise UnavailableError(
-                f"{request}: no answer from {self.server} ({printable(str(error))})",
+                f"{request}: no answer from {self.server} ({words_of(error)})",
                 next_step="check that the API server can be reached and that the kubeconfig's certificates fit it",
             ) from error
         except Exception as error:  # noqa: BLE001  # whatever the libraries raise, the loop must be told
@@ -174,7 +174,7 @@ class Transport:
             return {found["key"]: str(found["value"]) for found in settings.values() if found["in"] == "header"}
         except Exception as error:  # a plug-in is anybody's program
             raise UnavailableError(
-                f"{request}: no credentials for {self.server} ({type(error).__name__}: {printable(str(error))[:200]})",
+                f"{request}: no credentials for {self.server} ({type(error).__name__}: {words_of(error)})",
                 next_step="run the kubeconfig's credential plug-in by hand; in a pod, look at its mounted token",
             ) from error
 
@@ -207,7 +207,9 @@ def _lines(response: BaseHTTPResponse) -> Iterator[bytes]:
             *whole, rest = (rest + chunk).split(b"\n")
             yield from whole
     except (HTTPError, OSError) as error:
-        raise UnavailableError(f"a watch broke off: {error}", next_step="it is resumed where it ended") from error
+        raise UnavailableError(
+            f"a watch broke off: {words_of(error)}", next_step="it is resumed where it ended"
+        ) from error
     if rest.strip():
         yield rest  # a last line without its end: cut off, or from somebody who does not speak in lines
 

@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 import structlog
 
 from autoscaler.cluster.api import ApiError, MalformedAnswerError, UnavailableError, WatchEvent
-from autoscaler.cluster.client_answers import decoded, error_of, part, printable
+from autoscaler.cluster.client_answers import decoded, error_of, part, printable, words_of
 from autoscaler.cluster.client_transport import LONGEST_WAIT, Transport, backoff_seconds
 from providers.contract import Clock
 
@@ -126,8 +126,8 @@ class Stream:
             except ApiError as error:
                 self._end(error, began)
             except Exception as error:  # noqa: BLE001  # a thread that dies of it would freeze its mirror
-                text = printable(f"{type(error).__name__}: {error}")
-                self._end(MalformedAnswerError(f"the watch of {self._path} failed ({text[:200]})"), began)
+                text = f"the watch of {self._path} failed ({type(error).__name__}: {words_of(error)})"
+                self._end(MalformedAnswerError(text), began)
             else:
                 if self._received == before and self._clock.monotonic() - began < _STEADY:
                     # Ended at once, with nothing in it.
