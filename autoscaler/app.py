@@ -155,7 +155,6 @@ def controller(settings: Settings, clock: Clock) -> Process:
     leads = election.leads if settings.lease.elect else _always
     recorder = Recorder(clock, version=release, leads=leads)
     tracing = tracing_of(settings.tracing, cluster=cluster.name, version=release)
-    telling = Telling(heartbeat, recorder, board, settings.serve.liveness, span=tracing.span)
     counted = AttendedApi(client, recorder.counting)
     api = AttendedApi(counted, only_while(leads))
     uid = str(counted.get(NAMESPACES, "kube-system")["metadata"]["uid"])
@@ -169,6 +168,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
     prices = PriceWatch(
         lambda: shelf.catalog, lambda catalog: providers(catalog).by_template.values(), clock, changed=bell.ring
     )
+    telling = Telling(heartbeat, recorder, board, settings.serve.liveness, span=tracing.span)
     loop = Loop(
         api=AttendedApi(api, telling.request),
         providers=providers(shelf.catalog),

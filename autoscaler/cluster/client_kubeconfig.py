@@ -31,10 +31,11 @@ def load_configuration(*, kubeconfig: str = "", context: str = "") -> Any:
     from kubernetes.client import Configuration
 
     load: Any = config  # its loaders carry no annotations
-    found = Configuration()
+    found: Any = Configuration()
     try:
         if "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ and not (kubeconfig or context):
-            load.load_incluster_config(client_configuration=found)
+            load.load_incluster_config(client_configuration=found, try_refresh_token=False)
+            found.refresh_api_key_hook = _read_token
             return found
         places = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
         paths = [path for place in places.split(os.pathsep) if place and (path := Path(place).expanduser()).exists()]
@@ -62,6 +63,19 @@ def load_configuration(*, kubeconfig: str = "", context: str = "") -> Any:
             next_step="run the command under `exec` of the kubeconfig's user by hand, and sign in if it asks for that",
         )
     return found
+
+
+def _read_token(configuration: Any) -> None:
+    """The service account's token as it is now, for each request: the kubelet renews it, and to read it costs little.
+
+    The package's own hook reads it once a minute by the wall clock, and after that was set back by hours not at all.
+    """
+    from kubernetes.config import incluster_config
+
+    token = Path(incluster_config.SERVICE_TOKEN_FILENAME).read_text(encoding="utf-8").strip()
+    if not token:
+        raise ValueError("the mounted token is empty")
+    configuration.api_key["BearerToken"] = f"Bearer {token}"
 
 
 @contextmanager

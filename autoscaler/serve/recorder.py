@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Histogram
@@ -55,7 +55,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._gauges: tuple[Sample, ...] = ()
         self._totals: dict[tuple[Metric, tuple[str, ...]], float] = {(TICKS, (name,)): 0 for name in _OUTCOMES}
-        self._before: tuple[Snapshot, datetime] | None = None
+        self._before: tuple[Snapshot, float] | None = None  # and when, by the monotonic clock
         self._catalog_read_at = clock.monotonic()
         self._conflicts: dict[tuple[str, str], int] = {}
         self._ages: Callable[[], Mapping[str, float]] = dict
@@ -66,12 +66,14 @@ class Recorder:
 
     def ticked(self, snapshot: Snapshot, plan: Plan, now: datetime, troubles: Iterable[tuple[str, str]] = ()) -> None:
         """A round ended well. `troubles` are (kind, reason) of what could not be carried out in it."""
+        moment = self._clock.monotonic()
         grown = [Sample(TICKS, ("ok",), 1), *(Sample(TROUBLES, trouble, 1) for trouble in troubles)]
         grown += begun(snapshot.pools)
         if self._before is not None:
             before, since = self._before
-            grown += increments_of(before, snapshot, hours(now - since))
-        self._before = (snapshot, now)
+            # Not `now` less then: a clock that is set back by hours must not take back what was counted.
+            grown += increments_of(before, snapshot, hours(timedelta(seconds=moment - since)))
+        self._before = (snapshot, moment)
         gauges = gauges_of(snapshot, plan, now)
         with self._lock:
             self._gauges = gauges
