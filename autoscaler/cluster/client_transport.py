@@ -203,7 +203,8 @@ def _lines(response: BaseHTTPResponse) -> Iterator[bytes]:
 
     rest = b""
     try:
-        for chunk in response.stream(amt=None):
+        # As it arrives: `stream` would wait for the end of an answer that a proxy does not send in chunks.
+        while chunk := response.read1():
             *whole, rest = (rest + chunk).split(b"\n")
             yield from whole
     except (HTTPError, OSError) as error:

@@ -125,7 +125,7 @@ class Proxy:
 
     def _lines(self, request: BaseHTTPRequestHandler, answer: urllib3.BaseHTTPResponse, spoil: Spoil) -> None:
         rest = b""
-        for chunk in answer.stream(amt=None):
+        while chunk := answer.read1():
             *whole, rest = (rest + chunk).split(b"\n")
             for line in whole:
                 sent = line + b"\n"

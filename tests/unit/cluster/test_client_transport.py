@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from urllib3 import HTTPResponse
 from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
-from autoscaler.clock import VirtualClock
+from autoscaler.clock import SystemClock, VirtualClock
 from autoscaler.cluster.api import MalformedAnswerError, UnavailableError
 from autoscaler.cluster.client_transport import Transport, connect
 
@@ -111,13 +113,13 @@ class Streamed(HTTPResponse):
 
     def __init__(self, *pieces: bytes | Exception) -> None:
         super().__init__(status=200)
-        self._pieces = pieces
+        self._pieces = iter(pieces)
 
-    def stream(self, amt: int | None = None, decode_content: bool | None = None) -> Any:
-        for piece in self._pieces:
-            if isinstance(piece, Exception):
-                raise piece
-            yield piece
+    def read1(self, amt: int | None = None, decode_content: bool | None = None) -> bytes:
+        piece = next(self._pieces, b"")
+        if isinstance(piece, Exception):
+            raise piece
+        return piece
 
 
 def streaming(transport: Transport, *pieces: bytes | Exception) -> Transport:
@@ -138,3 +140,44 @@ def test_a_stream_that_breaks_off_is_told(transport: Transport) -> None:
 def test_the_rest_of_a_stream_that_ends_within_a_line_is_a_line(transport: Transport) -> None:
     with streaming(transport, b"<html>", b"\n</html>").lines("/x", query={}) as lines:
         assert list(lines) == [b"<html>", b"</html>"]
+
+
+@pytest.mark.parametrize("chunked", [True, False], ids=["in chunks", "until the connection ends"])
+def test_a_line_is_there_when_it_arrives(tmp_path: Path, chunked: bool) -> None:
+    """A proxy that speaks HTTP/1.0 sends no chunks; its watch is none the less one."""
+    taken = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1" if chunked else "HTTP/1.0"
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            if chunked:
+                self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self._say(b"first\n")
+            if taken.wait(10):
+                self._say(b"second\n")
+            if chunked:
+                self.wfile.write(b"0\r\n\r\n")
+
+        def _say(self, line: bytes) -> None:
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line) if chunked else line)
+            self.wfile.flush()
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        config = json.loads(json.dumps(CONFIG))
+        config["clusters"][0]["cluster"]["server"] = f"http://127.0.0.1:{server.server_port}"
+        path = tmp_path / "kubeconfig"
+        path.write_text(json.dumps(config))
+        with connect(SystemClock(), kubeconfig=str(path)).lines("/x", query={}, silence=30) as lines:
+            assert next(lines) == b"first"
+            taken.set()
+            assert list(lines) == [b"second"]
+        server.shutdown()
+        thread.join()
