@@ -1,4 +1,4 @@
-"""What is due without anything having changed: APScheduler marks it and rings the bell, and does nothing else.
+"""What is due without anything having changed: a timetable marks it and rings the bell, and does nothing else.
 
 The work itself is the loop's, in its own thread, after it has taken what is marked; so no two things ever happen at
 once, and a duty that comes due twice while a round lasts is done once.
@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from datetime import UTC, timedelta
+from datetime import timedelta
 from enum import Enum
 from typing import Final
 
-from apscheduler.schedulers.background import BackgroundScheduler
-from apscheduler.triggers.interval import IntervalTrigger
-
 from autoscaler.settings import Settings
+from providers.contract import Clock
 
 # Its machines cost what the catalog says.
 _WITHOUT_PRICES: Final = frozenset({"kwok"})
+_IDLE: Final = 3600.0  # seconds; a wait for longer would not fit into what threads can wait
 
 
 class Duty(Enum):
@@ -67,17 +66,43 @@ class Agenda:
         return due
 
 
-def schedule(periods: Mapping[Duty, timedelta], mark: Callable[[Duty], None]) -> BackgroundScheduler:
-    """A scheduler that marks each duty when its period is over; not started yet."""
-    scheduler = BackgroundScheduler(timezone=UTC, daemon=True)
-    for duty, period in periods.items():
-        scheduler.add_job(
-            mark,
-            IntervalTrigger(seconds=period.total_seconds(), timezone=UTC),
-            args=[duty],
-            id=duty.value,
-            # A mark that comes late is as good as one in time, and two are as good as one.
-            coalesce=True,
-            misfire_grace_time=None,
-        )
-    return scheduler
+class Timetable:
+    """Marks each duty when its period is over, in a thread of its own.
+
+    Periods are counted by the monotonic clock: one that was set back by hours must not put duties off by hours.
+    """
+
+    def __init__(self, periods: Mapping[Duty, timedelta], mark: Callable[[Duty], None], clock: Clock) -> None:
+        self._periods = {duty: period.total_seconds() for duty, period in periods.items()}
+        self._mark = mark
+        self._clock = clock
+        self._due_at = {duty: clock.monotonic() + period for duty, period in self._periods.items()}
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="agenda", daemon=True)
+
+    def start(self) -> None:
+        """Mark from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Mark nothing any more."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=10)
+
+    def is_alive(self) -> bool:
+        """Whether duties are marked."""
+        return self._thread.is_alive()
+
+    def step(self) -> float:
+        """Mark what is due, however often its period has passed, and say in how many seconds the next duty is."""
+        now = self._clock.monotonic()
+        for duty, due_at in self._due_at.items():
+            if now >= due_at:
+                self._mark(duty)
+                self._due_at[duty] = now + self._periods[duty]
+        return max(min(self._due_at.values(), default=_IDLE) - now, 0.0)
+
+    def _run(self) -> None:
+        while not self._ended.wait(min(self.step(), _IDLE)):
+            pass

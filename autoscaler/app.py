@@ -1,6 +1,6 @@
 """The composition root of the controller: the real client, the providers, the loop, and everything that runs beside it.
 
-Threads: the controller's own (the caller of `Process.run`), the election, APScheduler, one for each HTTP address, one
+Threads: the controller's own (the caller of `Process.run`), the election, the agenda, one for each HTTP address, one
 for each watch, one for a cloud's notices. Only the first one decides and writes; the others ring its bell or read what
 it has shown.
 """
@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import structlog
 
-from autoscaler.agenda import Duty, periods_of, schedule
+from autoscaler.agenda import Duty, Timetable, periods_of
 from autoscaler.catalog_shelf import Shelf
 from autoscaler.cluster.api import KubernetesApi, NotFoundError
 from autoscaler.cluster.attended import AttendedApi, only_while
@@ -39,7 +39,7 @@ from autoscaler.notices import NoticeWatch
 from autoscaler.periodic_sync import PeriodicSync
 from autoscaler.price_watch import PriceWatch
 from autoscaler.serve.access import Door
-from autoscaler.serve.health import Heartbeat
+from autoscaler.serve.health import Heartbeat, Sight
 from autoscaler.serve.listener import Listener
 from autoscaler.serve.recorder import Recorder
 from autoscaler.serve.site import Board, health_app, metrics_app, page_app
@@ -71,10 +71,12 @@ class Process:
         bell: Bell,
         heartbeat: Heartbeat,
         tracing: Tracing,
+        clock: Clock,
         notices: NoticeWatch | None = None,
         events: EventWriter | None = None,
     ) -> None:
         self.listeners = listeners
+        self._clock = clock
         self._notices = notices
         self._events = events
         self._controller = controller
@@ -100,14 +102,16 @@ class Process:
             periods = periods_of(self._settings)
             for duty in periods.keys() & {Duty.SYNC, Duty.PRICES}:
                 self._controller.mark(duty)  # the others may wait for their first time
-            scheduler = schedule(periods, self._controller.mark)
-            scheduler.start()
-            stack.callback(scheduler.shutdown)
+            timetable = Timetable(periods, self._controller.mark, self._clock)
+            timetable.start()
+            stack.callback(timetable.stop)
+            self._heartbeat.depend_on("agenda", timetable.is_alive)
             if self._notices is not None:
                 self._notices.start()
                 stack.callback(self._notices.stop)
             if self._settings.lease.elect:
-                stack.enter_context(_candidacy(self._election, self._settings.lease, self._bell))
+                candidacy = _candidacy(self._election, self._settings.lease, self._bell)
+                self._heartbeat.depend_on("election", stack.enter_context(candidacy).is_alive)
             if self._events is not None:
                 self._events.start()
                 stack.callback(self._events.stop)  # before the Lease is given up
@@ -116,7 +120,7 @@ class Process:
 
 
 @contextmanager
-def _candidacy(election: Election, settings: LeaseSettings, bell: Bell) -> Iterator[None]:
+def _candidacy(election: Election, settings: LeaseSettings, bell: Bell) -> Iterator[threading.Thread]:
     """Attempt in a thread of its own: a long round must not keep the Lease from being renewed."""
     ended = threading.Event()
     thread = threading.Thread(
@@ -128,7 +132,7 @@ def _candidacy(election: Election, settings: LeaseSettings, bell: Bell) -> Itera
     )
     thread.start()
     try:
-        yield
+        yield thread
     finally:
         ended.set()
         thread.join(timeout=settings.renew_deadline.total_seconds())
@@ -175,7 +179,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
     events = EventQueue(api)
     recorder.watch_events(lambda: {fate.value: count for fate, count in events.fates.items()}, lambda: len(events))
     loop = Loop(
-        api=api,
+        api=AttendedApi(api, telling.request),
         providers=providers(shelf.catalog),
         catalog=shelf.catalog,
         profile=profile,
@@ -189,6 +193,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
         events=events,
         announce=telling.decided,
     )
+    recorder.follows(loop.ages)
     sync: PeriodicSync | None = None
 
     def perform(duty: Duty) -> None:
@@ -222,7 +227,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
         )
     page = page_app(board, Door(counted), cluster=cluster.name, holder=lambda: election.holder)
     addresses = (
-        ("probes", settings.serve.health_address, health_app(heartbeat)),
+        ("probes", settings.serve.health_address, health_app(heartbeat, Sight(loop.ages, settings.loop.stale))),
         ("metrics", settings.serve.metrics_address, metrics_app(recorder.registry)),
         ("page", settings.serve.page_address, page),
     )
@@ -235,6 +240,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
         bell=bell,
         heartbeat=heartbeat,
         tracing=tracing,
+        clock=clock,
         notices=_notices(settings, bell, leads),
         events=EventWriter(events, clock),
     )

@@ -18,6 +18,8 @@ from typing import Final
 from providers.contract import Clock
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+# Linux's monotonic clock stands still while the machine is suspended, and this one does not.
+_SUSPENDED: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class SystemClock:
@@ -28,8 +30,11 @@ class SystemClock:
         return datetime.now(UTC)  # noqa: TID251  # this is the one place
 
     def monotonic(self) -> float:
-        """Seconds since an arbitrary moment."""
-        return time.monotonic()
+        """Seconds since an arbitrary moment, also those for which the machine was suspended.
+
+        A leader that was suspended for longer than its Lease must know on waking that it does not lead any more.
+        """
+        return time.monotonic() if _SUSPENDED is None else time.clock_gettime(_SUSPENDED)
 
     def wait(self, seconds: float) -> None:
         """Block the calling thread."""

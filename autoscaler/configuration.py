@@ -29,11 +29,13 @@ from pydantic_settings import (
 )
 
 from autoscaler.errors import BadInputError, ConfigurationError
-from autoscaler.kube.custom.schema import duration, duration_text
 from autoscaler.setting_names import SECTIONS, Section, Setting, all_settings, camel_case
-from autoscaler.settings import DEFAULTS, OFF, Settings
+from autoscaler.setting_spans import span, span_text
+from autoscaler.settings import DEFAULTS, OFF, LeaseSettings, LoopSettings, Settings
 from instance_catalog.spelling import did_you_mean
 
+# A retry may come later than its period by so much (client-go tools/leaderelection, JitterFactor).
+RETRY_JITTER: Final = 1.2
 # Variables that the kubelet sets for Services whose names begin with foreslice.
 _OF_A_SERVICE: Final = re.compile(r"_(SERVICE_(HOST|PORT)|PORT(_\d+_(TCP|UDP|SCTP))?)(_|$)")
 
@@ -117,20 +119,12 @@ def _edge() -> type[_Edge]:
     return create_model("SettingsSources", __base__=_Edge, **sections)
 
 
-def _span(value: object) -> object:
-    if isinstance(value, timedelta):
-        return value
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a duration: write it like 30s, 5m or 1h30m")
-    return duration(value)
-
-
 def _words(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
 _READERS: Final[Mapping[object, Any]] = {
-    timedelta: Annotated[timedelta, BeforeValidator(_span)],
+    timedelta: Annotated[timedelta, BeforeValidator(span)],
     tuple[str, ...]: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)],
     Decimal | None: Annotated[Decimal, FieldConstraint(ge=0)] | None,
     int | None: Annotated[int, FieldConstraint(ge=0)] | None,
@@ -149,13 +143,8 @@ def _check(settings: Settings) -> None:
             raise ConfigurationError(
                 f"{setting.key} is 0s, which never ends", next_step=f"leave it out for {setting.default_text}"
             )
-    lease = settings.lease
-    if not lease.retry < lease.renew_deadline < lease.duration:
-        raise ConfigurationError(
-            f"lease.retry ({duration_text(lease.retry)}), lease.renewDeadline ({duration_text(lease.renew_deadline)}) "
-            f"and lease.duration ({duration_text(lease.duration)}) must grow in this order",
-            next_step="leave them out, or keep the proportions of 2s, 10s and 15s",
-        )
+    _check_lease(settings.lease)
+    _check_staleness(settings.loop)
     if (settings.sync.aws or settings.sync.gcp) and not settings.sync.directory:
         raise ConfigurationError(
             "sync lists a cloud, and sync.directory does not say where to keep it",
@@ -164,6 +153,38 @@ def _check(settings: Settings) -> None:
     if settings.batch.idle > settings.batch.longest:
         raise ConfigurationError(
             "batch.idle is longer than batch.longest", next_step="wait for quiet at most as long as for everything"
+        )
+
+
+def _check_lease(lease: LeaseSettings) -> None:
+    """The bounds of k8s.io/client-go tools/leaderelection (v1.36, NewLeaderElector), and what a Lease can hold."""
+    step = "leave them out, or keep the proportions of 2s, 10s and 15s"
+    if lease.duration % timedelta(seconds=1):
+        raise ConfigurationError(
+            f"lease.duration ({span_text(lease.duration)}) is no whole number of seconds, which is all a Lease can say",
+            next_step="round it up",
+        )
+    if lease.renew_deadline >= lease.duration:
+        raise ConfigurationError(
+            f"lease.renewDeadline ({span_text(lease.renew_deadline)}) must be shorter than lease.duration "
+            f"({span_text(lease.duration)}): the leader must have stopped before another replica begins",
+            next_step=step,
+        )
+    if lease.renew_deadline <= lease.retry * RETRY_JITTER:
+        raise ConfigurationError(
+            f"lease.renewDeadline ({span_text(lease.renew_deadline)}) must be longer than {RETRY_JITTER} times "
+            f"lease.retry ({span_text(lease.retry)}): the leader must have time to renew",
+            next_step=step,
+        )
+
+
+def _check_staleness(loop: LoopSettings) -> None:
+    """What is listed at half of loop.stale must be looked at by then."""
+    if loop.stale < 2 * loop.resync:
+        raise ConfigurationError(
+            f"loop.stale ({span_text(loop.stale)}) must be at least twice loop.resync ({span_text(loop.resync)}), the "
+            "longest rest between two looks at the cluster",
+            next_step="raise loop.stale with loop.resync",
         )
 
 

@@ -125,7 +125,7 @@ class Loop:
         self._made_of = catalog.digest
         self._clock = clock
         self._settings = settings
-        self._store = Store(api, profile)
+        self._store = Store(api, profile, clock=clock, stale=settings.loop.stale)
         self._journal = Journal(api, at_once=at_once)
         self._backoffs = Backoffs(api)
         self._executor = Executor(api, self._journal, self._backoffs, providers)
@@ -136,6 +136,10 @@ class Loop:
         self._followed = False
         self._odd: Mapping[str, Odd] = {}  # the pods on which planning breaks
         self._troubled = 0  # rounds in a row in which something could not be done
+
+    def ages(self) -> dict[str, float]:
+        """Seconds since each kind of object was last heard of. May be called from any thread."""
+        return self._store.ages()
 
     def follow(self) -> None:
         """Take over what changed in the cluster while another replica acts, so that the first tick lists little."""

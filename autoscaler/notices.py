@@ -59,6 +59,10 @@ class NoticeWatch:
             self._failures += 1
             _LOG.warning("notices_not_heard", kind=error.kind, error=error.message, next_step=error.next_step)
             return min(_AFTER_A_RING * float(1 << min(self._failures - 1, 10)), _LONGEST_REST)
+        except Exception as error:  # noqa: BLE001  # a thread that ends would hear no notice any more
+            self._failures += 1
+            _LOG.warning("notices_not_heard", kind=type(error).__name__, error=str(error), next_step="please report it")
+            return min(_AFTER_A_RING * float(1 << min(self._failures - 1, 10)), _LONGEST_REST)
         self._failures = 0
         if not heard or self._ended.is_set():
             return 0.0

@@ -17,8 +17,8 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final, get_type_hints
 
-from autoscaler.kube.custom.schema import duration_text
 from autoscaler.planning.policy import Policy
+from autoscaler.setting_spans import span_text
 from autoscaler.settings import (
     AwsSettings,
     BatchSettings,
@@ -73,7 +73,7 @@ class Setting:
         """The default as one writes it; "" when there is none."""
         match self.default:
             case timedelta():
-                return duration_text(self.default)
+                return span_text(self.default)
             case bool():
                 return str(self.default).lower()
             case Enum():

@@ -1,7 +1,7 @@
 """Settings: one dataclass for each concern, every field with unit, default and the reason for it.
 
 configuration.py reads them from a file, the environment and flags, and makes docs/settings.md and --help out of the
-texts below: a field added here is a setting of all three. Spans of time are timedeltas, written like 1h30m.
+texts below: a field added here is a setting of all three. Spans of time are timedeltas, written like 500ms or 1h30m.
 """
 
 from __future__ import annotations
@@ -66,6 +66,11 @@ class LoopSettings:
 
     retry: timedelta = timedelta(seconds=5)
     """After a provider call whose outcome is unknown, or a launch that failed: the pods wait, so it is short."""
+
+    stale: timedelta = timedelta(minutes=5)
+    """How long a kind of object may go without an event, a bookmark or a list before /readyz fails. At half of it the
+    kind is listed again, whatever its watch says, and without that list nothing is launched or ended. An API server
+    sends bookmarks every minute, so the default misses two before it lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +145,11 @@ class LeaseSettings:
     """Namespace of the Lease: where Foreslice is installed."""
 
     duration: timedelta = timedelta(seconds=15)
-    """How long a replica must have seen no renewal before it takes over. Whole seconds."""
+    """How long a replica must have seen no renewal before it takes over. Whole seconds, longer than renewDeadline."""
 
     renew_deadline: timedelta = timedelta(seconds=10)
-    """How long after its last renewal the leader may act. Shorter than the duration by more than clocks drift."""
+    """How long after it began its last renewal the leader may act. Shorter than the duration by more than clocks drift,
+    and longer than 1.2 times retry."""
 
     retry: timedelta = timedelta(seconds=2)
     """Between two attempts to acquire or renew."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import structlog
 
+from autoscaler.cluster.resources import Resource
 from autoscaler.loop import Decided, Stage, Tick
 from autoscaler.model.plan import Disposal
 from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, ProvisionedNode
@@ -57,6 +58,18 @@ class Telling:
         lines = tuple(_intentions(decided))
         _log(lines, besides=self._announced)
         self._announced = frozenset(lines)
+
+    @contextmanager
+    def request(self, verb: str, resource: Resource) -> Iterator[None]:
+        """Around each request of the loop: one that asks a slow API server, or one that does not answer, is not stuck.
+
+        An attendant of cluster/attended.py. No request lasts as long as `liveness` is meant to be.
+        """
+        self.heartbeat.progress(within=self.liveness.total_seconds())
+        try:
+            yield
+        finally:
+            self.heartbeat.progress(within=self.liveness.total_seconds())
 
     def ticked(self, tick: Tick) -> None:
         """A round ended well."""

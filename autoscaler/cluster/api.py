@@ -22,6 +22,7 @@ Errors:
     ├── InvalidError           422: the API server refuses the object
     ├── BlockedError           429 on eviction: a PodDisruptionBudget forbids it for now
     └── UnavailableError       the answer is unknown: time-out, connection lost, 5xx
+        └── MalformedAnswerError   something answered, and not as an API server does: a login page, half an object
 """
 
 from __future__ import annotations
@@ -75,6 +76,10 @@ class BlockedError(ApiError):
 
 class UnavailableError(ApiError):
     """Whether the request was carried out is unknown."""
+
+
+class MalformedAnswerError(UnavailableError):
+    """What answered is no API server, or its answer was changed on the way."""
 
 
 @dataclass(frozen=True, slots=True)

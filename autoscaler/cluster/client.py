@@ -6,6 +6,7 @@ not wait; `ring` is called whenever something has. Errors and repetitions are cl
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -15,6 +16,7 @@ from autoscaler.cluster.api import (
     NO_FIELDS,
     NO_LABELS,
     InvalidError,
+    MalformedAnswerError,
     NotFoundError,
     Object,
     Page,
@@ -22,6 +24,7 @@ from autoscaler.cluster.api import (
     WatchEvent,
     key_of,
 )
+from autoscaler.cluster.client_answers import part, printable
 from autoscaler.cluster.client_transport import MERGE_PATCH, Transport
 from autoscaler.cluster.client_watch import Stream
 from autoscaler.cluster.resources import NODES, PODS, Resource
@@ -45,10 +48,19 @@ def _silent() -> None:
 class KubernetesClient:
     """One cluster. One consumer a resource: a watch from another version replaces the one that runs."""
 
-    def __init__(self, transport: Transport, clock: Clock, *, ring: Callable[[], None] = _silent) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        *,
+        ring: Callable[[], None] = _silent,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        """`draw` gives the numbers from 0 to 1 that waits of watches are spread with."""
         self._transport = transport
         self._clock = clock
         self._ring = ring
+        self._draw = draw
         self._streams: dict[Resource, Stream] = {}
         self._versions: dict[tuple[str, str], str] = {}
 
@@ -78,12 +90,16 @@ class KubernetesClient:
         }
         query = {name: value for name, value in query.items() if value}
         resource = self._as_served(resource)
-        answer = self._object("GET", _path(resource, namespace), query=query)
+        path = _path(resource, namespace)
+        answer = self._object("GET", path, query=query)
         # Inside a list, objects do not repeat what they are.
         typed = {"apiVersion": resource.api_version, "kind": resource.kind}
-        metadata = answer["metadata"]
-        items = tuple({**typed, **item} for item in answer.get("items") or ())
-        return Page(items, str(metadata["resourceVersion"]), metadata.get("continue", ""))
+        request, seen = f"GET {path}", f"what {self.server} answered"
+        metadata = part(answer, "metadata", dict, request, seen=seen)
+        version: str = part(metadata, "resourceVersion", str, request, seen=f"{seen}, its metadata,")
+        listed: list[object] = part({"items": answer.get("items") or []}, "items", list, request, seen=seen)
+        items = tuple({**typed, **_named(item, request, seen)} for item in listed)
+        return Page(items, version, str(metadata.get("continue") or ""))
 
     def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
         stream = self._streams.get(resource)
@@ -91,9 +107,15 @@ class KubernetesClient:
         if stream is None or stream.over or stream.delivered != resource_version:
             if stream is not None:
                 stream.close()
-            path = _path(self._as_served(resource), "")
             stream = Stream(
-                self._transport, path, resource_version, clock=self._clock, ring=self._ring, beats=resource == NODES
+                self._transport,
+                _path(self._as_served(resource), ""),
+                resource_version,
+                clock=self._clock,
+                ring=self._ring,
+                beats=resource == NODES,
+                failures=0 if stream is None else stream.failures,
+                draw=self._draw,
             )
             self._streams[resource] = stream
         return stream.take(timeout_seconds)
@@ -158,7 +180,7 @@ class KubernetesClient:
         Its feature gates are assumed: the defaults of the version, but for those that `feature_gates` names in the form
         of the flag. Raises ConfigurationError for a cluster without DRA and for gates that cannot be read.
         """
-        version = str(self._object("GET", "/version")["gitVersion"])
+        version = self._version()
         served = self._discover(version)
         try:
             return replace(profile_for(version).with_gates(**parse_feature_gates(feature_gates)), served=served)
@@ -167,15 +189,28 @@ class KubernetesClient:
         except FeatureGateError as error:
             raise ConfigurationError(str(error), next_step="correct the setting cluster.featureGates") from error
 
+    def _version(self) -> str:
+        request, seen = "GET /version", f"what {self.server} answered"
+        try:
+            found: str = part(self._object("GET", "/version"), "gitVersion", str, request, seen=seen)
+        except NotFoundError as error:
+            # Every API server has one.
+            raise MalformedAnswerError(
+                f"{self.server} is no Kubernetes API server: {error.message}",
+                next_step="give the API server's own address (--kubeconfig, --context)",
+            ) from error
+        return found
+
     def _discover(self, version: str) -> tuple[str, ...]:
         """The served versions of resource.k8s.io, best first; each of its resources, and of those of gangs, is read in
         the best that has it."""
         found = self._offered(_DRA)
         served = tuple(known for known in _DRA_VERSIONS if known in found)
         if not served:
+            serves = f"serves {_DRA} only in {', '.join(sorted(found))}" if found else f"does not serve {_DRA}"
             raise ConfigurationError(
-                f"{self.server} runs Kubernetes {version} and serves {', '.join(found) or 'nothing'} of {_DRA}, but "
-                f"none of {', '.join(_DRA_VERSIONS)}",
+                f"{self.server} runs Kubernetes {printable(version)}, which {serves}; Foreslice needs one of "
+                f"{', '.join(_DRA_VERSIONS)}",
                 next_step="upgrade to Kubernetes 1.34 or later, where Dynamic Resource Allocation is on by default",
             )
         self._prefer(_DRA, served)
@@ -189,12 +224,13 @@ class KubernetesClient:
             answer = self._object("GET", f"/apis/{group}")
         except NotFoundError:
             return frozenset()
-        return frozenset(entry["version"] for entry in answer.get("versions", ()))
+        return frozenset(entry["version"] for entry in _entries(answer, "versions", "version"))
 
     def _prefer(self, group: str, versions: Sequence[str]) -> None:
         """Read each resource of a group in the first of the versions that has it."""
         for candidate in reversed(versions):
-            for entry in self._object("GET", f"/apis/{group}/{candidate}").get("resources", ()):
+            answer = self._object("GET", f"/apis/{group}/{candidate}")
+            for entry in _entries(answer, "resources", "name"):
                 self._versions[group, entry["name"]] = candidate
 
     def _as_served(self, resource: Resource) -> Resource:
@@ -211,14 +247,25 @@ class KubernetesClient:
         body: Object | None = None,
         content_type: str = "application/json",
     ) -> dict[str, Any]:
-        answer: dict[str, Any] = self._transport.request(
-            method, path, query=query, body=body, content_type=content_type
-        )
-        return answer
+        return self._transport.request(method, path, query=query, body=body, content_type=content_type)
 
 
 def _typed(resource: Resource, manifest: Object) -> Object:
     return {**manifest, "apiVersion": resource.api_version, "kind": resource.kind}
+
+
+def _named(item: object, request: str, seen: str) -> dict[str, Any]:
+    """An object of a list, which has at least a name. MalformedAnswerError."""
+    found: dict[str, Any] = part({"items[]": item}, "items[]", dict, request, seen=seen)
+    part(part(found, "metadata", dict, request, seen=f"an object in {seen}"), "name", str, request, seen=seen)
+    return found
+
+
+def _entries(answer: Mapping[str, Any], field: str, name: str) -> list[dict[str, Any]]:
+    """What discovery lists under a field, as far as it has a name."""
+    found = answer.get(field)
+    listed = found if isinstance(found, list) else ()
+    return [entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get(name), str)]
 
 
 def _preconditions(uid: str, resource_version: str) -> dict[str, str]:

@@ -6,11 +6,14 @@ is no YAML or a context that is misspelt, is looked at before and told with what
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from autoscaler.cluster.client_answers import words_of
 from autoscaler.errors import ConfigurationError
 from instance_catalog.spelling import did_you_mean
 
@@ -28,10 +31,11 @@ def load_configuration(*, kubeconfig: str = "", context: str = "") -> Any:
     from kubernetes.client import Configuration
 
     load: Any = config  # its loaders carry no annotations
-    found = Configuration()
+    found: Any = Configuration()
     try:
         if "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ and not (kubeconfig or context):
-            load.load_incluster_config(client_configuration=found)
+            load.load_incluster_config(client_configuration=found, try_refresh_token=False)
+            found.refresh_api_key_hook = _read_token
             return found
         places = kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
         paths = [path for place in places.split(os.pathsep) if place and (path := Path(place).expanduser()).exists()]
@@ -41,12 +45,54 @@ def load_configuration(*, kubeconfig: str = "", context: str = "") -> Any:
         if context and names and context not in names:
             step = did_you_mean(context, names, f"the contexts are {', '.join(names)}")
             raise ConfigurationError(f"there is no context {context!r} in {places}", next_step=step)
-        load.load_kube_config(
-            config_file=places, context=context or None, client_configuration=found, persist_config=False
-        )
+        with _complaints() as complaints:
+            load.load_kube_config(
+                config_file=places, context=context or None, client_configuration=found, persist_config=False
+            )
     except config.ConfigException as error:
-        raise ConfigurationError(f"no Kubernetes cluster is configured: {error}", next_step=_STEP) from error
+        raise ConfigurationError(f"no Kubernetes cluster is configured: {words_of(error)}", next_step=_STEP) from error
+    except ConfigurationError:
+        raise
+    except Exception as error:  # a kubeconfig is anybody's file: whatever its loader stumbles over
+        what = f"{type(error).__name__}: {words_of(error)}"
+        raise ConfigurationError(f"the kubeconfig cannot be used ({what})", next_step=_STEP) from error
+    if complaints and not found.api_key and not found.cert_file:
+        # The loader goes on without credentials, and the API server would only say that nobody knows who asks.
+        raise ConfigurationError(
+            f"the credential plug-in of {places} gives no credentials: {complaints[0]}",
+            next_step="run the command under `exec` of the kubeconfig's user by hand, and sign in if it asks for that",
+        )
     return found
+
+
+def _read_token(configuration: Any) -> None:
+    """The service account's token as it is now, for each request: the kubelet renews it, and to read it costs little.
+
+    The package's own hook reads it once a minute by the wall clock, and after that was set back by hours not at all.
+    """
+    from kubernetes.config import incluster_config
+
+    token = Path(incluster_config.SERVICE_TOKEN_FILENAME).read_text(encoding="utf-8").strip()
+    if not token:
+        raise ValueError("the mounted token is empty")
+    configuration.api_key["BearerToken"] = f"Bearer {token}"
+
+
+@contextmanager
+def _complaints() -> Iterator[list[str]]:
+    """What the loader writes to the log instead of raising it, about plug-ins that fail."""
+    heard: list[str] = []
+
+    class Listening(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            heard.append(words_of(Exception(record.getMessage())))
+
+    handler = Listening(logging.ERROR)
+    logging.getLogger().addHandler(handler)
+    try:
+        yield heard
+    finally:
+        logging.getLogger().removeHandler(handler)
 
 
 def _contexts(path: Path) -> Iterator[str]:

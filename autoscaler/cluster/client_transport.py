@@ -1,29 +1,21 @@
-"""HTTP to a Kubernetes API server: one request and its answer as JSON, and the errors.
+"""HTTP to a Kubernetes API server: one request and its answer as JSON, and when it is repeated.
 
 The `kubernetes` package gives the connection pool; its typed models are not used, because they cost many times what the
-JSON costs. This module knows paths and status codes, not resources.
+JSON costs. This module knows paths and repetitions, not resources; what answers mean is client_answers.py's.
 """
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from autoscaler.cluster.api import (
-    AlreadyExistsError,
-    ApiError,
-    BlockedError,
-    ConflictError,
-    ForbiddenError,
-    GoneError,
-    InvalidError,
-    NotFoundError,
-    UnavailableError,
-)
+from autoscaler.cluster.api import BlockedError, MalformedAnswerError, UnavailableError
+from autoscaler.cluster.client_answers import TOO_MANY_REQUESTS, address_of, decoded, error_of, printable, words_of
 from autoscaler.cluster.client_kubeconfig import load_configuration
+from autoscaler.errors import ConfigurationError
 from providers.contract import Clock
 
 if TYPE_CHECKING:
@@ -37,26 +29,39 @@ _CONNECT_SECONDS: Final = 10.0
 _READ_SECONDS: Final = 60.0  # what an API server itself gives a request
 _ATTEMPTS: Final = 5
 _FIRST_WAIT: Final = 0.25  # seconds; doubles, with jitter
-_LONGEST_WAIT: Final = 10.0
-_TOO_MANY_REQUESTS: Final = 429
+LONGEST_WAIT: Final = 10.0
 
 
-def backoff_seconds(failures: int, asked: str = "") -> float:
-    """How long to wait after so many failures (>= 1) in a row; `asked` is a Retry-After header, in seconds."""
-    doubled = min(_FIRST_WAIT * 2.0 ** min(failures - 1, 16), _LONGEST_WAIT) * random.uniform(0.5, 1.0)
-    return max(doubled, min(float(asked), _LONGEST_WAIT)) if asked.isdigit() else doubled
+def backoff_seconds(
+    failures: int, asked: str = "", *, draw: Callable[[], float] = random.random, longest: float = LONGEST_WAIT
+) -> float:
+    """How long to wait after so many failures (>= 1) in a row; `asked` is a Retry-After header, in seconds.
+
+    It doubles up to `longest`; of that, `draw` (a number from 0 to 1) decides which part between half and all.
+    """
+    doubled = min(_FIRST_WAIT * 2.0 ** min(failures - 1, 16), longest) * (0.5 + draw() / 2)
+    return max(doubled, min(float(asked), longest)) if asked.isascii() and asked.isdigit() else doubled
 
 
 class Transport:
     """One API server as one identity. Safe to use from several threads."""
 
-    def __init__(self, configuration: Any, clock: Clock) -> None:
+    def __init__(self, configuration: Any, clock: Clock, *, draw: Callable[[], float] = random.random) -> None:
         from kubernetes.client import ApiClient
 
         self._configuration = configuration
-        self._pool = ApiClient(configuration).rest_client.pool_manager
+        try:
+            self._pool = ApiClient(configuration).rest_client.pool_manager
+        except Exception as error:  # files of certificates, addresses of proxies: whatever their libraries raise
+            raise ConfigurationError(
+                f"the connection to {address_of(configuration.host)} cannot be set up: {words_of(error)}",
+                next_step="correct the certificates, the key or the proxy of the kubeconfig",
+            ) from error
         self._clock = clock
-        self.server: str = configuration.host.rstrip("/")
+        self._draw = draw
+        self._url: str = configuration.host.rstrip("/")
+        self.server: str = address_of(self._url)
+        """The API server's address, without credentials that it may contain."""
 
     def request(
         self,
@@ -66,40 +71,58 @@ class Transport:
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str = _JSON,
-    ) -> Any:
+    ) -> dict[str, Any]:
         """The decoded answer. Raises the error of autoscaler/cluster/api.py that the status code stands for.
 
-        Reads are repeated while the server is overloaded or unreachable. Writes only while it says that it did not
-        take them up (429): whether any other failed write was carried out is for the caller to find out.
+        Reads are repeated while the server is overloaded or unreachable, for about as long as one request may last.
+        Writes only while it says that it did not take them up (429): whether any other failed write was carried out is
+        for the caller to find out.
         """
+        until = self._clock.monotonic() + _READ_SECONDS
         for failures in range(1, _ATTEMPTS + 1):
-            last = failures == _ATTEMPTS
             try:
                 response = self._send(method, path, query, body=body, content_type=content_type)
             except UnavailableError:
-                if last or method != "GET":
+                if self._gives_up(failures, until) or method != "GET":
                     raise
-                self._clock.wait(backoff_seconds(failures))
+                self._clock.wait(backoff_seconds(failures, draw=self._draw))
                 continue
-            if response.status < 400:
-                return json.loads(response.data)
-            error = error_of(response.status, response.data, f"{method} {path}")
-            overloaded = response.status == _TOO_MANY_REQUESTS and not isinstance(error, BlockedError)
-            if last or not (overloaded or (method == "GET" and isinstance(error, UnavailableError))):
+            request, seen = f"{method} {path}", self._seen(response)
+            if response.status < 300:
+                return decoded(response.data, request, seen=seen)
+            error = error_of(response.status, response.data, request, seen=seen)
+            overloaded = response.status == TOO_MANY_REQUESTS and not isinstance(error, BlockedError)
+            passing = isinstance(error, UnavailableError) and not isinstance(error, MalformedAnswerError)
+            if self._gives_up(failures, until) or not (overloaded or (method == "GET" and passing)):
                 raise error
-            self._clock.wait(backoff_seconds(failures, response.headers.get("Retry-After", "")))
+            asked = response.headers.get("Retry-After", "")
+            self._clock.wait(backoff_seconds(failures, asked, draw=self._draw))
         raise AssertionError("the last attempt returns or raises")
 
     @contextmanager
-    def lines(self, path: str, *, query: Mapping[str, str], seconds: float) -> Iterator[Iterator[bytes]]:
-        """The lines of an answer as they arrive, for at most about `seconds`; UnavailableError when it breaks off."""
-        response = self._send("GET", path, query, stream_seconds=seconds)
+    def lines(
+        self, path: str, *, query: Mapping[str, str], silence: float = _READ_SECONDS
+    ) -> Iterator[Iterator[bytes]]:
+        """The lines of an answer as they arrive. UnavailableError when it breaks off, or nothing comes for `silence`
+        seconds."""
+        response = self._send("GET", path, query, silence=silence)
         try:
-            if response.status >= 400:
-                raise error_of(response.status, response.data, f"GET {path}")
+            if response.status >= 300:
+                raise error_of(response.status, _all(response), f"GET {path}", seen=self._seen(response))
             yield _lines(response)
         finally:
             response.close()
+
+    def _gives_up(self, failures: int, until: float) -> bool:
+        """Whether that was the last attempt: a caller must hear of it before anybody takes it for stuck."""
+        return failures == _ATTEMPTS or self._clock.monotonic() >= until
+
+    def _seen(self, response: BaseHTTPResponse) -> str:
+        """What answered, for a message: status, type, and for a redirect where to."""
+        kind = printable(response.headers.get("Content-Type", "") or "no content type")[:60]
+        to = response.headers.get("Location", "") if 300 <= response.status < 400 else ""
+        target = address_of(to) if "://" in to else "another page"
+        return f"what {self.server} answered ({response.status}, {kind}{f', redirects to {target}' if to else ''})"
 
     def _send(
         self,
@@ -109,37 +132,51 @@ class Transport:
         *,
         body: object = None,
         content_type: str = _JSON,
-        stream_seconds: float = 0,
+        silence: float = 0,
     ) -> BaseHTTPResponse:
         from urllib3 import Timeout
         from urllib3.exceptions import HTTPError
         from urllib3.util import Url
 
-        headers = {"Accept": _JSON, **self._identity()}
+        request = f"{method} {path}"
+        headers = {"Accept": _JSON, **self._identity(request)}
         if body is not None:
             headers["Content-Type"] = content_type
         encoded = "&".join(f"{_quoted(key)}={_quoted(value)}" for key, value in (query or {}).items())
         try:
             answer: BaseHTTPResponse = self._pool.request(
                 method,
-                self.server + Url(path=path, query=encoded or None).request_uri,
+                self._url + Url(path=path, query=encoded or None).request_uri,
                 body=None if body is None else json.dumps(body).encode(),
                 headers=headers,
-                timeout=Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS + stream_seconds),
+                timeout=Timeout(connect=_CONNECT_SECONDS, read=silence or _READ_SECONDS),
                 retries=False,
-                preload_content=not stream_seconds,
+                redirect=False,
+                preload_content=not silence,
             )
-        except HTTPError as error:
+        except (HTTPError, OSError) as error:
             raise UnavailableError(
-                f"{method} {path}: no answer from {self.server} ({error})",
+                f"{request}: no answer from {self.server} ({words_of(error)})",
                 next_step="check that the API server can be reached and that the kubeconfig's certificates fit it",
             ) from error
+        except Exception as error:  # noqa: BLE001  # whatever the libraries raise, the loop must be told
+            # Not in words of the library: http.client repeats a header that it refuses, token and all.
+            raise UnavailableError(
+                f"{request}: no request to {self.server} can be made ({type(error).__name__})",
+                next_step="look for line breaks and other strange characters in the kubeconfig's token and address",
+            ) from None
         return answer
 
-    def _identity(self) -> dict[str, str]:
+    def _identity(self, request: str) -> dict[str, str]:
         """The authorization header; exec plug-ins and service account tokens are renewed on the way."""
-        settings = self._configuration.auth_settings()
-        return {found["key"]: found["value"] for found in settings.values() if found["in"] == "header"}
+        try:
+            settings = self._configuration.auth_settings()
+            return {found["key"]: str(found["value"]) for found in settings.values() if found["in"] == "header"}
+        except Exception as error:  # a plug-in is anybody's program
+            raise UnavailableError(
+                f"{request}: no credentials for {self.server} ({type(error).__name__}: {words_of(error)})",
+                next_step="run the kubeconfig's credential plug-in by hand; in a pod, look at its mounted token",
+            ) from error
 
 
 def connect(clock: Clock, *, kubeconfig: str = "", context: str = "") -> Transport:
@@ -152,41 +189,13 @@ def connect(clock: Clock, *, kubeconfig: str = "", context: str = "") -> Transpo
     return Transport(configuration, clock)
 
 
-def error_of(status: int, body: bytes, request: str) -> ApiError:
-    """The error that an answer of 400 or above stands for (apimachinery api/errors, metav1.Status)."""
-    answer = _status(body)
-    message = f"{request}: {answer.get('message') or body[:200].decode(errors='replace').strip()} ({status})"
-    reason = answer.get("reason", "")
-    causes = [cause.get("reason", "") for cause in (answer.get("details") or {}).get("causes") or ()]
-    match status:
-        case 404:
-            return NotFoundError(message, next_step="it was deleted, never created, or the API does not serve its kind")
-        case 409 if reason == "AlreadyExists":
-            return AlreadyExistsError(message, next_step="read it and update it instead")
-        case 409:
-            return ConflictError(message, next_step="read it again and apply the change to what is there now")
-        case 410:
-            return GoneError(message, next_step="list again and watch on")
-        case 401:
-            return ForbiddenError(message, next_step="renew the credentials: the API server does not know them")
-        case 403:
-            return ForbiddenError(message, next_step="grant the verb that the message names to this identity")
-        case 429 if "DisruptionBudget" in causes:
-            return BlockedError(message, next_step="wait until the budget allows a disruption, or relax it")
-        case 500 if "more than one PodDisruptionBudget" in message:
-            return BlockedError(message, next_step="let only one PodDisruptionBudget select the pod")
-        case _ if status >= 500 or status in (408, _TOO_MANY_REQUESTS):
-            return UnavailableError(message, next_step="the API server is overloaded or failing; it is asked again")
-        case _:
-            return InvalidError(message, next_step="correct the field that the message names")
+def _all(response: BaseHTTPResponse) -> bytes:
+    from urllib3.exceptions import HTTPError
 
-
-def _status(body: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(body)
-    except ValueError:
-        return {}  # not every proxy and not every path answers in JSON
-    return found if isinstance(found, dict) else {}
+        return bytes(response.data)
+    except HTTPError:
+        return b""  # the status says enough
 
 
 def _lines(response: BaseHTTPResponse) -> Iterator[bytes]:
@@ -194,11 +203,16 @@ def _lines(response: BaseHTTPResponse) -> Iterator[bytes]:
 
     rest = b""
     try:
-        for chunk in response.stream(amt=None):
+        # As it arrives: `stream` would wait for the end of an answer that a proxy does not send in chunks.
+        while chunk := response.read1():
             *whole, rest = (rest + chunk).split(b"\n")
             yield from whole
-    except HTTPError as error:
-        raise UnavailableError(f"a watch broke off: {error}", next_step="it is resumed where it ended") from error
+    except (HTTPError, OSError) as error:
+        raise UnavailableError(
+            f"a watch broke off: {words_of(error)}", next_step="it is resumed where it ended"
+        ) from error
+    if rest.strip():
+        yield rest  # a last line without its end: cut off, or from somebody who does not speak in lines
 
 
 def _quoted(text: str) -> str:

@@ -68,10 +68,10 @@ class Election:
                 self._renewed_at = began
             else:
                 self._renewed_at = None
-        except ApiError as error:
+        except Exception as error:  # noqa: BLE001  # a candidate whose thread ends is never elected again
             # It may have been written all the same, so the next attempt looks first.
             self._certain = False
-            self._tell(error.message)
+            self._tell(error.message if isinstance(error, ApiError) else f"{type(error).__name__}: {error}")
         else:
             self._trouble = ""
         return self.leads()

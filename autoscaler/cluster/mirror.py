@@ -9,13 +9,25 @@ and its problems are told.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
 import structlog
 
-from autoscaler.cluster.api import ForbiddenError, GoneError, KubernetesApi, NotFoundError, Object, key_of, pages
+from autoscaler.cluster.api import (
+    ApiError,
+    ForbiddenError,
+    KubernetesApi,
+    MalformedAnswerError,
+    NotFoundError,
+    Object,
+    UnavailableError,
+    key_of,
+    pages,
+)
 from autoscaler.cluster.resources import Resource
 from autoscaler.kube.problem import Problem, Problems
+from providers.contract import Clock
 
 _LOG: Final = structlog.get_logger("foreslice.mirror")
 _REPORT: Final = "report it with the log line `unexpected_error`; it counts as it was read last"
@@ -28,6 +40,8 @@ class Mirror(Generic[T_co]):
     """All objects of `resource` as values of `parse`, which answers None for an object that cannot be used.
 
     Without the right to read them there are none if they are `dispensable`; otherwise `refresh` raises ForbiddenError.
+    After a `refresh` no mirror is older than half of `stale` by its `clock`, for it lists in time. Without a clock it
+    never is, which is for those who read a cluster once.
     """
 
     def __init__(
@@ -37,13 +51,17 @@ class Mirror(Generic[T_co]):
         parse: Callable[[Object, Problems], T_co | None],
         *,
         dispensable: bool = False,
+        clock: Clock | None = None,
+        stale: timedelta = timedelta.max,
     ) -> None:
         self._api = api
+        self._clock = clock
+        self._longest = stale.total_seconds() / 2
+        self._heard_at = 0.0 if clock is None else clock.monotonic()
         self._resource = resource
         self._parse = parse
         self._version = ""
         self._values: dict[str, T_co] = {}
-        self._older: dict[str, T_co] = {}  # while everything is listed anew, as it was before
         self._problems: dict[str, tuple[Problem, ...]] = {}
         self._ordered: tuple[T_co, ...] | None = None
         self._unserved = 0  # how often in a row it was not served
@@ -60,6 +78,19 @@ class Mirror(Generic[T_co]):
     def kind(self) -> str:
         """The kind of the objects, for messages."""
         return self._resource.kind
+
+    @property
+    def name(self) -> str:
+        """The resource, with its group: two groups have PodGroups."""
+        return str(self._resource)
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since the last event, bookmark or list was taken over. May be asked for from any thread.
+
+        None for what is not read: what the cluster does not serve, or does not let be read where that is no obstacle.
+        """
+        return None if self._unserved or self._clock is None else self._clock.monotonic() - self._heard_at
 
     @property
     def version(self) -> int:
@@ -87,33 +118,44 @@ class Mirror(Generic[T_co]):
         if not self._version:
             return self._list()
         try:
-            return self._watch()
-        except (ForbiddenError, GoneError, NotFoundError):
+            changed = self._watch()
+        except UnavailableError as error:
+            if not isinstance(error, MalformedAnswerError):
+                raise
             return self._list()
+        except ApiError:
+            return self._list()
+        # A watch that says nothing may be frozen, which looks like peace.
+        return self._list() or changed if (self.age or 0.0) >= self._longest else changed
 
     def reread(self) -> bool:
         """List everything again, because what the values are converted with has changed."""
         return self._list()
 
     def _list(self) -> bool:
-        before, self._values = self._values, {}
-        self._older = before
-        told, self._problems = self._problems, {}
-        self._ordered = None
+        before, told = self._values, self._problems
         self._skipped = 0
         self._refused = False
-        # A list that breaks off leaves a part, on which no watch may go on: it is begun anew.
+        # A list that breaks off is begun anew, and until then everything is as it was last seen.
         self._version = ""
+        values: dict[str, T_co] = {}
+        found: dict[str, tuple[Problem, ...]] = {}
+        version = ""
         try:
-            version = ""
             for page in pages(self._api, self._resource):
                 for item in page.items:
-                    self._take(item)
+                    self._read(item, values, found)
                 version = page.resource_version
-            self._version, self._unserved = version, 0
-        except NotFoundError:
+        except NotFoundError as error:
+            if not self._resource.group:
+                # Every API server serves the core group: something else answers, and no object has ended.
+                message = f"{self._resource} cannot be read, which every API server has: {error.message}"
+                raise MalformedAnswerError(
+                    message, next_step="look at what answers in the API server's place"
+                ) from error
             # The API is not served, as that of gangs without its CRD: it has no objects until it is.
             self._unserved += 1
+            values, found = {}, {}
         except ForbiddenError as error:
             if not self._dispensable:
                 message = f"{self._resource} cannot be read: {error.message}"
@@ -121,13 +163,18 @@ class Mirror(Generic[T_co]):
                 raise ForbiddenError(message, next_step=step) from error
             self._unserved += 1
             self._refused = True
-        self._older = {}
-        return (before, told) != (self._values, self._problems)
+            values, found = {}, {}
+        else:
+            self._version, self._unserved = version, 0
+            self._heard()
+        self._values, self._problems, self._ordered = values, found, None
+        return (before, told) != (values, found)
 
     def _watch(self) -> bool:
         changed = False
         for event in self._api.watch(self._resource, resource_version=self._version):
             self._version = event.resource_version
+            self._heard()
             if event.type in ("ADDED", "MODIFIED"):
                 changed |= self._take(event.object)
             elif event.type == "DELETED":
@@ -136,6 +183,20 @@ class Mirror(Generic[T_co]):
 
     def _take(self, item: Object) -> bool:
         """Take over an object; whether that changes anything that is read of it. A heartbeat does not."""
+        key, values, found = key_of(item), dict[str, T_co](), dict[str, tuple[Problem, ...]]()
+        self._read(item, values, found)
+        if values.get(key) == self._values.get(key) and found.get(key) == self._problems.get(key):
+            return False
+        self._drop(key)
+        self._values |= values
+        self._problems |= found
+        return True
+
+    def _read(self, item: Object, values: dict[str, T_co], found: dict[str, tuple[Problem, ...]]) -> None:
+        """Add the value of an object, if it has one, and what is wrong with it.
+
+        Where reading it fails, it stays as it was before, if ever: the others must be seen.
+        """
         key, problems = key_of(item), Problems()
         try:
             value = self._parse(item, problems)
@@ -143,16 +204,15 @@ class Mirror(Generic[T_co]):
             _LOG.error("unexpected_error", kind=self.kind, name=key, exc_info=error)
             problems.error((), f"it cannot be read: {type(error).__name__}: {error}", _REPORT)
             # What was read of it last holds: an object that is there must not seem gone.
-            value = self._values.get(key, self._older.get(key))
-        found = tuple(problems)
-        if value == self._values.get(key) and found == self._problems.get(key, ()):
-            return False
-        self._drop(key)
+            value = self._values.get(key)
         if value is not None:
-            self._values[key] = value
-        if found:
-            self._problems[key] = found
-        return True
+            values[key] = value
+        if len(problems):
+            found[key] = tuple(problems)
+
+    def _heard(self) -> None:
+        if self._clock is not None:
+            self._heard_at = self._clock.monotonic()
 
     def _drop(self, key: str) -> bool:
         known = key in self._values or key in self._problems

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
@@ -84,6 +85,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.layers import Layer
 from instance_catalog.resource_slice import ResourceSlice
+from providers.contract import Clock
 
 _LOG: Final = structlog.get_logger("foreslice.store")
 T = TypeVar("T")
@@ -108,24 +110,33 @@ class _PoolSeen:
 class Store:
     """What Foreslice knows of the cluster. `refresh` pumps the watches, `snapshot` is what they add up to."""
 
-    def __init__(self, api: KubernetesApi, profile: KubernetesProfile) -> None:
+    def __init__(
+        self,
+        api: KubernetesApi,
+        profile: KubernetesProfile,
+        *,
+        clock: Clock | None = None,
+        stale: timedelta = timedelta.max,
+    ) -> None:
+        """`stale`: how old any of it may become by `clock`. Without a clock nothing ages, for who reads it once."""
         self.profile = profile
+        timed = partial(Mirror, clock=clock, stale=stale)
         # Without these, what they decide is unknown; without any other, nothing can be decided.
-        dispensable = partial(Mirror, api, dispensable=True)
-        self._priorities: Mirror[PriorityClass] = Mirror(api, PRIORITY_CLASSES, parse_priority_class)
+        dispensable = partial(timed, api, dispensable=True)
+        self._priorities: Mirror[PriorityClass] = timed(api, PRIORITY_CLASSES, parse_priority_class)
         self._interned = Interned()
-        self._pods: Mirror[Pod] = Mirror(api, PODS, self._parse_pod)
-        self._nodes = Mirror(api, NODES, parse_node)
-        self._claims = Mirror(api, RESOURCE_CLAIMS, _doubted(parse_resource_claim))
-        self._classes = Mirror(api, DEVICE_CLASSES, _doubted(parse_device_class))
-        self._slices = Mirror(api, RESOURCE_SLICES, _doubted(parse_resource_slice))
-        self._taint_rules = Mirror(api, DEVICE_TAINT_RULES, _doubted(parse_device_taint_rule))
+        self._pods: Mirror[Pod] = timed(api, PODS, self._parse_pod)
+        self._nodes = timed(api, NODES, parse_node)
+        self._claims = timed(api, RESOURCE_CLAIMS, _doubted(parse_resource_claim))
+        self._classes = timed(api, DEVICE_CLASSES, _doubted(parse_device_class))
+        self._slices = timed(api, RESOURCE_SLICES, _doubted(parse_resource_slice))
+        self._taint_rules = timed(api, DEVICE_TAINT_RULES, _doubted(parse_device_taint_rule))
         self._gangs = dispensable(POD_GROUPS, parse_pod_group)
         self._native_gangs = dispensable(NATIVE_POD_GROUPS, parse_pod_group)
-        self._daemon_sets = Mirror(api, DAEMON_SETS, parse_daemon_set)
+        self._daemon_sets = timed(api, DAEMON_SETS, parse_daemon_set)
         self._autoscalers = dispensable(DEPLOYMENTS, parse_autoscaler)
         self._quotas = dispensable(QUOTAS, parse_quota)
-        self._namespaces = Mirror(api, NAMESPACES, _parse_namespace)
+        self._namespaces = timed(api, NAMESPACES, _parse_namespace)
         self._volumes = dispensable(PERSISTENT_VOLUMES, parse_persistent_volume)
         self._volume_claims = dispensable(PERSISTENT_VOLUME_CLAIMS, parse_persistent_volume_claim)
         self._storage_classes = dispensable(STORAGE_CLASSES, parse_storage_class)
@@ -133,12 +144,12 @@ class Store:
         self._attachments = dispensable(VOLUME_ATTACHMENTS, parse_volume_attachment)
         self._storage_capacities = dispensable(STORAGE_CAPACITIES, parse_storage_capacity)
         self._capacity_trackers = dispensable(CSI_DRIVERS, parse_capacity_tracker)
-        self._pools = Mirror(api, CAPACITY_POOLS, _parse_pool)
-        self._blocks = Mirror(api, CAPACITY_BLOCKS, parse_capacity_block)
-        self._overlays: Mirror[Layer] = Mirror(api, INSTANCE_TYPE_OVERLAYS, lambda raw, _: overlay_layer(raw))
-        self._provisioned = Mirror(api, PROVISIONED_NODES, _own(parse_provisioned_node))
-        self._batches = Mirror(api, LAUNCH_BATCHES, _own(parse_launch_batch))
-        self._spendings = Mirror(api, SPENDINGS, _parse_account)
+        self._pools = timed(api, CAPACITY_POOLS, _parse_pool)
+        self._blocks = timed(api, CAPACITY_BLOCKS, parse_capacity_block)
+        self._overlays: Mirror[Layer] = timed(api, INSTANCE_TYPE_OVERLAYS, lambda raw, _: overlay_layer(raw))
+        self._provisioned = timed(api, PROVISIONED_NODES, _own(parse_provisioned_node))
+        self._batches = timed(api, LAUNCH_BATCHES, _own(parse_launch_batch))
+        self._spendings = timed(api, SPENDINGS, _parse_account)
 
     def refresh(self) -> bool:
         """Take over what changed since the last time; whether anything did."""
@@ -147,6 +158,11 @@ class Store:
         changed = [self._pods.reread() if repriced else self._pods.refresh()]
         changed += [mirror.refresh() for mirror in self._mirrors()]
         return repriced or any(changed)
+
+    def ages(self) -> dict[str, float]:
+        """Seconds since each kind was last heard of, for those that are read. May be called from any thread."""
+        mirrors = (self._priorities, self._pods, *self._mirrors())
+        return {mirror.name: age for mirror in mirrors if (age := mirror.age) is not None}
 
     def reread_own(self) -> None:
         """List the objects that only a leader writes: a list shows what was written before it, a watch some time."""

@@ -106,6 +106,15 @@ BLOCK_HOURS: Final = Metric(
 BLOCK_NODES: Final = Metric(
     "foreslice_block_nodes", Kind.GAUGE, "nodes", "Nodes held of a capacity block.", labels=("block", "pool")
 )
+MIRROR_AGE: Final = Metric(
+    "foreslice_mirror_age_seconds",
+    Kind.GAUGE,
+    "seconds",
+    "Time since the last event, bookmark or list of a resource was taken over. A watch has a bookmark every minute; at "
+    "half of loop.stale the resource is listed again, and beyond loop.stale /readyz fails.",
+    labels=("resource",),
+    stability=Stability.STABLE,
+)
 QUARANTINES: Final = Metric(
     "foreslice_quarantined_types",
     Kind.GAUGE,
@@ -233,6 +242,7 @@ METRICS: Final = (
     TICK_SECONDS,
     STAGE_SECONDS,
     API_REQUESTS,
+    MIRROR_AGE,
     CATALOG_AGE,
     CATALOG_SYNCS,
     CATALOG_CONFLICTS,

@@ -1,10 +1,15 @@
 """Whether the process lives and is of use, as the kubelet asks it.
 
 The loop says before everything it begins when it will be heard of again; it lives as long as it keeps its word. So a
-round that hangs is found, and a long rest is not mistaken for one.
+round that hangs is found, and a long rest is not mistaken for one. An API server that does not answer makes nobody
+dead: it makes what is known old, and that is readiness.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
 
 from providers.contract import Clock
 
@@ -17,11 +22,20 @@ class Heartbeat:
         self._expected_by = clock.monotonic()
         self._doing = "starting"
         self._ready = False
+        self._threads: tuple[tuple[str, Callable[[], bool]], ...] = ()
         self.expect(within=60.0, doing="starting")
 
     def expect(self, *, within: float, doing: str) -> None:
         """Something begins that ends within so many seconds."""
         self._expected_by, self._doing = self._clock.monotonic() + within, doing
+
+    def progress(self, *, within: float) -> None:
+        """What is being done goes on, and is heard of again within so many seconds if not later anyway."""
+        self._expected_by = max(self._expected_by, self._clock.monotonic() + within)
+
+    def depend_on(self, thread: str, alive: Callable[[], bool]) -> None:
+        """From now on the process lives only while this thread does."""
+        self._threads = (*self._threads, (thread, alive))
 
     def ready(self) -> None:
         """The cluster was read, or another replica acts and this one waits: in both cases it serves its purpose."""
@@ -38,6 +52,24 @@ class Heartbeat:
 
     @property
     def problem(self) -> str:
-        """For /healthz: "" while the loop keeps its word, else what it was doing when it should have been heard of."""
+        """For /healthz: "" while all threads live and the loop keeps its word, else what ended, or what is overdue."""
+        for thread, alive in self._threads:
+            if not alive():
+                return f"the thread {thread} has ended"
         late = self._clock.monotonic() - self._expected_by
         return f"{self._doing}: overdue for {late:.0f} s" if late > 0 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Whether the cluster is seen as it is. `ages` are seconds since each resource was last heard of."""
+
+    ages: Callable[[], Mapping[str, float]] = dict
+    longest: timedelta = timedelta.max
+
+    @property
+    def problem(self) -> str:
+        """For /readyz: "" while nothing is too old, else what is, the oldest first."""
+        longest = self.longest.total_seconds()
+        old = sorted((-age, resource) for resource, age in self.ages().items() if age > longest)
+        return "; ".join(f"{resource}: no event, bookmark or list for {-age:.0f} s" for age, resource in old)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Histogram
@@ -33,6 +33,7 @@ from autoscaler.report.metrics import (
     EVENTS_WAITING,
     LEADER,
     METRICS,
+    MIRROR_AGE,
     STAGE_SECONDS,
     TICK_SECONDS,
     TICKS,
@@ -56,11 +57,12 @@ class Recorder:
         self._lock = threading.Lock()
         self._gauges: tuple[Sample, ...] = ()
         self._totals: dict[tuple[Metric, tuple[str, ...]], float] = {(TICKS, (name,)): 0 for name in _OUTCOMES}
-        self._before: tuple[Snapshot, datetime] | None = None
+        self._before: tuple[Snapshot, float] | None = None  # and when, by the monotonic clock
         self._catalog_read_at = clock.monotonic()
         self._conflicts: dict[tuple[str, str], int] = {}
         self._fates: Callable[[], Mapping[str, int]] = dict
         self._waiting: Callable[[], int] = int
+        self._ages: Callable[[], Mapping[str, float]] = dict
         self.registry = CollectorRegistry()
         self.registry.register(self)
         self._tick_seconds = self._histogram(TICK_SECONDS)
@@ -68,12 +70,14 @@ class Recorder:
 
     def ticked(self, snapshot: Snapshot, plan: Plan, now: datetime, troubles: Iterable[tuple[str, str]] = ()) -> None:
         """A round ended well. `troubles` are (kind, reason) of what could not be carried out in it."""
+        moment = self._clock.monotonic()
         grown = [Sample(TICKS, ("ok",), 1), *(Sample(TROUBLES, trouble, 1) for trouble in troubles)]
         grown += begun(snapshot.pools)
         if self._before is not None:
             before, since = self._before
-            grown += increments_of(before, snapshot, hours(now - since))
-        self._before = (snapshot, now)
+            # Not `now` less then: a clock that is set back by hours must not take back what was counted.
+            grown += increments_of(before, snapshot, hours(timedelta(seconds=moment - since)))
+        self._before = (snapshot, moment)
         gauges = gauges_of(snapshot, plan, now)
         with self._lock:
             self._gauges = gauges
@@ -87,6 +91,10 @@ class Recorder:
     def watch_events(self, fates: Callable[[], Mapping[str, int]], waiting: Callable[[], int]) -> None:
         """Where to read how many events met each fate, and how many wait."""
         self._fates, self._waiting = fates, waiting
+
+    def follows(self, ages: Callable[[], Mapping[str, float]]) -> None:
+        """`ages` says, whenever it is asked, how many seconds ago each resource was last heard of."""
+        self._ages = ages
 
     def catalog_read(self) -> None:
         """The catalog was read without an error."""
@@ -141,6 +149,7 @@ class Recorder:
             ]
         samples += [Sample(EVENTS, (fate,), count) for fate, count in self._fates().items()]
         samples.append(Sample(EVENTS_WAITING, (), self._waiting()))
+        samples += [Sample(MIRROR_AGE, (resource,), age) for resource, age in self._ages().items()]
         samples.append(Sample(LEADER, (), self._leads()))
         samples.append(Sample(CATALOG_AGE, (), self._clock.monotonic() - self._catalog_read_at))
         samples.append(Sample(BUILD, (self._version,), 1))

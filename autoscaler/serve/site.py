@@ -26,7 +26,7 @@ from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.page import explanation, status_page
 from autoscaler.serve.access import Door, UnauthenticatedError, UnauthorizedError, UndecidedError, User
-from autoscaler.serve.health import Heartbeat
+from autoscaler.serve.health import Heartbeat, Sight
 
 _HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -68,7 +68,7 @@ class Board:
             return self._round
 
 
-def health_app(heartbeat: Heartbeat) -> Starlette:
+def health_app(heartbeat: Heartbeat, sight: Sight) -> Starlette:
     """/healthz and /readyz: 200, or 503 with what is wrong."""
 
     def healthz(request: Request) -> Response:
@@ -76,10 +76,8 @@ def health_app(heartbeat: Heartbeat) -> Starlette:
         return PlainTextResponse(problem or "ok", 503 if problem else 200, headers=_HEADERS)
 
     def readyz(request: Request) -> Response:
-        ready = heartbeat.is_ready
-        return PlainTextResponse(
-            "ok" if ready else "the cluster was not read yet", 200 if ready else 503, headers=_HEADERS
-        )
+        problem = sight.problem if heartbeat.is_ready else "the cluster was not read yet"
+        return PlainTextResponse(problem or "ok", 503 if problem else 200, headers=_HEADERS)
 
     return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz)])
 

@@ -20,6 +20,16 @@ from autoscaler.simulation.api_server import ApiServer
 EVERY = tuple(value for value in vars(resources).values() if isinstance(value, Resource))
 
 
+@dataclass(frozen=True, slots=True)
+class Spoiled:
+    """An answer that no API server gives. `lost` bytes of the body are announced and not sent."""
+
+    body: bytes
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=lambda: {"Content-Type": "text/html"})
+    lost: int = 0
+
+
 @dataclass
 class HttpApi:
     """What is served. `served` are versions of resource.k8s.io, `gangs` of scheduling.k8s.io beside v1. `denied` (verb,
@@ -31,6 +41,7 @@ class HttpApi:
     gangs: tuple[str, ...] = ()
     denied: Collection[tuple[str, str]] = ()
     missing: Collection[str] = ()
+    spoiled: Mapping[str, Spoiled] = field(default_factory=dict)  # by the path's beginning: what answers instead
     dry_runs: bool = False  # whether they are permitted; what they would create is kept as it is
     requests: list[str] = field(default_factory=list)
     kubeconfig: str = ""
@@ -82,13 +93,19 @@ def serving(folder: Path, **settings: Any) -> Iterator[HttpApi]:
         def _respond(self) -> None:
             length = int(self.headers.get("Content-Length", 0))
             body = json.loads(self.rfile.read(length)) if length else None
-            status, answer = api.answer(self.command, self.path, body)
-            content = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
+            spoiled = next((found for path, found in api.spoiled.items() if self.path.startswith(path)), None)
+            if spoiled is None:
+                status, answer = api.answer(self.command, self.path, body)
+                spoiled = Spoiled(json.dumps(answer).encode(), status, {"Content-Type": "application/json"})
+            else:
+                api.requests.append(f"{self.command} {self.path}")
+            self.send_response(spoiled.status)
+            for name, value in spoiled.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(spoiled.body) + spoiled.lost))
             self.end_headers()
-            self.wfile.write(content)
+            self.wfile.write(spoiled.body)
+            self.close_connection = bool(spoiled.lost)
 
         do_GET = do_POST = _respond  # noqa: N815  # the names that http.server asks for
 

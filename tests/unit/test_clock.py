@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -108,3 +109,8 @@ def test_the_system_clock_is_aware_and_monotonic() -> None:
     assert clock.now().tzinfo is UTC
     assert clock.now() > datetime(2026, 1, 1, tzinfo=UTC)
     assert clock.monotonic() >= before
+
+
+def test_the_time_of_a_suspended_machine_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: 7200.0}.__getitem__)
+    assert SystemClock().monotonic() == 7200.0

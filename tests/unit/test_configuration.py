@@ -140,8 +140,20 @@ def test_what_the_kubelet_sets_for_a_service_of_ours_is_no_setting(name: str) ->
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("lease: {renewDeadline: 20s}", "must grow in this order", id="deadline after duration"),
-        pytest.param("lease: {retry: 10s}", "must grow in this order", id="retry as long as the deadline"),
+        pytest.param(
+            "lease: {renewDeadline: 20s}", "must be shorter than lease.duration", id="deadline after duration"
+        ),
+        pytest.param("lease: {renewDeadline: 15s}", "must be shorter than lease.duration", id="deadline at duration"),
+        pytest.param("lease: {retry: 10s}", "must be longer than 1.2 times", id="retry as long as the deadline"),
+        pytest.param("lease: {retry: 8400ms}", "must be longer than 1.2 times", id="retry with jitter beyond it"),
+        pytest.param(
+            "lease: {retry: 5s, renewDeadline: 6s}", "must be longer than 1.2 times", id="jitter to the moment"
+        ),
+        pytest.param("lease: {duration: 15500ms}", "no whole number of seconds", id="a duration no Lease can hold"),
+        pytest.param("lease: {retry: 0s}", "lease.retry is 0s", id="no retry"),
+        pytest.param(
+            "loop: {resync: 3m}", "loop.stale (5m) must be at least twice loop.resync (3m)", id="rests too long"
+        ),
         pytest.param("batch: {longest: 0s}", "batch.longest is 0s", id="zero"),
         pytest.param("periods: {catalog: 0s}", "periods.catalog is 0s", id="zero period"),
         pytest.param("sync: {aws: [us-east-1]}", "sync.directory does not say where", id="sync without a place"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -14,6 +15,7 @@ from autoscaler.agenda import Duty
 from autoscaler.clock import EPOCH, VirtualClock
 from autoscaler.cluster.api import ApiError, ForbiddenError, UnavailableError
 from autoscaler.cluster.lease import LeadershipLostError
+from autoscaler.cluster.resources import PODS
 from autoscaler.controller import Bell, Controller
 from autoscaler.errors import ConfigurationError, InternalError
 from autoscaler.execution.executor import Trouble
@@ -28,6 +30,7 @@ from autoscaler.settings import BatchSettings, LoopSettings, Settings
 from autoscaler.telling import Telling
 from providers.errors import AmbiguousError, ProviderError
 from tests.desk import POOL, planned
+from tests.fakes.clocks import Jumping
 
 AT_ONCE = Settings(loop=LoopSettings(resync=timedelta(0)), batch=BatchSettings(idle=timedelta(0)))
 QUIET = Tick(EPOCH, Snapshot(), Plan(), (), None)
@@ -288,3 +291,33 @@ def test_the_block_clock_rings_only_when_the_moment_has_passed(wake_at: Any, rin
     stand.script.bell.wait(0)
     stand.controller.mark(Duty.BLOCK_CLOCK)
     assert stand.script.bell.wait(0) is rings
+
+
+def test_a_round_whose_requests_time_out_one_after_another_is_not_stuck() -> None:
+    stand = Stand(Script([]))
+    telling = Telling(stand.heartbeat, stand.recorder, stand.board, timedelta(minutes=5))
+    with telling.round():
+        for _ in range(10):
+            with suppress(UnavailableError), telling.request("list", PODS):
+                stand.clock.advance(timedelta(seconds=131))  # as long as one may last (client_transport.py)
+                assert stand.heartbeat.problem == ""
+                raise UnavailableError("no answer")
+        stand.clock.advance(timedelta(seconds=301))
+        assert stand.heartbeat.problem == "a round of the loop: overdue for 1 s"
+
+
+@pytest.mark.parametrize("jump", [timedelta(hours=3), timedelta(hours=-3)], ids=["forward", "back"])
+def test_a_wall_clock_that_is_set_neither_ends_nor_delays_anything(jump: timedelta) -> None:
+    clock = Jumping(VirtualClock())
+    recorder, heartbeat = Recorder(clock, version="1"), Heartbeat(clock)
+    bell = Bell()
+    controller = Controller(
+        Script([]), bell, clock, AT_ONCE, telling=Telling(heartbeat, recorder, Board(), timedelta(minutes=5))
+    )
+    heartbeat.expect(within=60, doing="resting")
+    clock.jump(jump)
+    assert heartbeat.problem == ""
+    controller.mark(Duty.RESYNC)
+    assert bell.wait(0)
+    clock.advance(timedelta(seconds=61))
+    assert heartbeat.problem == "resting: overdue for 1 s"

@@ -29,7 +29,19 @@ def test_the_profile_is_that_of_the_version_with_the_gates_that_are_named(tmp_pa
 @pytest.mark.parametrize(
     ("settings", "gates", "message"),
     [
-        pytest.param({"served": ()}, "", "serves nothing of resource.k8s.io", id="no-dra"),
+        pytest.param(
+            {"version": "v1.30.4", "served": ()},
+            "",
+            r"runs Kubernetes v1\.30\.4, which does not serve resource\.k8s\.io; Foreslice needs one of v1, v1beta2, "
+            r"v1beta1, v1alpha3\n  upgrade to Kubernetes 1\.34 or later",
+            id="no-dra",
+        ),
+        pytest.param(
+            {"version": "v1.30.4", "served": ("v1alpha2",)},
+            "",
+            r"v1\.30\.4, which serves resource\.k8s\.io only in v1alpha2; Foreslice needs one of",
+            id="old-dra",
+        ),
         pytest.param({"version": "v1.33.1"}, "", "older than v1.34.0", id="too-old"),
         pytest.param({}, "GenericWorkload", "write GenericWorkload=true", id="unreadable-gates"),
     ],

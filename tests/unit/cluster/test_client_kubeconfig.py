@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kubernetes.config import incluster_config
 
 from autoscaler.cluster.client_kubeconfig import load_configuration
 from autoscaler.errors import ConfigurationError
@@ -77,3 +80,36 @@ def test_paths_that_lead_to_no_file(place: str, message: str, tmp_path: Path) ->
     (tmp_path / "a-folder").mkdir()
     with pytest.raises(ConfigurationError, match=message):
         load_configuration(kubeconfig=str(tmp_path / place))
+
+
+@pytest.fixture
+def pod(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Inside a pod: its mounted token."""
+    token, authority = tmp_path / "token", tmp_path / "ca.crt"
+    token.write_text("first")
+    authority.write_text("a certificate")
+    monkeypatch.delenv("KUBECONFIG")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    for module in (incluster_config, sys.modules[incluster_config.load_incluster_config.__module__]):
+        monkeypatch.setattr(module, "SERVICE_TOKEN_FILENAME", str(token))
+        monkeypatch.setattr(module, "SERVICE_CERT_FILENAME", str(authority))
+    return token
+
+
+def sent(configuration: Any) -> str:
+    return str(configuration.auth_settings()["BearerToken"]["value"])
+
+
+def test_a_token_that_the_kubelet_has_renewed_is_used_at_once(pod: Path) -> None:
+    found = load_configuration()
+    assert (found.host, sent(found)) == ("https://10.0.0.1:443", "Bearer first")
+    pod.write_text("second\n")
+    assert sent(found) == "Bearer second"
+
+
+def test_a_token_that_is_empty_is_no_token(pod: Path) -> None:
+    found = load_configuration()
+    pod.write_text("")
+    with pytest.raises(ValueError, match="empty"):
+        sent(found)

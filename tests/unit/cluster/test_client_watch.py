@@ -21,7 +21,8 @@ PATIENCE = 20.0
 
 
 def event(kind: str, version: int) -> bytes:
-    return json.dumps({"type": kind, "object": {"metadata": {"resourceVersion": str(version)}}}).encode()
+    metadata = {"name": "x", "resourceVersion": str(version)}
+    return json.dumps({"type": kind, "object": {"metadata": metadata}}).encode()
 
 
 EXPIRED = json.dumps({"type": "ERROR", "object": {"code": 410, "message": "too old resource version"}}).encode()
@@ -37,7 +38,7 @@ class Connections:
         self.exhausted = threading.Event()
 
     @contextmanager
-    def lines(self, path: str, *, query: Mapping[str, str], seconds: float) -> Iterator[Iterator[bytes]]:
+    def lines(self, path: str, *, query: Mapping[str, str], silence: float) -> Iterator[Iterator[bytes]]:
         self.since.append(query["resourceVersion"])
         script = next(self._scripts, None)
         if script is None:
@@ -128,7 +129,7 @@ def test_bookmarks_wake_nobody() -> None:
 def report(version: int, heartbeat: str, ready: str) -> bytes:
     """What a kubelet says of its node every few minutes."""
     condition = {"type": "Ready", "status": ready, "lastHeartbeatTime": heartbeat}
-    metadata = {"uid": "u", "resourceVersion": str(version), "managedFields": [{"time": heartbeat}]}
+    metadata = {"name": "n", "uid": "u", "resourceVersion": str(version), "managedFields": [{"time": heartbeat}]}
     return json.dumps(
         {"type": "MODIFIED", "object": {"metadata": metadata, "status": {"conditions": [condition]}}}
     ).encode()

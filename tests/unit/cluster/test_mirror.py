@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from autoscaler.clock import VirtualClock
-from autoscaler.cluster.api import NO_FIELDS, NO_LABELS, NotFoundError, Object, Page
+from autoscaler.cluster.api import (
+    NO_FIELDS,
+    NO_LABELS,
+    ApiError,
+    ForbiddenError,
+    GoneError,
+    InvalidError,
+    MalformedAnswerError,
+    NotFoundError,
+    Object,
+    Page,
+    UnavailableError,
+    WatchEvent,
+)
 from autoscaler.cluster.mirror import Mirror
 from autoscaler.cluster.resources import DEVICE_CLASSES, NODES, Resource
 from autoscaler.kube.node import parse_node
@@ -120,3 +137,132 @@ def test_a_list_is_converted_page_by_page() -> None:
     assert mirror.refresh()
     assert (len(mirror.values), api.asked) == (1200, 3)
     assert not mirror.refresh()
+
+
+@dataclass
+class Silent(Partial):
+    """A cluster whose watches bring nothing, not even bookmarks, and whose lists may `fail`."""
+
+    fail: ApiError | None = None
+    silent: bool = True
+    cut: ApiError | None = None
+
+    def list(self, resource: Resource, **query: Any) -> Page:
+        if self.fail is not None:
+            raise self.fail
+        return super().list(resource, **query)
+
+    def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
+        if self.cut is not None:
+            raise self.cut
+        return iter(()) if self.silent else super().watch(resource, resource_version=resource_version)
+
+
+STALE = timedelta(minutes=5)
+
+
+def aging(api: Silent, clock: VirtualClock, *, dispensable: bool = False) -> Mirror[str]:
+    return Mirror(api, DEVICE_CLASSES, name_of, dispensable=dispensable, clock=clock, stale=STALE)
+
+
+def test_a_mirror_whose_watch_is_silent_is_listed_before_it_is_stale() -> None:
+    api, clock = Silent(), VirtualClock()
+    mirror = aging(api, clock)
+    mirror.refresh()
+    api.create(DEVICE_CLASSES, {"metadata": {"name": "gpu"}})
+    clock.advance(STALE / 2 - timedelta(seconds=1))
+    assert not mirror.refresh()
+    assert (mirror.values, mirror.age, api.asked) == ((), 149, 1)
+    clock.advance(timedelta(seconds=1))
+    assert mirror.refresh()
+    assert (mirror.values, mirror.age, api.asked) == (("gpu",), 0, 2)
+
+
+def test_a_bookmark_keeps_a_mirror_young() -> None:
+    api, clock = Silent(silent=False), VirtualClock()
+    mirror = aging(api, clock)
+    for _ in range(20):
+        mirror.refresh()
+        assert mirror.age == 0
+        clock.advance(timedelta(minutes=1))
+    assert api.asked == 1
+
+
+def test_an_age_counts_from_the_start_where_nothing_was_ever_read() -> None:
+    api, clock = Silent(fail=UnavailableError("no answer")), VirtualClock()
+    mirror = aging(api, clock)
+    clock.advance(STALE)
+    with pytest.raises(UnavailableError):
+        mirror.refresh()
+    assert mirror.age == 300
+
+
+def test_what_is_not_read_has_no_age() -> None:
+    clock = VirtualClock()
+    unserved, refused = Silent(served=False), Silent(fail=ForbiddenError("no right"))
+    for api in (unserved, refused):
+        mirror = aging(api, clock, dispensable=True)
+        mirror.refresh()
+        clock.advance(STALE)
+        assert mirror.age is None
+
+
+def test_a_list_that_breaks_off_leaves_what_was_seen_and_grows_old() -> None:
+    api, clock = Silent(), VirtualClock()
+    api.create(DEVICE_CLASSES, {"metadata": {"name": "gpu"}})
+    mirror = aging(api, clock)
+    mirror.refresh()
+    api.fail = MalformedAnswerError("<html>")
+    clock.advance(STALE)
+    for _ in range(2):
+        with pytest.raises(MalformedAnswerError):
+            mirror.refresh()
+        assert (mirror.values, mirror.age) == (("gpu",), 300)
+    api.fail = None
+    assert not mirror.refresh()
+    assert (mirror.values, mirror.age) == (("gpu",), 0)
+
+
+@pytest.mark.parametrize(
+    "cut", [MalformedAnswerError("<html>"), InvalidError("400"), ApiError("418"), GoneError("410")], ids=str
+)
+def test_whatever_ends_a_watch_is_answered_with_a_list(cut: ApiError) -> None:
+    api, clock = Silent(), VirtualClock()
+    mirror = aging(api, clock)
+    mirror.refresh()
+    api.create(DEVICE_CLASSES, {"metadata": {"name": "gpu"}})
+    api.cut = cut
+    assert mirror.refresh()
+    assert mirror.values == ("gpu",)
+
+
+def test_an_object_whose_reading_fails_hides_no_other_and_stays_as_it_was() -> None:
+    def broken(raw: Object, problems: Problems) -> str:
+        if raw.get("broken"):
+            raise RecursionError("too deep")
+        return name_of(raw, problems)
+
+    api = Partial()
+    api.create(DEVICE_CLASSES, {"metadata": {"name": "a"}})
+    mirror = Mirror(api, DEVICE_CLASSES, broken)
+    mirror.refresh()
+    api.patch(DEVICE_CLASSES, "a", {"broken": True})
+    api.create(DEVICE_CLASSES, {"metadata": {"name": "b"}, "broken": True})
+    api.create(DEVICE_CLASSES, {"metadata": {"name": "c"}})
+    for _ in range(2):
+        mirror.refresh()
+        assert mirror.values == ("a", "c")
+        assert set(mirror.problems) == {"a", "b"}
+        assert "RecursionError: too deep" in str(mirror.problems["b"][0])
+        mirror.reread()
+
+
+def test_no_api_server_lacks_the_core_group() -> None:
+    api = Partial()
+    api.create(NODES, node("n", "2026-01-01T00:00:00Z"))
+    mirror = Mirror(api, NODES, parse_node)
+    mirror.refresh()
+    api.served = False
+    with pytest.raises(MalformedAnswerError, match="nodes cannot be read, which every API server has"):
+        mirror.reread()
+    assert [found.name for found in mirror.values] == ["n"]

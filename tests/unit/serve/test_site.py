@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 
 import pytest
 
@@ -14,7 +15,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.serve.access import Door
-from autoscaler.serve.health import Heartbeat
+from autoscaler.serve.health import Heartbeat, Sight
 from autoscaler.serve.recorder import Recorder
 from autoscaler.serve.site import Board, health_app, metrics_app, page_app
 from tests.desk import POOL, planned
@@ -227,7 +228,7 @@ def test_a_replica_that_waits_says_who_acts(api: ReviewingServer) -> None:
 def test_probes_follow_the_heartbeat() -> None:
     clock = VirtualClock()
     heartbeat = Heartbeat(clock)
-    probes = Browser(health_app(heartbeat))
+    probes = Browser(health_app(heartbeat, Sight()))
     assert (probes.get("/healthz").status_code, probes.get("/readyz").status_code) == (200, 503)
     heartbeat.ready()
     heartbeat.expect(within=10, doing="a round of the loop")
@@ -240,6 +241,61 @@ def test_probes_follow_the_heartbeat() -> None:
     assert probes.get("/healthz").status_code == 200
     heartbeat.unready()
     assert probes.get("/readyz").status_code == 503
+
+
+def test_a_process_lives_only_with_its_threads() -> None:
+    heartbeat, alive = Heartbeat(VirtualClock()), {"election": True, "agenda": True}
+    for thread in alive:
+        heartbeat.depend_on(thread, partial(alive.__getitem__, thread))
+    probes = Browser(health_app(heartbeat, Sight()))
+    assert probes.get("/healthz").text == "ok"
+    alive["agenda"] = False
+    answer = probes.get("/healthz")
+    assert (answer.status_code, answer.text) == (503, "the thread agenda has ended")
+
+
+def test_a_round_that_goes_on_asking_is_not_stuck() -> None:
+    clock = VirtualClock()
+    heartbeat = Heartbeat(clock)
+    heartbeat.expect(within=300, doing="a round of the loop")
+    for _ in range(10):
+        clock.advance(timedelta(seconds=130))
+        heartbeat.progress(within=300)
+    assert heartbeat.problem == ""
+    clock.advance(timedelta(seconds=301))
+    assert heartbeat.problem == "a round of the loop: overdue for 1 s"
+
+
+def test_a_request_cuts_no_rest_short() -> None:
+    clock = VirtualClock()
+    heartbeat = Heartbeat(clock)
+    heartbeat.expect(within=900, doing="standing by")
+    heartbeat.progress(within=300)
+    clock.advance(timedelta(seconds=800))
+    assert heartbeat.problem == ""
+
+
+def test_who_sees_the_cluster_as_it_was_is_alive_and_not_ready() -> None:
+    heartbeat, ages = Heartbeat(VirtualClock()), {"pods": 300.0, "nodes": 20.0, "daemonsets.apps": 12.0}
+    probes = Browser(health_app(heartbeat, Sight(lambda: ages, timedelta(minutes=5))))
+    assert probes.get("/readyz").text == "the cluster was not read yet"
+    heartbeat.ready()
+    assert probes.get("/readyz").text == "ok"
+    ages |= {"pods": 301.0, "daemonsets.apps": 400.2}
+    answer = probes.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.text == (
+        "daemonsets.apps: no event, bookmark or list for 400 s; pods: no event, bookmark or list for 301 s"
+    )
+    assert probes.get("/healthz").status_code == 200
+
+
+def test_the_age_of_each_resource_is_measured() -> None:
+    recorder = Recorder(VirtualClock(), version="1")
+    recorder.follows(lambda: {"pods": 2.5, "daemonsets.apps": 7.0})
+    text = Browser(metrics_app(recorder.registry)).get("/metrics").text
+    assert 'foreslice_mirror_age_seconds{resource="pods"} 2.5' in text
+    assert 'foreslice_mirror_age_seconds{resource="daemonsets.apps"} 7.0' in text
 
 
 @pytest.mark.parametrize(

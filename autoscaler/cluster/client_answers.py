@@ -1,0 +1,137 @@
+"""What an API server's answers mean: JSON objects, the errors of its status codes, and what no API server says.
+
+A gateway's page, an object that is cut off, a redirect to a login: each becomes one sentence that says what answered,
+where, and how it begins. Credentials and control characters never get into it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from autoscaler.cluster.api import (
+    AlreadyExistsError,
+    ApiError,
+    BlockedError,
+    ConflictError,
+    ForbiddenError,
+    GoneError,
+    InvalidError,
+    MalformedAnswerError,
+    NotFoundError,
+    UnavailableError,
+)
+
+TOO_MANY_REQUESTS: Final = 429
+_SHOWN: Final = 80  # characters of an answer that is no answer
+_LONGEST_WORDS: Final = 200
+_LONGEST_ADDRESS: Final = 120
+_STEP: Final = (
+    "see what answers there: `kubectl get --raw /version`; if it is a proxy or its login page, sign in or give the API "
+    "server's own address (--kubeconfig, --context)"
+)
+
+
+def decoded(body: bytes | str, request: str, *, seen: str = "an answer") -> dict[str, Any]:
+    """The JSON object of an answer. `seen` says what came and from where. MalformedAnswerError for anything else."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        cut = body.lstrip()[:1] in (b"{", "{")
+        what = f"ends or breaks within its JSON, after {len(body):,} bytes" if cut else "is no JSON"
+        raise malformed(request, f"{seen} {what}", body) from error
+    if not isinstance(found, dict):
+        raise malformed(request, f"{seen} is no object", body)
+    return found
+
+
+def part(found: Mapping[str, Any], field: str, kind: type, request: str, *, seen: str = "an answer") -> Any:
+    """A field that every answer of its sort has. MalformedAnswerError where it is missing or of another type."""
+    value = found.get(field)
+    if not isinstance(value, kind):
+        raise malformed(request, f"{seen} has no {field}", json.dumps(found)[: _SHOWN * 2])
+    return value
+
+
+def malformed(request: str, what: str, body: bytes | str) -> MalformedAnswerError:
+    """The error about an answer that no API server gives."""
+    shown = excerpt(body)
+    return MalformedAnswerError(f"{request}: {what}{f': {shown}' if shown else ''}", next_step=_STEP)
+
+
+def excerpt(body: bytes | str) -> str:
+    """How a text begins, in quotes, on one line and without anything that a terminal would obey; "" for nothing."""
+    text = (body[: _SHOWN * 8].decode(errors="replace") if isinstance(body, bytes) else body[: _SHOWN * 8]).strip()
+    line = printable(" ".join(text.split()))
+    return f'"{line[:_SHOWN]}{"…" if len(line) > _SHOWN or len(body) > _SHOWN * 8 else ""}"' if line else ""
+
+
+def printable(text: str) -> str:
+    """The text with escapes instead of control characters."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def words_of(error: BaseException) -> str:
+    """What a library says of its failure, on one line of a length that people read."""
+    line = printable(" ".join(str(error).split()))
+    return f"{line[:_LONGEST_WORDS]}…" if len(line) > _LONGEST_WORDS else line
+
+
+def address_of(url: str) -> str:
+    """Scheme, host and port of a URL: what may be shown of it, without credentials, path and query."""
+    try:
+        found = urlsplit(url)
+        host, port = found.hostname or "", found.port
+    except ValueError:
+        return "an address that cannot be read"
+    host = f"[{host}]" if ":" in host else host
+    return printable(f"{found.scheme}://{host}{f':{port}' if port else ''}")[:_LONGEST_ADDRESS]
+
+
+def error_of(status: int, body: bytes, request: str, *, seen: str = "an answer") -> ApiError:
+    """The error that an answer of 300 or above stands for (apimachinery api/errors, metav1.Status)."""
+    transient = status >= 500 or status in (408, TOO_MANY_REQUESTS)
+    if status < 400 or (not transient and body.lstrip().startswith(b"<")):
+        return malformed(request, f"{seen} is none of an API server", body)
+    answer = _status(body)
+    told = answer.get("message")
+    text = printable(" ".join(told.split())) if isinstance(told, str) and told else excerpt(body)
+    message = f"{request}: {text} ({status})"
+    reason = answer.get("reason", "")
+    match status:
+        case 404:
+            return NotFoundError(message, next_step="it was deleted, never created, or the API does not serve its kind")
+        case 409 if reason == "AlreadyExists":
+            return AlreadyExistsError(message, next_step="read it and update it instead")
+        case 409:
+            return ConflictError(message, next_step="read it again and apply the change to what is there now")
+        case 410:
+            return GoneError(message, next_step="list again and watch on")
+        case 401:
+            return ForbiddenError(message, next_step="renew the credentials: the API server does not know them")
+        case 403:
+            return ForbiddenError(message, next_step="grant the verb that the message names to this identity")
+        case 429 if "DisruptionBudget" in _causes(answer):
+            return BlockedError(message, next_step="wait until the budget allows a disruption, or relax it")
+        case 500 if "more than one PodDisruptionBudget" in message:
+            return BlockedError(message, next_step="let only one PodDisruptionBudget select the pod")
+        case _ if transient:
+            return UnavailableError(message, next_step="the API server is overloaded or failing; it is asked again")
+        case _:
+            return InvalidError(message, next_step="correct the field that the message names")
+
+
+def _causes(answer: Mapping[str, Any]) -> tuple[object, ...]:
+    details = answer.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else ()
+    return tuple(cause.get("reason") for cause in causes or () if isinstance(cause, dict))
+
+
+def _status(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}  # not every proxy and not every path answers in JSON
+    return found if isinstance(found, dict) else {}

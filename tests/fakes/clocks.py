@@ -1,0 +1,35 @@
+"""A clock whose wall time is set, as by ntpd or a person, while everything that measures goes on."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from autoscaler.clock import VirtualClock
+
+
+class Jumping:
+    """A virtual clock of which only `now` jumps. Several may share the time of one, as machines share the world's."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._offset = timedelta(0)
+
+    def jump(self, by: timedelta) -> None:
+        """Set the wall clock forward, or back."""
+        self._offset += by
+
+    def advance(self, by: timedelta) -> None:
+        """Let time pass."""
+        self._clock.advance(by)
+
+    def now(self) -> datetime:
+        """What the wall clock shows."""
+        return self._clock.now() + self._offset
+
+    def monotonic(self) -> float:
+        """Untouched by jumps."""
+        return self._clock.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        """As the clock below."""
+        self._clock.wait(seconds)
