@@ -57,6 +57,7 @@ _PURE: Final = frozenset(
 _OBSERVERS: Final = frozenset({"isInteger", "asInteger", "add", "sub"})
 _PATTERN_FUNCTIONS: Final = frozenset({"matches", "find", "findAll"})
 Scope = Mapping[str, "int | Run"]
+_GLOBALS: Final[Scope] = {"device": DEVICE}
 
 
 class Planner:
@@ -77,7 +78,7 @@ class Planner:
 
     def plan(self, root: Expression) -> Run:
         """The closure of the whole expression. Raises ExpressionError."""
-        return run_of(self._plan(root, {"device": DEVICE}))
+        return run_of(self._plan(root, _GLOBALS))
 
     def _plan(self, node: Expression, scope: Scope) -> Step:
         """The step of `node`; what it consists of is planned first, without recursion as far as the scope reaches."""
@@ -123,7 +124,7 @@ class Planner:
 
     def _variable(self, node: Identifier, scope: Scope) -> Step:
         name = node.name.removeprefix(".")
-        place = scope.get(name)
+        place = (scope if name == node.name or not self._modern else _GLOBALS).get(name)
         if place is None:
             return Constant(TypeName(name))
         if node.type.kind == "type":
