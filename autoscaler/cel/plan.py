@@ -26,7 +26,8 @@ from autoscaler.cel.environment import Environment
 from autoscaler.cel.folds import BOUND, append_run, bound_variable_run, fold_run, kept_runs, quantifier_run
 from autoscaler.cel.frame import DEVICE, FIRST_SLOT, Frame, Run, charge
 from autoscaler.cel.implementations import SINGLETONS, dispatched, guarded, implementations
-from autoscaler.cel.patterns import PatternError, compiled
+from autoscaler.cel.pattern_tree import PatternError
+from autoscaler.cel.patterns import UnsupportedPatternError, compiled
 from autoscaler.cel.syntax import (
     ACCUMULATOR,
     Call,
@@ -240,6 +241,8 @@ class Planner:
             compiled(step.value)
         except PatternError as error:
             raise ExpressionError(str(error), node.position) from error
+        except UnsupportedPatternError:  # told when it runs
+            pass
         return True
 
     def _implementation(self, node: Call) -> tuple[Any, bool]:

@@ -61,4 +61,4 @@ def test_upstream_answers_alike(sort: str, release: str) -> None:
 
 
 def test_every_sort_of_the_review_has_cases() -> None:
-    assert {"messages", "quantities", "urls", "parser", "estimate", "format", "time", "cost"} <= {*SORTS}
+    assert {"messages", "quantities", "patterns", "urls", "parser", "estimate", "format", "time", "cost"} <= {*SORTS}
