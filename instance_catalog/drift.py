@@ -8,7 +8,7 @@ all of that is what constraints in claims rely on. Pure; must not know drivers, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
@@ -27,6 +27,7 @@ from instance_catalog.resource_slice import (
     RuntimeOnly,
     Unset,
     Version,
+    exact,
 )
 
 Compared: TypeAlias = AttributeValue | Capacity | Quantity | tuple[object, ...] | NodeReach | None
@@ -137,17 +138,17 @@ def _answers(
 class _Binding:
     """The values given to tokens so far. A catalog gap may turn out to be any value, also one of another gap."""
 
-    def __init__(self, known: dict[str, set[AttributeValue]]) -> None:
+    def __init__(self, known: dict[str, set[Hashable]]) -> None:
         self.values: dict[RuntimeOnly, AttributeValue] = {}
-        self._taken = known  # by attribute
+        self._taken = known  # by attribute, each with its kind
 
     @staticmethod
     def among(slices: Iterable[ResourceSlice]) -> _Binding:
-        known: dict[str, set[AttributeValue]] = {}
+        known: dict[str, set[Hashable]] = {}
         for piece in slices:
             for device in piece.devices:
                 for name, value in device.attributes.items():
-                    known.setdefault(name, set()).update(() if isinstance(value, RuntimeOnly) else (value,))
+                    known.setdefault(name, set()).update(() if isinstance(value, RuntimeOnly) else (exact(value),))
         return _Binding(known)
 
     def pair(self, wanted: Mapping[str, Device], found: Mapping[str, Device]) -> dict[str, str]:
@@ -186,8 +187,8 @@ class _Binding:
             taken = self._taken.setdefault(name, set())
             if token.is_catalog_gap:
                 self.values[token] = value
-            elif value not in taken:
-                taken.add(value)
+            elif exact(value) not in taken:
+                taken.add(exact(value))
                 self.values[token] = value
 
     def _likeness(self, wanted: Device, found: Device) -> int:
@@ -197,7 +198,7 @@ class _Binding:
             known = self.values.get(value, value) if isinstance(value, RuntimeOnly) else value
             if isinstance(known, RuntimeOnly) or name not in found.attributes:
                 continue
-            if known != found.attributes[name]:
+            if exact(known) != exact(found.attributes[name]):
                 return 0
             count += 1
         return count

@@ -14,7 +14,7 @@ from instance_catalog.driver_data import CardFacts, driver_facts
 from instance_catalog.instance_type import InstanceType, NetworkCard, RootGroup
 from instance_catalog.prediction.nvidia_gpu import runs_on
 from instance_catalog.prediction.pci import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
-from instance_catalog.resource_slice import AttributeValue, Device, ListValue, Version
+from instance_catalog.resource_slice import AttributeValue, Device, ListValue, Version, exact
 
 _Content: TypeAlias = dict[str, Any]
 
@@ -169,7 +169,7 @@ def _complete(columns: Mapping[str, Sequence[AttributeValue | None]]) -> _Conten
 
 
 def _common(values: Sequence[AttributeValue | None]) -> AttributeValue | None:
-    return values[0] if len(set(values)) == 1 else None
+    return values[0] if len(set(map(exact, values))) == 1 else None
 
 
 def _scalar(value: AttributeValue | None) -> AttributeValue | None:

@@ -1,5 +1,7 @@
 """An immutable, hashable mapping.
 
+Python takes True for 1 and False for 0. Attributes of devices do not, so a map with 1 is not the map with True.
+
 Snapshots, devices and plans are values: they are compared, used as memo keys and shared between threads. A plain dict
 is none of that, and a tuple of pairs cannot be looked up.
 """
@@ -7,7 +9,7 @@ is none of that, and a tuple of pairs cannot be looked up.
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
-from typing import Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 K = TypeVar("K")
 V_co = TypeVar("V_co", covariant=True)
@@ -62,9 +64,9 @@ class FrozenMap(Mapping[K, V_co], Generic[K, V_co]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, FrozenMap):
-            return self._items == other._items
+            return self is other or _same_items(self._items, other._items)
         if isinstance(other, Mapping):
-            return self._items == dict(other)
+            return _same_items(self._items, dict(other))
         return NotImplemented
 
     def __hash__(self) -> int:
@@ -78,6 +80,15 @@ class FrozenMap(Mapping[K, V_co], Generic[K, V_co]):
     def with_items(self, items: Mapping[K, V_co]) -> FrozenMap[K, V_co]:
         """A new map with `items` added or replaced."""
         return FrozenMap({**self._items, **items})
+
+
+def _same_items(one: dict[Any, Any], other: dict[Any, Any]) -> bool:
+    """Equal, and bool where the other is bool."""
+    if one != other:
+        return False
+    return all(
+        value is other[key] or isinstance(value, bool) is isinstance(other[key], bool) for key, value in one.items()
+    )
 
 
 EMPTY: FrozenMap[str, str] = FrozenMap()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import Final, Literal, TypeAlias
 
 Format: TypeAlias = Literal["BinarySI", "DecimalSI", "DecimalExponent"]
@@ -64,6 +64,14 @@ class Quantity:
         return _parse(text)
 
     @staticmethod
+    def stored(text: str) -> Quantity:
+        """The quantity that a cluster has of `text`: the API server prints what it read, and readers read that.
+
+        1.5Gi becomes 1536Mi and 80.0 becomes 80, which are integers to CEL. Raises QuantityError.
+        """
+        return _stored(text)
+
+    @staticmethod
     def of(value: int, format: Format = "DecimalSI") -> Quantity:  # noqa: A002  # the Kubernetes term
         """A whole number, as resource.NewQuantity makes it; big beyond int64."""
         return Quantity(value, 0, format, big=not _fits_int64(value))
@@ -113,6 +121,11 @@ class Quantity:
             return False
         mine = (self.digits, self.scale, self.format, self.text)
         return mine == (other.digits, other.scale, other.format, other.text)
+
+    @property
+    def form(self) -> tuple[int, int, Format, bool, str]:
+        """Everything that expressions and policies can observe. Equal quantities, as 1 and 1000m, differ in form."""
+        return self.digits, self.scale, self.format, self.big, self.text
 
     def __add__(self, other: Quantity) -> Quantity:
         """Quantity.Add: a zero receiver takes the other's format; the sum is fast if both are and int64 suffices."""
@@ -212,6 +225,12 @@ class Quantity:
         if scale >= 0:
             return self.digits * _power_of_ten(scale)
         return -(-self.digits // _power_of_ten(-scale))
+
+
+@lru_cache(maxsize=4096)
+def _stored(text: str) -> Quantity:
+    """Quantity.UnmarshalJSON, which trims space, and MarshalJSON."""
+    return _parse(str(_parse(text.strip(" "))))
 
 
 def _parse(text: str) -> Quantity:

@@ -7,6 +7,7 @@ group, with an unknown value. Nothing here reads Kubernetes JSON; that is autosc
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -64,6 +65,11 @@ class Unset:
 AttributeValue: TypeAlias = str | int | bool | Version | ListValue | RuntimeOnly | Unset
 
 
+def exact(value: AttributeValue | None) -> Hashable:
+    """A key that is equal for equal values of one kind only: in Python 1 == True and 0 == False."""
+    return type(value), value
+
+
 @dataclass(frozen=True, slots=True)
 class ValidRange:
     """A capacity request policy's range; min None means the API object had none."""
@@ -81,6 +87,14 @@ class RequestPolicy:
     valid_values: tuple[Quantity, ...] = ()
     valid_range: ValidRange | None = None
 
+    @property
+    def form(self) -> Hashable:
+        """A key by the forms of all quantities."""
+        limits = self.valid_range
+        bounds = () if limits is None else (limits.min, limits.max, limits.step)
+        amounts = (self.default, *self.valid_values, *bounds)
+        return len(self.valid_values), limits is None, tuple(None if a is None else a.form for a in amounts)
+
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
@@ -92,6 +106,12 @@ class Capacity:
     value: Quantity
     policy: RequestPolicy | None = None
     guess: bool = False
+
+    @property
+    def form(self) -> Hashable:
+        """A key that tells apart what `==` does not: the same amounts in different forms (see Quantity.form)."""
+        policy = self.policy
+        return self.value.form, self.guess, None if policy is None else policy.form
 
 
 @dataclass(frozen=True, slots=True)

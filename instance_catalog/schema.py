@@ -28,7 +28,7 @@ _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage", "pods")
 
 def _quantity(value: object) -> Quantity:
     try:
-        quantity = Quantity.parse(str(value))
+        quantity = Quantity.stored(str(value))
     except QuantityError as error:
         raise ValueError("a Kubernetes quantity such as 80Gi or 81559Mi") from error
     if quantity.sign < 0 or quantity > _MOST:

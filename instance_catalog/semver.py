@@ -47,6 +47,11 @@ class SemanticVersion:
                 return 1 if _rank(left) > _rank(right) else -1
         return (len(self.prerelease) > len(other.prerelease)) - (len(self.prerelease) < len(other.prerelease))
 
+    def __str__(self) -> str:
+        text = f"{self.major}.{self.minor}.{self.patch}"
+        text += f"-{'.'.join(map(str, self.prerelease))}" if self.prerelease else ""
+        return text + (f"+{'.'.join(self.build)}" if self.build else "")
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SemanticVersion) and self.compare(other) == 0
 

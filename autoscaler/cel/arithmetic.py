@@ -76,7 +76,7 @@ _SUBTRACT: Final[Mapping[tuple[type, type], Callable[[Any, Any], Value]]] = {
     (UInt, UInt): lambda a, b: _uint(int(a) - int(b)),
     (float, float): lambda a, b: a - b,
     (Duration, Duration): lambda a, b: _duration(a.nanoseconds - b.nanoseconds),
-    (Timestamp, Duration): lambda a, b: _moved(a, -b.nanoseconds),
+    (Timestamp, Duration): lambda a, b: _INT_OVERFLOW if b.nanoseconds == INT_MIN else _moved(a, -b.nanoseconds),
     (Timestamp, Timestamp): lambda a, b: _duration(a.nanoseconds - b.nanoseconds),
 }
 _MULTIPLY: Final[Mapping[tuple[type, type], Callable[[Any, Any], Value]]] = {

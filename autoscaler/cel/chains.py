@@ -75,15 +75,16 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A ternary: links after it belong to both branches, and the ternary itself is free."""
+    """A ternary: links after it belong to both branches, and the ternary itself is free. `tested`: has() of it."""
 
     condition: Run
     truthy: Chain | Choice
     falsy: Chain | Choice
+    tested: bool = False
 
     def linked(self, link: Link) -> Choice:
         """The ternary with one more link on either branch."""
-        return Choice(self.condition, self.truthy.linked(link), self.falsy.linked(link))
+        return Choice(self.condition, self.truthy.linked(link), self.falsy.linked(link), link.test_only)
 
 
 Step: TypeAlias = Constant | Code | Chain | Choice
@@ -97,7 +98,7 @@ def run_of(step: Step) -> Run:
     if isinstance(step, Code):
         return step.run
     if isinstance(step, Choice):
-        return resolver(step)
+        return _tested_choice(resolver(step)) if step.tested else resolver(step)
     fast = _device_run(step)
     if fast is not None:
         return fast
@@ -121,6 +122,17 @@ def run_of(step: Step) -> Run:
 
     if any(link.test_only for link in step.links):
         return resolve
+    return run
+
+
+def _tested_choice(choose: Run) -> Run:
+    """has() of a ternary takes off the unit of its root (interpreter/runtimecost.go), which a ternary never charged."""
+
+    def run(frame: Frame) -> Value:
+        value = choose(frame)
+        charge(frame, -1)
+        return value
+
     return run
 
 

@@ -30,6 +30,7 @@ from autoscaler.cel.values import INT_MAX, UInt
 
 Scope = Mapping[str, Type]
 
+_GLOBALS: Final[Scope] = {"device": types.DEVICE}
 _LITERALS: Final[Mapping[type, Type]] = {
     bool: types.BOOL,
     int: types.INT,
@@ -57,7 +58,7 @@ class Checker:
 
     def check(self, root: Expression) -> Type:
         """The type of the whole expression. Raises ExpressionError."""
-        self._check(root, {"device": types.DEVICE})
+        self._check(root, _GLOBALS)
         finished: dict[int, Type] = {}
         for node, found in [(node, node.type) for node in self._nodes]:  # kept alive: `finished` knows them by identity
             node.type = self._substitution.finish(found, finished)
@@ -117,7 +118,9 @@ class Checker:
 
     def _identifier(self, node: Identifier, scope: Scope) -> Type:
         name = node.name.removeprefix(".")
-        found = scope.get(name)
+        # From cel-go 0.29 on a name with a dot in front is no local variable's.
+        local = name == node.name or not self._environment.dialect.modern
+        found = (scope if local else _GLOBALS).get(name)
         if found is None and name in TYPE_NAMES:
             found = types.type_of(TYPE_NAMES[name])
         if found is None:

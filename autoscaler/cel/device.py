@@ -38,7 +38,9 @@ class DeviceView:
     @staticmethod
     def read(driver: str, device: Device, dialect: Dialect) -> DeviceView:
         """The same for callers that ask about many devices and keep the dialect."""
-        return _view(driver, device.attributes, device.capacity, device.allow_multiple_allocations, dialect)
+        amounts = device.capacity
+        forms = tuple([amount.value.form for amount in amounts.values()]) if amounts else ()
+        return _view(driver, device.attributes, amounts, device.allow_multiple_allocations, dialect, forms)
 
     def fresh(self) -> StringMap:
         """The device with quantities of its own."""
@@ -62,7 +64,9 @@ def _view(
     amounts: FrozenMap[str, Capacity],
     multiple: bool,
     dialect: Dialect,
+    _forms: tuple[object, ...],
 ) -> DeviceView:
+    """`_forms` belongs to the key alone: quantities compare by value, and isInteger() tells 1000m from 1."""
     attributes: dict[Value, Value] = {}
     failure = ""
     for name, attribute in published.items():

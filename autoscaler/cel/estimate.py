@@ -34,7 +34,7 @@ from autoscaler.cel.syntax import (
     Select,
     parts,
 )
-from autoscaler.cel.types import Type
+from autoscaler.cel.types import Type, unwrapped
 
 # Container kind, size of keys and size of values.
 Entries = tuple[str, Interval, Interval]
@@ -183,9 +183,8 @@ class _Estimator:
         self._scope = {**outside, node.accumulator: initial}
         if _is_bind(node):
             total = plus(total, self.cost(node.result))
-            size, entries = self._size(node.result), self._entries_of(node.result)
-            self._scope = outside
-            self._note(node, size, entries)
+            self._scope = outside  # upstream looks at the result once the variable is gone
+            self._note(node, self._size(node.result), self._entries_of(node.result))
             return total
         accumulating = self._scope
         self._scope = {**accumulating, **self._loop_variables(node)}
@@ -296,4 +295,4 @@ def _literal_size(node: Expression) -> Interval | None:
 def _is_scalar(t: Type) -> bool:
     if t.kind == "opaque" and t.name == "optional_type":
         return _is_scalar(t.parameters[0])
-    return t.kind in _SCALARS
+    return unwrapped(t).kind in _SCALARS

@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from autoscaler.cel.arithmetic import MAX_TEXT, TOO_LARGE
 from autoscaler.cel.conversions import IMPLEMENTATIONS as _CONVERSIONS
 from autoscaler.cel.conversions import type_of
 from autoscaler.cel.syntax import Call, Expression, ListLiteral, Literal, MapLiteral
-from autoscaler.cel.values import MAPS, Duration, Failure, Timestamp, TypeName, UInt, Value
+from autoscaler.cel.values import INT_MAX, MAPS, Duration, Failure, Timestamp, TypeName, UInt, Unknown, Value
 from autoscaler.cel.work import enter, leave
 
 _CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.([0-9]*))?(.)?)", re.DOTALL)
 _DEFAULT_PRECISION: Final = 6
-_MAX_PRECISION: Final = 1000
+_MAX_PRECISION: Final = 10_000_009  # of golang.org/x/text, which prints something else for larger ones
 _SPECIAL: Final = ("NaN", "Infinity", "-Infinity")
 _TO_STRING: Final = {
     int: "int_to_string",
@@ -34,6 +35,10 @@ class FormatError(ValueError):
     """A clause that does not exist or does not fit its argument."""
 
 
+class _PrecisionError(Exception):
+    """A precision that golang.org/x/text takes for a mistake, which it prints."""
+
+
 def clauses(template: str) -> list[tuple[str, int | None, int]]:
     """Verb, precision and offset of every clause but %%. Raises FormatError."""
     found = []
@@ -44,15 +49,22 @@ def clauses(template: str) -> list[tuple[str, int | None, int]]:
             raise FormatError("unexpected end of string")
         if clause[3] not in "sdfebxXo":
             raise FormatError(f'unrecognized formatting clause "{clause[3]}"')
-        if clause[2] is not None and not 0 < len(clause[2]) < 10:
+        if clause[2] is not None and not _is_int64(clause[2]):
             raise FormatError("error while converting precision to integer")
         found.append((clause[3], None if clause[2] is None else int(clause[2]), clause.start()))
     return found
 
 
+def _is_int64(digits: str) -> bool:
+    significant = digits.lstrip("0")
+    return bool(digits) and len(significant) < 20 and int(significant or "0") <= INT_MAX
+
+
 def _format(template: str, arguments: list[Value]) -> Value:
     try:
         return _interpolated(template, arguments)
+    except _PrecisionError:
+        return Unknown(frozenset(), f"a precision above {_MAX_PRECISION}")
     except FormatError as error:
         return Failure(str(error))
 
@@ -169,21 +181,34 @@ def _go_quoted(text: str) -> str:
     return '"' + "".join(out) + '"'
 
 
+def _check_precision(precision: int) -> None:
+    if precision > _MAX_PRECISION:
+        raise _PrecisionError
+
+
 def _fixed(value: float, precision: int) -> str:
     """%f of golang.org/x/text for English: digits in groups of three."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    if precision > _MAX_PRECISION:
-        raise FormatError(f"precision {precision} is too large")
-    return f"{value + 0.0:,.{precision}f}"  # without the sign of -0.0
+    _check_precision(precision)
+    value += 0.0  # without the sign of -0.0
+    if precision < 256:
+        return f"{value:,.{precision}f}"
+    # initDecimal of message/print.go (golang.org/x/text v0.41.0): the least number of decimals is a uint8, the most an
+    # int16.
+    most = (precision + 2**15) % 2**16 - 2**15
+    text = f"{value:,.{most}f}" if most >= 0 else f"{Decimal(repr(value)):,f}"
+    whole, _, decimals = text.partition(".")
+    decimals = decimals.rstrip("0").ljust(precision % 256, "0")
+    return f"{whole}.{decimals}" if decimals else whole
 
 
 def _scientific(value: float, width: int) -> str:
     """%e of golang.org/x/text: always six decimals, because cel-go hands the precision over as a width."""
-    if width > _MAX_PRECISION:
-        raise FormatError(f"precision {width} is too large")
+    _check_precision(width)
+    width %= 2**16
     if not math.isfinite(value):
         return _fixed(value, 0).rjust(width)
     mantissa, exponent = f"{value + 0.0:.6e}".split("e")

@@ -27,7 +27,8 @@ _CHANGES: Final = {
     "conditionalor": 'conditionaland | conditionalor "||" conditionaland -> logical_or',
     "conditionaland": 'relation | conditionaland "&&" relation -> logical_and',
     "relation": "addition | relation relop addition -> binary",
-    "relop": '"<" -> lt | "<=" -> le | ">" -> gt | ">=" -> ge | "==" -> eq | "!=" -> ne | "in" -> contained',
+    "relop": '"<" -> lt | "<=" -> le | ">" -> gt | ">=" -> ge | "==" -> eq | "!=" -> ne | IN_WORD -> contained',
+    "IN_WORD": "/in(?![A-Za-z0-9_])/",  # `indyn` is one name
     "addition": "multiplication | addition addop multiplication -> binary",
     "addop": '"+" -> plus | "-" -> minus',
     "multiplication": "unary | multiplication mulop unary -> binary",

@@ -50,7 +50,8 @@ def _has(call: Call) -> Expression:
 
 
 def _variable(node: Expression) -> str:
-    if type(node) is not Identifier or node.name.startswith("."):
+    # `.y` is accepted as a name to which nothing can refer.
+    if type(node) is not Identifier:
         raise ExpressionError("argument must be a simple name", node.position)
     if node.name in (ACCUMULATOR, "__result__"):
         raise ExpressionError("iteration variable overwrites accumulator variable", node.position)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from autoscaler.cel.instants import parse_timestamp
-from autoscaler.cel.urls import parse_url
-from autoscaler.cel.values import NONE, Failure, NamedFormat, OptionalValue, Value
+from autoscaler.cel.urls import request_uri_problem
+from autoscaler.cel.values import NONE, NamedFormat, OptionalValue, Value
 
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
@@ -60,8 +60,8 @@ def _qualified(text: str) -> list[str]:
 
 
 def _uri(text: str) -> list[str]:
-    parsed = parse_url(text)
-    return [parsed.message] if type(parsed) is Failure else []
+    problem = request_uri_problem(text)
+    return [] if problem is None else [problem]
 
 
 def _is_date(text: str) -> bool:

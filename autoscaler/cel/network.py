@@ -31,6 +31,12 @@ def _address(text: str) -> Address | None:
     return Address(found.version, int(found))
 
 
+def is_ipv6(text: str) -> bool:
+    """Whether the text is an IPv6 address without zone, IPv4-mapped ones included."""
+    address = _address(text)
+    return address is not None and address.family == 6
+
+
 def parse_prefix(text: str) -> Prefix | None:
     """An address, a slash and a length without leading zeros; None for anything else."""
     head, slash, tail = text.rpartition("/")

@@ -1,54 +1,58 @@
-"""Regular expressions as Go has them, through RE2 (cel-go matches(), k8s.io/apiserver library/regex.go)."""
+"""Regular expressions, read by Go's rules and run by RE2 (cel-go matches(), k8s.io/apiserver library/regex.go)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 from autoscaler.cel.comparison import NO_OVERLOAD
-from autoscaler.cel.values import Failure, Value
+from autoscaler.cel.pattern_syntax import rewritten
+from autoscaler.cel.pattern_tree import PatternError, TooLargeError
+from autoscaler.cel.values import Failure, Unknown, Value
 
-_TOKEN: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\(\?P?<([^>]*)>|.", re.DOTALL)
+_SMALL, _LARGE = 8 * 2**20, 64 * 2**20  # bytes that a program and what it remembers may take
 
 
-class PatternError(ValueError):
-    """Text that is not a regular expression."""
+class UnsupportedPatternError(ValueError):
+    """A regular expression that Go has and RE2 cannot be given."""
+
+
+def compiled(pattern: str) -> Any:
+    """The RE2 program of `pattern`. Raises PatternError and UnsupportedPatternError."""
+    program = _compiled(pattern)
+    return _compiled_large(pattern) if program is None else program
 
 
 @lru_cache(maxsize=512)
-def compiled(pattern: str) -> Any:
-    """The RE2 program of `pattern`. Raises PatternError. The module is loaded on first use: it is large."""
-    import re2  # most selectors have no regular expression
+def _compiled(pattern: str) -> Any:
+    """None if it needs more memory than many programs may have."""
+    try:
+        return _program(pattern, _SMALL)
+    except UnsupportedPatternError:
+        return None
+
+
+@lru_cache(maxsize=4)
+def _compiled_large(pattern: str) -> Any:
+    return _program(pattern, _LARGE)
+
+
+def _program(pattern: str, memory: int) -> Any:
+    import re2  # most selectors have no regular expression, and the module is large
 
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = memory
     try:
-        return re2.compile(_translated(pattern), options)
+        return re2.compile(rewritten(pattern), options)
+    except TooLargeError as error:
+        raise UnsupportedPatternError(pattern) from error
     except re2.error as error:
-        raise PatternError(f"error parsing regexp: {_told(error)}") from error
+        raise UnsupportedPatternError(pattern) from error
 
 
-def _told(error: Exception) -> str:
-    """RE2 tells what is wrong in bytes."""
-    (what,) = error.args
-    return what.decode(errors="replace") if isinstance(what, bytes) else str(what)
-
-
-def _translated(pattern: str) -> str:
-    """Go accepts repeated group names and (?<n>…) and refuses \\C; RE2 the other way round. No result shows names."""
-
-    def replaced(found: re.Match[str]) -> str:
-        if found[1] is not None:
-            if not re.fullmatch(r"\w+", found[1]):
-                raise PatternError(f"error parsing regexp: invalid named capture: `{found[0]}`")
-            return "("
-        if found[0] == r"\C":
-            raise PatternError(r"error parsing regexp: invalid escape sequence: `\C`")
-        return found[0]
-
-    return _TOKEN.sub(replaced, pattern)
+_UNSUPPORTED: Final = Unknown(frozenset(), "a regular expression that is too large to be tried here")
 
 
 def _matches(text: Value, pattern: Value) -> Value:
@@ -58,6 +62,8 @@ def _matches(text: Value, pattern: Value) -> Value:
         return compiled(pattern).search(text) is not None
     except PatternError as error:
         return Failure(str(error))
+    except UnsupportedPatternError:
+        return _UNSUPPORTED
 
 
 def _find(text: str, pattern: str) -> Value:
@@ -65,6 +71,8 @@ def _find(text: str, pattern: str) -> Value:
         found = compiled(pattern).search(text)
     except PatternError as error:
         return Failure(f"Illegal regex: {error}")
+    except UnsupportedPatternError:
+        return _UNSUPPORTED
     return "" if found is None else found.group(0)
 
 
@@ -74,6 +82,8 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
         program = compiled(pattern)
     except PatternError as error:
         return Failure(f"Illegal regex: {error}")
+    except UnsupportedPatternError:
+        return _UNSUPPORTED
     results: list[str] = []
     at, last_end = 0, -1
     while at <= len(text) and (limit < 0 or len(results) < limit):

@@ -26,7 +26,8 @@ from autoscaler.cel.environment import Environment
 from autoscaler.cel.folds import BOUND, append_run, bound_variable_run, fold_run, kept_runs, quantifier_run
 from autoscaler.cel.frame import DEVICE, FIRST_SLOT, Frame, Run, charge
 from autoscaler.cel.implementations import SINGLETONS, dispatched, guarded, implementations
-from autoscaler.cel.patterns import PatternError, compiled
+from autoscaler.cel.pattern_tree import PatternError
+from autoscaler.cel.patterns import UnsupportedPatternError, compiled
 from autoscaler.cel.syntax import (
     ACCUMULATOR,
     Call,
@@ -57,6 +58,7 @@ _PURE: Final = frozenset(
 _OBSERVERS: Final = frozenset({"isInteger", "asInteger", "add", "sub"})
 _PATTERN_FUNCTIONS: Final = frozenset({"matches", "find", "findAll"})
 Scope = Mapping[str, "int | Run"]
+_GLOBALS: Final[Scope] = {"device": DEVICE}
 
 
 class Planner:
@@ -77,7 +79,7 @@ class Planner:
 
     def plan(self, root: Expression) -> Run:
         """The closure of the whole expression. Raises ExpressionError."""
-        return run_of(self._plan(root, {"device": DEVICE}))
+        return run_of(self._plan(root, _GLOBALS))
 
     def _plan(self, node: Expression, scope: Scope) -> Step:
         """The step of `node`; what it consists of is planned first, without recursion as far as the scope reaches."""
@@ -123,7 +125,7 @@ class Planner:
 
     def _variable(self, node: Identifier, scope: Scope) -> Step:
         name = node.name.removeprefix(".")
-        place = scope.get(name)
+        place = (scope if name == node.name or not self._modern else _GLOBALS).get(name)
         if place is None:
             return Constant(TypeName(name))
         if node.type.kind == "type":
@@ -239,6 +241,8 @@ class Planner:
             compiled(step.value)
         except PatternError as error:
             raise ExpressionError(str(error), node.position) from error
+        except UnsupportedPatternError:  # told when it runs
+            pass
         return True
 
     def _implementation(self, node: Call) -> tuple[Any, bool]:

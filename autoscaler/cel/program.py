@@ -6,6 +6,7 @@ its own, so programs may be used from several threads.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, cast
@@ -18,7 +19,7 @@ from autoscaler.cel.conversions import type_of
 from autoscaler.cel.device import DeviceView
 from autoscaler.cel.environment import Dialect, Environment, View, dialect_of, environment
 from autoscaler.cel.estimate import estimated_max_cost
-from autoscaler.cel.frame import COST, CostExceededError, Frame, Run
+from autoscaler.cel.frame import COST, DEVICE, FIRST_SLOT, CostExceededError, Frame, Run
 from autoscaler.cel.grammar import parser
 from autoscaler.cel.hints import hint_for
 from autoscaler.cel.outcome import CompileFailure, Evaluation, Outcome
@@ -27,11 +28,13 @@ from autoscaler.cel.reads import Path, paths_read
 from autoscaler.cel.syntax import Call, Expression, ExpressionError
 from autoscaler.cel.types import NestingError, Type
 from autoscaler.cel.validate import validate
-from autoscaler.cel.values import Failure, PanicError, Unknown
+from autoscaler.cel.values import Failure, PanicError, Unknown, Value
 from autoscaler.cel.work import ALLOWANCE, Allowance, WorkExceededError
 from instance_catalog.kubernetes_profile import KubernetesProfile
 
 MAX_CODE_POINTS: Final = 100_000
+DEFECT: Final = "foreslice failed to evaluate it; report this as a defect"
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +54,7 @@ class Program:
     _loops: bool
 
     def evaluate(self, view: DeviceView) -> Evaluation:
-        """The selector's answer for one device, remembered in the view. Never raises."""
+        """The selector's answer for one device, remembered in the view. Never raises, whatever goes wrong here."""
         answer = view.answers.get(self)
         if answer is None:
             answer = view.answers[self] = self._evaluate(view)
@@ -60,23 +63,31 @@ class Program:
     def _evaluate(self, view: DeviceView) -> Evaluation:
         if view.failure:
             return Evaluation(Outcome.ERROR, view.failure)
-        device = view.fresh() if self._observes_quantities else view.root
-        frame: Frame = [0, device, *[None] * self._slots]
+        frame: Frame = [0, None, *[None] * self._slots]
         token = ALLOWANCE.set(Allowance()) if self._loops else None
         try:
+            frame[DEVICE] = view.fresh() if self._observes_quantities else view.root
             value = self._run(frame)
+            if value is True or value is False:
+                return _decided(value, frame[COST])
+            return _not_a_bool(value, frame[COST])
         except WorkExceededError:
             return Evaluation(Outcome.UNKNOWN, "more work than a selector may need", cost=frame[COST])
         except CostExceededError:
             return Evaluation(Outcome.ERROR, "operation cancelled: actual cost limit exceeded", cost=frame[COST])
         except PanicError as panic:
             return Evaluation(Outcome.ERROR, f"internal error: {panic}", cost=frame[COST])
+        except Exception as defect:  # noqa: BLE001  # anybody may write a selector: see _failed
+            return _failed(self.expression, defect, frame[COST])
         finally:
             if token is not None:
                 ALLOWANCE.reset(token)
-        if value is True or value is False:
-            return _decided(value, frame[COST])
-        return _not_a_bool(value, frame[COST])
+
+
+def _failed(expression: str, defect: Exception, cost: int) -> Evaluation:
+    """What breaks here must not end the round of everybody else, and it is no answer of Kubernetes' either."""
+    _LOG.error("cannot evaluate the selector %.200r", expression, exc_info=defect)
+    return Evaluation(Outcome.UNKNOWN, f"{DEFECT} ({type(defect).__name__}: {defect!s:.150})", cost=cost)
 
 
 @lru_cache(maxsize=1024)
@@ -131,6 +142,17 @@ def _compiled(expression: str, dialect: Dialect) -> Program | CompileFailure:
         return _failure(expression, "expression recursion limit exceeded: types nest too deeply", 0, declared)
     except ExpressionError as error:
         return _failure(expression, error.message, error.position, declared)
+    except Exception as error:  # noqa: BLE001  # as in Program.evaluate
+        return _unplanned(expression, error)
+
+
+def _unplanned(expression: str, defect: Exception) -> Program:
+    """A program of which every evaluation tells that it could not be made."""
+
+    def run(_: Frame) -> Value:
+        raise defect
+
+    return Program(expression, None, "", run, FIRST_SLOT, _observes_quantities=False, _loops=False)
 
 
 def _offset(position: int | None, length: int) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from autoscaler.cel.formatting import check_literal
-from autoscaler.cel.patterns import PatternError, compiled
+from autoscaler.cel.pattern_tree import PatternError
+from autoscaler.cel.patterns import UnsupportedPatternError, compiled
 from autoscaler.cel.syntax import Call, Expression, ExpressionError, ListLiteral, Literal, MapLiteral
 from autoscaler.cel.types import Type, equivalent
 
@@ -48,3 +49,5 @@ def _pattern(call: Call) -> None:
             compiled(argument.value)
         except PatternError as error:
             raise ExpressionError(f"invalid matches argument: {error}", argument.position) from error
+        except UnsupportedPatternError:  # told when it runs
+            pass

@@ -6,6 +6,7 @@ A constraint's state is an immutable value handed in and out, so the search can 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -17,6 +18,13 @@ State: TypeAlias = tuple[Any, ...]
 START: State = ()
 
 _SCALARS = (str, int, bool, Version, RuntimeOnly)
+
+
+def state_key(state: Hashable) -> Hashable:
+    """A state to be compared by: it holds attributes, and in Python 1 == True."""
+    if type(state) is tuple:
+        return tuple(map(state_key, state))
+    return (bool, state) if type(state) is bool else state
 
 
 class ConstraintRule(Protocol):

@@ -19,6 +19,7 @@ from autoscaler.dra.pools import PooledDevice
 from autoscaler.dra.position import Position
 from autoscaler.dra.requests import RequestPlan
 from autoscaler.dra.selectors import Answer
+from instance_catalog.resource_slice import exact
 
 SetId: TypeAlias = tuple[int, str]  # a pool by identity, a counter set
 LocalCounter: TypeAlias = tuple[int, str]  # the place of a set among those of its part, a counter
@@ -187,8 +188,8 @@ class _Description:
             (pooled.driver, pooled.pool.name) if pooled.draws else None,
             bool(device.consumes_counters),
             pooled.shareable,
-            device.capacity if self.capacity_matters else None,
+            tuple(sorted((n, c.form) for n, c in device.capacity.items())) if self.capacity_matters else None,
             use.consumed.get(pooled.name),
             use.shared(pooled.name),
-            tuple((type(value), value) for value in values),
+            tuple(map(exact, values)),
         )

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from math import comb
 
 from autoscaler.dra.bounds import provably_vain
+from autoscaler.dra.constraints import state_key
 from autoscaler.dra.interchange import Kinds, find_kinds, order_matters, verdict
 from autoscaler.dra.position import Position
 from autoscaler.dra.requests import MAX_DEVICES_PER_CLAIM, RequestPlan
@@ -114,7 +115,7 @@ class Symmetry:
         # What counters still hold follows from the devices in use.
         used = sorted((kinds.shapes[part], uses) for part, uses in self._used(start).items())
         held = len(self.position.held()[claim])
-        return plan, k, start, held, tuple(used), tuple(self.position.states[claim])
+        return plan, k, start, held, tuple(used), tuple(map(state_key, self.position.states[claim]))
 
     def known_vain(self, key: Hashable) -> bool:
         """Whether this place has failed before."""

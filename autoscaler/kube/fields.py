@@ -154,7 +154,7 @@ class Fields:
             value = int(value)  # as sigs.k8s.io/yaml hands it to JSON
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             try:
-                return Quantity.parse(str(value))
+                return Quantity.stored(str(value))
             except QuantityError:
                 pass
         step = 'write a number with an optional suffix, like "40Gi" or "500m"'

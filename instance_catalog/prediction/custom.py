@@ -141,7 +141,7 @@ def _amount(instance_type: InstanceType, text: str) -> Capacity:
     """A quantity, the number of CPUs, or the accelerator's memory; the cloud's figure for that is a guess."""
     match only_field(text):
         case None:
-            return Capacity(Quantity.parse(text))
+            return Capacity(Quantity.stored(text))
         case "vcpu":
             return Capacity(Quantity.of(instance_type.vcpu))
         case _:

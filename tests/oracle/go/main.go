@@ -61,6 +61,12 @@ func answer(line []byte) any {
 	if err := decoder.Decode(&asked); err != nil {
 		return refusal{"bad_case", err.Error()}
 	}
+	// The API server prints what it read, and the scheduler reads that: quantities change their form.
+	var stored question
+	if text, err := json.Marshal(asked); err != nil || json.Unmarshal(text, &stored) != nil {
+		return refusal{"bad_case", "cannot be stored"}
+	}
+	asked = stored
 	features, celFeatures, err := gates(asked.Features)
 	limit := time.Duration(asked.Seconds * float64(time.Second))
 	switch {

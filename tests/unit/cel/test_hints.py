@@ -59,4 +59,4 @@ def test_what_ends_too_early_says_so(expression: str) -> None:
 def test_a_bad_regular_expression_is_told_in_words() -> None:
     failure = compile_selector("device.driver.matches('(a')", REFERENCE)
     assert isinstance(failure, CompileFailure)
-    assert failure.message.endswith("error parsing regexp: missing ): (a")
+    assert failure.message.endswith("error parsing regexp: missing closing ): `(a`")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from autoscaler.cel.device import DeviceView
 from autoscaler.cel.environment import View
+from autoscaler.cel.frame import Frame, charge
 from autoscaler.cel.outcome import CompileFailure, Evaluation, Outcome
-from autoscaler.cel.program import Program, compile_selector, estimated_cost
+from autoscaler.cel.program import DEFECT, Program, compile_selector, estimated_cost
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import REFERENCE, profile_for
 from instance_catalog.quantity import Quantity
@@ -353,3 +355,26 @@ def test_one_program_in_many_threads() -> None:
         results = list(pool.map(evaluate_again, range(400)))
     assert expected.outcome is Outcome.TRUE
     assert results == [expected] * 400
+
+
+@pytest.mark.parametrize("defect", [TypeError("x"), MemoryError(), RecursionError(), OverflowError("y"), KeyError("z")])
+def test_a_defect_here_is_unknown_and_logged(defect: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    def run(frame: Frame) -> object:
+        charge(frame, 3)
+        raise defect
+
+    program = replace(compiled("true"), _run=run)
+    found = program.evaluate(DeviceView.of(DRIVER, GPU, REFERENCE))
+    assert (found.outcome, found.cost) == (Outcome.UNKNOWN, 3)
+    assert found.message.startswith(f"{DEFECT} ({type(defect).__name__}")
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+def test_a_defect_while_compiling_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(*_: object) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("autoscaler.cel.program.Checker.check", check)
+    found = evaluate("device.driver == 'a driver that no other test asks for'")
+    assert found.outcome is Outcome.UNKNOWN
+    assert DEFECT in found.message

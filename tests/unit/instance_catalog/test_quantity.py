@@ -180,3 +180,24 @@ def test_value_and_float() -> None:
     assert parse("1e1000000000").as_approximate_float() == float("inf")
     with pytest.raises(QuantityError, match="too large"):
         _ = parse("1e1000000000").value
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical", "whole"),
+    [
+        ("1.5Gi", "1536Mi", 1536 * 2**20),
+        ("80.0", "80", 80),
+        ("1000m", "1", 1),
+        ("1Gi", "1Gi", 2**30),
+        ("1024Mi", "1Gi", 2**30),
+        ("0.5", "500m", None),
+        ("1e3", "1e3", 1000),
+        ("0.1Gi", "107374182400m", None),
+        (" 80Gi ", "80Gi", 80 * 2**30),
+    ],
+)
+def test_a_cluster_has_the_text_that_the_api_server_prints(text: str, canonical: str, whole: int | None) -> None:
+    stored = Quantity.stored(text)
+    assert str(stored) == canonical
+    assert stored.as_int64() == whole
+    assert stored.same_form(Quantity.parse(canonical))
