@@ -64,7 +64,6 @@ def _read(root: StringMap, path: Path) -> Hashable:
     if not domain and not identifier:
         return _ABSENT if found is None else _typed(found)
     names = found.entries.get(domain) if found is not None else None
-    # Whether the domain is there at all shows in no answer: a missing one reads as an empty map. It is told apart anyway.
     if names is None:
         return None
     return _typed(names.entries[identifier]) if identifier in names.entries else _ABSENT

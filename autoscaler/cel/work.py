@@ -17,6 +17,7 @@ from typing import Final
 
 STEPS: Final = 500_000
 MAX_DEPTH: Final = 250
+CHEAP: Final = 10_000  # units, some 2 ms; usual selectors take less than a hundred
 
 
 class WorkExceededError(Exception):
@@ -82,8 +83,9 @@ class Purse:
 class Account:
     """The units of work that may be done for one group of equal pods: first its `own`, then those of a shared purse.
 
-    A unit is one of CEL's cost units. `most` bounds both together. Once refused, an account refuses everything: the
-    answer of half a look would depend on where the look ended.
+    A unit is one of CEL's cost units. `most` bounds both together. Work that may cost more than CHEAP at once is only
+    paid from the shared purse, so that it leaves alone what others have of their own. Once refused, an account refuses
+    everything: the answer of half a look would depend on where the look ended.
     """
 
     __slots__ = ("most", "own", "refused", "shared", "spent")
@@ -97,7 +99,8 @@ class Account:
 
     def admit(self, units: int, expression: str = "") -> None:
         """Makes sure that work of at most `units` may begin. Raises BudgetSpentError."""
-        if self.refused is None and (self.own < units and self.shared.left <= 0 or self.spent > self.most):
+        enough = self.shared.left > 0 or units <= min(self.own, CHEAP)
+        if self.refused is None and (not enough or self.spent > self.most):
             self.refused = BudgetSpentError(expression)
         if self.refused is not None:
             raise self.refused
@@ -105,10 +108,9 @@ class Account:
     def pay(self, units: int) -> None:
         """Takes the units of work that was done."""
         self.spent += units
-        self.own -= units
-        if self.own < 0:
-            self.shared.left += self.own
-            self.own = 0
+        own = min(units, self.own) if units <= CHEAP else 0
+        self.own -= own
+        self.shared.left -= units - own
 
 
 ACCOUNT: Final[ContextVar[Account | None]] = ContextVar("ACCOUNT", default=None)
