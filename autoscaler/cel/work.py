@@ -17,7 +17,7 @@ from typing import Final
 
 STEPS: Final = 500_000
 MAX_DEPTH: Final = 250
-CHEAP: Final = 10_000  # units, some 2 ms; usual selectors take less than a hundred
+CHEAP: Final = 50_000  # units, some 10 ms: usual selectors cost less than a hundred, and their compilation ten thousand
 
 
 class WorkExceededError(Exception):
@@ -126,9 +126,9 @@ def on_account(account: Account | None) -> Iterator[None]:
         ACCOUNT.reset(token)
 
 
-def pay(units: int) -> None:
+def pay(units: int, expression: str = "") -> None:
     """Pays for work from the account in force. Raises BudgetSpentError when it is empty."""
     account = ACCOUNT.get()
     if account is not None:
-        account.admit(units)
+        account.admit(units, expression)
         account.pay(units)
