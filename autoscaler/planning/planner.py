@@ -45,7 +45,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
     pods = pending(snapshot, scopes)
     present = present_nodes(snapshot, catalog, world)
     classes = classes_of(bundles_of(pods.wanted, snapshot.claims), snapshot)
-    ledger = Ledger.of(classes, policy)
+    ledger, hints = Ledger.of(classes, policy), Ledger.for_hints(classes, policy)
     market = open_market(
         classes, present.world, snapshot, catalog, scopes=scopes, policy=policy, now=now, ledger=ledger
     )
@@ -63,7 +63,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         scopes=everyone,
         policy=policy,
         now=now,
-        ledger=Ledger.for_hints(classes, policy),
+        ledger=hints,
     )
     left_out = tuple(_left_out(market, decided, whole, policy))
     return Plan(
@@ -81,6 +81,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         usd_per_hour=sum((node.usd_per_hour or Decimal(0) for node in launches), Decimal(0)),
         profile=snapshot.profile.name,
         catalog_digest=catalog.digest,
+        work=ledger.spent + hints.spent,
     )
 
 

@@ -57,8 +57,11 @@ class Ledger:
 
     def fit(self, item: int, pods: Sequence[Pod], node: str, world: World) -> Verdict:
         """The verdict about these pods of a class on a node; Unknown once the class has spent its share."""
+        account = self.accounts[item]
+        if account.refused is not None:
+            return Unknown((budget_reason(pods[0], account.refused),))
         try:
-            with on_account(self.accounts[item]):
+            with on_account(account):
                 pay(_LOOK)
                 return fit(pods, node, world)
         except BudgetSpentError as spent:
