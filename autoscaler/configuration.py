@@ -58,6 +58,7 @@ def read_settings(
         raise _explained(error, path, variables, flags or {}) from error
     found: dict[str, Any] = {section.target: _section(section, getattr(edge, section.name)) for section in SECTIONS}
     settings = replace(DEFAULTS, **found)
+    settings = replace(settings, policy=replace(settings.policy, work=settings.work))
     _check(settings)
     return settings
 
@@ -127,6 +128,7 @@ _READERS: Final[Mapping[object, Any]] = {
     timedelta: Annotated[timedelta, BeforeValidator(span)],
     tuple[str, ...]: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)],
     Decimal | None: Annotated[Decimal, FieldConstraint(ge=0)] | None,
+    int: Annotated[int, FieldConstraint(ge=1)],
     int | None: Annotated[int, FieldConstraint(ge=0)] | None,
 }
 

@@ -17,7 +17,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final, get_type_hints
 
-from autoscaler.planning.policy import Policy
+from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.setting_spans import span_text
 from autoscaler.settings import (
     AwsSettings,
@@ -92,6 +92,7 @@ _UNITS: Final[Mapping[object, str]] = {
     str: "text",
     tuple[str, ...]: "list",
     Decimal | None: "US dollars",
+    int: "number",
     int | None: "number",
 }
 
@@ -132,6 +133,7 @@ SECTIONS: Final = (
         only=_GUARDS,
         about="What may be spent, over all pools; each pool has its own limits besides.",
     ),
+    Section("work", WorkLimits, "work"),
     Section("drift", DriftSettings, "drift"),
     Section("periods", PeriodSettings, "periods"),
     Section("sync", SyncSettings, "sync"),

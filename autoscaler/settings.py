@@ -11,7 +11,7 @@ from datetime import timedelta
 from enum import Enum
 
 from autoscaler.dra.drift import DriftPolicy
-from autoscaler.planning.policy import Policy
+from autoscaler.planning.policy import Policy, WorkLimits
 
 OFF = "off"
 
@@ -210,13 +210,14 @@ class TracingSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything an operator may turn. Of the policy only the spending guards are read from outside."""
+    """Everything an operator may turn. Of the policy only spending guards and bounds of work are read from outside."""
 
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     aws: AwsSettings = field(default_factory=AwsSettings)
     loop: LoopSettings = field(default_factory=LoopSettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
     policy: Policy = field(default_factory=Policy)
+    work: WorkLimits = field(default_factory=WorkLimits)
     drift: DriftSettings = field(default_factory=DriftSettings)
     periods: PeriodSettings = field(default_factory=PeriodSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)

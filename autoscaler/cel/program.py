@@ -19,9 +19,10 @@ from autoscaler.cel.conversions import type_of
 from autoscaler.cel.device import DeviceView
 from autoscaler.cel.environment import Dialect, Environment, View, dialect_of, environment
 from autoscaler.cel.estimate import estimated_max_cost
-from autoscaler.cel.frame import COST, DEVICE, FIRST_SLOT, CostExceededError, Frame, Run
+from autoscaler.cel.frame import COST, COST_LIMIT, DEVICE, FIRST_SLOT, CostExceededError, Frame, Run
 from autoscaler.cel.grammar import parser
 from autoscaler.cel.hints import hint_for
+from autoscaler.cel.kept import KEPT, part_read
 from autoscaler.cel.outcome import CompileFailure, Evaluation, Outcome
 from autoscaler.cel.plan import Planner
 from autoscaler.cel.reads import Path, paths_read
@@ -29,11 +30,13 @@ from autoscaler.cel.syntax import Call, Expression, ExpressionError
 from autoscaler.cel.types import NestingError, Type
 from autoscaler.cel.validate import validate
 from autoscaler.cel.values import Failure, PanicError, Unknown, Value
-from autoscaler.cel.work import ALLOWANCE, Allowance, WorkExceededError
+from autoscaler.cel.work import ACCOUNT, ALLOWANCE, STEPS, Allowance, WorkExceededError
 from instance_catalog.kubernetes_profile import KubernetesProfile
 
 MAX_CODE_POINTS: Final = 100_000
 DEFECT: Final = "foreslice failed to evaluate it; report this as a defect"
+_MOST_PER_VIEW: Final = 512  # answers kept beside a device, for a quick look
+_LEAST: Final = 20  # units for beginning an evaluation, whatever it costs
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -42,29 +45,55 @@ class Program:
     """A compiled selector.
 
     `reads` lists the device fields it may read, or is None where they are computed. `warning` says why Kubernetes
-    itself does not answer reliably, or is empty.
+    itself does not answer reliably, or is empty. `worst` is the most that an evaluation is expected to cost.
     """
 
     expression: str
     reads: frozenset[Path] | None
     warning: str
+    worst: int
     _run: Run
     _slots: int
     _observes_quantities: bool
     _loops: bool
 
     def evaluate(self, view: DeviceView) -> Evaluation:
-        """The selector's answer for one device, remembered in the view. Never raises, whatever goes wrong here."""
+        """The selector's answer for one device, remembered for all devices alike in what the program reads.
+
+        Fresh work is paid from the account in force. Raises BudgetSpentError if that is empty, and nothing else.
+        """
         answer = view.answers.get(self)
         if answer is None:
-            answer = view.answers[self] = self._evaluate(view)
+            answer = self._kept(view)
+            if len(view.answers) >= _MOST_PER_VIEW:
+                view.answers.clear()
+            view.answers[self] = answer
         return answer
 
-    def _evaluate(self, view: DeviceView) -> Evaluation:
+    def _kept(self, view: DeviceView) -> Evaluation:
         if view.failure:
             return Evaluation(Outcome.ERROR, view.failure)
+        key = self, part_read(view.root, self.reads)
+        answer = KEPT.of(key)
+        if answer is None:
+            answer = self._paid(view)
+            KEPT.keep(key, answer)
+        return answer
+
+    def _paid(self, view: DeviceView) -> Evaluation:
+        account = ACCOUNT.get()
+        if account is None:
+            return self._evaluate(view, Allowance() if self._loops else None)
+        account.admit(self.worst, self.expression)
+        allowance = Allowance() if self._loops else None
+        answer = self._evaluate(view, allowance)
+        # Steps that Kubernetes' cost does not see are work as well.
+        account.pay(_LEAST + max(answer.cost, STEPS - allowance.steps if allowance is not None else 0))
+        return answer
+
+    def _evaluate(self, view: DeviceView, allowance: Allowance | None) -> Evaluation:
         frame: Frame = [0, None, *[None] * self._slots]
-        token = ALLOWANCE.set(Allowance()) if self._loops else None
+        token = ALLOWANCE.set(allowance) if allowance is not None else None
         try:
             frame[DEVICE] = view.fresh() if self._observes_quantities else view.root
             value = self._run(frame)
@@ -152,7 +181,7 @@ def _unplanned(expression: str, defect: Exception) -> Program:
     def run(_: Frame) -> Value:
         raise defect
 
-    return Program(expression, None, "", run, FIRST_SLOT, _observes_quantities=False, _loops=False)
+    return Program(expression, None, "", _LEAST, run, FIRST_SLOT, _observes_quantities=False, _loops=False)
 
 
 def _offset(position: int | None, length: int) -> int:
@@ -174,6 +203,7 @@ def _program(expression: str, declared: Environment) -> Program:
     root = parse(expression, declared.dialect)
     checker = Checker(declared)
     result = checker.check(root)
+    worst = min(estimated_max_cost(root, modern=declared.dialect.modern), COST_LIMIT)
     validate(checker.calls, checker.aggregates)
     if not _is_selector(result, declared.dialect):
         raise ExpressionError(f"must evaluate to bool or the unknown type, not {result}", 0)
@@ -181,7 +211,7 @@ def _program(expression: str, declared: Environment) -> Program:
     run = planner.plan(root)
     reads = paths_read(root)
     warning = _warning(checker.calls, reads) if declared.dialect.add_mutates else ""
-    return Program(expression, reads, warning, run, planner.slots, planner.observes_quantities, planner.loops)
+    return Program(expression, reads, warning, worst, run, planner.slots, planner.observes_quantities, planner.loops)
 
 
 def _warning(calls: list[Call], reads: frozenset[Path] | None) -> str:

@@ -3,15 +3,21 @@
 Upstream relies on a deadline for what costs nothing there: comparing nested lists that share their parts, joining
 lists, loops whose predicate is constant. Here such work is counted instead, so that the answer does not depend on the
 machine; an evaluation that spends its allowance ends as unknown. Only programs with comprehensions can spend much.
+
+An `Account` bounds many evaluations and searches together: whoever asks for a plan opens one for those on whose behalf
+it asks, and every unit of fresh work is paid from it. What is remembered costs nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
 STEPS: Final = 500_000
 MAX_DEPTH: Final = 250
+CHEAP: Final = 50_000  # units, some 10 ms: usual selectors cost less than a hundred, and their compilation ten thousand
 
 
 class WorkExceededError(Exception):
@@ -55,3 +61,74 @@ def leave() -> None:
     allowance = ALLOWANCE.get()
     if allowance is not None:
         allowance.depth -= 1
+
+
+class BudgetSpentError(Exception):
+    """An account is empty. `expression` is the selector that was to be evaluated, "" for other work."""
+
+    def __init__(self, expression: str = "") -> None:
+        super().__init__(expression)
+        self.expression = expression
+
+
+class Purse:
+    """Units that several accounts share. `left` may fall below zero by what one evaluation takes."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, units: int) -> None:
+        self.left = units
+
+
+class Account:
+    """The units of work that may be done for one group of equal pods: first its `own`, then those of a shared purse.
+
+    A unit is one of CEL's cost units. `most` bounds both together. Work that may cost more than CHEAP at once is only
+    paid from the shared purse, so that it leaves alone what others have of their own. Once refused, an account refuses
+    everything: the answer of half a look would depend on where the look ended.
+    """
+
+    __slots__ = ("most", "own", "refused", "shared", "spent")
+
+    def __init__(self, *, own: int, shared: Purse, most: int) -> None:
+        self.own = own
+        self.shared = shared
+        self.most = most
+        self.spent = 0
+        self.refused: BudgetSpentError | None = None
+
+    def admit(self, units: int, expression: str = "") -> None:
+        """Makes sure that work of at most `units` may begin. Raises BudgetSpentError."""
+        enough = self.shared.left > 0 or units <= min(self.own, CHEAP)
+        if self.refused is None and (not enough or self.spent > self.most):
+            self.refused = BudgetSpentError(expression)
+        if self.refused is not None:
+            raise self.refused
+
+    def pay(self, units: int) -> None:
+        """Takes the units of work that was done."""
+        self.spent += units
+        own = min(units, self.own) if units <= CHEAP else 0
+        self.own -= own
+        self.shared.left -= units - own
+
+
+ACCOUNT: Final[ContextVar[Account | None]] = ContextVar("ACCOUNT", default=None)
+
+
+@contextmanager
+def on_account(account: Account | None) -> Iterator[None]:
+    """What is done inside is paid from the account; None counts nothing."""
+    token = ACCOUNT.set(account)
+    try:
+        yield
+    finally:
+        ACCOUNT.reset(token)
+
+
+def pay(units: int, expression: str = "") -> None:
+    """Pays for work from the account in force. Raises BudgetSpentError when it is empty."""
+    account = ACCOUNT.get()
+    if account is not None:
+        account.admit(units, expression)
+        account.pay(units)

@@ -35,6 +35,13 @@ SOMETHING_LEFT_OUT = 3
 @click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
 @catalog_option
 @click.option("--at", "moment", metavar="TIME", help="Plan for this moment (RFC 3339).  [default: now]")
+@click.option(
+    "--work",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="TIMES",
+    help="Work so many times as hard at pods whose selectors or searches exceed the budget.  [default: 1]",
+)
 @click.option("--strict", is_flag=True, help="Treat unknown fields as errors.")
 @click.option(
     "--replay",
@@ -52,6 +59,7 @@ def plan(
     kubernetes_version: str | None,
     directories: tuple[Path, ...],
     moment: str | None,
+    work: int,
     strict: bool,
     ties: str | None,
     output: str,
@@ -86,7 +94,7 @@ def plan(
     else:
         loaded = _load(paths, kubernetes_version, strict, directories)
         read_catalog = partial(_corrected_catalog, loaded)
-    decided = _decide(loaded, read_catalog, directories, moment, ties)
+    decided = _decide(loaded, read_catalog, directories, moment, ties, work=work)
     _print(decided, loaded, output)
     if decided.left_out:
         sys.exit(SOMETHING_LEFT_OUT)
@@ -121,15 +129,21 @@ def _corrected_catalog(loaded: Loaded, directories: Sequence[Path], now: datetim
 
 
 def _decide(
-    loaded: Loaded, read_catalog: ReadCatalog, directories: Sequence[Path], moment: str | None, ties: str | None
+    loaded: Loaded,
+    read_catalog: ReadCatalog,
+    directories: Sequence[Path],
+    moment: str | None,
+    ties: str | None,
+    *,
+    work: int,
 ) -> Plan:
     from autoscaler.clock import SystemClock
     from autoscaler.planning.planner import plan_for
-    from autoscaler.planning.policy import Policy
+    from autoscaler.planning.policy import Policy, WorkLimits
 
     now = _moment(moment) if moment else loaded.context.now or SystemClock().now()
     catalog = read_catalog(directories, now)
-    decided = plan_for(loaded.snapshot, catalog, Policy(), now)
+    decided = plan_for(loaded.snapshot, catalog, Policy(work=WorkLimits().times(work)), now)
     return decided if ties is None else _replayed(decided, loaded, catalog, ties)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from autoscaler.cel.work import pay
 from autoscaler.dra.capacity import CapacityError, has_room
 from autoscaler.dra.constraints import attribute_of
 from autoscaler.dra.counters import CounterTable
@@ -64,6 +65,7 @@ def _miss(claim: ResourceClaim, plan: RequestPlan, scene: Scene, *, lenient: boo
         wanted = max(1, wanted)
     subject = f"claim {claim.key}, request {plan.name}"
     left = list(scene.pools.devices)
+    pay(len(left))
     of_class = [pooled for pooled in left if plan.matches.of(pooled).stage != "class"]
     selected = [pooled for pooled in of_class if _selects(plan, pooled, lenient=lenient)]
     device_class = plan.request.device_class

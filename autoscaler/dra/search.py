@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from autoscaler.cel.work import pay
 from autoscaler.dra.allocated import Consumed, added
 from autoscaler.dra.capacity import CapacityError, consumption, guessed, has_room, plain, taken, violates
 from autoscaler.dra.constraints import START, DistinctPerRequest, State, attribute_of
@@ -29,6 +30,10 @@ from autoscaler.dra.taints import tolerated
 from autoscaler.model.reason import Code
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity
+
+# Units of work for one step, and how many devices are passed over at the cost of one unit.
+_STEP: Final = 50
+_DEVICES_PER_UNIT: Final = 4
 
 
 class Result(Enum):
@@ -89,6 +94,7 @@ class Search:
         self.lenient = lenient
         self.budget = budget
         self.steps = 0
+        self.step_units = _STEP + len(scene.pools.devices) // _DEVICES_PER_UNIT
         self.results: list[list[Choice]] = [[] for _ in plans]
         self.chosen: dict[tuple[int, int], int] = {}  # (claim, request) -> index of the alternative taken
         self.devices = scene.pools.devices
@@ -116,7 +122,10 @@ class Search:
         return allocator.leaks_on_rejection or shared_table or forgetful or bool(self.aliased)
 
     def run(self) -> bool:
-        """Whether a solution was found; it is in `results` and `chosen`. Raises FatalError, BudgetExceededError."""
+        """Whether a solution was found; it is in `results` and `chosen`.
+
+        Raises FatalError, BudgetExceededError, BudgetSpentError.
+        """
         try:
             return self._drive() is Result.FOUND
         except ProvenVainError:
@@ -140,6 +149,7 @@ class Search:
     def _one(self, i: int, j: int, plan: RequestPlan | None, k: int, start: int) -> Call:
         """Upstream's allocateOne: find the k-th device of a request, then everything after it."""
         self.steps += 1
+        pay(self.step_units)
         if self.steps > self.budget.steps or self.times_out_upstream:
             raise BudgetExceededError
         if i >= len(self.plans):

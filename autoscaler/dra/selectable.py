@@ -7,7 +7,9 @@ is worked out only when the search gets there: an error counts only then.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from autoscaler.cel.work import pay
 from autoscaler.dra.fatal import FatalError
 from autoscaler.dra.pools import NodePools, PooledDevice, reaches
 from autoscaler.dra.selectors import Answer, Match, SelectorEngine
@@ -39,7 +41,9 @@ class Selectability:
         return self.strict is not self.lenient
 
 
-_YES = Selectability(Answer.YES, Answer.YES)
+# Units of work for looking at one device, beside what its selectors cost.
+_JUDGEMENT: Final = 20
+_YES: Final = Selectability(Answer.YES, Answer.YES)
 
 
 @dataclass(slots=True, eq=False)
@@ -86,7 +90,8 @@ class SelectorMemo:
         return found
 
     def judge(self, device_class: DeviceClass, request: DeviceRequest, pooled: PooledDevice) -> Selectability:
-        """Work out the answer for one device, in upstream's order."""
+        """Work out the answer for one device, in upstream's order. Raises BudgetSpentError."""
+        pay(_JUDGEMENT)
         if not self._profile.gates.binding_conditions and pooled.device.binding_conditions:
             return Selectability(Answer.NO, Answer.NO, stage="binding")
         unknown: list[Reason] = []

@@ -140,6 +140,8 @@ class Plan:
     usd_per_hour: Decimal = Decimal(0)
     profile: str = ""
     catalog_digest: str = ""
+    # Units of fresh work that the decision took: fewer when the same is asked again.
+    work: int = field(default=0, compare=False)
 
     @property
     def out_of_scope(self) -> tuple[str, ...]:

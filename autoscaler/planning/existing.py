@@ -28,7 +28,7 @@ from autoscaler.planning.candidates import Candidate
 from autoscaler.planning.demand import awaited_bindings, claim_keys, why_postponed
 from autoscaler.planning.drivers import readable
 from autoscaler.planning.hypothetical import Hypothetical, hypothetical
-from autoscaler.scheduling.fit import fit
+from autoscaler.planning.work import Ledger, over_budget
 from autoscaler.scheduling.world import World
 from instance_catalog import labels
 from instance_catalog.catalog import Catalog
@@ -74,7 +74,7 @@ class Assigned:
     world: World
     placed: tuple[Placed, ...]
     rest: Mapping[int, tuple[Bundle, ...]]
-    stuck: Mapping[int, Fatal]
+    stuck: Mapping[int, Fatal | Unknown]
     postponed: Mapping[str, Reason]
     doubted: Mapping[int, Unknown] = field(default_factory=dict)
 
@@ -154,9 +154,11 @@ def _started(node: Node, provisioned: ProvisionedNode, snapshot: Snapshot, catal
     return world.with_node(ready, future.slices if future else (), daemon_pods=daemons)
 
 
-def assign(classes: Mapping[int, BundleClass], present: Present, snapshot: Snapshot, *, now: datetime) -> Assigned:
+def assign(
+    classes: Mapping[int, BundleClass], present: Present, snapshot: Snapshot, *, now: datetime, ledger: Ledger
+) -> Assigned:
     """Put bundles onto present nodes, class by class in the scheduler's order (the order of the mapping)."""
-    run = _Run(present, snapshot, now)
+    run = _Run(present, snapshot, now, ledger)
     for index, bundle_class in classes.items():
         run.take(index, bundle_class)
     return Assigned(run.world, tuple(run.placed), run.rest, run.stuck, run.postponed, run.doubted)
@@ -177,17 +179,18 @@ def joined(parts: Sequence[Assigned]) -> Assigned:
 class _Run:
     """One pass over the classes."""
 
-    def __init__(self, present: Present, snapshot: Snapshot, now: datetime) -> None:
+    def __init__(self, present: Present, snapshot: Snapshot, now: datetime, ledger: Ledger) -> None:
         self.world = present.world
         self.placed: list[Placed] = []
         self.rest: dict[int, tuple[Bundle, ...]] = {}
-        self.stuck: dict[int, Fatal] = {}
+        self.stuck: dict[int, Fatal | Unknown] = {}
         self.postponed: dict[str, Reason] = {}
         self.doubted: dict[int, Unknown] = {}
         self._bindings = awaited_bindings(snapshot, now)
         self._present = present
         self._snapshot = snapshot
         self._now = now
+        self._ledger = ledger
 
     def take(self, index: int, bundle_class: BundleClass) -> None:
         """Place the members one by one. Nodes only fill up, so one that refused a member refuses its equals."""
@@ -212,14 +215,17 @@ class _Run:
 
     def _best(
         self, index: int, bundle: Bundle, open_nodes: list[str], *, ask_all: bool
-    ) -> tuple[str, Fits] | Fatal | None:
+    ) -> tuple[str, Fits] | Fatal | Unknown | None:
         """The best node; nodes that refuse are struck off the list. All are asked once, to see a fatal verdict."""
         best: tuple[str, Fits] | None = None
         nominated = {pod.nominated_node for pod in bundle.pods}
         for name in sorted(open_nodes, key=lambda name: name not in nominated):  # a stable sort: those come first
-            verdict = fit(bundle.pods, name, self.world)
+            verdict = self._ledger.fit(index, bundle.pods, name, self.world)
             if isinstance(verdict, Fatal):
                 return verdict
+            if over_budget(verdict):
+                # What the other nodes would say is not known: nothing is bought for it.
+                return best or verdict
             if isinstance(verdict, Unknown):
                 self.doubted.setdefault(index, verdict)
             if not isinstance(verdict, Fits):

@@ -25,6 +25,7 @@ from autoscaler.planning.packing.problem import GangRule, Item, Kind, Problem
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.scope import Scopes, pools_of
 from autoscaler.planning.trial import Trials
+from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
 from instance_catalog import labels
 from instance_catalog.catalog import Catalog
@@ -159,8 +160,9 @@ def open_market(
     scopes: Scopes,
     policy: Policy,
     now: datetime,
+    ledger: Ledger,
 ) -> Market:
-    """Everything that could be bought for the classes in this world."""
+    """Everything that could be bought for the classes in this world; the ledger pays for what is asked about it."""
     pods = [pod for c in classes for pod in c.sample.pods]
     pods_relate = any(pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread for pod in pods) or any(
         pod.pod_anti_affinity for state in world.states() for pod in state.pods
@@ -176,7 +178,7 @@ def open_market(
         shape_of=shape_of,
         limits=limits_of(snapshot, catalog, policy, now),
         # A fresh node is decided by itself alone, unless pods look at other pods.
-        trials=Trials(world if pods_relate else replace(world, nodes={}), shapes, classes),
+        trials=Trials(world if pods_relate else replace(world, nodes={}), shapes, classes, ledger),
         pods_relate=pods_relate,
         strangers=_strangers(classes, scopes),
     )

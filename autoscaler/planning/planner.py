@@ -33,6 +33,7 @@ from autoscaler.planning.scope import Scopes
 from autoscaler.planning.topology import Settled, settle
 from autoscaler.planning.unplaced import Outcome, unplaced
 from autoscaler.planning.upkeep import holds
+from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
 from instance_catalog.catalog import Catalog
 
@@ -44,13 +45,26 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
     pods = pending(snapshot, scopes)
     present = present_nodes(snapshot, catalog, world)
     classes = classes_of(bundles_of(pods.wanted, snapshot.claims), snapshot)
-    market = open_market(classes, present.world, snapshot, catalog, scopes=scopes, policy=policy, now=now)
+    ledger, hints = Ledger.of(classes, policy), Ledger.for_hints(classes, policy)
+    market = open_market(
+        classes, present.world, snapshot, catalog, scopes=scopes, policy=policy, now=now, ledger=ledger
+    )
     decided = _decide(market, present, policy, catalog)
     kept = holds(market, decided.launches.nodes, decided.assigned, catalog.digest)
     launches = (*decided.launches.nodes, *kept)
     implicit = replace(snapshot, pools=(), blocks=())
     everyone = replace(scopes, snapshot=implicit)
-    whole = partial(open_market, classes, present.world, implicit, catalog, scopes=everyone, policy=policy, now=now)
+    whole = partial(
+        open_market,
+        classes,
+        present.world,
+        implicit,
+        catalog,
+        scopes=everyone,
+        policy=policy,
+        now=now,
+        ledger=hints,
+    )
     left_out = tuple(_left_out(market, decided, whole, policy))
     return Plan(
         launches=launches,
@@ -67,6 +81,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         usd_per_hour=sum((node.usd_per_hour or Decimal(0) for node in launches), Decimal(0)),
         profile=snapshot.profile.name,
         catalog_digest=catalog.digest,
+        work=ledger.spent + hints.spent,
     )
 
 
@@ -110,7 +125,7 @@ def _attempt(
         present = replace(present, world=found.assigned.world)
         offered = replace(offered, bought=(*offered.bought, *(p.candidate for p in found.buying.purchases)))
     wanted = {i: c for i, c in enumerate(market.classes) if _is_free(c, market.snapshot, dropped)}
-    assigned = assign(wanted, present, market.snapshot, now=market.now)
+    assigned = assign(wanted, present, market.snapshot, now=market.now, ledger=market.trials.ledger)
     rest = {i: bundles for i, bundles in assigned.rest.items() if i not in assigned.stuck}
     # A pod that is stuck on present nodes is broken already, and one that has a place there needs no protection.
     offered = replace(offered, protected=tuple(rest))
@@ -207,6 +222,8 @@ def _outside_the_pools(whole: Market, item: int) -> Iterator[Reason]:
     """The cheapest type of the catalog that would fit if a pool admitted it."""
     offers = sorted(zip(whole.candidates, whole.shape_of, strict=True), key=lambda offer: cost_of(offer[0]))
     for candidate, shape in offers:
+        if whole.trials.ledger.refused(item):
+            return
         if candidate.barred is None and isinstance(whole.trials.verdict(shape, item), Fits):
             name, drivers = candidate.instance_type.name, ",".join(candidate.profiles)
             yield Reason.of(Code.NO_POOL, instance_type=name, drivers=drivers)

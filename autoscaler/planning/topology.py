@@ -64,7 +64,9 @@ def _in_domain(
 ) -> tuple[tuple[int, Score], Settled] | None:
     """The gang in one domain, with what compares domains: pods left out, then the score of what is bought."""
     nodes = {name: target for name, target in present.targets.items() if name in domain.present}
-    assigned = assign(classes, replace(present, targets=nodes), market.snapshot, now=market.now)
+    assigned = assign(
+        classes, replace(present, targets=nodes), market.snapshot, now=market.now, ledger=market.trials.ledger
+    )
     if assigned.stuck:
         return None
     placed = sum(len(entry.bundle.pods) for entry in assigned.placed)

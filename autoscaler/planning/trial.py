@@ -6,16 +6,15 @@ an empty node) are kept, because they explain the plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.model.reason import Code
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Verdict
 from autoscaler.planning.bundles import BundleClass
 from autoscaler.planning.hypothetical import Shape
-from autoscaler.planning.packing.problem import Counts
 from autoscaler.planning.units import Unit, devices_of
-from autoscaler.scheduling.fit import fit
+from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
 
 _NOT_CURED_BY_MIG = (Code.TOO_FEW_DEVICES, Code.INSUFFICIENT_RESOURCE)
@@ -23,11 +22,11 @@ _NOT_CURED_BY_MIG = (Code.TOO_FEW_DEVICES, Code.INSUFFICIENT_RESOURCE)
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A hypothetical node with bundles on it: `counts` of each class, and the device units they use."""
+    """A hypothetical node with bundles on it: `counts` of each class that is there, and the device units they use."""
 
     shape: int
     world: World
-    counts: Counts
+    counts: Mapping[int, int]
     preference: int = 0
     used: frozenset[Unit] = frozenset()
 
@@ -35,10 +34,11 @@ class Filled:
 class Trials:
     """Implements problem.Oracle. Shapes and classes are known by their index."""
 
-    def __init__(self, world: World, shapes: Sequence[Shape], classes: Sequence[BundleClass]) -> None:
+    def __init__(self, world: World, shapes: Sequence[Shape], classes: Sequence[BundleClass], ledger: Ledger) -> None:
         self._world = world
         self._shapes = shapes
         self._classes = classes
+        self.ledger = ledger
         self._empty: dict[int, Filled] = {}
         self._first: dict[tuple[int, int], tuple[Verdict, Filled | None]] = {}
 
@@ -66,12 +66,12 @@ class Trials:
         """An empty node of the shape."""
         if shape not in self._empty:
             world = self._shapes[shape].sample.added_to(self._world)
-            self._empty[shape] = Filled(shape, world, (0,) * len(self._classes))
+            self._empty[shape] = Filled(shape, world, {})
         return self._empty[shape]
 
     def put(self, state: Filled, item: int) -> Filled | None:
         """The node with the next bundle of the class on it."""
-        if not any(state.counts):
+        if not state.counts:
             return self._first_on(state.shape, item)[1]
         return self._put(state, item)[1]
 
@@ -114,14 +114,14 @@ class Trials:
     def _put(self, state: Filled, item: int) -> tuple[Verdict, Filled | None]:
         shape = self._shapes[state.shape]
         node = shape.node.name
-        pods = self._classes[item].members[state.counts[item]].pods
-        verdict = fit(pods, node, state.world)
+        pods = self._classes[item].members[state.counts.get(item, 0)].pods
+        verdict = self.ledger.fit(item, pods, node, state.world)
         if not isinstance(verdict, Fits):
             return verdict, None
         filled = replace(
             state,
             world=state.world.placed(pods, node, verdict),
-            counts=tuple(count + (i == item) for i, count in enumerate(state.counts)),
+            counts={**state.counts, item: state.counts.get(item, 0) + 1},
             preference=state.preference + verdict.preference,
             used=state.used | shape.units.touched(devices_of(verdict.allocations.values())),
         )

@@ -48,7 +48,7 @@ class Outcome:
     """
 
     placed: frozenset[str]
-    stuck: Mapping[int, Fatal]
+    stuck: Mapping[int, Fatal | Unknown]
     dropped: Mapping[str, int]
     bought: Bought
     refused: Mapping[str, Verdict] = field(default_factory=dict)
@@ -92,7 +92,7 @@ def _entries(found: _Diagnosis, sample: Bundle, bundle: Bundle) -> Iterator[Left
 def _diagnosis(market: Market, item: int, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> _Diagnosis:
     stuck = outcome.stuck.get(item)
     if stuck:
-        return _Diagnosis("fatal", stuck.reasons)
+        return _Diagnosis("fatal" if isinstance(stuck, Fatal) else "unknown", stuck.reasons)
     gang = market.classes[item].sample.gang
     nodes = sum(len(c.members) for c in market.classes if c.sample.gang == gang) if gang else 1
     found = _over_candidates(market, item, outcome, policy, nodes=nodes)

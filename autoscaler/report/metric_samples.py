@@ -28,6 +28,7 @@ from autoscaler.report.metrics import (
     NODES,
     NODES_USD,
     PENDING_PODS,
+    PLAN_WORK,
     PROPOSED_NODES,
     PROPOSED_USD,
     QUARANTINES,
@@ -46,6 +47,7 @@ def gauges_of(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Sample, ..
     """What is so at this moment."""
     return (
         *_pending(plan),
+        Sample(PLAN_WORK, (), plan.work),
         *_devices(snapshot),
         *_nodes(snapshot.provisioned),
         *_proposals(snapshot, plan),

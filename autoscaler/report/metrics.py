@@ -68,6 +68,12 @@ DEVICES: Final = Metric(
     labels=("driver", "product", "state"),
     stability=Stability.STABLE,
 )
+PLAN_WORK: Final = Metric(
+    "foreslice_plan_work",
+    Kind.GAUGE,
+    "units",
+    "Fresh work of the last plan for looks at nodes, selectors and searches, in units of CEL's cost (settings work.*).",
+)
 NODES: Final = Metric(
     "foreslice_nodes", Kind.GAUGE, "nodes", "ProvisionedNodes.", labels=("pool", "capacity_type", "phase")
 )
@@ -222,6 +228,7 @@ BUILD: Final = Metric("foreslice_build_info", Kind.GAUGE, "1", "The version that
 
 METRICS: Final = (
     PENDING_PODS,
+    PLAN_WORK,
     DEVICES,
     NODES,
     NODES_USD,

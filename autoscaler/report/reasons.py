@@ -128,6 +128,12 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.PRICE_GUESSED: (
         "the price of {types} is a guess, and with it that this is the cheapest: give yours in a catalog overlay",
     ),
+    Code.WORK_BUDGET: (
+        "deciding takes more work than a round may spend on it (settings work.*), last for the selector {expression}: "
+        "simplify the selector or raise the budget (`foreslice plan --work 10`)",
+        "deciding takes more work than a round may spend on it (settings work.*): ask for fewer devices or "
+        "alternatives at once, or raise the budget (`foreslice plan --work 10`)",
+    ),
     Code.PLAN_BUDGET: ("the search ended at its step budget; the plan is sound but may not be the cheapest",),
     Code.UNUSABLE: ("{field}: {problem}",),
     Code.MAY_NOT_ACT: (

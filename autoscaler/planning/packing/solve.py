@@ -11,35 +11,38 @@ through the oracle, so a solution found within a step budget may be more expensi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Generic
 
 from autoscaler.planning.packing.exact import assemble, solve_exactly
 from autoscaler.planning.packing.fillings import Fillings, OutOfStepsError
 from autoscaler.planning.packing.first_fit import solve_by_first_fit
 from autoscaler.planning.packing.greedy import solve_greedily
 from autoscaler.planning.packing.milp import improve
-from autoscaler.planning.packing.problem import Budget, Oracle, Problem, Solution, State
+from autoscaler.planning.packing.problem import Budget, Counts, Oracle, Problem, Solution, State
 
 
 def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
     """The best set of nodes for the problem; `optimal` says whether that is proven."""
-    fillings = Fillings(problem, oracle)
-    hopeful = _without_hopeless(problem, fillings)
+    hopeful = _without_hopeless(problem, oracle)
+    wanted = _wanted(hopeful)
+    hopeful = _narrowed(hopeful, wanted)
+    fillings = Fillings(hopeful, _Narrowed(oracle, wanted))
     simple = (solve_greedily(hopeful, fillings), solve_by_first_fit(hopeful, fillings))
     starts = sorted(simple, key=lambda solution: solution.score)
     try:
         found = solve_exactly(hopeful, fillings, starts[0], budget)
     except OutOfStepsError:
         found = improve(hopeful, fillings, starts, budget)
-    return replace(assemble(problem, found.columns), optimal=found.optimal)
+    columns = [replace(column, counts=_widened(column.counts, wanted, len(problem.items))) for column in found.columns]
+    return replace(assemble(problem, columns), optimal=found.optimal)
 
 
-def _without_hopeless(problem: Problem, fillings: Fillings[State]) -> Problem:
+def _without_hopeless(problem: Problem, oracle: Oracle[State]) -> Problem:
     """The problem without bundles that no kind takes, and without gangs that therefore cannot be complete."""
-    items = [
-        replace(item, count=item.count if _placeable(problem, fillings, index) else 0)
-        for index, item in enumerate(problem.items)
-    ]
+    placeable = _placeable(problem, oracle)
+    items = [item if index in placeable else replace(item, count=0) for index, item in enumerate(problem.items)]
     for index, gang in enumerate(problem.gangs):
         members = [i for i, item in enumerate(problem.items) if item.gang == index]
         missing = sum((problem.items[i].count - items[i].count) * items[i].pods for i in members)
@@ -53,5 +56,68 @@ def _without_hopeless(problem: Problem, fillings: Fillings[State]) -> Problem:
     return replace(problem, items=tuple(items), gangs=gangs)
 
 
-def _placeable(problem: Problem, fillings: Fillings[State], item: int) -> bool:
-    return any(item not in kind.refuses and fillings.fits(kind.shape, item) for kind in problem.kinds)
+def _placeable(problem: Problem, oracle: Oracle[State]) -> frozenset[int]:
+    """The items that some kind takes.
+
+    Each kind is asked about all that have no place yet before the next one is: what is easy to place is found before
+    work is spent on what fits nowhere.
+    """
+    left = [index for index, item in enumerate(problem.items) if item.count]
+    asked: set[tuple[int, int]] = set()
+    found: set[int] = set()
+    for kind in problem.kinds:
+        for item in left:
+            if item not in kind.refuses and (kind.shape, item) not in asked:
+                asked.add((kind.shape, item))
+                if oracle.put(oracle.empty(kind.shape), item) is not None:
+                    found.add(item)
+        left = [item for item in left if item not in found]
+    return frozenset(found)
+
+
+def _wanted(problem: Problem) -> tuple[int, ...]:
+    """The items that still have bundles, and one of the least priority, which scores are as long as."""
+    lowest = max(range(len(problem.items)), key=lambda i: problem.items[i].level, default=None)
+    return tuple(i for i, item in enumerate(problem.items) if item.count or i == lowest)
+
+
+def _narrowed(problem: Problem, wanted: Sequence[int]) -> Problem:
+    """The problem of these items alone, so that thousands that fit nowhere cost the others nothing."""
+    place = {item: index for index, item in enumerate(wanted)}
+    kinds = tuple(
+        replace(
+            kind,
+            refuses=frozenset(place[item] for item in kind.refuses if item in place),
+            risk=tuple(kind.risk[item] for item in wanted) if kind.risk else (),
+        )
+        for kind in problem.kinds
+    )
+    return replace(problem, items=tuple(problem.items[item] for item in wanted), kinds=kinds)
+
+
+def _widened(counts: Counts, wanted: Sequence[int], length: int) -> Counts:
+    """Counts of the wanted items as counts of all."""
+    found = [0] * length
+    for item, count in zip(wanted, counts, strict=True):
+        found[item] = count
+    return tuple(found)
+
+
+class _Narrowed(Generic[State]):
+    """An oracle that knows the wanted items by their new index."""
+
+    def __init__(self, oracle: Oracle[State], wanted: Sequence[int]) -> None:
+        self._oracle = oracle
+        self._wanted = wanted
+        self.empty = oracle.empty
+        self.preference = oracle.preference
+        self.free = oracle.free
+        self.full = oracle.full
+
+    def put(self, state: State, item: int) -> State | None:
+        """The node with one more bundle of the item."""
+        return self._oracle.put(state, self._wanted[item])
+
+    def promising(self, shape: int, item: int) -> bool:
+        """Whether a node of the shape is worth trying for the item."""
+        return self._oracle.promising(shape, self._wanted[item])
