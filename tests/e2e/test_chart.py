@@ -111,4 +111,6 @@ _PLURALS = {
     "RoleBinding": "rolebindings",
     "Service": "services",
     "ServiceAccount": "serviceaccounts",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }
