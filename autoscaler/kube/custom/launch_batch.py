@@ -15,13 +15,13 @@ from autoscaler.kube.custom.schema import (
     ApiModel,
     Conditions,
     Items,
-    Labels,
     LongText,
     Name,
     PodKeys,
     Quantities,
+    RecordedLabels,
+    RecordedTaint,
     Rule,
-    TaintSpec,
     taint_json,
 )
 from autoscaler.model.provisioned_node import LaunchBatch
@@ -44,8 +44,8 @@ class LaunchBatchSpec(ApiModel):
     pods: Annotated[Items[PodKeys], Field(max_length=_NODES)] = ()
     """Keys of the pods each node is bought for, in the order of nodes."""
     prediction: PredictionSpec | None = None
-    labels: Labels = NO_ENTRIES
-    taints: Annotated[Items[TaintSpec], Field(max_length=50)] = ()
+    labels: RecordedLabels = NO_ENTRIES
+    taints: Annotated[Items[RecordedTaint], Field(max_length=50)] = ()
     kubelet_reserved: Quantities = NO_ENTRIES
     node_template_ref: TemplateReference | None = None
 

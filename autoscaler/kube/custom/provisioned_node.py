@@ -20,10 +20,10 @@ from autoscaler.kube.custom.schema import (
     ApiModel,
     Conditions,
     Items,
-    Labels,
     LongText,
     Name,
     PodKeys,
+    RecordedLabels,
     Rule,
     TimeText,
     moment,
@@ -64,7 +64,7 @@ class ProvisionedNodeSpec(ApiModel):
     offerings: Offerings
     """In order of preference, each proven to fit the same pods."""
     prediction: PredictionSpec
-    labels: Labels = NO_ENTRIES
+    labels: RecordedLabels = NO_ENTRIES
     pods: PodKeys = ()
     """Keys (namespace/name) of the pods it was bought for."""
 
