@@ -71,7 +71,7 @@ def behind(stream: TextIO) -> TextIO:
 
 
 def _guarded(stream: TextIO) -> TextIO:
-    if stream is None or isinstance(stream, Printable):
+    if isinstance(stream, Printable):
         return stream
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None and stream.encoding.lower().replace("-", "") not in ("utf8", "utf16"):

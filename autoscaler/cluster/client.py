@@ -22,7 +22,7 @@ from autoscaler.cluster.api import (
     WatchEvent,
     key_of,
 )
-from autoscaler.cluster.client_transport import MERGE_PATCH, Transport
+from autoscaler.cluster.client_transport import MERGE_PATCH, Transport, without_password
 from autoscaler.cluster.client_watch import Stream
 from autoscaler.cluster.resources import NODES, PODS, Resource
 from autoscaler.errors import ConfigurationError
@@ -54,8 +54,8 @@ class KubernetesClient:
 
     @property
     def server(self) -> str:
-        """The API server's address."""
-        return self._transport.server
+        """The API server's address, as it may be told."""
+        return without_password(self._transport.server)
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         return self._object("GET", _path(self._as_served(resource), namespace, name))

@@ -131,7 +131,7 @@ class Transport:
             )
         except HTTPError as error:
             raise UnavailableError(
-                f"{method} {path}: no answer from {self.server} ({error})",
+                f"{method} {path}: no answer from {without_password(self.server)} ({error})",
                 next_step="check that the API server can be reached and that the kubeconfig's certificates fit it",
             ) from error
         return answer
@@ -150,6 +150,13 @@ def connect(clock: Clock, *, kubeconfig: str = "", context: str = "") -> Transpo
     configuration = load_configuration(kubeconfig=kubeconfig, context=context)
     configuration.connection_pool_maxsize = _CONNECTIONS
     return Transport(configuration, clock)
+
+
+def without_password(url: str) -> str:
+    """A URL as it may be told."""
+    scheme, mark, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
 
 
 def error_of(status: int, body: bytes, request: str) -> ApiError:

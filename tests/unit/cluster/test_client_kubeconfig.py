@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from autoscaler.cluster.client_kubeconfig import load_configuration
+from autoscaler.cluster.client_transport import without_password
 from autoscaler.errors import ConfigurationError
 
 GOOD = {
@@ -77,3 +78,25 @@ def test_paths_that_lead_to_no_file(place: str, message: str, tmp_path: Path) ->
     (tmp_path / "a-folder").mkdir()
     with pytest.raises(ConfigurationError, match=message):
         load_configuration(kubeconfig=str(tmp_path / place))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("users: [{token: hunter2: x\n", id="in a mapping"),
+        pytest.param('token: "hunter2\\q"\n', id="a wrong escape"),
+        pytest.param("token: {a: hunter2} hunter2\n", id="after a value"),
+        pytest.param("token: hunter2\n\ttoken: hunter2\n", id="a tab"),
+    ],
+)
+def test_a_broken_kubeconfig_tells_no_token(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"\(line \d\)") as caught:
+        load_configuration(kubeconfig=str(path))
+    assert "hunter2" not in f"{caught.value}{caught.value.__cause__}"
+
+
+@pytest.mark.parametrize("url", ["https://u:hunter2@h:6443/a@b", "https://h:6443/a@b"])
+def test_an_address_is_told_without_its_password(url: str) -> None:
+    assert without_password(url) == "https://h:6443/a@b"
