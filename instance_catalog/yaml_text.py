@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import yaml
 
 Path: TypeAlias = tuple[str | int, ...]
+# No catalog file nests deeper than a dozen levels; libyaml takes some ten thousand.
+_DEEPEST: Final = 200
+_SUSPICIOUS: Final = 1000
+_LONG_BEGINNING: Final = re.compile(r"^[ ?:-]{500}", re.MULTILINE)
 
 
 class YamlTextError(ValueError):
@@ -44,6 +48,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9]
 
 def read(text: str) -> Any:
     """The value of one YAML document. Raises YamlTextError."""
+    _check_nesting(text)
     try:
         return yaml.load(text, Loader=_Loader)  # a safe loader with fewer rules
     except yaml.MarkedYAMLError as error:
@@ -52,6 +57,23 @@ def read(text: str) -> Any:
         raise YamlTextError(f"text that is no YAML ({problem})", mark.line + 1 if mark else 1) from error
     except yaml.YAMLError as error:
         raise YamlTextError(str(error), 1) from error
+
+
+def _check_nesting(text: str) -> None:
+    """Refuse nesting that would overflow the stack of libyaml's composer, which ends the process.
+
+    Events come without recursion. Most texts cannot nest that deep, which their brackets and first characters tell.
+    """
+    if text.count("[") + text.count("{") < _SUSPICIOUS and not _LONG_BEGINNING.search(text):
+        return
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=_Loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:
+                raise YamlTextError("text that nests too deep", event.start_mark.line + 1 if event.start_mark else 1)
+    except yaml.YAMLError:
+        return  # read says what is wrong
 
 
 def line_of(text: str, path: Path) -> int:

@@ -17,7 +17,13 @@ def expected() -> dict[Path, str]:
     from autoscaler.lifecycle import diagram
     from autoscaler.report import dashboard
     from instance_catalog import schema_files
-    from tests import command_reference, metrics_reference, provider_reference, settings_reference
+    from tests import (
+        command_reference,
+        image_requirements,
+        metrics_reference,
+        provider_reference,
+        settings_reference,
+    )
 
     files: dict[Path, str] = {}
     sources = (
@@ -29,6 +35,7 @@ def expected() -> dict[Path, str]:
         metrics_reference,
         provider_reference,
         settings_reference,
+        image_requirements,
     )
     for source in sources:
         files.update(source.generated_files())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from autoscaler.cli.options import below_option, into_option
+from autoscaler.cli.terminal import show_progress
 
 if TYPE_CHECKING:
     from autoscaler.catalog_sync import Synced
@@ -147,7 +148,7 @@ def _told(step: str, progress: Progress) -> None:
     """Progress on one line of a terminal, else only the end of each step."""
     text = f"{step}: {len(progress.rows[step])}"
     if sys.stderr.isatty():
-        click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+        show_progress(text)
     elif step in progress.done:
         click.echo(text, err=True)
 

@@ -9,7 +9,9 @@ from typing import Final
 
 import click
 
+from autoscaler.cli.terminal import styled
 from autoscaler.clock import SystemClock
+from autoscaler.report.printable import printable_json
 from autoscaler.report.timeline import (
     Happening,
     Summary,
@@ -60,10 +62,10 @@ class _Json:
     """One JSON object a line, the summary last."""
 
     def happening(self, happening: Happening) -> None:
-        click.echo(json.dumps(document_of(happening), ensure_ascii=False))
+        click.echo(printable_json(json.dumps(document_of(happening), ensure_ascii=False)))
 
     def summary(self, summary: Summary) -> None:
-        click.echo(json.dumps(summary_document(summary), ensure_ascii=False))
+        click.echo(printable_json(json.dumps(summary_document(summary), ensure_ascii=False)))
 
 
 class _Text:
@@ -81,11 +83,11 @@ class _Text:
             if self._speed and self._at is not None:
                 self._clock.wait((happening.at - self._at).total_seconds() / self._speed)
             self._at = happening.at
-            click.secho(f"\n{happening.at:%H:%M:%S}", bold=True)
+            styled(f"\n{happening.at:%H:%M:%S}", bold=True)
         head, *rest = [line for line in lines_of(happening.what) if line]
         click.echo(f"  {mark_of(happening.what)} {head}")
         for line in rest:
-            click.secho(f"      {line}", dim=True)
+            styled(f"      {line}", dim=True)
 
     def summary(self, summary: Summary) -> None:
         click.echo()

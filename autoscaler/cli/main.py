@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import click
 
+from autoscaler.cli.terminal import guard_streams, guarded_streams
+
 # name -> (module, one line for --help): the modules stay unimported until used.
 COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("autoscaler.cli.plan", "Say which nodes the pending pods of your manifests need, why, and at what price."),
@@ -55,6 +57,11 @@ class LazyGroup(click.Group):
         """The list of commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program; whatever it prints is made printable."""
+        with guarded_streams():
+            return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. That `| head` has read enough is no failure, which click would make of it."""
@@ -128,6 +135,7 @@ def main() -> None:
     if one_shot:
         # A command ends before garbage would matter; collecting it cost a quarter of a plan's time.
         gc.disable()
+    guard_streams()
     code = _flushed(_run())
     if one_shot:
         # Taking a plan apart, object by object, cost a sixth of its time; the process ends anyway.

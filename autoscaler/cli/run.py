@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from autoscaler.app import controller
+from autoscaler.cli.terminal import behind
 from autoscaler.clock import SystemClock
 from autoscaler.configuration import read_settings
 from autoscaler.serve.logs import log_to_stderr
@@ -54,7 +56,8 @@ def run(config: Path | None, **flags: str | None) -> None:
     """
     given = {setting.flag: value for setting in all_settings() if (value := flags[_parameter(setting)]) is not None}
     settings = read_settings(config, flags=given)
-    log_to_stderr(settings.log)
+    # Fields are made printable, and the colours of a console are meant.
+    log_to_stderr(settings.log, behind(sys.stderr))
     running = controller(settings, SystemClock())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: running.stop())

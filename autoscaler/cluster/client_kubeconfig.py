@@ -100,6 +100,12 @@ def _contexts(path: Path) -> Iterator[str]:
 
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as error:
+        # PyYAML's own text quotes the lines around the mistake, where the token may stand.
+        mark = error.problem_mark or error.context_mark
+        what = ": ".join(part for part in (error.context, error.problem) if part)
+        place = f" (line {mark.line + 1})" if mark else ""
+        raise ConfigurationError(f"the kubeconfig {path} cannot be read: {what}{place}", next_step=_STEP) from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigurationError(f"the kubeconfig {path} cannot be read: {error}", next_step=_STEP) from error
     if not isinstance(content, Mapping):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
-from autoscaler.cluster.api import KubernetesApi, NotFoundError
+from autoscaler.cluster.api import ForbiddenError, KubernetesApi, NotFoundError
 from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.resources import NODES
 from autoscaler.kube.node import parse_node
@@ -47,7 +47,9 @@ def is_alive(node: ProvisionedNode, machines: Mapping[str, Instance]) -> bool:
 
 def bury(node: ProvisionedNode, *, api: KubernetesApi, journal: Journal) -> None:
     """Remove what is left of a node without a machine: its Node object, then its ProvisionedNode."""
-    with suppress(NotFoundError):
+    # The admission policy lets the account delete labelled Nodes only. That of a group that registers without the label
+    # is removed by the cloud's controller manager, and the object need not wait for that.
+    with suppress(NotFoundError, ForbiddenError):
         found = parse_node(api.get(NODES, node.node_name))
         # The name may be another machine's by now; the uid holds even if that changes before the API server deletes.
         if is_node_of(found, node):

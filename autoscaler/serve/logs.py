@@ -14,9 +14,11 @@ from typing import Any, Final, TextIO
 
 import structlog
 
+from autoscaler.report.printable import one_line, printable
 from autoscaler.settings import LogFormat, LogLevel, LogSettings
 
 REDACTED: Final = "[redacted]"
+_MANY_LINES: Final = frozenset({"exception", "stack"})
 _TALKATIVE: Final = ("apscheduler", "uvicorn", "urllib3", "botocore")
 _SECRET_NAMES: Final = re.compile(
     r"(^|[_.-])(token|password|passwd|secret|authorization|credentials?|api[_-]?key|private[_-]?key|cookie)s?($|[_.-])",
@@ -48,6 +50,22 @@ def _clean(name: str, value: Any) -> Any:
     return value
 
 
+def printable_fields(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A structlog processor for a console: nothing in a field steers the terminal, or begins a line of its own."""
+    return {
+        one_line(name): printable(value) if name in _MANY_LINES and isinstance(value, str) else _on_one_line(value)
+        for name, value in event.items()
+    }
+
+
+def _on_one_line(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {one_line(str(key)): _on_one_line(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_on_one_line(inner) for inner in value]
+    return value if value is None or isinstance(value, bool | int | float) else one_line(str(value))
+
+
 def log_to_stderr(settings: LogSettings, stream: TextIO | None = None) -> None:
     """Send every log of the process there, in the form that the settings ask for. Called once, by the command."""
     stream = stream or sys.stderr
@@ -62,7 +80,12 @@ def log_to_stderr(settings: LogSettings, stream: TextIO | None = None) -> None:
     rendering: list[Any] = (
         [structlog.processors.format_exc_info, redacted, structlog.processors.JSONRenderer(default=str)]
         if as_json
-        else [redacted, structlog.dev.ConsoleRenderer(colors=stream.isatty())]
+        else [
+            structlog.processors.format_exc_info,
+            redacted,
+            printable_fields,
+            structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback),
+        ]
     )
     handler = logging.StreamHandler(stream)
     handler.setFormatter(

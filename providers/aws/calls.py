@@ -93,6 +93,9 @@ CALLS: Final = tuple(
         key=lambda call: (call.service, call.operation),
     )
 )
+# The SSM parameters that may be read: those AWS publishes, and those an account keeps for this. A parameter's value may
+# be a secret, and GetParameter on all of them would read every one.
+PARAMETERS: Final = ("/aws/service/", "/foreslice/")
 BY_NAME: Final = {(call.service, call.operation): call for call in CALLS}
 
 

@@ -5,12 +5,17 @@ Where the first reading is kept is launch_template.py; this module only asks.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
+from providers.aws.calls import PARAMETERS
 from providers.aws.errors import translated
 from providers.aws.session import Aws
 from providers.aws.template import Image
 from providers.errors import TemplateError
+
+_AMI: Final = re.compile(r"ami-[0-9a-f]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +29,21 @@ class ImageFacts:
 
 
 def resolve(aws: Aws, image: Image) -> str:
-    """The id of the AMI now. Raises TemplateError when the parameter does not exist or holds no AMI id."""
+    """The id of the AMI now.
+
+    Raises TemplateError when the parameter may not be read, does not exist or holds no AMI id. What it holds instead is
+    not told: templates are written by more people than may read the account's parameters.
+    """
     if image.id:
         return image.id
+    if not image.parameter.startswith(PARAMETERS):
+        step = f"use one of AWS under {PARAMETERS[0]}, or keep your own under {PARAMETERS[1]}"
+        raise TemplateError(f"SSM parameter {image.parameter} is none that Foreslice reads", next_step=step)
     with translated(f"GetParameter {image.parameter}"):
         value = str(aws.ssm.get_parameter(Name=image.parameter)["Parameter"]["Value"])
-    if not value.startswith("ami-"):
+    if not _AMI.fullmatch(value):
         step = "name a parameter that holds an AMI id, such as EKS's image_id parameters"
-        raise TemplateError(f"SSM parameter {image.parameter} holds {value!r}, no AMI id", next_step=step)
+        raise TemplateError(f"SSM parameter {image.parameter} holds no AMI id", next_step=step)
     return value
 
 

@@ -7,6 +7,7 @@ caller's back-off is the only one. Nothing happens at import: credentials are lo
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 from botocore.model import OperationModel
 
-from providers.aws.calls import BY_NAME
+from providers.aws.calls import BY_NAME, PARAMETERS
 from providers.errors import PermissionDeniedError
 
 # EC2 may take tens of seconds to answer a launch of 100 machines; giving up earlier only makes its outcome unknown.
@@ -124,7 +125,9 @@ class Aws:
             raise PermissionDeniedError(str(error), code=type(error).__name__, next_step=step) from error
 
 
-def _listed(model: OperationModel, **_: object) -> None:
+def _listed(model: OperationModel, params: Mapping[str, Any], **_: object) -> None:
     name = (model.service_model.service_name, model.name)
+    if name == ("ssm", "GetParameter") and not str(params.get("Name", "")).startswith(PARAMETERS):
+        raise UnlistedCallError(f"{name[1]} {params.get('Name')} is under none of {', '.join(PARAMETERS)}")
     if name not in BY_NAME:
         raise UnlistedCallError(f"{name[0]}:{name[1]} is missing in providers/aws/calls.py and in deploy/aws")

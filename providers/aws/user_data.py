@@ -7,11 +7,16 @@ whose NVIDIA DRA driver runs only while the device plugin is off (bottlerocket-c
 from __future__ import annotations
 
 import base64
+import binascii
+import ipaddress
 import json
+import math
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from instance_catalog.label_syntax import is_label_key, label_mistakes
 from instance_catalog.labels import NVIDIA_GPU_PRESENT
 from providers.aws.template import Cluster, NodeTemplate, UserData
 from providers.contract import LaunchRequest
@@ -20,6 +25,16 @@ from providers.errors import TemplateError
 # EC2 takes 16 KiB before base64.
 LONGEST: Final = 16 * 1024
 _BOUNDARY: Final = "foreslice"
+_CLUSTER_NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,252}", re.ASCII)
+_ENDPOINT: Final = re.compile(r"https://[0-9A-Za-z.\[\]:-]+(/[0-9A-Za-z._~/-]*)?", re.ASCII)
+_STEPS: Final[Mapping[str, str]] = {
+    "name": "use letters, digits, - _ and .",
+    "endpoint": "write https:// and the host of the API server",
+    "certificateAuthority": "write base64, as in a kubeconfig",
+    "serviceCidr": "write a network such as 10.100.0.0/16",
+}
+_SHOWN: Final = 64  # characters of what is wrong
+_DNS: Final = 10
 _GPU_OF_BOTTLEROCKET: Final = {
     "kubelet-dra-drivers": {"nvidia": {"enabled": True}},
     "kubelet-device-plugins": {"nvidia": {"enabled": False}},
@@ -27,7 +42,14 @@ _GPU_OF_BOTTLEROCKET: Final = {
 
 
 def user_data(template: NodeTemplate, cluster: Cluster, request: LaunchRequest) -> str:
-    """The user data of a launch, base64. Raises TemplateError for text that cannot be merged, or that is too long."""
+    """The user data of a launch, base64.
+
+    Raises TemplateError for text that cannot be merged or is too long, and for whatever is no label, taint, name or
+    address: nodeadm joins the kubelet's flags by blanks and systemd splits them again, so a blank in a label would be
+    another flag, and a line break a variable of the kubelet's environment.
+    """
+    for wrong, step in _mistakes(template, cluster, request):
+        raise TemplateError(f"no user data for {template.name}: {wrong}", next_step=step)
     match template.user_data:
         case UserData.AL2023:
             text = _nodeadm(template, cluster, request)
@@ -45,6 +67,40 @@ def user_data(template: NodeTemplate, cluster: Cluster, request: LaunchRequest) 
 def node_labels(template: NodeTemplate, request: LaunchRequest) -> dict[str, str]:
     """The labels a node registers with. What was planned with wins over the template."""
     return {**template.labels, **request.labels}
+
+
+def _mistakes(template: NodeTemplate, cluster: Cluster, request: LaunchRequest) -> Iterator[tuple[str, str]]:
+    """What has no place in user data, each with what to do about it."""
+    for mistake in label_mistakes(node_labels(template, request), request.taints):
+        wrong, _, step = mistake.rpartition(": ")
+        yield wrong, f"correct it in the pool or the node template: {step}"
+    for name in request.kubelet_reserved:
+        if not is_label_key(name):
+            yield f"{name!r} is no resource to reserve", "correct spec.kubeletReserved of the pool"
+    for field, value, good in (
+        ("name", cluster.name, _CLUSTER_NAME.fullmatch(cluster.name) is not None),
+        ("endpoint", cluster.endpoint, _ENDPOINT.fullmatch(cluster.endpoint) is not None),
+        ("certificateAuthority", cluster.certificate_authority, _is_base64(cluster.certificate_authority)),
+        ("serviceCidr", cluster.service_cidr, _is_network(cluster.service_cidr)),
+    ):
+        if value and not good:
+            yield f"spec.cluster.{field} cannot be {value[:_SHOWN]!r}", _STEPS[field]
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+def _is_network(text: str) -> bool:
+    try:
+        # The cluster's DNS has the tenth address.
+        return ipaddress.ip_network(text).num_addresses > _DNS
+    except ValueError:
+        return False
 
 
 def _nodeadm(template: NodeTemplate, cluster: Cluster, request: LaunchRequest) -> str:
@@ -81,6 +137,9 @@ def _parts_of_text(text: str) -> list[tuple[str, str]]:
     """The template's own text: a script, or a NodeConfig of its own."""
     if not text.strip():
         return []
+    if f"--{_BOUNDARY}" in text:
+        step = "write it without this text, at which the parts of the user data are told apart"
+        raise TemplateError(f"spec.userData.text contains --{_BOUNDARY}", next_step=step)
     script = text.startswith("#!")
     if not script and "node.eks.aws" not in text:
         step = "start it with #! (a shell script) or write a NodeConfig of apiVersion node.eks.aws/v1alpha1"
@@ -124,13 +183,28 @@ def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _toml(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> str:
-    """TOML of nested tables with scalars and lists of scalars; JSON's basic strings, numbers and lists are TOML's."""
+    """TOML of nested tables with scalars and lists of scalars, none of which Bottlerocket's settings go beyond."""
     own = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
-    lines = [f"[{'.'.join(json.dumps(part) for part in path)}]\n"] if own and path else []
-    lines += [f"{json.dumps(key)} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in own.items()]
+    lines = [f"[{'.'.join(map(_toml_value, path))}]\n"] if own and path else []
+    lines += [f"{_toml_value(key)} = {_toml_value(value)}\n" for key, value in own.items()]
     return "".join(lines) + "".join(
         _toml(value, (*path, key)) for key, value in table.items() if isinstance(value, Mapping)
     )
+
+
+def _toml_value(value: Any) -> str:
+    """JSON's strings, whole numbers and lists are TOML's, but for the character DEL."""
+    match value:
+        case str():
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case bool() | int():
+            return json.dumps(value)
+        case float() if math.isfinite(value):
+            return json.dumps(value)
+        case list():
+            return f"[{', '.join(map(_toml_value, value))}]"
+    step = "use strings, numbers, true, false and lists of them, as Bottlerocket's settings do"
+    raise TemplateError(f"spec.userData.text holds {str(value)[:_SHOWN]!r}, no setting", next_step=step)
 
 
 def _pairs(labels: Mapping[str, str]) -> str:
@@ -139,6 +213,4 @@ def _pairs(labels: Mapping[str, str]) -> str:
 
 def _dns_address(cidr: str) -> str:
     """EKS puts the cluster's DNS at the tenth address of the service network."""
-    import ipaddress
-
-    return str(ipaddress.ip_network(cidr)[10])
+    return str(ipaddress.ip_network(cidr)[_DNS])

@@ -14,7 +14,17 @@ from tests.e2e.toolbox import helm
 ROOT: Final = Path(__file__).parents[2]
 NAMESPACE: Final = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "foreslice-system"}}
 # Who may do what is a file of its own: it is what people read before they install anything.
-RIGHTS: Final = frozenset({"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"})
+RIGHTS: Final = frozenset(
+    {
+        "ServiceAccount",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Role",
+        "RoleBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    }
+)
 HEADER: Final = "# Rendered from deploy/charts/foreslice by `make manifests`; do not edit.\n"
 _OF_HELM: Final = ("helm.sh/chart", "app.kubernetes.io/managed-by")
 

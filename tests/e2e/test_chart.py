@@ -44,6 +44,60 @@ def test_without_the_right_to_act_only_observing_is_granted(tmp_path: Path) -> N
     assert of_kind(found, "ClusterRoleBinding") == ["mine-observe", "mine-auth"]
 
 
+def test_the_admission_policies_concern_the_account_of_the_release(tmp_path: Path) -> None:
+    found = [d for d in documents(tmp_path) if d["kind"] == "ValidatingAdmissionPolicy"]
+    assert {d["metadata"]["name"] for d in found} == {"mine-pods", "mine-nodes", "mine-slices", "mine-pools"}
+    for policy in found:
+        (condition,) = policy["spec"]["matchConditions"]
+        assert condition["expression"] == "request.userInfo.username == 'system:serviceaccount:here:mine'"
+        assert policy["spec"]["failurePolicy"] == "Fail"
+    bindings = [d for d in documents(tmp_path) if d["kind"] == "ValidatingAdmissionPolicyBinding"]
+    assert {b["spec"]["policyName"] for b in bindings} == {d["metadata"]["name"] for d in found}
+    assert all(binding["spec"]["validationActions"] == ["Deny"] for binding in bindings)
+    off = documents(tmp_path, admissionPolicy={"enabled": False})
+    assert not any(d["kind"].startswith("ValidatingAdmission") for d in off)
+
+
+def test_the_network_is_closed_but_for_what_is_named(tmp_path: Path) -> None:
+    peers = [{"ipBlock": {"cidr": "10.0.0.0/8"}}]
+    (policy,) = (d for d in documents(tmp_path) if d["kind"] == "NetworkPolicy")
+    assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert policy["spec"]["ingress"] == []
+    assert [sorted({port["port"] for port in rule["ports"]}) for rule in policy["spec"]["egress"]] == [
+        [53],
+        [443, 6443],
+        [80],
+    ]
+    named = {"metricsFrom": peers, "dnsTo": peers, "httpsTo": peers, "metadataTo": [], "apiServerPorts": [8443]}
+    extra = {"ports": [{"port": 4318}], "to": peers}
+    found = documents(tmp_path, networkPolicy={**named, "extraEgress": [extra]})
+    (policy,) = (d for d in found if d["kind"] == "NetworkPolicy")
+    assert policy["spec"]["ingress"] == [{"ports": [{"port": "metrics"}], "from": peers}]
+    assert policy["spec"]["egress"] == [
+        {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}], "to": peers},
+        {"ports": [{"port": 8443, "protocol": "TCP"}], "to": peers},
+        extra,
+    ]
+    assert "NetworkPolicy" not in {d["kind"] for d in documents(tmp_path, networkPolicy={"enabled": False})}
+
+
+def test_replicas_prefer_different_nodes_and_zones(tmp_path: Path) -> None:
+    def spread(**values: Any) -> list[dict[str, Any]]:
+        (found,) = (d for d in documents(tmp_path, **values) if d["kind"] == "Deployment")
+        constraints: list[dict[str, Any]] = found["spec"]["template"]["spec"]["topologySpreadConstraints"]
+        labels = found["spec"]["template"]["metadata"]["labels"]
+        assert all(labels.items() >= c["labelSelector"]["matchLabels"].items() for c in constraints)
+        return constraints
+
+    assert [(c["topologyKey"], c["whenUnsatisfiable"]) for c in spread()] == [
+        ("kubernetes.io/hostname", "ScheduleAnyway"),
+        ("topology.kubernetes.io/zone", "ScheduleAnyway"),
+    ]
+    selector = {"matchLabels": {"app.kubernetes.io/instance": "mine"}}
+    own = {"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+    assert spread(topologySpreadConstraints=[own]) == [own]
+
+
 def test_the_role_of_a_provider_is_granted_on_request(tmp_path: Path) -> None:
     assert "mine-aws" in of_kind(documents(tmp_path, rbac={"aws": True}), "ClusterRole")
     assert "mine-aws" not in of_kind(documents(tmp_path), "ClusterRole")
@@ -111,4 +165,6 @@ _PLURALS = {
     "RoleBinding": "rolebindings",
     "Service": "services",
     "ServiceAccount": "serviceaccounts",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }

@@ -21,6 +21,7 @@ from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, writ
 from autoscaler.kube.custom.schema import API_VERSION
 from tests.e2e.control_plane import ApiError, ControlPlane, Json
 from tests.e2e.custom_objects import BATCH, BLOCK, FULL, LEAST, NODE, POOL
+from tests.unit.instance_catalog.test_label_syntax import KEYS, NO_KEYS, NO_VALUES, VALUES
 
 ROOT: Final = Path(__file__).parents[2]
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -190,6 +191,9 @@ RULES: Final = [
         {"labels": {"foreslice.dev/x": "y"}},
         "label keys under foreslice.dev/ are set by Foreslice itself",
     ),
+    ("CapacityPool", {"labels": {"a b": "c"}}, "no label key: write a name of letters"),
+    ("AWSNodeTemplate", {"labels": {"example.com/": "c"}}, "no label key: write a name of letters"),
+    ("KwokNodeTemplate", {"labels": {"a" * 64: "c"}}, "no label key: write a name of letters"),
     ("CapacityPool", {"limits": {}}, "limits needs at least one of accelerators, nodes and usdPerHour"),
     ("CapacityPool", {"drivers": {"profiles": ["nvidia", "Auto"]}}, "Auto stands alone"),
     (
@@ -259,6 +263,20 @@ def test_each_rule_about_changes_refuses(name: str, change: Json, message: str, 
     finally:
         api.call("DELETE", f"{place}/changing")
     assert caught.value.code == 422
+
+
+@pytest.mark.parametrize("text", [*KEYS, *NO_KEYS, *VALUES, *NO_VALUES], ids=ascii)
+def test_server_and_models_know_the_same_labels(text: str, api: ControlPlane) -> None:
+    kind = BY_NAME["CapacityPool"]
+    taint = {"key": "a", "effect": "NoSchedule"}
+    for change in (
+        {"labels": {text: "x"}},
+        {"labels": {"a": text}},
+        {"taints": [{**taint, "key": text}]},
+        {"taints": [{**taint, "value": text}]},
+    ):
+        spec = changed(FULL["CapacityPool"], change)
+        assert (refusal(api, kind, spec) == "") == accepted_by_model(kind, spec), change
 
 
 def test_every_rule_is_broken_above() -> None:

@@ -14,6 +14,8 @@ from autoscaler.kube.custom.schema import (
     Conditions,
     DurationText,
     Items,
+    LabelKey,
+    LabelValue,
     LongText,
     Name,
     Rule,
@@ -56,8 +58,8 @@ class ConsumersSpec(ApiModel):
 class BlockTaint(ApiModel):
     """The taint that keeps others off the block's nodes."""
 
-    key: Text = CAPACITY_BLOCK
-    value: LongText | None = None
+    key: LabelKey = CAPACITY_BLOCK
+    value: LabelValue | None = None
     """Absent: the name of the block."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", "None"] = "NoSchedule"
     """None: no taint at all."""

@@ -17,11 +17,11 @@ from autoscaler.kube.custom.schema import (
     Items,
     LongText,
     Name,
-    NodeLabels,
     PodKeys,
     Quantities,
+    RecordedLabels,
+    RecordedTaint,
     Rule,
-    TaintSpec,
     taint_json,
 )
 from autoscaler.model.provisioned_node import LaunchBatch
@@ -46,8 +46,8 @@ class LaunchBatchSpec(ApiModel):
     pods: Annotated[Items[PodKeys], Field(max_length=_NODES)] = ()
     """Keys of the pods each node is bought for, in the order of nodes."""
     prediction: PredictionSpec | None = None
-    labels: NodeLabels = NO_ENTRIES
-    taints: Annotated[Items[TaintSpec], Field(max_length=128)] = ()
+    labels: RecordedLabels = NO_ENTRIES
+    taints: Annotated[Items[RecordedTaint], Field(max_length=128)] = ()
     kubelet_reserved: Quantities = NO_ENTRIES
     node_template_ref: TemplateReference | None = None
 

@@ -22,8 +22,8 @@ from autoscaler.kube.custom.schema import (
     Items,
     LongText,
     Name,
-    NodeLabels,
     PodKeys,
+    RecordedLabels,
     Rule,
     TimeText,
     moment,
@@ -64,7 +64,7 @@ class ProvisionedNodeSpec(ApiModel):
     offerings: Offerings
     """In order of preference, each proven to fit the same pods."""
     prediction: PredictionSpec
-    labels: NodeLabels = NO_ENTRIES
+    labels: RecordedLabels = NO_ENTRIES
     pods: PodKeys = ()
     """Keys (namespace/name) of the pods it was bought for."""
 

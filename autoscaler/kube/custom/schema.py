@@ -29,6 +29,14 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from instance_catalog.label_syntax import (
+    KEY_STEP,
+    LABEL_KEY_PATTERN,
+    LABEL_VALUE_PATTERN,
+    LONGEST_PREFIX,
+    VALUE_STEP,
+    is_label_key,
+)
 from instance_catalog.labels import GROUP
 from instance_catalog.node_selector import BadSelectorError, Requirement, check_requirement
 from instance_catalog.quantity import Quantity, QuantityError
@@ -60,6 +68,8 @@ PATTERN_STEPS: Final[Mapping[str, str]] = MappingProxyType(
         NAME_PATTERN: "use lower-case letters, digits, - and ., with a letter or digit at both ends",
         CRON_PATTERN: "write five cron fields, such as 0 8 * * 1-5",
         TIME_ZONE_PATTERN: "write an IANA name, such as Europe/Berlin or UTC",
+        LABEL_KEY_PATTERN: KEY_STEP,
+        LABEL_VALUE_PATTERN: VALUE_STEP,
     }
 )
 PERCENTAGE_PATTERN: Final = r"^((100|[0-9]{1,2})%|[0-9]+)$"
@@ -187,6 +197,13 @@ def _percentage(value: str | int) -> str | int:
     return value
 
 
+def _label_keys(labels: dict[str, str]) -> dict[str, str]:
+    for key in labels:
+        if not is_label_key(key):
+            raise ValueError(f"{key!r} is no label key: {KEY_STEP}")
+    return labels
+
+
 def _int_or_string(pattern: str) -> WithJsonSchema:
     # pydantic applies no pattern to integers, and neither does the API server.
     either = [{"type": "integer"}, {"type": "string"}]
@@ -209,14 +226,27 @@ NO_ENTRIES: Final[dict[str, Any]] = {}
 Name = Annotated[str, StringConstraints(min_length=1, max_length=NAME_LENGTH, pattern=NAME_PATTERN)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 LongText = Annotated[str, StringConstraints(max_length=1024)]
-Labels = Annotated[dict[str, Annotated[str, StringConstraints(max_length=63)]], Field(max_length=64)]
+LabelKey = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=LABEL_KEY_PATTERN)]
+LabelValue = Annotated[str, StringConstraints(max_length=63, pattern=LABEL_VALUE_PATTERN)]
+# A pattern cannot speak of the keys of a map, so a rule does.
+_LABEL_KEYS: Final = {
+    "rule": f"self.all(key, key.matches(r'{LABEL_KEY_PATTERN}') && key.split('/')[0].size() <= {LONGEST_PREFIX})",
+    "message": f"no label key: {KEY_STEP}",
+}
+Labels = Annotated[
+    dict[str, LabelValue],
+    Field(max_length=64, json_schema_extra={"x-kubernetes-validations": [dict(_LABEL_KEYS)]}),
+    AfterValidator(_label_keys),
+]
+# As written down at a launch, perhaps by an earlier version: a record that cannot be read is a machine forgotten. What
+# is no label is refused where it would be used. As many as a node gets: from its pool (64 labels, 50 taints, 50 startup
+# taints), and from its offering, drivers and block.
+RecordedLabels = Annotated[dict[str, Annotated[str, StringConstraints(max_length=63)]], Field(max_length=128)]
 Quantities = Annotated[dict[str, QuantityValue], Field(max_length=16)]
 CapacityTypeName = Literal["capacity-block", "reserved", "spot", "on-demand"]
 # namespace/name: 63 characters, a slash, and the 253 of a DNS subdomain.
 PodKey = Annotated[str, StringConstraints(min_length=1, max_length=63 + 1 + 253)]
 PodKeys = Annotated[Items[PodKey], Field(max_length=512)]
-# What a node gets from its pool (64 labels, 50 taints, 50 startup taints), and from its offering, drivers and block.
-NodeLabels = Annotated[dict[str, Annotated[str, StringConstraints(max_length=63)]], Field(max_length=128)]
 
 
 def dollars(value: str | int | None) -> Decimal | None:
@@ -261,9 +291,10 @@ def _well_formed(requirement: Requirement) -> bool:
     return True
 
 
-class TaintSpec(ApiModel):
-    """A node taint."""
+class RecordedTaint(ApiModel):
+    """A node taint as it was written down at a launch."""
 
+    # As RecordedLabels.
     key: Text
     value: Annotated[str, StringConstraints(max_length=63)] = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
@@ -271,6 +302,13 @@ class TaintSpec(ApiModel):
     def model(self) -> Taint:
         """As a model value."""
         return Taint(self.key, self.value, self.effect)
+
+
+class TaintSpec(RecordedTaint):
+    """A node taint."""
+
+    key: LabelKey
+    value: LabelValue = ""
 
 
 def taint_json(taint: Taint) -> dict[str, str]:

@@ -71,7 +71,9 @@ def test_an_account_that_is_ready(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> 
             {"securityGroups": [{"tags": {"a": "b"}}]}, "security groups", "(a=b) finds nothing", "correct", id="group"
         ),
         pytest.param({"ami": {"id": "ami-0123"}}, "image", "ami-0123", "node template", id="image"),
-        pytest.param({"ami": {"ssmParameter": "/nowhere"}}, "image", "/nowhere", "node template", id="parameter"),
+        pytest.param(
+            {"ami": {"ssmParameter": "/foreslice/none"}}, "image", "/foreslice/none", "node template", id="parameter"
+        ),
         pytest.param({"instanceProfile": "nobody"}, "instance profile", "nobody", "", id="profile"),
         pytest.param({"cluster": {"name": "other"}}, "cluster", "other", "node template", id="cluster"),
     ],

@@ -10,6 +10,7 @@ import click
 import pytest
 
 from autoscaler.cli import main as entry
+from autoscaler.cli.terminal import styled
 from autoscaler.errors import BadInputError
 
 
@@ -18,7 +19,7 @@ def run(monkeypatch: pytest.MonkeyPatch, ending: BaseException | None, *argument
 
     @click.command()
     def act() -> None:
-        click.secho("done", bold=True)
+        styled("done", bold=True)
         if ending is not None:
             raise ending
 

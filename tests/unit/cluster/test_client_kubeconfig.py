@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from kubernetes.config import incluster_config
 
+from autoscaler.cluster.client_answers import address_of
 from autoscaler.cluster.client_kubeconfig import load_configuration
 from autoscaler.errors import ConfigurationError
 
@@ -113,3 +114,25 @@ def test_a_token_that_is_empty_is_no_token(pod: Path) -> None:
     pod.write_text("")
     with pytest.raises(ValueError, match="empty"):
         sent(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("users: [{token: hunter2: x\n", id="in a mapping"),
+        pytest.param('token: "hunter2\\q"\n', id="a wrong escape"),
+        pytest.param("token: {a: hunter2} hunter2\n", id="after a value"),
+        pytest.param("token: hunter2\n\ttoken: hunter2\n", id="a tab"),
+    ],
+)
+def test_a_broken_kubeconfig_tells_no_token(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"\(line \d\)") as caught:
+        load_configuration(kubeconfig=str(path))
+    assert "hunter2" not in f"{caught.value}{caught.value.__cause__}"
+
+
+@pytest.mark.parametrize("url", ["https://u:hunter2@h:6443/a@b", "https://h:6443/a@b"])
+def test_an_address_is_told_without_its_password(url: str) -> None:
+    assert address_of(url) == "https://h:6443"

@@ -15,10 +15,13 @@ import yaml
 from botocore import xform_name
 
 from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES
-from providers.aws.calls import CALLS, Call, Role, actions_of
+from providers.aws.calls import CALLS, PARAMETERS, Call, Role, actions_of
+from providers.aws.images import resolve
 from providers.aws.interruptions import KINDS
 from providers.aws.session import UnlistedCallError
+from providers.aws.template import Image
 from providers.contract import TAG_CLUSTER
+from providers.errors import TemplateError
 from tests.aws import CLUSTER, P5, FakeAws, Rig, request
 from tests.fakes.ec2.requests import service_model
 
@@ -175,3 +178,26 @@ def test_terraform_fills_every_name_and_sends_every_notice() -> None:
     assert wanted == names
     kinds = re.findall(r'"((?:AWS|Capacity|EC2) [^"]+)"', text)
     assert sorted(kinds) == sorted(KINDS)
+
+
+@pytest.mark.parametrize("role", [Role.CONTROLLER, Role.PERSON], ids=lambda role: role.value)
+def test_parameters_are_read_under_the_prefixes_that_the_adapter_reads(role: Role) -> None:
+    (statement,) = allowing(role, "ssm:GetParameter")
+    prefixes = {arn.partition(":parameter")[2].removesuffix("*") for arn in statement["Resource"]}
+    assert prefixes == set(PARAMETERS)
+
+
+@pytest.mark.parametrize("name", ["/prod/db/password", "aws/service/x", "arn:aws:ssm:us-east-1:1:parameter/x", ""])
+def test_no_client_reads_another_parameter(name: str) -> None:
+    with pytest.raises(UnlistedCallError, match="under none of"):
+        Rig().aws.ssm.get_parameter(Name=name)
+
+
+def test_what_a_parameter_holds_is_not_told() -> None:
+    rig = Rig()
+    rig.fake.account.geography.parameters["/foreslice/secret"] = "hunter2"
+    with pytest.raises(TemplateError) as caught:
+        resolve(rig.aws, Image(parameter="/foreslice/secret"))
+    assert "hunter2" not in f"{caught.value}{caught.value.next_step}"
+    with pytest.raises(TemplateError, match="none that Foreslice reads"):
+        resolve(rig.aws, Image(parameter="/prod/db/password"))

@@ -6,13 +6,17 @@ No container is built here; docs/install.md says what was tried by hand.
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 import zipfile
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import pytest
 import yaml
 from hatchling.builders.wheel import WheelBuilder
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
@@ -52,11 +56,52 @@ def test_the_wheel_holds_every_file_of_the_packages(tmp_path: Path) -> None:
     assert "instance_catalog/data/accelerators.yaml" in built
 
 
-def test_the_extras_and_the_command_exist() -> None:
-    (extras,) = re.findall(r"foreslice-\*\.whl\)\[([^\]]+)\]", DOCKERFILE)
-    assert set(extras.split(",")) <= set(PROJECT["project"]["optional-dependencies"])
+def test_the_command_exists() -> None:
     (command,) = re.findall(r'^ENTRYPOINT \["(.+)"\]$', DOCKERFILE, re.MULTILINE)
     assert command in PROJECT["project"]["scripts"]
+
+
+def test_bases_are_what_the_builder_names_by_digest() -> None:
+    assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)) == {"${BASE_IMAGE}"}
+    assert re.findall(r"^ARG (\S+)", DOCKERFILE, re.MULTILINE) == ["BASE_IMAGE"] * 2, "no default, which would be a tag"
+
+
+@pytest.mark.parametrize(
+    ("reference", "accepted"),
+    [
+        pytest.param("python:3.12-slim", False, id="tag"),
+        pytest.param("python@sha256:abc", False, id="part of a digest"),
+        pytest.param(f"python:3.12-slim@sha256:{'a' * 64}", True, id="digest"),
+    ],
+)
+def test_a_base_without_its_digest_is_refused(reference: str, *, accepted: bool) -> None:
+    (check,) = re.findall(r"^RUN (case .+? esac)$", DOCKERFILE, re.MULTILINE)
+    done = subprocess.run(["sh", "-c", check], env={"BASE_IMAGE": reference}, check=False, capture_output=True)
+    assert (done.returncode == 0) == accepted
+
+
+def test_every_download_is_checked_by_its_hash() -> None:
+    installs = re.findall(r"pip (?:install|wheel) (.+?)(?: &&|$)", DOCKERFILE, re.MULTILINE)
+    assert len(installs) == 4
+    for arguments in installs:
+        own = "--no-index /wheels" in arguments or arguments.strip().endswith("--wheel-dir /wheels .")
+        assert own or "--require-hashes" in arguments, arguments
+
+
+@pytest.mark.parametrize("file", ["deploy/requirements.txt", "deploy/requirements-build.txt"])
+def test_what_is_installed_is_locked_whole(file: str) -> None:
+    """Every package that the listed ones need here is listed, and none of the development tools."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    listed = {canonicalize_name(name) for name in re.findall(r"^([A-Za-z0-9._-]+)==", text, re.MULTILINE)}
+    for name in listed:
+        try:
+            needed = [Requirement(one) for one in requires(name) or ()]
+        except PackageNotFoundError:
+            continue  # of another Python or another system
+        for one in needed:
+            if one.marker is None or one.marker.evaluate({"extra": ""}):
+                assert canonicalize_name(one.name) in listed, f"{name} needs {one.name}"
+    assert not listed & {"pytest", "mypy", "ruff", "hypothesis"}
 
 
 def test_image_and_pod_run_as_the_same_user() -> None:

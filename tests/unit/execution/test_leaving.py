@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
-from autoscaler.cluster.api import NotFoundError
+from autoscaler.cluster.api import ForbiddenError, NotFoundError
 from autoscaler.cluster.journal import Pending
-from autoscaler.cluster.resources import CAPACITY_POOLS, DISRUPTION_BUDGETS, NODES, PODS, PROVISIONED_NODES
+from autoscaler.cluster.resources import CAPACITY_POOLS, DISRUPTION_BUDGETS, NODES, PODS, PROVISIONED_NODES, Resource
 from autoscaler.execution.drain import cordon
+from autoscaler.execution.terminate import bury
 from autoscaler.lifecycle.provisioned_node import Why
 from autoscaler.model.capacity import CapacityBlock, Drain
 from autoscaler.model.node import Node
@@ -243,3 +245,18 @@ def test_one_item_that_fails_stops_no_other(site: Site) -> None:
     assert (trouble.kind, trouble.name, trouble.reason) == ("LaunchBatch", "other", "Configuration")
     with pytest.raises(NotFoundError):
         site.desk.api.get(PROVISIONED_NODES, "n1")
+
+
+def test_a_node_that_may_not_be_deleted_keeps_no_object(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The admission policy protects Nodes without our label; the cloud removes them after their machines."""
+    delete = site.desk.api.delete
+
+    def guarded(resource: Resource, name: str, **how: Any) -> None:
+        if resource == NODES:
+            raise ForbiddenError("denied by the policy", next_step="none")
+        delete(resource, name, **how)
+
+    monkeypatch.setattr(site.desk.api, "delete", guarded)
+    bury(site.node, api=site.desk.api, journal=site.desk.journal)
+    assert site.desk.nodes() == ()
+    assert site.desk.api.get(NODES, "n1")

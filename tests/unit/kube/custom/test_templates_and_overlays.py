@@ -48,6 +48,23 @@ def test_an_overlay_is_a_partial_catalog_entry_with_a_source() -> None:
             parse_kwok_node_template, {"taints": [{"key": "a"}]}, "spec.taints[0].effect", "is required", id="taint"
         ),
         pytest.param(
+            parse_kwok_node_template, {"labels": {"a b": "c"}}, "spec.labels", "'a b' is no label key", id="label key"
+        ),
+        pytest.param(
+            parse_kwok_node_template,
+            {"labels": {"team": "x --anonymous-auth=true"}},
+            "spec.labels.team",
+            "does not match",
+            id="label value",
+        ),
+        pytest.param(
+            parse_kwok_node_template,
+            {"taints": [{"key": "a=b", "effect": "NoExecute"}]},
+            "spec.taints[0].key",
+            "does not match",
+            id="taint key",
+        ),
+        pytest.param(
             parse_instance_type_overlay,
             {"cloud": "aws", "instanceType": "t"},
             "spec.source",

@@ -142,7 +142,12 @@ def test_a_gang_stays_in_one_zone_and_the_same_one_when_repeated() -> None:
     [
         pytest.param({"subnets": (Selector("subnet-gone"),)}, TemplateError, "finds nothing", id="subnet deleted"),
         pytest.param({"image": Image("ami-0123")}, TemplateError, "ami-0123", id="image deleted"),
-        pytest.param({"image": Image(parameter="/nowhere")}, TemplateError, "/nowhere", id="no such parameter"),
+        pytest.param(
+            {"image": Image(parameter="/foreslice/nowhere")},
+            TemplateError,
+            "/foreslice/nowhere",
+            id="no such parameter",
+        ),
         pytest.param({"instance_profile": "nobody"}, TemplateError, "Invalid IAM Instance Profile", id="profile"),
         pytest.param({"placement_group": "none"}, RefusedError, "none", id="placement group"),
         pytest.param({"cluster": Cluster("other")}, TemplateError, "other", id="cluster unknown to EKS"),

@@ -1,0 +1,79 @@
+"""The one way out for text: everything that commands print passes through here before it reaches a terminal.
+
+The streams themselves are replaced, so that nothing goes by: tables, errors, notes, what click says of wrong usage, and
+tracebacks. Only this room's own styles and its progress line are written as they are.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
+
+import click
+
+from autoscaler.report.printable import printable
+
+
+class Printable:
+    """A text stream that writes out what would steer a terminal; `raw` is the stream behind it."""
+
+    # click would open the file anew, and go by this, if it were told of ASCII.
+    encoding = "utf-8"
+
+    def __init__(self, raw: TextIO) -> None:
+        self.raw = raw
+
+    def write(self, text: str) -> int:
+        """As TextIO.write."""
+        self.raw.write(printable(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """As TextIO.writelines."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+
+def guard_streams() -> None:
+    """Make stdout and stderr printable for the rest of the process."""
+    sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
+
+
+@contextmanager
+def guarded_streams() -> Iterator[None]:
+    """The same for as long as a command runs."""
+    before = sys.stdout, sys.stderr
+    guard_streams()
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def styled(text: str, *, bold: bool = False, dim: bool = False) -> None:
+    """Print a line in a style, where the terminal has any; the text itself is made printable."""
+    click.secho(printable(text), file=behind(sys.stdout), bold=bold or None, dim=dim or None)
+
+
+def show_progress(text: str) -> None:
+    """Replace the current line of the terminal at stderr."""
+    click.echo(f"\r\x1b[K{printable(text)}", file=behind(sys.stderr), nl=False)
+
+
+def behind(stream: TextIO) -> TextIO:
+    """The stream itself, for text that is printable already and carries styles."""
+    return stream.raw if isinstance(stream, Printable) else stream
+
+
+def _guarded(stream: TextIO) -> TextIO:
+    if isinstance(stream, Printable):
+        return stream
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None and stream.encoding.lower().replace("-", "") not in ("utf8", "utf16"):
+        reconfigure(errors="backslashreplace")
+    return cast("TextIO", Printable(stream))

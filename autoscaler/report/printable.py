@@ -1,0 +1,59 @@
+"""Text as a terminal may have it: characters that steer it, or that make text look like other text, are written out.
+
+Names, CEL texts, annotations and messages of providers come from people who may not see this terminal's secrets, and
+from files. Escape sequences set titles, move the cursor and hide lines; bidirectional controls reorder what is read
+(CVE-2021-42574); characters without width make two names look the same.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# Unicode's categories Cc, Cf, Cs, Zl and Zp, as of version 16; a test compares them with Python's own table. Lone
+# surrogates (Cs) cannot even be encoded.
+_STEERING: Final = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u2064\u2066-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
+)
+_OF_TEXT: Final = re.compile(f"[{_STEERING}]")
+_OF_LINE: Final = re.compile(f"[{_STEERING}\t\n]")
+
+
+def printable(text: str) -> str:
+    """The text with such characters as `\\x1b`, `\\u202e`; line breaks and tabs stay."""
+    return _OF_TEXT.sub(_escaped, text) if _OF_TEXT.search(text) else text
+
+
+def one_line(text: str) -> str:
+    """The same for text that has one line, such as a name: line breaks and tabs are written out, too."""
+    return _OF_LINE.sub(_escaped, text) if _OF_LINE.search(text) else text
+
+
+def steers(text: str) -> bool:
+    """Whether anything in it would be written out."""
+    return _OF_TEXT.search(text) is not None
+
+
+def printable_json(text: str) -> str:
+    """JSON text with such characters as JSON's own escapes; what a program reads from it is the same."""
+    return _OF_TEXT.sub(_escaped_in_json, text) if _OF_TEXT.search(text) else text
+
+
+def printable_yaml(text: str) -> str:
+    """YAML text, in which strings with such characters are in double quotes, with YAML's own escapes."""
+    return _OF_TEXT.sub(_escaped_in_yaml, text) if _OF_TEXT.search(text) else text
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
+
+
+def _escaped_in_json(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[index]:02x}{units[index + 1]:02x}" for index in range(0, len(units), 2))
+
+
+def _escaped_in_yaml(found: re.Match[str]) -> str:
+    return f"\\U{ord(found[0]):08x}"
