@@ -13,6 +13,7 @@ from providers.contract import TemplateRef
 from providers.errors import (
     AddressesExhaustedError,
     AmbiguousError,
+    BackoffScope,
     NoSubnetError,
     PermissionDeniedError,
     ProviderError,
@@ -21,7 +22,7 @@ from providers.errors import (
     ReservationExhaustedError,
     ShortageError,
     TemplateError,
-    UnclassifiedError,
+    UnknownRefusalError,
 )
 from tests.aws import P4, P5, PARAMETER, Rig, in_reservation, request
 from tests.fakes.ec2 import INTERNAL_ERROR_AFTER, refused
@@ -225,11 +226,13 @@ def test_a_fault_after_the_effect_is_ambiguous_and_resolved_by_repeating() -> No
     assert len(launched(rig)) == 2
 
 
-def test_an_unknown_code_is_uncertain() -> None:
+def test_an_unknown_code_of_a_4xx_answer_is_a_refusal_of_the_offering() -> None:
     rig = Rig()
     rig.fake.faults.inject("CreateFleet", refused("SomethingNew"))
-    with pytest.raises(UnclassifiedError):
+    with pytest.raises(UnknownRefusalError) as caught:
         rig.provider.launch(request())
+    assert caught.value.scope is BackoffScope.OFFERING
+    assert isinstance(caught.value, RefusedError)
 
 
 def test_a_pool_without_template_is_told() -> None:
