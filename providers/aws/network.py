@@ -134,23 +134,44 @@ def interfaces(
 ) -> list[dict[str, Any]]:
     """The interfaces of a machine, as EC2 takes them in launches and launch templates.
 
-    With EFA the first card carries an EFA interface that also has an IP address, and every other card one that speaks
-    only EFA and so uses up no address. A type that the catalog does not know gets one plain interface.
+    With EFA the first card carries an EFA interface that also has an IP address, or a plain one where it takes no EFA,
+    and every other card one that speaks only EFA and so uses up no address. A type that the catalog does not know gets
+    one plain interface. Raises TemplateError where the catalog does not know which cards of a type take EFA.
+    Source: EC2 user guide, "Maximize network bandwidth on Amazon EC2 instances with multiple network cards".
     """
-    efa = len(instance_type.cards("efa")) if instance_type else 0
-    kinds = ["efa", *["efa-only"] * (efa - 1)] if efa and template.interfaces is Interfaces.EFA else ["interface"]
     place = {"SubnetId": subnet} if subnet else {}
     return [
         {
             "NetworkCardIndex": card,
-            "DeviceIndex": 0 if card == 0 else 1,
+            "DeviceIndex": device,
             "InterfaceType": kind,
             "Groups": list(groups),
             "DeleteOnTermination": True,
             **place,
         }
-        for card, kind in enumerate(kinds)
+        for card, device, kind in _layout(instance_type, template)
     ]
+
+
+def _layout(instance_type: InstanceType | None, template: NodeTemplate) -> list[tuple[int, int, str]]:
+    """Network card, device and kind of each interface."""
+    plain = [(0, 0, "interface")]
+    if instance_type is None or not instance_type.cards("efa") or template.interfaces is not Interfaces.EFA:
+        return plain
+    cards = instance_type.efa_cards
+    if cards is None:
+        raise TemplateError(
+            f"which network cards of {instance_type.name} take EFA interfaces is not known",
+            code="UnknownNetworkCards",
+            next_step=(
+                f"set efaCards of {instance_type.name} in a catalog file from `aws ec2 describe-instance-types"
+                f" --instance-types {instance_type.name}`, or set spec.networkInterfaces: Single in"
+                f" AWSNodeTemplate {template.name}"
+            ),
+        )
+    if cards[0] != 0:  # the cards beside the primary one are free for EFA alone, so each takes it as its first device
+        return plain + [(card, 0, "efa-only") for card in cards]
+    return [(0, 0, "efa"), *((card, 1, "efa-only") for card in cards[1:])]
 
 
 def _selected(

@@ -97,6 +97,9 @@ def test_instance_metadata_needs_a_session_and_volumes_are_encrypted() -> None:
     ("instance_type", "interfaces", "kinds"),
     [
         pytest.param("p5.48xlarge", Interfaces.EFA, ["efa", *["efa-only"] * 31], id="one for each card"),
+        pytest.param(
+            "p6-b300.48xlarge", Interfaces.EFA, ["interface", *["efa-only"] * 16], id="first card without EFA"
+        ),
         pytest.param("p5.48xlarge", Interfaces.SINGLE, ["interface"], id="not wanted"),
         pytest.param("g6.xlarge", Interfaces.EFA, ["interface"], id="a type without EFA"),
     ],
