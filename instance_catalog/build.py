@@ -99,6 +99,11 @@ def mismatches(entry: schema.InstanceTypeEntry) -> Iterator[Mismatch]:
         yield from _pci_mismatches(entry.pci, _devices(use.count), ("pci",))
     for index, card in enumerate(entry.network_cards):
         yield from _pci_mismatches(card, card.count, ("networkCards", index))
+    if isinstance(entry.efa_cards, list) and sorted(set(entry.efa_cards)) != entry.efa_cards:
+        yield Mismatch(("efaCards",), "indexes that are not ascending", "each card once, in ascending order")
+    elif isinstance(entry.efa_cards, list) and len(entry.efa_cards) != _efa_devices(entry):
+        found = f"{len(entry.efa_cards)} cards for {_efa_devices(entry)} EFA devices"
+        yield Mismatch(("efaCards",), found, "one index for each device of kind efa under networkCards")
     if sum(card.count for card in entry.network_cards if card.primary) > 1:
         yield Mismatch(("networkCards",), "several primary cards", "one card with primary: true, count 1")
 
@@ -167,6 +172,7 @@ def instance_type_of(
         topology=entry.topology,
         cpu=_cpu(entry.cpu),
         network_cards=tuple(card for group in entry.network_cards for card in _cards(group)),
+        efa_cards=_efa_cards(entry),
         network=entry.network,
         local_nvme_gb=entry.local_nvme_gb,
         capacity_types=tuple(kind for kind in CapacityType if kind in entry.capacity_types),
@@ -219,6 +225,16 @@ def _fabric(entry: schema.FabricEntry | None) -> Fabric:
 
 def _cpu(entry: schema.CpuEntry | None) -> CpuTopology:
     return CpuTopology(entry.sockets, entry.numa_nodes, entry.threads_per_core) if entry else UNKNOWN_CPU
+
+
+def _efa_cards(entry: schema.InstanceTypeEntry) -> tuple[int, ...] | None:
+    if entry.efa_cards == "unknown":
+        return None
+    return tuple(range(_efa_devices(entry)) if entry.efa_cards is None else entry.efa_cards)
+
+
+def _efa_devices(entry: schema.InstanceTypeEntry) -> int:
+    return sum(card.count for card in entry.network_cards if card.kind == "efa")
 
 
 def _cards(entry: schema.NetworkCardEntry) -> Iterator[NetworkCard]:

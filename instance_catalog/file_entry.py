@@ -68,6 +68,7 @@ def type_entry(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry:
                 }
             ),
             "networkCards": [_cards(list(group)) for _, group in groupby(t.network_cards, key=_card_kind)],
+            "efaCards": _efa_cards(t),
             "network": t.network or None,
             "localNvmeGB": t.local_nvme_gb,
             "capacityTypes": [kind.value for kind in t.capacity_types],
@@ -80,6 +81,12 @@ def type_entry(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry:
             "provenance": _provenance(t.provenance),
         }
     )
+
+
+def _efa_cards(t: InstanceType) -> list[int] | str | None:
+    if t.efa_cards is None:
+        return "unknown"
+    return None if t.efa_cards == tuple(range(len(t.cards("efa")))) else list(t.efa_cards)
 
 
 def _prices(prices: Mapping[CapacityType, Price]) -> Entry:

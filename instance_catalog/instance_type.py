@@ -212,6 +212,7 @@ class InstanceType:
     fabric: Fabric = Fabric()
     topology: str | None = None
     network_cards: tuple[NetworkCard, ...] = ()
+    efa_cards: tuple[int, ...] | None = ()  # indexes of the cloud's cards that take EFA interfaces; None: not known
     network: str = ""  # as the cloud words it: "3200 Gbps peak"
     local_nvme_gb: int | None = None  # decimal gigabytes; None: not known
     capacity_types: tuple[CapacityType, ...] = ()

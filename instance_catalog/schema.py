@@ -225,6 +225,10 @@ class InstanceTypeEntry(_Entry):
     topology: str | None = Field(None, pattern=r"^\d+(x\d+)+$", description="of TPU chips: 2x4")
     cpu: CpuEntry | None = None
     network_cards: list[NetworkCardEntry] = []
+    efa_cards: list[Annotated[Whole, Field(ge=0)]] | Literal["unknown"] | None = Field(
+        None,
+        description="indexes of the network cards that take EFA interfaces; absent: 0 and up, one a device",
+    )
     network: str = ""
     local_nvme_gb: Whole | None = Field(None, ge=0, alias="localNvmeGB")
     capacity_types: list[CapacityType] = Field(min_length=1, description="what is sold at all")

@@ -18,7 +18,13 @@ from providers.conformance_harness import (
     request_of,
 )
 from providers.contract import TAG_BATCH, TAG_CLUSTER, ReservationState, describe_all
-from providers.errors import AmbiguousError, PermissionDeniedError, ThrottledError, UnclassifiedError
+from providers.errors import (
+    AmbiguousError,
+    PermissionDeniedError,
+    ThrottledError,
+    UnclassifiedError,
+    UnknownRefusalError,
+)
 
 # An unknown error must not be tried again sooner.
 _NEVER_HOT: Final = timedelta(minutes=1)
@@ -75,15 +81,18 @@ def denied_call_has_no_effect(harness: Harness) -> None:
 
 
 def unknown_code_is_never_hot(harness: Harness) -> None:
-    """A code that nobody knows is UnclassifiedError with a long back-off; the request may be repeated afterwards."""
+    """A code that nobody knows has a long back-off; the request may be repeated afterwards.
+
+    A refusal (HTTP 4xx) is UnknownRefusalError, since nothing happened; anything else is UnclassifiedError.
+    """
     harness.answer_nonsense()
     try:
         harness.provider.launch(request_of(harness))
-    except UnclassifiedError as error:
+    except (UnclassifiedError, UnknownRefusalError) as error:
         expect(error.backoff(1) >= _NEVER_HOT, f"an unknown error would be repeated after {error.backoff(1)}")
         expect(error.code != "" and error.next_step != "", "an unknown error names neither its code nor a next step")
     else:
-        expect(False, "expected UnclassifiedError, found an answer")
+        expect(False, "expected UnclassifiedError or UnknownRefusalError, found an answer")
     expect(len(ids_of(launched(harness, request_of(harness)))) == 1, "the repetition launched nothing")
 
 

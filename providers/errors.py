@@ -39,13 +39,14 @@ class ProviderError(Exception):
     │   ├── TemplateError           node template or launch parameters (configuration)
     │   ├── NoSubnetError           the node template reaches no subnet in that zone; others are not affected
     │   ├── PermissionDeniedError   our credentials do not allow it
+    │   ├── UnknownRefusalError     the provider refused with a code that we do not know
     │   └── TokenReusedError        this token was used with other parameters
     ├── ThrottledError              too many calls; nothing happened
     ├── BusyError                   what would be changed is being changed for another call; nothing happened
     ├── GoneError                   what was named does not exist, or is not visible yet
     └── UncertainError              nobody knows whether it happened
         ├── AmbiguousError          no answer arrived (time-out, cut connection, server fault)
-        └── UnclassifiedError       an answer with a code that we do not know
+        └── UnclassifiedError       a failure that is neither a refusal nor a lost answer, of unknown kind
 
     `code` is the provider's own, `next_step` what a person does about it, `retry_after` what the provider asked for.
     """
@@ -168,6 +169,19 @@ class TokenReusedError(RefusedError):
     advice = "Find out what the token launched (describe by its batch tag) before asking again."
 
 
+class UnknownRefusalError(RefusedError):
+    """The provider refused the request (HTTP 4xx) with a code that this version does not know: nothing happened.
+
+    Only the offering that was asked for rests; the next one may succeed.
+    """
+
+    kind = "UnknownRefusal"
+    scope = BackoffScope.OFFERING
+    first_backoff = timedelta(minutes=5)
+    longest_backoff = timedelta(hours=1)
+    advice = "Correct what the provider's message names, and report its code to the project."
+
+
 class ThrottledError(ProviderError):
     """Too many calls, or the API is overloaded. Nothing happened; the same plan holds after a while."""
 
@@ -217,7 +231,7 @@ class AmbiguousError(UncertainError):
 
 
 class UnclassifiedError(UncertainError):
-    """The provider answered with a code that this version does not know. Never retried quickly."""
+    """A failure of unknown kind that may have had an effect. Never retried quickly."""
 
     kind = "Unknown"
     scope = BackoffScope.TEMPLATE
@@ -236,6 +250,7 @@ ERRORS: Final[tuple[type[ProviderError], ...]] = (
     NoSubnetError,
     PermissionDeniedError,
     TokenReusedError,
+    UnknownRefusalError,
     ThrottledError,
     BusyError,
     GoneError,

@@ -78,6 +78,7 @@ def as_data(instance_type: InstanceType) -> dict[str, Any]:
         },
         "topology": instance_type.topology,
         "networkCards": [_card(card) for card in instance_type.network_cards],
+        "efaCards": None if instance_type.efa_cards is None else list(instance_type.efa_cards),
         "network": instance_type.network,
         "localNvmeGB": instance_type.local_nvme_gb,
         "capacityTypes": [kind.value for kind in instance_type.capacity_types],

@@ -30,7 +30,17 @@ from providers.contract import (
     Provider,
     TemplateRef,
 )
-from providers.errors import AmbiguousError, BusyError, RefusedError, ThrottledError, TokenReusedError, UncertainError
+from providers.errors import (
+    AmbiguousError,
+    BusyError,
+    CapacityError,
+    GoneError,
+    ProviderError,
+    RefusedError,
+    ThrottledError,
+    TokenReusedError,
+    UncertainError,
+)
 
 # A cut connection is often over at once; what is still unclear then is repeated at the next tick.
 REPEATS: Final = 3
@@ -90,10 +100,15 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
         except TokenReusedError:
             # The token may have produced machines. Another one could double them, so this needs a person.
             raise
-        except RefusedError as error:
+        except (RefusedError, CapacityError, GoneError) as error:
+            # Nothing was launched: the next offering may be asked for.
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
-            refusal = error
+            refusal = refusal or (error if isinstance(error, RefusedError) else None)
             answer = LaunchAnswer(missing=_wanted(batch))
+        except ProviderError as error:
+            # Of a kind that this loop does not know: it may have launched. The same call is repeated after a back-off.
+            backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
+            raise
         batch = _answered(batch, answer, journal=journal, backoffs=backoffs, now=now)
     if refusal is not None:
         raise refusal

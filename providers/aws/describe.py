@@ -28,8 +28,17 @@ _PAGE: Final = 1000
 
 
 def listed(aws: Aws, tags: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
-    """All instances with these tags, as EC2 describes them."""
-    yield from _described(aws, [{"Name": f"tag:{key}", "Values": [value]} for key, value in sorted(tags.items())])
+    """All instances with these tags that a launch of ours started, as EC2 describes them.
+
+    The cluster's tag alone says little: groups propagate their tags to machines that nobody here asked for.
+    """
+    filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in sorted(tags.items())]
+    yield from (found for found in _described(aws, filters) if owned(tags_of(found)))
+
+
+def owned(tags: Mapping[str, str]) -> bool:
+    """Whether a launch wrote these tags: the launch token is in no tag of a group, and nobody else writes it."""
+    return bool(tags.get(labels.LAUNCH_TOKEN))
 
 
 def named(aws: Aws, ids: Sequence[str]) -> Iterator[Mapping[str, Any]]:

@@ -1,7 +1,8 @@
 """What AWS error codes mean: one table from code to an error of ours, whose class says how long to leave what alone.
 
-Sources: EC2 error codes page; Karpenter AWS 1.14 pkg/errors; boto3 1.44 exceptions. A code that is not here becomes
-UnclassifiedError, which is never repeated quickly.
+Sources: EC2 error codes page; Karpenter AWS 1.14 pkg/errors; boto3 1.44 exceptions. A code that is not here refuses
+the offering when it comes with 4xx or inside a 200 answer: nothing happened, and another may be tried. Only 5xx and
+lost answers are uncertain.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from providers.errors import (
     ThrottledError,
     TokenReusedError,
     UnclassifiedError,
+    UnknownRefusalError,
 )
 
 MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
@@ -50,6 +52,9 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "InsufficientCapacity": ShortageError,
     "InsufficientHostCapacity": ShortageError,
     "InsufficientReservedInstanceCapacity": ShortageError,
+    "InsufficientCapacityOnOutpost": ShortageError,
+    "InsufficientVolumeCapacity": ShortageError,
+    "InsufficientAddressCapacity": ShortageError,
     "UnfulfillableCapacity": ShortageError,
     "SpotMaxPriceTooLow": ShortageError,
     # The reservation is full, not begun or over, or not there: its type may be had in that zone all the same.
@@ -58,16 +63,25 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "CapacityReservationNotActive": ReservationExhaustedError,
     "InvalidCapacityReservationState": ReservationExhaustedError,
     "InvalidCapacityReservationId.NotFound": ReservationExhaustedError,
+    "InvalidCapacityReservationId.Malformed": ReservationExhaustedError,
     # Not sold there.
     "Unsupported": NotOfferedError,
     "UnsupportedOperation": NotOfferedError,
     "InvalidInstanceType": NotOfferedError,
     "InvalidInstanceType.NotFound": NotOfferedError,
+    "UnsupportedTenancy": NotOfferedError,
+    "EncryptedVolumesNotSupported": NotOfferedError,
     # Quotas.
     "VcpuLimitExceeded": QuotaError,
     "InstanceLimitExceeded": QuotaError,
     "MaxSpotInstanceCountExceeded": QuotaError,
     "MaxFleetCountExceeded": QuotaError,
+    "VolumeLimitExceeded": QuotaError,
+    "MaxIOPSLimitExceeded": QuotaError,
+    "NetworkInterfaceLimitExceeded": QuotaError,
+    "PrivateIpAddressLimitExceeded": QuotaError,
+    "ResourceCountExceeded": QuotaError,
+    "VersionLimitExceeded": QuotaError,
     "InsufficientFreeAddressesInSubnet": AddressesExhaustedError,
     # The API is under pressure; nothing happened.
     "RequestLimitExceeded": ThrottledError,
@@ -77,6 +91,9 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "TooManyRequestsException": ThrottledError,
     "EC2ThrottledException": ThrottledError,
     "InstanceRequestLimitExceeded": ThrottledError,
+    "SlowDown": ThrottledError,
+    "OverLimit": ThrottledError,
+    "AWS.SimpleQueueService.RequestThrottled": ThrottledError,
     "ServiceUnavailable": ThrottledError,
     "Unavailable": ThrottledError,
     # The group is being changed; nothing happened.
@@ -89,6 +106,7 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "InternalFailure": AmbiguousError,
     "InternalServerError": AmbiguousError,
     "RequestTimeout": AmbiguousError,
+    "IdempotentCallInProgress": AmbiguousError,  # an equal call is under way; its answer is not known yet
     # Tokens.
     "IdempotentParameterMismatch": TokenReusedError,
     "IdempotentInstanceTerminated": GoneError,
@@ -101,6 +119,11 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "InvalidLaunchTemplateId.VersionNotFound": GoneError,
     # Configuration: exact codes; whole families are in FAMILIES.
     "ValidationError": TemplateError,
+    "InvalidFleetConfig": TemplateError,
+    "InvalidFleetConfiguration": TemplateError,
+    "InvalidInput": TemplateError,
+    "InvalidKMSKey.InvalidState": TemplateError,
+    "SecurityGroupsPerInstanceLimitExceeded": TemplateError,
     "MissingParameter": TemplateError,
     "UnknownParameter": TemplateError,
     "InvalidBlockDeviceMapping": TemplateError,
@@ -231,7 +254,7 @@ def of_answer(what: str, response: Mapping[str, Any]) -> ProviderError:
     metadata = response.get("ResponseMetadata", {})
     status = int(metadata.get("HTTPStatusCode", 0))
     kind = meaning(code, message)
-    if kind is UnclassifiedError and status >= 500:
+    if kind is UnknownRefusalError and not 400 <= status < 500:
         kind = ThrottledError if status == 503 else AmbiguousError
     return _error(kind, f"{what}: {message or code}", code, _retry_after(metadata.get("HTTPHeaders", {})))
 
@@ -242,14 +265,14 @@ def of_code(what: str, code: str, message: str) -> ProviderError:
 
 
 def meaning(code: str, message: str = "") -> type[ProviderError]:
-    """The class of error that a code stands for."""
+    """The class of error that a code stands for; UnknownRefusalError for one that is in no table."""
     if _SPREAD_LIMIT in message:
         return TemplateError
     if code in MEANINGS:
         return MEANINGS[code]
     if _BAD_PROFILE in message:
         return TemplateError
-    return next((kind for prefix, kind in FAMILIES if code.startswith(prefix)), UnclassifiedError)
+    return next((kind for prefix, kind in FAMILIES if code.startswith(prefix)), UnknownRefusalError)
 
 
 def _error(kind: type[ProviderError], message: str, code: str, retry_after: timedelta | None) -> ProviderError:

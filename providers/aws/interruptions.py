@@ -25,6 +25,8 @@ _SPOT_NOTICE: Final = timedelta(minutes=2)
 # SQS gives, and deletes, ten messages in one call; more than this many answers are left for the next look.
 _BATCH: Final = 10
 _ROUNDS: Final = 10
+# How long a notice about a machine that nobody has described yet is kept, in seconds.
+_UNSEEN_FOR: Final = 900.0
 # The events that `notices_of` understands, by their detail-type.
 KINDS: Final = (
     "EC2 Spot Instance Interruption Warning",
@@ -87,31 +89,47 @@ class Interruptions:
 
 
 class Noticed:
-    """The newest notice of each machine. A queue that cannot be read is left alone, ever longer."""
+    """What notices say of each machine: the earliest end of several. A queue that cannot be read is left alone, ever
+    longer.
+    """
 
     def __init__(self, queue: Interruptions, clock: Clock) -> None:
         self._queue = queue
         self._clock = clock
         self._known: dict[str, Notice] = {}
+        self._heard_at: dict[str, float] = {}  # by machine, on the monotonic clock
         self._failures = 0
         self._rests_until = clock.monotonic()
 
     def of(self, machines: Iterable[str]) -> Mapping[str, Notice]:
-        """What is known of these machines; what is known of others is forgotten."""
-        if self._clock.monotonic() >= self._rests_until:
+        """What is known of these machines. What is known of others is kept for a while: a machine may be described
+        only after its notice has come."""
+        now = self._clock.monotonic()
+        if now >= self._rests_until:
             self._read()
-        self._known = {machine: self._known[machine] for machine in machines if machine in self._known}
-        return self._known
+        asked = frozenset(machines)
+        kept = {key for key in self._known if key in asked or now - self._heard_at[key] < _UNSEEN_FOR}
+        self._known = {key: notice for key, notice in self._known.items() if key in kept}
+        self._heard_at = {key: at for key, at in self._heard_at.items() if key in kept}
+        return {key: notice for key, notice in self._known.items() if key in asked}
 
     def _read(self) -> None:
         try:
             for notice in self._queue.poll():
-                self._known[notice.subject] = notice
+                self._known[notice.subject] = earlier(self._known.get(notice.subject), notice)
+                self._heard_at[notice.subject] = self._clock.monotonic()
             self._failures = 0
         except ProviderError as error:
             # Whoever waits at the queue tells a person; to raise it would hide the machines from who looks for them.
             self._failures += 1
             self._rests_until = self._clock.monotonic() + error.backoff(self._failures).total_seconds()
+
+
+def earlier(known: Notice | None, heard: Notice) -> Notice:
+    """Which of two notices about one subject counts: that of the earlier end. One without an end takes none away."""
+    if known is None or known.at is None:
+        return heard
+    return heard if heard.at is not None and heard.at < known.at else known
 
 
 def notices_of(body: str) -> tuple[Notice, ...]:

@@ -1,6 +1,6 @@
 """From a LaunchRequest to one EC2 call, and from its answer to machines and failures.
 
-CreateFleet (instant) where the request may take any of several offerings or subnets: machines with neither a gang's
+CreateFleet (instant) where the request may take any of several offerings or zones: machines with neither a gang's
 minimum nor a block. RunInstances, in one subnet, for gangs (MinCount) and for capacity blocks. Either way it is one
 call with the request's token, whose parameters follow from the request and the template alone, so that a repetition is
 identical. Offerings that one call cannot express together are left to another request: their nodes come back missing.
@@ -22,16 +22,17 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import CapacityType
 from providers.aws.capacity import Reservations
 from providers.aws.cluster import Clusters
-from providers.aws.describe import instance_of, listed, provider_id, tags_of
-from providers.aws.errors import of_code, translated
+from providers.aws.describe import instance_of, listed, named, provider_id, tags_of
+from providers.aws.errors import meaning, of_code, translated
 from providers.aws.launch_template import LaunchTemplates, Version, launch_tags, tag_list, template_data
-from providers.aws.network import Network, interfaces, subnet_of
+from providers.aws.network import Network, interfaces
 from providers.aws.session import Aws
 from providers.aws.template import NodeTemplate
 from providers.aws.user_data import user_data
 from providers.contract import Clock, Instance, InstanceState, LaunchAnswer, LaunchRequest, OfferingFailure, OfferingKey
 from providers.errors import (
     AddressesExhaustedError,
+    AmbiguousError,
     CapacityError,
     GoneError,
     NoSubnetError,
@@ -68,7 +69,7 @@ class Launcher:
         except (TemplateError, NoSubnetError):
             self.network.forget(template)  # a subnet or group may be gone that is still remembered
             raise
-        if answer.instances or not any("LaunchTemplate" in failure.error.code for failure in answer.failures):
+        if answer.instances or not any(_is_about_launch_template(failure.error) for failure in answer.failures):
             return answer
         self.launch_templates.forget(template)
         return self._launch(request, template)
@@ -114,7 +115,7 @@ class _Call:
     def run_instances(self) -> LaunchAnswer:
         """A gang, or machines of a block: in one subnet, at least `minimum` of them or none."""
         offering, request = self.offerings[0], self.request
-        subnet = subnet_of(self.launcher.network.subnets_in(self.template, request.zone), request.token)
+        subnet = self.launcher.network.subnet_for(self.template, request.zone, request.token)
         reclaim_at = self.launcher.reservations.reclaim_at(offering.reservation)
         parameters: dict[str, Any] = {
             "ClientToken": request.token,
@@ -130,17 +131,18 @@ class _Call:
             with translated("RunInstances"):
                 found = self.launcher.aws.ec2.run_instances(**parameters)["Instances"]
         except (CapacityError, GoneError) as error:
-            # Gone: the launch template was deleted, or the machines of this token have ended.
-            return LaunchAnswer(missing=request.nodes, failures=(OfferingFailure(offering, _of(offering, error)),))
+            return self._refused(error, [subnet.id])
         obtained = replace(offering, zone=subnet.zone)
-        launched_at = {one["InstanceId"]: one["LaunchTime"] for one in found}
+        now = self.launcher.clock.now()
+        launched_at = {one["InstanceId"]: one.get("LaunchTime", now) for one in found}
         machines = [self._instance(key, obtained, launched_at[key], reclaim_at) for key in sorted(launched_at)]
         return answer_of(request, machines, ())
 
     def create_fleet(self) -> LaunchAnswer:
-        """Machines from the first offerings and any subnet of the zone that has them."""
+        """Machines from the first offerings, in one subnet of each zone that the request admits."""
         request = self.request
-        subnets = {s.id: s.zone for s in self.launcher.network.subnets_in(self.template, request.zone)}
+        network = self.launcher.network
+        subnets = {s.id: s.zone for s in network.subnets_for(self.template, request.zone, request.token)}
         configs = [
             {
                 "LaunchTemplateSpecification": self._version(offering).specification,
@@ -151,25 +153,25 @@ class _Call:
             }
             for priority, offering in enumerate(self.offerings)
         ]
-        with translated("CreateFleet"):
-            found = self.launcher.aws.ec2.create_fleet(
-                Type="instant",
-                ClientToken=request.token,
-                LaunchTemplateConfigs=configs,
-                TagSpecifications=self._tags(("fleet", "instance", "volume", "network-interface")),
-                **self._capacity(),
-            )
+        try:
+            with translated("CreateFleet"):
+                found = self.launcher.aws.ec2.create_fleet(
+                    Type="instant",
+                    ClientToken=request.token,
+                    LaunchTemplateConfigs=configs,
+                    # Tags of network interfaces are in the launch template: CreateFleet documents none for them.
+                    TagSpecifications=self._tags(("fleet", "instance", "volume")),
+                    **self._capacity(),
+                )
+        except (CapacityError, GoneError) as error:
+            return self._refused(error, subnets)
         by_type = {offering.instance_type: offering for offering in self.offerings}
-        obtained = {
-            key: replace(
-                by_type[group["InstanceType"]], zone=group.get("AvailabilityZone") or subnets[group["SubnetId"]]
-            )
-            for group in found.get("Instances", ())
-            for key in group["InstanceIds"]
-        }
+        obtained = self._places(found.get("Instances", ()), by_type, subnets)
         now = self.launcher.clock.now()  # a fleet's answer has no times
         machines = [self._instance(key, obtained[key], now) for key in sorted(obtained)]
         failures = _failures(found.get("Errors", ()), by_type)
+        full = [_overrides(e).get("SubnetId", "") for e in found.get("Errors", ()) if _lacks_addresses(e)]
+        network.exhausted(self.template, [subnet for subnet in full if subnet])
         if not machines and failures and all(isinstance(failure.error, RefusedError) for failure in failures):
             raise failures[0].error
         if len(machines) == len(request.nodes):
@@ -177,6 +179,45 @@ class _Call:
             types = {offering.instance_type for offering in obtained.values()}
             failures = tuple(failure for failure in failures if failure.offering.instance_type not in types)
         return answer_of(request, machines, failures)
+
+    def _refused(self, error: CapacityError | GoneError, subnets: Iterable[str]) -> LaunchAnswer:
+        """No machine, because of an error that the whole answer was. Gone: the launch template was deleted, or the
+        machines of this token have ended."""
+        if isinstance(error, AddressesExhaustedError):
+            self.launcher.network.exhausted(self.template, subnets)
+        offering = self.offerings[0]
+        return LaunchAnswer(missing=self.request.nodes, failures=(OfferingFailure(offering, _of(offering, error)),))
+
+    def _places(
+        self, groups: Iterable[Mapping[str, Any]], by_type: Mapping[str, OfferingKey], subnets: Mapping[str, str]
+    ) -> dict[str, OfferingKey]:
+        """The offering of each machine that a fleet started, with its zone.
+
+        Every member of the answer but the ids is optional in EC2's model. What neither the row nor its override says
+        is described. AmbiguousError while EC2 does not show it: the machines run, and the same call finds them again.
+        """
+        obtained: dict[str, OfferingKey] = {}
+        unplaced: list[str] = []
+        for group in groups:
+            row = {**_overrides(group), **{key: value for key, value in group.items() if value}}
+            zone = row.get("AvailabilityZone") or subnets.get(row.get("SubnetId", ""), "")
+            offering = by_type.get(row.get("InstanceType", ""))
+            for key in group.get("InstanceIds", ()):
+                if zone and offering:
+                    obtained[key] = replace(offering, zone=zone)
+                else:
+                    unplaced.append(key)
+        for found in named(self.launcher.aws, unplaced):
+            offering = by_type.get(found.get("InstanceType", ""))
+            if offering:
+                obtained[found["InstanceId"]] = replace(offering, zone=found["Placement"]["AvailabilityZone"])
+        hidden = [key for key in unplaced if key not in obtained]
+        if hidden:
+            raise AmbiguousError(
+                f"CreateFleet started {', '.join(hidden)}, and EC2 does not show yet of which type and in which zone",
+                next_step="Nothing to do: the call is repeated with its token and finds the same machines.",
+            )
+        return obtained
 
     def _capacity(self) -> dict[str, Any]:
         """How many machines of which market. Priorities decide, where the market honours them."""
@@ -216,6 +257,7 @@ class _Call:
         cluster = self.launcher.clusters.joined(self.template.cluster)
         data = template_data(
             self.template,
+            cluster=self.launcher.launch_templates.cluster,
             user_data=user_data(self.template, cluster, self.request),
             interfaces=self._interfaces(offering),
             open_reservations=self.template.use_open_reservations
@@ -283,11 +325,23 @@ def _failures(errors: Iterable[Mapping[str, Any]], by_type: Mapping[str, Offerin
     """One failure for each offering, though every subnet has one: that of the class that says most."""
     found: dict[OfferingKey, list[ProviderError]] = {}
     for error in errors:
-        overrides = (error.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}
-        offering = by_type.get(overrides.get("InstanceType", ""), next(iter(by_type.values())))
+        offering = by_type.get(_overrides(error).get("InstanceType", ""), next(iter(by_type.values())))
         meant = of_code("CreateFleet", error.get("ErrorCode", ""), error.get("ErrorMessage", ""))
         found.setdefault(offering, []).append(_of(offering, meant))
     return tuple(OfferingFailure(offering, min(errors_of, key=_rank)) for offering, errors_of in found.items())
+
+
+def _overrides(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The override that a row of a fleet's answer is about; {} where it names none."""
+    return (row.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}
+
+
+def _lacks_addresses(error: Mapping[str, Any]) -> bool:
+    return meaning(error.get("ErrorCode", ""), error.get("ErrorMessage", "")) is AddressesExhaustedError
+
+
+def _is_about_launch_template(error: ProviderError) -> bool:
+    return isinstance(error, GoneError) and error.code.startswith("InvalidLaunchTemplate")
 
 
 def _rank(error: ProviderError) -> int:

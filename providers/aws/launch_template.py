@@ -61,7 +61,7 @@ class LaunchTemplates:
     def __init__(self, aws: Aws, clock: Clock, cluster: str, *, kept: int = _KEPT) -> None:
         self._aws = aws
         self._clock = clock
-        self._cluster = cluster
+        self.cluster = cluster
         self._kept = kept
         self._known: dict[str, dict[str, Version]] = {}  # by template name, then by content
         self._used: dict[tuple[str, int], float] = {}  # when a version was last asked for, by the monotonic clock
@@ -99,7 +99,7 @@ class LaunchTemplates:
         """Delete the launch templates of node templates other than these, and old versions of theirs."""
         if self._clock.monotonic() - self._began < _SETTLED.total_seconds():
             return
-        own = [{"Name": f"tag:{TAG_CLUSTER}", "Values": [self._cluster]}]
+        own = [{"Name": f"tag:{TAG_CLUSTER}", "Values": [self.cluster]}]
         with translated("DescribeLaunchTemplates"):
             pages = list(self._aws.ec2.get_paginator("describe_launch_templates").paginate(Filters=own))
         for found in (found for page in pages for found in page["LaunchTemplates"]):
@@ -130,7 +130,7 @@ class LaunchTemplates:
 
     def name(self, template: NodeTemplate) -> str:
         """What its launch template is called."""
-        return f"foreslice-{self._cluster}-{template.name}"
+        return f"foreslice-{self.cluster}-{template.name}"
 
     def _read(self, name: str) -> dict[str, Version]:
         """All versions of ours; of equal ones the oldest, so that everybody chooses the same."""
@@ -161,7 +161,7 @@ class LaunchTemplates:
             "LaunchTemplateData": {**data, "ImageId": wanted.image},
         }
         if not self._known[wanted.template]:
-            tags = {TAG_CLUSTER: self._cluster, NODE_TEMPLATE_TAG: template.name}
+            tags = {TAG_CLUSTER: self.cluster, NODE_TEMPLATE_TAG: template.name}
             specification = [{"ResourceType": "launch-template", "Tags": tag_list(tags)}]
             try:
                 with translated(f"CreateLaunchTemplate {wanted.template}"):
@@ -176,10 +176,21 @@ class LaunchTemplates:
 
 
 def template_data(
-    template: NodeTemplate, *, user_data: str, interfaces: list[dict[str, Any]], open_reservations: bool
+    template: NodeTemplate,
+    *,
+    cluster: str,
+    user_data: str,
+    interfaces: list[dict[str, Any]],
+    open_reservations: bool,
 ) -> dict[str, Any]:
-    """The content of a version, without its image. Instance metadata only by IMDSv2; volumes go with the machine."""
+    """The content of a version, without its image. Instance metadata only by IMDSv2; volumes go with the machine.
+
+    `cluster` is the uid that owns what is launched; network interfaces get their tags here, since a fleet cannot name
+    them.
+    """
+    tags = {**launch_tags(template, template.cluster.name), TAG_CLUSTER: cluster}
     data: dict[str, Any] = {
+        "TagSpecifications": [{"ResourceType": "network-interface", "Tags": tag_list(tags)}],
         "IamInstanceProfile": profile_of(template),
         "UserData": user_data,
         "NetworkInterfaces": interfaces,

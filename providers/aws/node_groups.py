@@ -16,7 +16,7 @@ from typing import Any, Final
 from instance_catalog import labels
 from instance_catalog.frozen_map import FrozenMap
 from providers.aws.capacity import Reservations
-from providers.aws.describe import GROUP_TAG, STATES, instance_of, listed, named, provider_id, tags_of
+from providers.aws.describe import GROUP_TAG, STATES, instance_of, listed, named, owned, provider_id, tags_of
 from providers.aws.errors import of_code, translated
 from providers.aws.groups import Group, Groups
 from providers.aws.launch import answer_of, fingerprint
@@ -123,7 +123,7 @@ class AwsNodeGroups:
                 gone.append(machine)
             elif state is InstanceState.TERMINATING:
                 going.append(machine)
-            elif tags_of(found[machine]).get(TAG_CLUSTER) != self._cluster:
+            elif tags_of(found[machine]).get(TAG_CLUSTER) != self._cluster or not owned(tags_of(found[machine])):
                 failures[machine] = PermissionDeniedError(f"{machine} was not launched for this cluster")
             else:
                 try:
@@ -208,13 +208,21 @@ class AwsNodeGroups:
                 RetryStrategy="none",
                 **zone,
             )
-        zones = {key: row["AvailabilityZone"] for row in answer.get("Instances", ()) for key in row["InstanceIds"]}
-        self._own(request, sorted(zones))
+        started = {
+            key: row.get("AvailabilityZone", "")
+            for row in answer.get("Instances", ())
+            for key in row.get("InstanceIds", ())
+        }
+        self._own(request, sorted(started))
         failures = tuple(
             OfferingFailure(offering, of_code("LaunchInstances", row.get("ErrorCode", ""), row.get("ErrorMessage", "")))
             for row in answer.get("Errors", ())
         )
-        ended = {one["InstanceId"] for one in named(self._aws, sorted(zones)) if not _alive(one)}
+        shown = {one["InstanceId"]: one for one in named(self._aws, sorted(started))}
+        zones = {key: zone or _zone_of(shown.get(key)) for key, zone in started.items()}
+        if not all(zones.values()):
+            raise AmbiguousError(f"LaunchInstances {group.name}: EC2 does not show yet in which zone machines started")
+        ended = {key for key, one in shown.items() if not _alive(one)}
         machines = [self._machine(request, replace(offering, zone=zones[key]), key) for key in sorted(zones)]
         return [machine for machine in machines if machine.id not in ended], failures[:1]
 
@@ -381,8 +389,10 @@ def _alive(found: Mapping[str, Any]) -> bool:
     return STATES.get(found["State"]["Name"]) in (InstanceState.PENDING, InstanceState.RUNNING)
 
 
+def _zone_of(found: Mapping[str, Any] | None) -> str:
+    return str(found["Placement"]["AvailabilityZone"]) if found else ""
+
+
 def _busy(group: str) -> BusyError:
-    return BusyError(
-        f"group {group} is being resized for another launch",
-        next_step=f"Nothing to do while that launch goes on; when none does, take the tag {SLOT_TAG} off the group.",
-    )
+    step = f"Nothing to do while that launch goes on; when none does, take the tag {SLOT_TAG} off the group."
+    return BusyError(f"group {group} is being resized for another launch", next_step=step)

@@ -34,8 +34,14 @@ class Slot:
 
 
 def slot_of(tags: Mapping[str, str]) -> Slot | None:
-    """The slot among the tags of a group; None without one."""
+    """The slot among the tags of a group; None without one, or where the tag holds something else."""
     parts = tags.get(SLOT_TAG, "").split()
     if len(parts) != 5:
         return None
-    return Slot(parts[0], int(parts[1]), datetime.fromisoformat(parts[2]), parts[3], parts[4] == "open")
+    try:
+        size, since = int(parts[1]), datetime.fromisoformat(parts[2])
+    except ValueError:  # anybody may tag a group
+        return None
+    if since.tzinfo is None:
+        return None
+    return Slot(parts[0], size, since, parts[3], parts[4] == "open")

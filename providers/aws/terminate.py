@@ -1,4 +1,4 @@
-"""Ending machines: only those that carry the cluster's tag, and each id comes back exactly once."""
+"""Ending machines: only those that a launch of this cluster started, and each id comes back exactly once."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from instance_catalog.frozen_map import FrozenMap
-from providers.aws.describe import STATES, named, tags_of
+from providers.aws.describe import STATES, named, owned, tags_of
 from providers.aws.errors import translated
 from providers.aws.session import Aws
 from providers.contract import TAG_CLUSTER, InstanceState, TerminateAnswer
-from providers.errors import GoneError, PermissionDeniedError, ProviderError
+from providers.errors import GoneError, PermissionDeniedError, ProviderError, RefusedError
 
 # EC2's advice for one call, and the size of a page.
 _CHUNK: Final = 1000
@@ -28,31 +28,37 @@ def terminate(aws: Aws, cluster: str, ids: Sequence[str]) -> TerminateAnswer:
         state = STATES.get(found[machine]["State"]["Name"]) if machine in found else InstanceState.TERMINATED
         if state is InstanceState.TERMINATED:
             gone.append(machine)
-        elif tags_of(found[machine]).get(TAG_CLUSTER) != cluster:
+        elif tags_of(found[machine]).get(TAG_CLUSTER) != cluster or not owned(tags_of(found[machine])):
             failures[machine] = _foreign(machine)
         elif found[machine]["State"]["Name"] == "shutting-down":
             going.append(machine)
         else:
             asked.append(machine)
     for start in range(0, len(asked), _CHUNK):
-        _ask(aws, asked[start : start + _CHUNK], going, gone)
+        _ask(aws, asked[start : start + _CHUNK], going, gone, failures)
     return TerminateAnswer(tuple(going), tuple(gone), FrozenMap(failures))
 
 
-def _ask(aws: Aws, ids: list[str], going: list[str], gone: list[str]) -> None:
+def _ask(aws: Aws, ids: Sequence[str], going: list[str], gone: list[str], failures: dict[str, ProviderError]) -> None:
+    """EC2 refuses all machines of a call for one of them: it has ended since it was described, or is protected against
+    termination. Halves find that one in few calls, and the others end."""
     try:
         with translated("TerminateInstances"):
-            aws.ec2.terminate_instances(InstanceIds=ids)
+            aws.ec2.terminate_instances(InstanceIds=list(ids))
         going.extend(ids)
-    except GoneError:
-        # One of them ended since it was described; EC2 refused them all.
-        if len(ids) == 1:
+    except (GoneError, RefusedError) as error:
+        if isinstance(error, PermissionDeniedError):
+            raise
+        if len(ids) > 1:
+            middle = len(ids) // 2
+            _ask(aws, ids[:middle], going, gone, failures)
+            _ask(aws, ids[middle:], going, gone, failures)
+        elif isinstance(error, GoneError):
             gone.extend(ids)
-            return
-        for machine in ids:
-            _ask(aws, [machine], going, gone)
+        else:
+            failures[ids[0]] = error
 
 
 def _foreign(machine: str) -> PermissionDeniedError:
-    step = "end it by hand if it is not needed: it lacks the tag of this cluster"
+    step = "end it by hand if it is not needed: it lacks the tags of a launch of this cluster"
     return PermissionDeniedError(f"{machine} was not launched for this cluster", next_step=step)

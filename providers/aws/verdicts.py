@@ -19,7 +19,14 @@ from providers.aws.remembered import Remembered
 from providers.aws.session import Aws
 from providers.aws.template import GroupTemplates, NodeTemplate, Templates
 from providers.contract import Clock, TemplateFault, TemplateRef, TemplateVerdict
-from providers.errors import PermissionDeniedError, ProviderError, TemplateError, ThrottledError, UncertainError
+from providers.errors import (
+    PermissionDeniedError,
+    ProviderError,
+    TemplateError,
+    ThrottledError,
+    UncertainError,
+    UnknownRefusalError,
+)
 
 # Six calls or so for each template. What was wrong is looked at sooner, because somebody may be correcting it.
 _LIFETIME: Final = timedelta(minutes=10)
@@ -191,7 +198,7 @@ def strategy_of(aws: Aws, template: NodeTemplate) -> str:
 
 def fault_of(field: str, error: ProviderError) -> TemplateFault:
     """An error as what is wrong with a field; without certainty where the provider could not look."""
-    blind = isinstance(error, ThrottledError | UncertainError)
+    blind = isinstance(error, ThrottledError | UncertainError | UnknownRefusalError)
     denied = error.code in _DENIED and field in _NOT_NEEDED_TO_LAUNCH
     return TemplateFault(field, error.kind, error.message, error.next_step, certain=not blind and not denied)
 
@@ -199,4 +206,4 @@ def fault_of(field: str, error: ProviderError) -> TemplateFault:
 def _concerns_every_call(error: ProviderError) -> bool:
     """Whether the next look would only find the same: no answer, no credentials, too many calls."""
     credentials = isinstance(error, PermissionDeniedError) and error.code not in _DENIED
-    return credentials or isinstance(error, ThrottledError | UncertainError)
+    return credentials or isinstance(error, ThrottledError | UncertainError | UnknownRefusalError)

@@ -19,6 +19,11 @@ ACCOUNT: Final = "123456789012"
 VPC: Final = "vpc-0a1b2c3d4e5f60718"
 
 
+# Types whose network card 0 takes ENA alone. Source: DescribeInstanceTypes as moto 5.2.5 ships it; for p6e-gb200 launch
+# templates that others publish.
+FIRST_CARD_WITHOUT_EFA: Final = frozenset({"p6-b300.48xlarge", "p6e-gb200.36xlarge"})
+
+
 @dataclass
 class Subnet:
     """A subnet; `addresses` is how many machines it still has room for when it is empty."""
@@ -81,8 +86,9 @@ class Geography:
         return None if found is None else {"amd64": "x86_64", "arm64": "arm64"}[found.architecture]
 
     def network_cards(self, instance_type: str) -> int:
-        """How many network cards a type has: one for each EFA, the first of them carrying the primary interface too."""
-        return max(len(self.types[instance_type].cards("efa")), 1)
+        """How many network cards a type has: one for each EFA, and the first where it takes none."""
+        efa = len(self.types[instance_type].cards("efa"))
+        return max(efa + (instance_type in FIRST_CARD_WITHOUT_EFA), 1)
 
     def vcpus(self, instance_type: str) -> int:
         """For quotas, which AWS counts in vCPUs."""

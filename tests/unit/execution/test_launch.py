@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import timedelta
+from typing import cast
 
 import pytest
 
@@ -14,8 +15,18 @@ from autoscaler.execution.launch import Providers, key_of, launch, request_of
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
-from providers.contract import TAG_BATCH, TAG_CLUSTER, LaunchAnswer, LaunchRequest
-from providers.errors import TemplateError, ThrottledError, TokenReusedError, UncertainError
+from providers.contract import TAG_BATCH, TAG_CLUSTER, LaunchAnswer, LaunchRequest, Provider
+from providers.errors import (
+    GoneError,
+    ProviderError,
+    QuotaError,
+    RefusedError,
+    TemplateError,
+    ThrottledError,
+    TokenReusedError,
+    UncertainError,
+    UnknownRefusalError,
+)
 from providers.simulated.cloud import Call, Fault
 from providers.simulated.provider import SimulatedProvider
 from tests.desk import POOL, A, B, Desk, new_desk, planned
@@ -202,3 +213,53 @@ def test_a_launch_that_keeps_failing_keeps_no_other_from_its_turn(desk: Desk) ->
     (trouble,) = executor.carry_out(desk.journal.pending(), seen, desk.now)
     assert trouble.reason == "Throttled"
     assert [machine.node for machine in desk.cloud.machines.values()] == ["n3"]
+
+
+class Failing:
+    """The simulated provider, whose launches raise an error and have no effect."""
+
+    def __init__(self, desk: Desk, error: Exception) -> None:
+        self._inner = next(iter(desk.providers.by_template.values()))
+        self._error = error
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    def launch(self, request: LaunchRequest) -> LaunchAnswer:
+        self.asked += 1
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(QuotaError("full"), id="capacity"),
+        pytest.param(GoneError("no such launch template", code="InvalidLaunchTemplateId.NotFound"), id="gone"),
+        pytest.param(UnknownRefusalError("no", code="SomethingNew"), id="unknown code of a 4xx answer"),
+    ],
+)
+def test_a_refusal_lets_the_next_offering_be_asked_for_and_rests(desk: Desk, error: ProviderError) -> None:
+    failing = Failing(desk, error)
+    providers = Providers({kind: cast(Provider, failing) for kind in desk.providers.by_template}, "uid-1")
+    desk.record(planned("n1"))
+    for _ in range(3):
+        for batch in desk.journal.pending().launches:
+            with suppress(RefusedError):
+                launch(batch, providers=providers, journal=desk.journal, backoffs=desk.backoffs, now=desk.now)
+    assert desk.batches()[0].outcome == "Failed"
+    assert failing.asked <= 2  # each of the two offerings at most once
+    assert {backoff["reason"] for backoff in desk.pool_status()["backoffs"]} == {error.kind}
+
+
+def test_an_error_of_unknown_kind_rests_and_the_same_call_is_repeated(desk: Desk) -> None:
+    failing = Failing(desk, ProviderError("a third party's own"))
+    providers = Providers({kind: cast(Provider, failing) for kind in desk.providers.by_template}, "uid-1")
+    desk.record(planned("n1"))
+    (batch,) = desk.journal.pending().launches
+    with pytest.raises(ProviderError):
+        launch(batch, providers=providers, journal=desk.journal, backoffs=desk.backoffs, now=desk.now)
+    (calling,) = desk.batches()
+    assert calling.outcome == "Calling"
+    launch(calling, providers=providers, journal=desk.journal, backoffs=desk.backoffs, now=desk.now)
+    assert failing.asked == 1  # not before the back-off has passed

@@ -63,6 +63,7 @@ def create_fleet(account: Account, params: Params) -> Answer:
     if minimum and not (options.get("SingleInstanceType") or options.get("SingleAvailabilityZone")):
         text = "MinTargetCapacity requires SingleInstanceType or SingleAvailabilityZone"
         raise ApiError("InvalidParameterCombination", text)
+    _refuse_duplicates(account, params)
     pools = list(_in_order(_pools(account, params, kind), options))
     if params.get("DryRun"):
         raise dry_run()
@@ -104,6 +105,24 @@ def _pools(account: Account, params: Params, kind: str) -> Iterator[Pool]:
             if "," in override.get("SubnetId", ""):
                 raise ApiError("InvalidParameterValue", "An instant fleet takes one subnet in each override.")
             yield from _of_override(account, params, kind, specification, override)
+
+
+def _refuse_duplicates(account: Account, params: Params) -> None:
+    """EC2 takes an instance type once in each zone, whatever the subnets.
+
+    Source: github.com/github-aws-runners/terraform-aws-github-runner issues 5297 and 2904 (the message is EC2's).
+    """
+    seen: set[tuple[str, str]] = set()
+    for config in params["LaunchTemplateConfigs"]:
+        for override in config.get("Overrides") or ():
+            subnet = account.geography.subnets.get(override.get("SubnetId", ""))
+            zone = subnet.zone if subnet else override.get("AvailabilityZone", "")
+            pool = (override.get("InstanceType", ""), zone)
+            if zone and pool in seen:
+                raise ApiError(
+                    "InvalidFleetConfig", "The fleet configuration contains duplicate instance pools.", status=400
+                )
+            seen.add(pool)
 
 
 def _of_override(

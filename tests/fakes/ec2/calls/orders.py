@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tests.fakes.ec2.account import Account
 from tests.fakes.ec2.errors import ApiError
-from tests.fakes.ec2.geography import Subnet
+from tests.fakes.ec2.geography import FIRST_CARD_WITHOUT_EFA, Subnet
 from tests.fakes.ec2.holdings import Holding
 from tests.fakes.ec2.machines import Machine, Order
 from tests.fakes.ec2.selection import tags_for
@@ -149,7 +149,13 @@ def _check_cards(account: Account, order: Order) -> None:
     if max(card for card, _ in seats) >= cards:
         text = f"Network card index {max(seats)[0]} exceeds the limit for {order.instance_type}, which has {cards}."
         raise ApiError("InvalidParameterValue", text)
-    efa = any(str(i.get("InterfaceType", "")).startswith("efa") for i in interfaces)
+    efa = [i.get("NetworkCardIndex", 0) for i in interfaces if str(i.get("InterfaceType", "")).startswith("efa")]
+    if len(set(efa)) != len(efa) or (0 in efa and order.instance_type in FIRST_CARD_WITHOUT_EFA):
+        text = f"A network card of {order.instance_type} takes no EFA interface, or no second one."
+        raise ApiError("InvalidParameterCombination", text)
+    primary = next(i for i, seat in zip(interfaces, seats, strict=True) if seat == (0, 0))
+    if primary.get("InterfaceType") == "efa-only":
+        raise ApiError("InvalidParameterCombination", "An EFA-only interface cannot be the primary one.")
     if efa and not account.geography.types[order.instance_type].cards("efa"):
         text = f"EFA interfaces are not supported on {order.instance_type}"
         raise ApiError("InvalidParameterCombination", text)

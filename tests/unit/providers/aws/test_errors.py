@@ -36,6 +36,7 @@ from providers.errors import (
     ThrottledError,
     TokenReusedError,
     UnclassifiedError,
+    UnknownRefusalError,
 )
 
 
@@ -78,7 +79,7 @@ def translation_of(raised: Exception) -> ProviderError:
             id="service-linked role",
         ),
         pytest.param("InvalidInstanceID.NotFound", GoneError, BackoffScope.OBJECT, id="gone"),
-        pytest.param("SomethingNewIn2027", UnclassifiedError, BackoffScope.TEMPLATE, id="unknown"),
+        pytest.param("SomethingNewIn2027", UnknownRefusalError, BackoffScope.OFFERING, id="unknown"),
     ],
 )
 def test_a_code_means_an_error_with_a_scope(code: str, kind: type[ProviderError], scope: BackoffScope) -> None:
@@ -147,7 +148,7 @@ def test_an_invalid_profile_arrives_as_a_parameter_value() -> None:
     [
         pytest.param(answered("Teapot", status=500), AmbiguousError, id="unknown fault of the server"),
         pytest.param(answered("Teapot", status=503), ThrottledError, id="unknown overload"),
-        pytest.param(answered("Teapot", status=418), UnclassifiedError, id="unknown refusal"),
+        pytest.param(answered("Teapot", status=418), UnknownRefusalError, id="unknown refusal"),
         pytest.param(ReadTimeoutError(endpoint_url="https://ec2"), AmbiguousError, id="read time-out"),
         pytest.param(ConnectTimeoutError(endpoint_url="https://ec2"), AmbiguousError, id="connect time-out"),
         pytest.param(EndpointConnectionError(endpoint_url="https://ec2"), AmbiguousError, id="no connection"),

@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from providers.aws.interruptions import KINDS, Interruptions, Notice, notices_of
+from autoscaler.clock import VirtualClock
+from providers.aws.interruptions import KINDS, Interruptions, Notice, Noticed, earlier, notices_of
 from providers.aws.provider import Account, AwsProvider
 from providers.contract import TAG_CLUSTER
 from providers.errors import TemplateError
@@ -196,3 +197,49 @@ def test_without_a_queue_nothing_is_asked() -> None:
     rig = Rig()
     assert list(Interruptions(rig.aws, "").poll()) == []
     assert rig.fake.calls["ReceiveMessage"] == 0
+
+
+# --- several notices about one machine -----------------------------------------------------------------------------
+
+SOON = Notice("i-1", "spot interruption", AT + timedelta(minutes=2))
+LATER = Notice("i-1", "maintenance", AT + timedelta(days=3))
+REBALANCE = Notice("i-1", "spot rebalance recommendation")
+
+
+@pytest.mark.parametrize(
+    ("heard", "counts"),
+    [
+        pytest.param((SOON, REBALANCE), SOON, id="a rebalance recommendation after an interruption"),
+        pytest.param((REBALANCE, SOON), SOON, id="and before it"),
+        pytest.param((SOON, LATER), SOON, id="a later end after an earlier one"),
+        pytest.param((LATER, SOON), SOON, id="an earlier end after a later one"),
+        pytest.param((REBALANCE,), REBALANCE, id="one alone"),
+    ],
+)
+def test_the_earliest_end_of_several_notices_counts(heard: tuple[Notice, ...], counts: Notice) -> None:
+    known: Notice | None = None
+    for notice in heard:
+        known = earlier(known, notice)
+    assert known == counts
+
+
+class Queue:
+    """Gives each batch of notices once."""
+
+    def __init__(self, *batches: tuple[Notice, ...]) -> None:
+        self._batches = list(batches)
+
+    def poll(self) -> tuple[Notice, ...]:
+        return self._batches.pop(0) if self._batches else ()
+
+
+def test_a_notice_that_comes_before_its_machine_is_described_is_kept_for_a_while() -> None:
+    clock = VirtualClock()
+    noticed = Noticed(cast(Interruptions, Queue((SOON,))), clock)
+    assert noticed.of(()) == {}
+    clock.advance(timedelta(minutes=1))
+    assert noticed.of(("i-1",)) == {"i-1": SOON}
+    assert noticed.of(()) == {}
+    clock.advance(timedelta(minutes=16))
+    assert noticed.of(()) == {}
+    assert noticed.of(("i-1",)) == {}

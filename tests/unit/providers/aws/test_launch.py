@@ -13,6 +13,7 @@ from providers.contract import TemplateRef
 from providers.errors import (
     AddressesExhaustedError,
     AmbiguousError,
+    BackoffScope,
     NoSubnetError,
     PermissionDeniedError,
     ProviderError,
@@ -21,7 +22,7 @@ from providers.errors import (
     ReservationExhaustedError,
     ShortageError,
     TemplateError,
-    UnclassifiedError,
+    UnknownRefusalError,
 )
 from tests.aws import P4, P5, PARAMETER, Rig, in_reservation, request
 from tests.fakes.ec2 import INTERNAL_ERROR_AFTER, refused
@@ -96,6 +97,9 @@ def test_instance_metadata_needs_a_session_and_volumes_are_encrypted() -> None:
     ("instance_type", "interfaces", "kinds"),
     [
         pytest.param("p5.48xlarge", Interfaces.EFA, ["efa", *["efa-only"] * 31], id="one for each card"),
+        pytest.param(
+            "p6-b300.48xlarge", Interfaces.EFA, ["interface", *["efa-only"] * 16], id="first card without EFA"
+        ),
         pytest.param("p5.48xlarge", Interfaces.SINGLE, ["interface"], id="not wanted"),
         pytest.param("g6.xlarge", Interfaces.EFA, ["interface"], id="a type without EFA"),
     ],
@@ -230,11 +234,13 @@ def test_a_fault_after_the_effect_is_ambiguous_and_resolved_by_repeating() -> No
     assert len(launched(rig)) == 2
 
 
-def test_an_unknown_code_is_uncertain() -> None:
+def test_an_unknown_code_of_a_4xx_answer_is_a_refusal_of_the_offering() -> None:
     rig = Rig()
     rig.fake.faults.inject("CreateFleet", refused("SomethingNew"))
-    with pytest.raises(UnclassifiedError):
+    with pytest.raises(UnknownRefusalError) as caught:
         rig.provider.launch(request())
+    assert caught.value.scope is BackoffScope.OFFERING
+    assert isinstance(caught.value, RefusedError)
 
 
 def test_a_pool_without_template_is_told() -> None:

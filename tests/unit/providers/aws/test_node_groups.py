@@ -13,8 +13,16 @@ from autoscaler.execution.launch import Providers, launch
 from providers.aws.node_groups import AwsNodeGroups
 from providers.aws.provider import Account, AwsProvider
 from providers.aws.template import GroupTemplate
-from providers.contract import LaunchForm, LaunchRequest, OfferingKey, TemplateRef
-from providers.errors import AmbiguousError, BusyError, NotOfferedError, RefusedError, ShortageError, TemplateError
+from providers.contract import TAG_CLUSTER, LaunchForm, LaunchRequest, OfferingKey, TemplateRef
+from providers.errors import (
+    AmbiguousError,
+    BusyError,
+    NotOfferedError,
+    PermissionDeniedError,
+    RefusedError,
+    ShortageError,
+    TemplateError,
+)
 from tests.aws import CLUSTER, P4, P5, Rig, catalog, request
 from tests.desk import A, new_desk, planned
 from tests.fakes.ec2 import CUT_BEFORE, TIMEOUT_AFTER, Behaviour, Fault, refused
@@ -272,3 +280,19 @@ def test_members_are_not_listed_by_the_provider_of_single_machines() -> None:
     rig.provider.launch(request("b", batch="b2"))
     tags = {"foreslice.dev/cluster": CLUSTER}
     assert len(groups.describe(tags).instances) == len(rig.provider.describe(tags).instances) == 1
+
+
+def test_members_that_no_launch_asked_for_are_neither_listed_nor_ended() -> None:
+    """The console ticks "tag new instances" by default, so the cluster's tag says nothing about who asked."""
+    rig = Rig()
+    members = group(rig, "people", maximum=4)
+    groups = provider(rig, groups=("people",))
+    (ours,) = groups.launch(asked("a")).instances
+    rig.aws.autoscaling.set_desired_capacity(AutoScalingGroupName="people", DesiredCapacity=members.desired + 1)
+    rig.clock.advance(timedelta(minutes=1))
+    (person,) = (machine for machine in rig.fake.account.alive() if machine.id != ours.id)
+    propagated = [{"Key": TAG_CLUSTER, "Value": CLUSTER}]
+    rig.aws.ec2.create_tags(Resources=[person.id], Tags=propagated)
+    assert [one.id for one in groups.describe({TAG_CLUSTER: CLUSTER}).instances] == [ours.id]
+    assert isinstance(groups.terminate((person.id,)).failures[person.id], PermissionDeniedError)
+    assert person in rig.fake.account.alive()

@@ -83,7 +83,7 @@ def test_several_faults_are_told_at_once() -> None:
         pytest.param(refused("ExpiredToken", status=403), "Permission", True, id="credentials"),
         pytest.param(CUT_BEFORE, "Ambiguous", False, id="no answer"),
         pytest.param(THROTTLED, "Throttled", False, id="throttled"),
-        pytest.param(refused("SomethingNew"), "Unknown", False, id="unknown code"),
+        pytest.param(refused("SomethingNew"), "UnknownRefusal", False, id="unknown code"),
     ],
 )
 def test_what_every_call_would_meet_is_told_once(fault: Any, kind: str, certain: bool) -> None:
