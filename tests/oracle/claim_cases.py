@@ -11,6 +11,7 @@ from random import Random
 from tests.oracle.claim_groups import Groups
 from tests.oracle.claims import Demand
 from tests.oracle.devices import DRIVERS, NODES, TAINT_KEYS, Supply
+from tests.oracle.long_names import lengthened
 from tests.oracle.upstream import Json
 
 _EXTENDED = ("example.com/gpu", "example.com/nic")
@@ -75,7 +76,8 @@ class _Draw:
             self._add_extended(wanted)
         rng.shuffle(self._claims)
         question = self._question(wanted)
-        return {**question, **Groups(rng, question).drawn()} if rng.random() < 0.2 else question
+        question = {**question, **Groups(rng, question).drawn()} if rng.random() < 0.2 else question
+        return lengthened(question) if rng.random() < 0.08 else question
 
     def _question(self, wanted: Json) -> Json:
         rng = self._rng

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import yaml
 
-from tests.oracle.comparison import KINDS, Kind
+from tests.oracle.comparison import Kind
+from tests.oracle.difference import Difference
+from tests.oracle.kinds import KINDS
 from tests.oracle.selector_cases import text
 from tests.oracle.upstream import RELEASES, Json, Release
 
@@ -26,9 +28,9 @@ class Recorded:
     case: Json
     expected: Json
 
-    def difference(self) -> str | None:
+    def difference(self) -> Difference | None:
         """What the simulator gets wrong, or None."""
-        return self.kind.difference(self.kind.simulated(self.case, self.release).answer, self.expected)
+        return self.kind.difference(self.kind.answered(self.case, self.release).answer, self.expected)
 
 
 def recorded() -> Iterator[Recorded]:

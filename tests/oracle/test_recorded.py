@@ -9,7 +9,8 @@ import pytest
 from autoscaler.scheduling.filters import FILTERS
 from autoscaler.scheduling.scores import SCORES
 from tests.oracle.allocation_cases import allocation_case
-from tests.oracle.comparison import KINDS, Kind
+from tests.oracle.comparison import Kind
+from tests.oracle.kinds import KINDS
 from tests.oracle.recorded import DATA, Recorded, recorded
 from tests.oracle.selector_cases import selector_case, text
 from tests.oracle.shrinking import smallest
