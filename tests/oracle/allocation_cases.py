@@ -59,6 +59,8 @@ def pool_drawn(rng: Random) -> Json:
     case["slices"] = [piece for piece in case["slices"] if "sharedCounters" not in piece["spec"]]
     for piece in case["slices"]:
         piece["spec"]["pool"]["resourceSliceCount"] = rng.choice((*(len(case["slices"]),) * 9, 2))
+        for device in piece["spec"]["devices"]:
+            device.pop("allowMultipleAllocations", None)  # behind a gate that is off: the API server drops it
     for claim in case["claims"]:
         devices = claim["spec"]["devices"]
         # Behind a gate that is off there: the API server drops the one and refuses the other.

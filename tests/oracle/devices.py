@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from random import Random
 
-from tests.oracle.near_equal import twin_of, varied
+from tests.oracle.near_equal import varied
 from tests.oracle.upstream import Json
 
 DRIVERS = ("gpu.example.com", "nic.example.com", "mig.example.com", "tpu.example.org")
@@ -153,10 +153,6 @@ class Supply:
 
     def _twin(self, driver: str, device: Json) -> Json:
         """A device that is nearly the same."""
-        twins = {name: twin for name, value in device["attributes"].items() if (twin := twin_of(value)) is not None}
-        if twins and self._rng.random() < 0.5:
-            name = self._rng.choice(list(twins))
-            return {**device, "attributes": {**device["attributes"], name: twins[name]}}
         found = varied(self._rng, {**device, "driver": driver}, DRIVERS[:2], lists=self._lists)
         if not found.pop("allowMultipleAllocations", False) and "allowMultipleAllocations" in device:
             found["allowMultipleAllocations"] = False

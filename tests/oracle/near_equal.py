@@ -48,7 +48,8 @@ def near_equal(
     """Two to eight devices without names, as selectors see them; attributes `names`, capacities `amounts`."""
     base: Json = {"driver": drivers[0], "attributes": {}, "capacity": {}}
     for name in rng.sample(names, min(len(names), rng.choice((1, 1, 2, 3)))):
-        base["attributes"][name] = rng.choice(_row(rng, lists=lists))
+        twins = _TWINS if lists else _TWINS[:2]
+        base["attributes"][name] = rng.choice(rng.choice((*twins, _row(rng, lists=lists), _row(rng, lists=lists))))
     for name in amounts:
         if rng.random() < 0.3:
             base["capacity"][name] = {"value": rng.choice(rng.choice(_AMOUNTS))}
@@ -60,6 +61,11 @@ def near_equal(
 def varied(rng: Random, base: Json, drivers: Sequence[str], *, lists: bool = False) -> Json:
     """The device with one or two small changes, or none."""
     device: Json = {**base, "attributes": dict(base.get("attributes", {})), "capacity": dict(base.get("capacity", {}))}
+    twins = {name: twin for name, value in device["attributes"].items() if (twin := twin_of(value)) is not None}
+    if twins and rng.random() < 0.5:
+        name = rng.choice(list(twins))
+        device["attributes"][name] = twins[name]
+        return device
     for _ in range(rng.choice((0, 1, 1, 1, 2))):
         draw = rng.random()
         if draw < 0.55 and device["attributes"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,7 @@ def record(kind: Kind, release: Release, case: Json, expected: Json) -> Path:
         case = {**case, "tree": [text(case["tree"])]}  # people read expressions, not trees
     minor = next(name for name, known in RELEASES.items() if known is release)
     written = yaml.safe_dump(
-        {"kind": kind.name, "release": minor, "case": case, "expected": expected},
+        json.loads(json.dumps({"kind": kind.name, "release": minor, "case": case, "expected": expected})),  # no anchors
         sort_keys=False,
         width=120,
         allow_unicode=True,

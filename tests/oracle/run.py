@@ -23,8 +23,6 @@ from tests.oracle.tally import failings
 from tests.oracle.upstream import RELEASES, Given, Json, Release, Upstream
 from tests.oracle.workers import counted
 
-_MOST_SHRUNK = 3  # per kind and release: what comes after them is mostly the same again
-
 
 def main() -> int:
     """The exit status: 1 if anything differs, or if less was compared than the run owes."""
@@ -44,7 +42,7 @@ def main() -> int:
             found = failings(kind, tally, wanted)
             failed += [f"{kind.name} {minor}: {text}" for text in found]
             with kind.program(RELEASES[minor]) as upstream:
-                for seed, _ in tally.differing[:_MOST_SHRUNK]:
+                for seed, _ in tally.differing[: asked.small]:
                     _make_small(kind, RELEASES[minor], upstream, alone, seed)
     for text in failed:
         _say(f"FAILED {text}")
@@ -80,6 +78,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", default="", help="of an earlier run, to draw the same cases again")
     parser.add_argument("--kinds", nargs="+", default=tuple(KINDS), choices=tuple(KINDS))
     parser.add_argument("--releases", nargs="+", default=tuple(RELEASES), choices=tuple(RELEASES))
+    parser.add_argument("--small", type=int, default=3, help="differences to make small, per kind and release")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     asked = parser.parse_args()
     asked.seed = asked.seed or secrets.token_hex(4)

@@ -32,7 +32,7 @@ def differing(text: str) -> DifferenceError | None:
         simulated=lambda case, _: Given({"outcome": "no_fit" if text in str(case) else "fits"}, 0),
         differences=lambda found, expected: () if found == expected else (Difference(Field.OUTCOME, "wrong"),),
     )
-    return smallest_difference(kind, RELEASE, Agreeable(), most=40, start="fixed")
+    return smallest_difference(kind, RELEASE, Agreeable(), most=200, start="fixed")
 
 
 def test_a_difference_is_found_and_made_small() -> None:
