@@ -1,4 +1,7 @@
-"""Why upstream may answer one question in several ways. Whatever is not named here is a difference."""
+"""Why upstream may answer one question in several ways, and what the simulator may leave undecided.
+
+Whatever is not named here is a difference.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from tests.oracle.difference import Field
 from tests.oracle.selector_cases import text
 from tests.oracle.upstream import Json, Release
 
+_PATTERN = re.compile(r"\b(matches|find|findAll)\(")
 _LOOP = re.compile(r"\.(all|exists|exists_one|existsOne)\(")
 
 
@@ -25,6 +29,16 @@ class Chance:
 
 def _loops(case: Json, _: Release) -> bool:
     return _LOOP.search(text(case["tree"])) is not None
+
+
+def has_pattern(case: Json) -> bool:
+    """Whether a selector has a regular expression, for which the simulator's library is another than Go's."""
+    return _PATTERN.search(text(case["tree"])) is not None
+
+
+def needs_a_search(_: Json) -> bool:
+    """An allocation of 1.34, which tries permutations: a million steps do not always suffice."""
+    return True
 
 
 MAP_ORDER = Chance(

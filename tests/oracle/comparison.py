@@ -17,6 +17,10 @@ _TIMES = 20  # how often upstream is asked again; where its answers vary, up to 
 _MOST_TIMES = 400
 
 
+def _never(_: Json) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Kind:
     """What can be compared. Shares are parts of one; those of ceilings are parts of the cases drawn.
@@ -37,7 +41,8 @@ class Kind:
     least: int = 100
     unanswered: float = 0.01  # ceiling for cases that upstream does not answer
     by_chance: float = 0.0  # ceiling for cases to which upstream's own answers vary
-    undecided: float = 0.0  # ceiling for cases that the simulator calls unknown
+    undecided: float = 0.0  # ceiling for cases that the simulator calls unknown, where it may
+    undecidable: Callable[[Json], bool] = _never
 
     def wanted(self, asked: int) -> int:
         """How many cases are drawn if a number of them is asked for. Of slow ones, no fewer than a run owes."""
@@ -106,13 +111,21 @@ def compare(
         expected = {**expected, "outcome": "timeout"}
     if expected["outcome"] in UNANSWERED:
         return Compared(expected, None, given.nanoseconds, theirs)
-    undecided = any(one["outcome"] == _UNDECIDED for one in (given.answer, *given.answer.get("answers", ())))
+    undecided = is_undecided(given.answer)
+    if undecided and not kind.undecidable(case):
+        unknown = Difference(Field.OUTCOME, f"{_UNDECIDED} instead of {expected['outcome']}")
+        return Compared(expected, unknown, given.nanoseconds, theirs)
     if given.answer["outcome"] == _UNDECIDED:
         return Compared(expected, None, given.nanoseconds, theirs, undecided=True)
     found = kind.differences(given.answer, expected)
     chance = _explained(kind, case, release, given.answer, _Asked(upstream, question, expected)) if found else None
     difference = found[0] if found and chance is None else None
     return Compared(expected, difference, given.nanoseconds, theirs, chance, undecided)
+
+
+def is_undecided(answer: Json) -> bool:
+    """Whether the simulator calls a part of its answer unknown."""
+    return any(one["outcome"] == _UNDECIDED for one in (answer, *answer.get("answers", ())))
 
 
 @dataclass(frozen=True)

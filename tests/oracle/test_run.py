@@ -98,8 +98,13 @@ def test_an_exception_of_the_simulator_differs() -> None:
 
 
 def test_what_the_simulator_calls_unknown_is_counted() -> None:
-    found = compared(selected("unknown"), selected("true"))
+    kind = replace(KINDS["text"], simulated=lambda _, __: Given(selected("unknown"), 0))
+    found = compare(kind, {**LOOP, "tree": ['"a".matches("a")']}, RELEASE, Scripted(selected("true")))
     assert (found.difference, found.undecided) == (None, True)
+
+
+def test_what_the_simulator_calls_unknown_without_a_documented_reason_differs() -> None:
+    assert compared(selected("unknown"), selected("true")).difference is not None
 
 
 def tally(kind: Kind, cases: int, *, unanswered: int = 0, undecided: int = 0, chances: int = 0) -> list[str]:
