@@ -62,9 +62,12 @@ func answer(line []byte) any {
 	if err := decoder.Decode(&asked); err != nil {
 		return refusal{"bad_case", err.Error()}
 	}
-	if err := asked.store(); err != nil {
-		return refusal{"bad_case", err.Error()}
+	// The API server prints what it read, and the scheduler reads that: quantities change their form.
+	var stored question
+	if text, err := json.Marshal(asked); err != nil || json.Unmarshal(text, &stored) != nil {
+		return refusal{"bad_case", "cannot be stored"}
 	}
+	asked = stored
 	features, celFeatures, err := gates(asked.Features)
 	limit := time.Duration(asked.Seconds * float64(time.Second))
 	switch {
@@ -78,31 +81,6 @@ func answer(line []byte) any {
 		return asked.Select.answer(celFeatures, limit, asked.Repeat)
 	}
 	return refusal{"bad_case", "neither allocate nor select"}
-}
-
-// store writes and reads the objects once, as on their way through an API server: that makes quantities canonical, and
-// `1.5Gi` and `1536Mi` one.
-func (q *question) store() error {
-	if q.Allocate != nil {
-		return stored(q.Allocate)
-	}
-	if q.Select != nil {
-		return stored(q.Select)
-	}
-	return nil
-}
-
-func stored[T any](asked *T) error {
-	written, err := json.Marshal(asked)
-	if err != nil {
-		return err
-	}
-	var read T
-	if err := json.Unmarshal(written, &read); err != nil {
-		return err
-	}
-	*asked = read
-	return nil
 }
 
 // timed runs something at least once and returns the median of the times, in nanoseconds.
