@@ -60,7 +60,8 @@ def pool_drawn(rng: Random) -> Json:
     for piece in case["slices"]:
         piece["spec"]["pool"]["resourceSliceCount"] = rng.choice((*(len(case["slices"]),) * 9, 2))
         for device in piece["spec"]["devices"]:
-            device.pop("allowMultipleAllocations", None)  # behind a gate that is off: the API server drops it
+            for field in ("allowMultipleAllocations", "bindsToNode"):
+                device.pop(field, None)  # behind gates that are off: the API server drops them
     for claim in case["claims"]:
         devices = claim["spec"]["devices"]
         # Behind a gate that is off there: the API server drops the one and refuses the other.

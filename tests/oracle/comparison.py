@@ -150,6 +150,8 @@ def _explained(kind: Kind, case: Json, release: Release, ours: Json, asked: _Ask
 
     Every part in which upstream contradicts itself, and every part in which the simulator differs from its first
     answer, must be one that the reason speaks of. That some answer agrees is not enough.
+
+    How often upstream is asked bounds only how rare an answer may be; it decides about no difference without a reason.
     """
     open_keys = {difference.key for difference in kind.differences(ours, asked.first)}
     reason = next((chance for chance in kind.chances if _covers(chance, open_keys, case, release)), None)
@@ -166,8 +168,9 @@ def _explained(kind: Kind, case: Json, release: Release, ours: Json, asked: _Ask
         if any(field not in reason.fields for field, _ in changed):
             return None
         varying |= changed
-        open_keys &= {difference.key for difference in kind.differences(ours, other)}
-        if not open_keys:
+        still = {difference.key for difference in kind.differences(ours, other)}
+        open_keys &= still
+        if not (still if reason.whole else open_keys):
             return reason
     return None
 

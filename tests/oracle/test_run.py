@@ -11,7 +11,7 @@ import pytest
 
 from tests.oracle import run
 from tests.oracle.alone import Alone
-from tests.oracle.chance import MAP_ORDER
+from tests.oracle.chance import MAP_ORDER, POOL_SIZE
 from tests.oracle.comparison import RAISED, Compared, Kind, compare
 from tests.oracle.difference import Difference, Field
 from tests.oracle.kinds import KINDS
@@ -85,6 +85,30 @@ def test_an_outcome_is_not_forgiven_though_upstream_has_it_at_times() -> None:
 def test_a_cost_is_not_forgiven_where_upstreams_outcome_varies() -> None:
     answers = (selected(cost=1), selected("runtime_error", cost=2), selected(cost=3))
     assert compared(selected(cost=3), *answers).difference is not None
+
+
+def placed(*refusing: str, slices: list[Json]) -> Compared:
+    """A case to which upstream's answers are, by turns, that these plugins refuse; the simulator's is that none does."""
+
+    def decided(*names: str) -> Json:
+        return {"outcome": "decided", "refused": {"node": list(names)}, "scores": {}, "allocations": {}}
+
+    kind = replace(KINDS["claim"], simulated=lambda _, __: Given(decided(), 0))
+    answers = [decided(name) if name else decided() for name in refusing]
+    return compare(kind, {"slices": slices}, RELEASE, Scripted(*answers))
+
+
+def piece(count: int) -> Json:
+    return {"spec": {"driver": "d", "pool": {"name": "p", "generation": 1, "resourceSliceCount": count}}}
+
+
+def test_slices_that_disagree_about_their_pool_leave_an_outcome_to_chance() -> None:
+    assert placed("DynamicResources", "", slices=[piece(1), piece(2)]).chance is POOL_SIZE
+
+
+def test_nothing_else_leaves_an_outcome_to_chance() -> None:
+    assert placed("DynamicResources", "", slices=[piece(2), piece(2)]).difference is not None
+    assert placed("DynamicResources", slices=[piece(1), piece(2)]).difference is not None
 
 
 def test_an_exception_of_the_simulator_differs() -> None:
