@@ -88,7 +88,7 @@ def test_a_cost_is_not_forgiven_where_upstreams_outcome_varies() -> None:
 
 
 def placed(*refusing: str, slices: list[Json]) -> Compared:
-    """A case to which upstream's answers are, by turns, that these plugins refuse; the simulator's is that none does."""
+    """A case to which upstream answers by turns that these plugins refuse; the simulator, that none does."""
 
     def decided(*names: str) -> Json:
         return {"outcome": "decided", "refused": {"node": list(names)}, "scores": {}, "allocations": {}}
