@@ -63,8 +63,8 @@ MAP_ORDER = Chance(
 )
 POOL_SIZE = Chance(
     "size of a pool",
-    "slices of one pool that declare different resourceSliceCounts: the first one counts (GatherPools), and the informer"
-    " of kube-scheduler lists slices in the order of a Go map",
+    "slices of one pool that declare different resourceSliceCounts: the first one counts (GatherPools), and "
+    "kube-scheduler's informer lists slices in the order of a Go map",
     frozenset({Field.REFUSAL, Field.SCORE, Field.ALLOCATION}),
     _pool_sizes,
 )

@@ -7,8 +7,9 @@ device unique, unlike the ids that drivers publish.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
+from typing import Any
 
 from tests.oracle.upstream import Json
 
@@ -40,6 +41,25 @@ _AMOUNTS: Sequence[Sequence[str]] = (
     ("0", "0m", "0.0", "1n"),
     ("80Gi", "80.0Gi", "81920Mi", "80G", "79.99Gi"),
 )
+
+# As an API server stores amounts (Quantity.String of k8s.io/apimachinery); those that are not here stay as they are.
+_STORED: Mapping[str, str] = {
+    **{"1000m": "1", "1.0": "1", "1.5Gi": "1536Mi", "1610612736000m": "1610612736", "1000": "1k", "1.0k": "1k"},
+    **{"1000000m": "1k", "0m": "0", "0.0": "0", "80.0Gi": "80Gi", "81920Mi": "80Gi", "79.99Gi": "85888608501760m"},
+    **{"16384Mi": "16Gi", "1024Mi": "1Gi"},
+}
+
+
+def stored(value: Any) -> Any:
+    """A part of a case with all amounts as an API server stores them, for an upstream that takes them as they stand."""
+    match value:
+        case dict():
+            return {key: stored(inner) for key, inner in value.items()}
+        case list():
+            return [stored(inner) for inner in value]
+        case str():
+            return _STORED.get(value, value)
+    return value
 
 
 def near_equal(
