@@ -44,9 +44,20 @@ _AMOUNTS: Sequence[Sequence[str]] = (
 
 # As an API server stores amounts (Quantity.String of k8s.io/apimachinery); those that are not here stay as they are.
 _STORED: Mapping[str, str] = {
-    **{"1000m": "1", "1.0": "1", "1.5Gi": "1536Mi", "1610612736000m": "1610612736", "1000": "1k", "1.0k": "1k"},
-    **{"1000000m": "1k", "0m": "0", "0.0": "0", "80.0Gi": "80Gi", "81920Mi": "80Gi", "79.99Gi": "85888608501760m"},
-    **{"16384Mi": "16Gi", "1024Mi": "1Gi"},
+    "1000m": "1",
+    "1.0": "1",
+    "1.5Gi": "1536Mi",
+    "1610612736000m": "1610612736",
+    "1000": "1k",
+    "1.0k": "1k",
+    "1000000m": "1k",
+    "0m": "0",
+    "0.0": "0",
+    "80.0Gi": "80Gi",
+    "81920Mi": "80Gi",
+    "79.99Gi": "85888608501760m",
+    "16384Mi": "16Gi",
+    "1024Mi": "1Gi",
 }
 
 
