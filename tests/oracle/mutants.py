@@ -220,57 +220,61 @@ def main() -> int:
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.child:
-        return _look(json.load(sys.stdin))
+        return _look(*json.load(sys.stdin))
     chosen = [mutant for mutant in MUTANTS if not asked.names or mutant.name in asked.names]
-    known: dict[tuple[str, str], dict[str, str]] = {}
     missed = 0
     _say("| defect | cases of | found by case |\n|---|---|---|")
     for mutant in chosen:
-        place = (mutant.kind, mutant.minor)
-        if place not in known:
-            known[place] = _searched(_ROOT, *place, cases=asked.cases, known={}, most=asked.cases)
-        with TemporaryDirectory() as folder:
-            root = Path(folder)
-            for name in _COPIED:
-                ignored = shutil.ignore_patterns("__pycache__", "e2e", "golden")
-                shutil.copytree(_ROOT / name, root / name, ignore=ignored if name != "tests" else None)
-            mutant.plant(root)
-            found = _searched(root, *place, cases=asked.cases, known=known[place], most=1)
-        missed += not found
-        number = f"{int(next(iter(found))) + 1}" if found else f"none of {asked.cases}"
+        found = _first(mutant, asked.cases)
+        missed += found is None
+        number = f"none of {asked.cases}" if found is None else str(found)
         _say(f"| {mutant.name} | {mutant.kind} {mutant.minor} | {number} |")
     _say(f"\n{len(chosen) - missed} of {len(chosen)} found")
     return 1 if missed else 0
 
 
-def _searched(root: Path, kind: str, minor: str, *, cases: int, known: dict[str, str], most: int) -> dict[str, str]:
-    """The differing cases of the code below `root`, by number, until there are `most` of them."""
-    question = {"kind": kind, "minor": minor, "cases": cases, "known": known, "most": most}
+def _first(mutant: Mutant, cases: int) -> int | None:
+    """The number of the first case that shows the defect, and not the unchanged simulator as well."""
+    kind, release = KINDS[mutant.kind], RELEASES[mutant.minor]
+    with TemporaryDirectory() as folder, kind.program(release) as upstream:
+        root = Path(folder)
+        for name in _COPIED:
+            shutil.copytree(_ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        mutant.plant(root)
+        start = 0
+        while start < cases:
+            number, text = _searched(root, mutant, start, cases)
+            if number < 0:
+                return None
+            if str(compare(kind, kind.draw(f"fixed-{number}"), release, upstream).difference) != text:
+                return number
+            start = number + 1
+    return None
+
+
+def _searched(root: Path, mutant: Mutant, start: int, cases: int) -> tuple[int, str]:
+    """The number of the first differing case of the code below `root`, from `start` on, or -1."""
     child = subprocess.run(
         [sys.executable, "-m", "tests.oracle.mutants", "--child"],
-        input=json.dumps(question),
+        input=json.dumps([mutant.kind, mutant.minor, start, cases]),
         capture_output=True,
         text=True,
         cwd=root,
         env={**os.environ, "PYTHONPATH": str(root)},
         check=True,
     )
-    answer: dict[str, str] = json.loads(child.stdout)
-    return answer
+    number, text = json.loads(child.stdout)
+    return number, text
 
 
-def _look(question: dict[str, object]) -> int:
-    kind, release, known = KINDS[str(question["kind"])], RELEASES[str(question["minor"])], question["known"]
-    assert isinstance(known, dict)
-    found: dict[str, str] = {}
+def _look(name: str, minor: str, start: int, cases: int) -> int:
+    kind, release, found = KINDS[name], RELEASES[minor], (-1, "")
     with kind.program(release) as upstream:
-        for index in range(int(str(question["cases"]))):
-            compared = compare(kind, kind.draw(f"fixed-{index}"), release, upstream)
-            text = str(compared.difference)
-            if compared.difference is not None and known.get(str(index)) != text:
-                found[str(index)] = text
-                if len(found) >= int(str(question["most"])):
-                    break
+        for number in range(start, cases):
+            compared = compare(kind, kind.draw(f"fixed-{number}"), release, upstream)
+            if compared.difference is not None:
+                found = number, str(compared.difference)
+                break
     json.dump(found, sys.stdout)
     return 0
 
