@@ -223,11 +223,11 @@ def main() -> int:
         return _look(*json.load(sys.stdin))
     chosen = [mutant for mutant in MUTANTS if not asked.names or mutant.name in asked.names]
     missed = 0
-    _say("| defect | cases of | found by case |\n|---|---|---|")
+    _say("| defect | cases of | found within |\n|---|---|---|")
     for mutant in chosen:
         found = _first(mutant, asked.cases)
         missed += found is None
-        number = f"none of {asked.cases}" if found is None else str(found)
+        number = f"none of {asked.cases}" if found is None else str(found + 1)
         _say(f"| {mutant.name} | {mutant.kind} {mutant.minor} | {number} |")
     _say(f"\n{len(chosen) - missed} of {len(chosen)} found")
     return 1 if missed else 0
