@@ -27,12 +27,14 @@ e2e: setup
 	$(BIN)/pytest -q tests/e2e
 
 # Random cases to the simulator and to Kubernetes' own Go code, built once (2 to 4 minutes, and the control plane of e2e).
+# N cases of each kind and release; fails if SECONDS do not suffice for nearly all of them, and in any case below 100.
 N ?= 2000
-SECONDS ?= 600
+SECONDS ?= 1200
 SEED ?=
+KINDS ?=
 oracle: setup
-	$(BIN)/python -m tests.oracle.run --cases $(N) --seconds $(SECONDS) --seed "$(SEED)"
-	$(BIN)/python -m tests.oracle.explore --cases $$(($(N) / 40)) --seed "$(SEED)"
+	$(BIN)/python -m tests.oracle.run --cases $(N) --seconds $(SECONDS) --seed "$(SEED)" $(and $(KINDS),--kinds $(KINDS))
+	$(BIN)/python -m tests.oracle.explore --cases $$(($(N) / 40)) --seed "$(SEED)" $(and $(KINDS),--kinds $(KINDS))
 
 # Random schedules of work and trouble, and random lives of Capacity Blocks, over the production loop, the AWS adapter
 # and a fake EC2, in virtual time; about three quarters of an hour on two cores.

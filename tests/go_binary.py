@@ -23,6 +23,7 @@ class GoProgram:
     modfile: str = "go.mod"
     link: tuple[str, ...] = ()  # linker flags
     package: str = "."  # of this module, or a tool that it requires
+    tags: tuple[str, ...] = ()  # build tags
 
     @property
     def version(self) -> str:
@@ -36,7 +37,7 @@ class GoProgram:
         """Path of the program, built if need be; processes that ask at once build once."""
         sums = Path(self.modfile).with_suffix(".sum").name
         sources = [*sorted(self.folder.glob("*.go")), self.folder / self.modfile, self.folder / sums]
-        content = [*(path.read_bytes() for path in sources), " ".join(self.link).encode()]
+        content = [*(path.read_bytes() for path in sources), " ".join((*self.link, *self.tags)).encode()]
         digest = hashlib.sha256(b"\0".join(content)).hexdigest()[:16]
         cache = Path(os.environ.get("FORESLICE_CACHE", Path.home() / ".cache" / "foreslice"))
         found = cache / f"{self.name}-{self.version}-{digest}"
@@ -51,6 +52,7 @@ class GoProgram:
         sys.stderr.write(f"building {self.name} with {self.requires} {self.version}: {self.takes}, once\n")
         partial = target.with_suffix(".partial")
         flags = ["-trimpath", "-mod=readonly", f"-modfile={self.modfile}", "-buildvcs=false"]
+        flags += ["-tags", ",".join(self.tags)] if self.tags else []
         link = " ".join(["-s", "-w", *self.link])
         subprocess.run(
             ["go", "build", *flags, "-ldflags", link, "-o", str(partial), self.package],

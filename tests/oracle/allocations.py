@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from time import perf_counter_ns
 
 from autoscaler.dra.allocator import (
@@ -23,12 +24,13 @@ from autoscaler.kube.resource_slice import parse_resource_slice
 from autoscaler.kube.write_allocation import write_allocation
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
 from instance_catalog.kubernetes_profile import KubernetesProfile
-from tests.oracle.allocation_cases import GATES
+from tests.oracle.difference import Difference, Field
 from tests.oracle.upstream import Given, Json, Release
 
 # An answer that upstream gives in time is compared, however many steps it took.
 _BUDGET = SearchBudget(steps=10**6, upstream_steps=10**18)
 _ANY_SHARE = "SHARE"
+_OBJECTS = ("node", "classes", "slices", "claims", "held")
 _FIELDS = {
     "AdminAccess": "admin_access",
     "ConsumableCapacity": "consumable_capacity",
@@ -41,9 +43,11 @@ _FIELDS = {
 
 def question(case: Json, release: Release) -> Json:
     """What upstream is asked."""
-    features = {gate: gate not in case.get("off", ()) for gate in GATES}
-    features["FractionalCapacityRange"] = release.profile.gates.fractional_capacity_range
-    return {"allocate": {key: case[key] for key in case if key != "off"}, "features": features}
+    gates = _profile(case, release.profile).gates
+    features = {gate: getattr(gates, field) for gate, field in _FIELDS.items()}
+    features["FractionalCapacityRange"] = gates.fractional_capacity_range
+    features["ListTypeAttributes"] = gates.list_type_attributes
+    return {"allocate": {key: case[key] for key in _OBJECTS}, "features": features}
 
 
 def simulated(case: Json, release: Release) -> Given:
@@ -64,18 +68,25 @@ def simulated(case: Json, release: Release) -> Given:
     return Given(_described(outcome, claims), perf_counter_ns() - start)
 
 
-def difference(found: Json, expected: Json) -> str | None:
-    """What differs between the simulator's answer and upstream's, or None."""
+def differences(found: Json, expected: Json) -> tuple[Difference, ...]:
+    """What differs between the simulator's answer and upstream's; the first suffices."""
+    return tuple(_differences(found, expected))[:1]
+
+
+def _differences(found: Json, expected: Json) -> Iterator[Difference]:
     if found["outcome"] != expected["outcome"]:
-        return f"{found['outcome']} instead of {expected['outcome']} ({found.get('error') or expected.get('error')})"
+        why = found.get("error") or expected.get("error")
+        yield Difference(Field.OUTCOME, f"{found['outcome']} instead of {expected['outcome']} ({why})")
+        return
     if found.get("nodeError", False) != expected.get("nodeError", False):
-        return f"nodeError {found.get('nodeError', False)} instead of {expected.get('nodeError', False)}"
+        yield Difference(
+            Field.NODE_ERROR, f"{found.get('nodeError', False)} instead of {expected.get('nodeError', False)}"
+        )
     for ours, theirs in zip(found.get("results", ()), expected.get("results") or (), strict=True):
         for field in ("claim", "nodeSelector", "devices"):
             left, right = plain(ours.get(field)), plain(theirs.get(field))
             if left != right:
-                return f"{field} {left} instead of {right}"
-    return None
+                yield Difference(Field.RESULT, f"{field} {left} instead of {right}")
 
 
 def plain(value: object) -> object:
@@ -90,7 +101,8 @@ def plain(value: object) -> object:
 
 
 def _profile(case: Json, base: KubernetesProfile) -> KubernetesProfile:
-    return base.with_gates(**{_FIELDS[gate]: False for gate in case.get("off", ())})
+    profile = base.with_gates(**{_FIELDS[gate]: False for gate in case.get("off", ())})
+    return profile.with_gates(list_type_attributes=True) if case.get("lists") else profile
 
 
 def _described(outcome: AllocationOutcome, claims: list[ResourceClaim]) -> Json:

@@ -11,6 +11,8 @@ from random import Random
 from tests.oracle.claim_groups import Groups
 from tests.oracle.claims import Demand
 from tests.oracle.devices import DRIVERS, NODES, TAINT_KEYS, Supply
+from tests.oracle.long_names import lengthened
+from tests.oracle.near_equal import stored
 from tests.oracle.upstream import Json
 
 _EXTENDED = ("example.com/gpu", "example.com/nic")
@@ -75,7 +77,11 @@ class _Draw:
             self._add_extended(wanted)
         rng.shuffle(self._claims)
         question = self._question(wanted)
-        return {**question, **Groups(rng, question).drawn()} if rng.random() < 0.2 else question
+        question = {**question, **Groups(rng, question).drawn()} if rng.random() < 0.2 else question
+        # kube-scheduler sums a claim's own `1.5Gi` in place, from one node to the next; in a cluster it is 1536Mi.
+        for field in ("claims", "slices"):
+            question[field] = stored(question[field])
+        return lengthened(question) if rng.random() < 0.08 else question
 
     def _question(self, wanted: Json) -> Json:
         rng = self._rng

@@ -26,6 +26,26 @@ _GUARDED = (
     "true",
     "false",
 )
+# Their answers tell values apart that are nearly equal.
+_EXACT = (
+    'has(device.attributes["@"].ecc) && device.attributes["@"].ecc == true',
+    'device.attributes["@"].?gen.orValue(0) == 1',
+    'device.attributes["@"].?numa.orValue(2) == 0',
+    'device.attributes["@"].?numa.orValue(2) in [false, true]',
+    'device.attributes["@"].?drv.orValue("") == "1.2.0"',
+    'device.attributes["@"].size() == 5',
+)
+# How an amount is written shows here; only an API server makes it canonical.
+_WRITTEN = (
+    'device.capacity["@"].all(k, device.capacity["@"][k].isInteger())',
+    '"memory" in device.capacity["@"] && device.capacity["@"].memory.isInteger()',
+    '"connections" in device.capacity["@"] && device.capacity["@"].connections.asInteger() >= 1',
+)
+_LISTED = (
+    'device.attributes["@"].?model.orValue("").includes("%m")',
+    'device.attributes["@"].?gen.orValue(0).includes(1)',
+    'device.attributes["@"].?drv.orValue("").includes(semver("%v"))',
+)
 _UNGUARDED = (
     'device.attributes["@"].model == "%m"',
     'device.attributes["@"].gen >= 2',
@@ -38,11 +58,16 @@ _AMOUNTS = ("1", "2", "3", "5", "500m", "1Gi", "2Gi", "3Gi", "1024Mi", "1.5Gi", 
 
 
 class Demand:
-    """Claims over the devices of `drivers`, which are named as often as they are to be asked for."""
+    """Claims over the devices of `drivers`, which are named as often as they are to be asked for.
 
-    def __init__(self, rng: Random, drivers: Sequence[str]) -> None:
+    With `stored`, upstream sees the objects as an API server stores them, so that selectors may ask how amounts are
+    written. With `lists`, they may expect lists.
+    """
+
+    def __init__(self, rng: Random, drivers: Sequence[str], *, stored: bool = False, lists: bool = False) -> None:
         self._rng = rng
         self._drivers = drivers
+        self._guarded = (*_GUARDED, *_EXACT * 2, *(_WRITTEN if stored else ()), *(_LISTED * 3 if lists else ()))
         self._shares = count()
 
     def classes(self) -> list[Json]:
@@ -108,7 +133,7 @@ class Demand:
         return "-1" if self._rng.random() < 0.01 else self._rng.choice(_AMOUNTS)
 
     def _selector(self, driver: str) -> Json:
-        templates = _UNGUARDED if self._rng.random() < 0.12 else _GUARDED
+        templates = _UNGUARDED if self._rng.random() < 0.12 else self._guarded
         text = self._rng.choice(templates).replace("@", self._driver(rather=driver))
         return _cel(text.replace("%m", self._rng.choice(MODELS)).replace("%v", self._rng.choice(VERSIONS)))
 
@@ -159,7 +184,7 @@ class Demand:
             if rng.random() < 0.95:
                 found["consumedCapacity"] = {
                     name: rng.choice((amount["value"], *_AMOUNTS[:4], "1Gi"))
-                    for name, amount in device["capacity"].items()
+                    for name, amount in device.get("capacity", {}).items()
                 }
         return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 from random import Random
 
+from tests.oracle.near_equal import varied
 from tests.oracle.upstream import Json
 
 DRIVERS = ("gpu.example.com", "nic.example.com", "mig.example.com", "tpu.example.org")
@@ -13,6 +14,12 @@ VERSIONS = ("1.0.0", "1.2.0", "1.2.0+b1", "2.0.0", "2.0.0-rc.1")
 TAINT_KEYS = ("example.com/maintenance", "example.com/bad", "example.com/slow")
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
 CAPACITIES = ("memory", "bandwidth", "connections")
+_LISTS: tuple[Json, ...] = (
+    *({"strings": list(found)} for found in (("a100",), ("a100", "h100"), ("h100", "a100"), ("pci0", "pci1"))),
+    *({"ints": list(found)} for found in ((1,), (1, 2), (2, 1), (0, 3))),
+    *({"bools": list(found)} for found in ((True,), (False,), (True, False))),
+    *({"versions": list(found)} for found in (("1.0.0",), ("1.2.0", "1.2.0+b1"), ("2.0.0", "1.0.0"))),
+)
 NODES = ("node-a", "node-b", "node-z")
 # name of the partition, its share of the parent's memory and cores in quarters, how many of it a parent has
 _PARTITIONS = (("full", 4, 1), ("half", 2, 2), ("quarter", 1, 4))
@@ -21,8 +28,9 @@ _PARTITIONS = (("full", 4, 1), ("half", 2, 2), ("quarter", 1, 4))
 class Supply:
     """The devices of one case, seen from `node`."""
 
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, *, lists: bool = False) -> None:
         self._rng = rng
+        self._lists = lists
         self._names = count()
         name = rng.choice(NODES[:2])
         labels = {"kubernetes.io/hostname": name, "zone": rng.choice(("z1", "z2")), "slot": rng.choice(("1", "12"))}
@@ -133,24 +141,35 @@ class Supply:
         rng = self._rng
         shareable = rng.random() < 0.3
         model = rng.choice(MODELS)
-        alike = rng.random() < 0.4  # equal devices are what searches drown in
+        alike = rng.random()  # equal devices are what searches drown in, nearly equal ones what is taken for another
         devices: list[Json] = []
         for index in range(rng.choice((1, 2, 3, 4, 5, 6, 7))):
             device = self._device(driver, f"dev{index}", model=model, shareable=shareable and rng.random() < 0.8)
-            if alike and devices and rng.random() < 0.8:
-                device = {**devices[-1], "name": f"dev{index}"}
+            if devices and alike < 0.65 and rng.random() < 0.8:
+                device = devices[-1] if alike < 0.3 else self._twin(driver, devices[-1])
+                device = {**device, "name": f"dev{index}"}
             devices.append(device)
         return devices
+
+    def _twin(self, driver: str, device: Json) -> Json:
+        """A device that is nearly the same."""
+        found = varied(self._rng, {**device, "driver": driver}, DRIVERS[:2], lists=self._lists)
+        if not found.pop("allowMultipleAllocations", False) and "allowMultipleAllocations" in device:
+            found["allowMultipleAllocations"] = False
+        elif device.get("allowMultipleAllocations"):
+            found["allowMultipleAllocations"] = True  # only those have policies
+        del found["driver"]
+        return found
 
     def _device(self, driver: str, name: str, *, model: str, shareable: bool = False) -> Json:
         rng = self._rng
         attributes: Json = {
             "model": {"string": rng.choice((model, model, *MODELS))},
-            "gen": {"int": rng.choice((1, 2, 3))},
+            "gen": {"int": rng.choice((1, 1, 2, 3))},
             "numa": {"int": rng.choice((0, 1))},
             "ecc": {"bool": rng.random() < 0.7},
             "drv": {"version": rng.choice(VERSIONS)},
-            "id": {"string": name},
+            **({"id": {"string": name}} if rng.random() < 0.25 else {}),  # not every driver publishes one
             PCIE_ROOT: {"string": rng.choice(("pci0", "pci0", "pci1"))},
         }
         for key in list(attributes):
@@ -161,6 +180,9 @@ class Supply:
                 attributes[f"{driver}/{key}"] = attributes.pop(key)
             elif draw < 0.225:
                 attributes[key] = rng.choice(({"int": 1}, {"string": "1"}, {"bool": True}, {"version": "1.0.0"}))
+        if self._lists:
+            for key in rng.sample(list(attributes), min(len(attributes), rng.choice((0, 1, 2, 2)))):
+                attributes[key] = rng.choice(_LISTS)
         if rng.random() < 0.004:
             attributes["names"] = rng.choice(({"strings": ["a", "b"]}, {"ints": [1, 2]}, {"versions": ["1.0.0"]}))
         device: Json = {"name": name, "attributes": attributes, "capacity": self._capacities(shareable)}

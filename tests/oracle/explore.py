@@ -17,19 +17,26 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import FlakyFailure
 
-from tests.oracle.allocation_cases import allocation_drawn
+from tests.oracle.allocation_cases import allocation_drawn, list_drawn, pool_drawn
 from tests.oracle.claim_cases import claim_drawn
-from tests.oracle.comparison import KINDS, Kind, compare
+from tests.oracle.comparison import Kind, compare
+from tests.oracle.cost_cases import cost_drawn
+from tests.oracle.kinds import KINDS
 from tests.oracle.placement_cases import placement_drawn
 from tests.oracle.recorded import record
 from tests.oracle.selector_cases import selector_drawn
+from tests.oracle.text_cases import text_drawn
 from tests.oracle.upstream import RELEASES, Json, Release, Upstream
 
 DRAWN: Mapping[str, Callable[[Random], Json]] = {
     "allocation": allocation_drawn,
+    "pool": pool_drawn,
+    "list": list_drawn,
     "claim": claim_drawn,
     "placement": placement_drawn,
     "selector": selector_drawn,
+    "text": text_drawn,
+    "cost": cost_drawn,
 }
 
 
@@ -63,7 +70,7 @@ def smallest_difference(
     def holds(case: Json) -> None:
         found = compare(kind, case, release, upstream)
         if found.difference is not None:
-            raise DifferenceError(case, found.difference)
+            raise DifferenceError(case, str(found.difference))
 
     try:
         holds()
@@ -85,7 +92,7 @@ def main() -> int:
     failures = 0
     for kind in (KINDS[name] for name in asked.kinds):
         for release in (RELEASES[name] for name in kind.versions if name in asked.releases):
-            with kind.upstream(release) as upstream:
+            with kind.program(release) as upstream:
                 found = smallest_difference(kind, release, upstream, most=asked.cases, start=asked.seed)
                 if found is None:
                     sys.stdout.write(f"{kind.name} {release.name}: no difference in {asked.cases} cases\n")

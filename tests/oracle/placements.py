@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from time import perf_counter_ns
 from typing import TypeVar
@@ -39,6 +39,7 @@ from autoscaler.scheduling.scores import plugin_scores
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 from tests.oracle.allocations import described_allocation, plain
+from tests.oracle.difference import Difference, Field
 from tests.oracle.upstream import Given, Json, Release
 
 T = TypeVar("T")
@@ -169,22 +170,29 @@ def _same(ours: list[str], theirs: list[str]) -> bool:
     return ours == theirs
 
 
-def difference(found: Json, expected: Json) -> str | None:
-    """What differs between the simulator's answer and upstream's, or None."""
+def differences(found: Json, expected: Json) -> tuple[Difference, ...]:
+    """What differs between the simulator's answer and upstream's; the first suffices."""
+    return tuple(_differences(found, expected))[:1]
+
+
+def _differences(found: Json, expected: Json) -> Iterator[Difference]:
     if found["outcome"] != expected["outcome"]:
-        return f"{found['outcome']} instead of {expected['outcome']} ({found.get('error') or expected.get('error')})"
+        why = found.get("error") or expected.get("error")
+        yield Difference(Field.OUTCOME, f"{found['outcome']} instead of {expected['outcome']} ({why})")
+        return
     for node, names in expected["refused"].items():
         if not _same(found["refused"].get(node, []), names):
             wrong = sorted(set(found["refused"].get(node, ())) ^ set(names))
-            return f"{','.join(wrong)} differ on {node}: {found['refused'].get(node)} instead of {names}"
+            text = f"{','.join(wrong)} differ: {found['refused'].get(node)} instead of {names}"
+            yield Difference(Field.REFUSAL, text, node)
+            return
     # Cases that were recorded before there were scores have none.
     wanted = expected["scores"] if "scores" in expected else found["scores"]
     for plugin in sorted(found["scores"].keys() | wanted):
         if found["scores"].get(plugin) != wanted.get(plugin):
-            return f"{plugin}/score {found['scores'].get(plugin)} instead of {wanted.get(plugin)}"
+            yield Difference(Field.SCORE, f"{found['scores'].get(plugin)} instead of {wanted.get(plugin)}", plugin)
     # Nor allocations.
     for node, given in expected.get("allocations", {}).items():
         ours, theirs = plain(found["allocations"][node]), plain(given)
         if ours != theirs:
-            return f"allocation on {node} {ours} instead of {theirs}"
-    return None
+            yield Difference(Field.ALLOCATION, f"{ours} instead of {theirs}", node)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from time import perf_counter_ns
 
 from autoscaler.cel.device import DeviceView
 from autoscaler.cel.environment import View
-from autoscaler.cel.outcome import CompileFailure, Outcome
+from autoscaler.cel.outcome import CompileFailure, Evaluation, Outcome
 from autoscaler.cel.program import compile_selector, estimated_cost
 from autoscaler.kube.resource_slice import parse_resource_slice
 from instance_catalog.resource_slice import ResourceSlice
+from tests.oracle.difference import Difference, Field
 from tests.oracle.selector_cases import text
 from tests.oracle.upstream import Given, Json, Release
 
@@ -18,35 +20,61 @@ _OUTCOMES = {Outcome.TRUE: "true", Outcome.FALSE: "false", Outcome.ERROR: "runti
 
 def question(case: Json, release: Release) -> Json:
     """What upstream is asked. In 1.36 the allocator is not told about list attributes, the CEL environment is."""
-    asked = {"expression": text(case["tree"]), "device": case["device"], "new": case["new"], "estimate": True}
-    return {"select": asked, "features": {"ConsumableCapacity": True, "CELListTypeAttributes": case["lists"]}}
+    asked = {"expression": text(case["tree"]), "new": case["new"], "estimate": True}
+    asked |= {"devices": case["devices"]} if case.get("devices") else {"device": case.get("device", {})}
+    gates = release.profile.gates
+    return {
+        "select": asked,
+        "features": {"ConsumableCapacity": gates.consumable_capacity, "CELListTypeAttributes": case["lists"]},
+    }
 
 
 def simulated(case: Json, release: Release) -> Given:
-    """What the simulator decides."""
+    """What the simulator decides, of all devices in order if there are several."""
     profile = release.profile.with_gates(list_type_attributes=case["lists"])
     view = View.NEW if case["new"] else View.STORED
     expression = text(case["tree"])
-    parsed = _slice(case["device"])
+    parsed = [_slice(device) for device in case.get("devices") or [case.get("device", {})]]
     start = perf_counter_ns()
     program = compile_selector(expression, profile, view=view)
     if isinstance(program, CompileFailure):
         return Given({"outcome": "compile_error", "error": program.message}, perf_counter_ns() - start)
-    evaluation = program.evaluate(DeviceView.of(parsed.driver, parsed.devices[0], profile))
-    found: Json = {"outcome": _OUTCOMES[evaluation.outcome], "error": evaluation.message, "cost": evaluation.cost}
+    answers = [_answer(program.evaluate(DeviceView.of(one.driver, one.devices[0], profile))) for one in parsed]
     spent = perf_counter_ns() - start
+    found: Json = {"outcome": "decided", "answers": answers} if case.get("devices") else answers[0]
     return Given({**found, "estimate": estimated_cost(expression, profile, view=view)}, spent)
 
 
-def difference(found: Json, expected: Json) -> str | None:
-    """What differs between the simulator's answer and upstream's, or None."""
+def _answer(evaluation: Evaluation) -> Json:
+    return {"outcome": _OUTCOMES[evaluation.outcome], "error": evaluation.message, "cost": evaluation.cost}
+
+
+def differences(found: Json, expected: Json) -> tuple[Difference, ...]:
+    """What differs between the simulator's answer and upstream's, for every device."""
+    return tuple(_differences(found, expected))
+
+
+def _differences(found: Json, expected: Json) -> Iterator[Difference]:
     if found["outcome"] != expected["outcome"]:
-        return f"{found['outcome']} ({found.get('error')}) instead of {expected['outcome']} ({expected.get('error')})"
+        yield from _of_device(found, expected, "")
+        return
     if "estimate" in expected and found["estimate"] != expected["estimate"]:
-        return f"estimate {found['estimate']} instead of {expected['estimate']}"
-    if "cost" in expected and found["cost"] != expected["cost"]:
-        return f"cost {found['cost']} instead of {expected['cost']}"
-    return None
+        yield Difference(Field.ESTIMATE, f"{found['estimate']} instead of {expected['estimate']}")
+    if expected["outcome"] != "decided":
+        yield from _of_device(found, expected, "")
+        return
+    for index, (ours, theirs) in enumerate(zip(found["answers"], expected["answers"], strict=True)):
+        yield from _of_device(ours, theirs, f"device {index}")
+
+
+def _of_device(found: Json, expected: Json, place: str) -> Iterator[Difference]:
+    if found["outcome"] == "unknown":
+        return  # not decided, and counted as such
+    if found["outcome"] != expected["outcome"]:
+        text = f"{found['outcome']} ({found.get('error')}) instead of {expected['outcome']} ({expected.get('error')})"
+        yield Difference(Field.OUTCOME, text, place)
+    elif "cost" in expected and found["cost"] != expected["cost"]:
+        yield Difference(Field.COST, f"{found['cost']} instead of {expected['cost']}", place)
 
 
 def _slice(device: Json) -> ResourceSlice:

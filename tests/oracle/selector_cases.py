@@ -1,4 +1,6 @@
-"""Random selectors over a few devices: well typed for the most part, with a wrong type here and there.
+"""Random selectors over several devices, many of them nearly equal.
+
+Well typed for the most part, with a wrong type here and there.
 
 A case keeps its expression as a tree of [template, children…], so that it can be made smaller piece by piece.
 """
@@ -9,6 +11,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import TypeAlias
 
+from tests.oracle.long_names import lengthened
+from tests.oracle.near_equal import near_equal
 from tests.oracle.selector_grammar import GPU, LEAVES, NIC, RULES
 from tests.oracle.upstream import Json
 
@@ -70,13 +74,29 @@ def selector_case(seed: str) -> Json:
 def selector_drawn(rng: Random) -> Json:
     """A question made of whatever `rng` says, which may be Hypothesis."""
     lists = rng.random() < 0.4
-    return {
-        "tree": _tree(rng, "bool", rng.choice(range(1, _DEEPEST + 1))),
-        # Without the gate, a device with list values fails every evaluation: once in a while is enough.
-        "device": DEVICES[rng.choices(range(4), (45, 30, 20 if lists else 1, 5))[0]],
+    near = rng.random() < 0.6
+    wanted = "near" if near and rng.random() < 0.6 else "bool"
+    case: Json = {
+        "tree": _tree(rng, wanted, rng.choice(range(1, _DEEPEST + 1))),
+        "devices": _nearly_equal(rng, lists=lists) if near else _different(rng, lists=lists),
         "lists": lists,
         "new": rng.random() < 0.3,
     }
+    return lengthened(case) if rng.random() < 0.08 else case
+
+
+def _nearly_equal(rng: Random, *, lists: bool) -> list[Json]:
+    names = rng.choice((("ecc", "index"), ("ecc", "index", "model", "driverVersion", f"{NIC}/rdma")))
+    devices = near_equal(rng, names, ("memory", "cores", "ratio"), (GPU, NIC), lists=lists or rng.random() < 0.02)
+    if rng.random() < 0.3:
+        devices.append({**devices[0], "driver": NIC})
+    rng.shuffle(devices)
+    return devices
+
+
+def _different(rng: Random, *, lists: bool) -> list[Json]:
+    # Without the gate, a device with list values fails every evaluation: once in a while is enough.
+    return list(rng.choices(DEVICES, (45, 30, 20 if lists else 1, 5), k=rng.choice((1, 2, 4))))
 
 
 def text(tree: Tree) -> str:

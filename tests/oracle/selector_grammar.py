@@ -45,9 +45,47 @@ LEAVES: Mapping[str, tuple[str, ...]] = {
     "zone": ('"UTC"', '"America/New_York"', '"+05:30"', '"-02:00"', '"Nowhere/City"'),
     "format": ('"%s"', '"%d"', '"%x"', '"%f"', '"%.2f"', '"%e"', '"%o"', '"%b"', '"%X"', '"%%%s"', '"%s %s"'),
 }  # fmt: skip
+# What an attribute is depends on the device.
+_READS = (
+    *(f"{_A}.{name}" for name in ("ecc", "index", "ecc", "index", "ecc", "index", "model", "driverVersion", "nope")),
+    *(f"{_N}.rdma", f"{_N}.mtu", f'{_A}["index"]', f'{_A}[?"index"].orValue(1)', f"dyn({_A}.ecc)"),
+)
+_PLAIN = ("1", "0", "true", "false", '"1"', '""', '"1.0.0"', 'semver("1.0.0")', "1u", "0.0", "[1]", "[true]", "null")
+LEAVES = {
+    **LEAVES,
+    "plain": tuple(f"dyn({value})" for value in _PLAIN),
+    "read": _READS,
+    "near": (f"{_A}.ecc == true", f"{_A}.index == 1", f"{_C}.cores.isInteger()"),
+}
 LEAVES = {**LEAVES, "number": LEAVES["int"] + LEAVES["double"] + LEAVES["uint"]}
 
 RULES: Mapping[str, tuple[str, ...]] = {
+    "near": (
+        *("§read == 1", "§read == true", "§read == 0", "§read == false", "§read == §plain", "§read != §plain") * 3,
+        *("§read >= 0", "§read == 1.0", "type(§read) == bool", "type(§read) == int", "§read in [§plain]") * 2,
+        "§read == §bool", "§read == §int", "§read == §string", "§read == §semver", "§read != §read", "§read == §read",
+        "§read == §double", "§read == §uint", "§read >= §int", "§read < §string", "§read in [true, 1, 0.0]", "§read",
+        "type(§read) == §type", "type(§read) == type(§read)", "[§read] == [§read]", "string(§read) == §string",
+        '{"a": §read} == {"a": §read}', "(§read ? §bool : §bool)", "!(§read)", "§read && §bool", "§bool || §read",
+        "§read.isGreaterThan(§semver)", "§read.startsWith(§string)", "§read + §int == §int", "§read in §ints",
+        f"{_C}.memory.isInteger()", f"{_C}.cores.isInteger() && {_C}.cores.asInteger() == §int",
+        f"{_C}.memory == {_C}.cores", f"{_C}.ratio.compareTo({_C}.cores) == §int", f"{_C}.ratio == §quantity",
+        f"{_C}.cores.asApproximateFloat() == §double", f"{_C}.memory.add({_C}.ratio).isInteger()",
+        f"{_C}.memory.sub(§quantity).asInteger() == §int", f"has({_A}.index)", f"has({_C}.memory) || §bool",
+        f'"index" in {_A} ? §read == §read : §bool', f"size({_A}) == §int", f"{_A} == {_N}", f"{_A} == {_A}",
+        f"{_A}.exists(k, k == §string)", "device.attributes.size() == §int", "sets.contains([§read], [§read])",
+        "[§read, §read].distinct().size() == §int", "§read in [§read, §read]",
+        "device.allowMultipleAllocations == §bool",
+        "google.protobuf.BoolValue{value: §read} == §bool", "google.protobuf.Int64Value{value: §read} == §int",
+        "google.protobuf.StringValue{value: §read} == §string", "google.protobuf.DoubleValue{value: §read} == §double",
+        "google.protobuf.Timestamp{seconds: §read} == §timestamp",
+        "google.protobuf.Duration{seconds: §read} == §duration",
+        "google.protobuf.Value{number_value: §read} == §double",
+        "google.protobuf.ListValue{values: [§read]} == [§read]",
+        'google.protobuf.Struct{fields: {"a": §read}} == {"a": §read}',
+    ),
+    "plain": ("§plain",),
+    "read": ("dyn(§read)", "(§bool ? §read : §read)", "[§read, §read][§small]", "cel.bind(r, §read, r)"),
     "bool": (
         "§bool && §bool", "§bool || §bool", "!(§bool)", "(§bool ? §bool : §bool)", "§int == §int", "§int != §int",
         "§number < §number", "§number >= §number", "§string == §string", "§string != §string", "§string < §string",

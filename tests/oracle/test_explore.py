@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.oracle.comparison import KINDS
+from tests.oracle.difference import Difference, Field
 from tests.oracle.explore import DifferenceError, smallest_difference
+from tests.oracle.kinds import KINDS
 from tests.oracle.upstream import RELEASES, Given, Json, Upstream
 
 RELEASE = RELEASES["1.36"]
@@ -29,9 +30,9 @@ def differing(text: str) -> DifferenceError | None:
     kind = replace(
         KINDS["selector"],
         simulated=lambda case, _: Given({"outcome": "no_fit" if text in str(case) else "fits"}, 0),
-        difference=lambda found, expected: None if found == expected else "outcome",
+        differences=lambda found, expected: () if found == expected else (Difference(Field.OUTCOME, "wrong"),),
     )
-    return smallest_difference(kind, RELEASE, Agreeable(), most=40, start="fixed")
+    return smallest_difference(kind, RELEASE, Agreeable(), most=200, start="fixed")
 
 
 def test_a_difference_is_found_and_made_small() -> None:

@@ -9,7 +9,8 @@ import pytest
 from autoscaler.scheduling.filters import FILTERS
 from autoscaler.scheduling.scores import SCORES
 from tests.oracle.allocation_cases import allocation_case
-from tests.oracle.comparison import KINDS, Kind
+from tests.oracle.comparison import Kind
+from tests.oracle.kinds import KINDS
 from tests.oracle.recorded import DATA, Recorded, recorded
 from tests.oracle.selector_cases import selector_case, text
 from tests.oracle.shrinking import smallest
@@ -30,7 +31,7 @@ def test_a_seed_always_draws_the_same_case(kind: Kind) -> None:
     assert kind.draw("x-1") == kind.draw("x-1") != kind.draw("x-2")
 
 
-@pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES)
+@pytest.mark.parametrize("release", [RELEASES[name] for name in KINDS["allocation"].versions])
 def test_random_allocations_are_read_without_problems_and_end_in_every_way(release: Release) -> None:
     kind = KINDS["allocation"]
     cases = [allocation_case(f"fixed-{index}") for index in range(200)]
@@ -42,10 +43,28 @@ def test_random_allocations_are_read_without_problems_and_end_in_every_way(relea
 def test_random_selectors_end_in_every_way() -> None:
     kind = KINDS["selector"]
     cases = [selector_case(f"fixed-{index}") for index in range(300)]
-    outcomes = Counter(kind.simulated(case, RELEASES["1.36"]).answer["outcome"] for case in cases)
-    assert set(outcomes) == {"true", "false", "compile_error", "runtime_error"}
-    assert min(outcomes.values()) >= 30
+    answers = [kind.answered(case, RELEASES["1.36"]).answer for case in cases]
+    compiled = [one["outcome"] for answer in answers for one in answer.get("answers", ())]
+    outcomes = Counter(compiled + [answer["outcome"] for answer in answers if "answers" not in answer])
+    assert set(outcomes) - {"raised"} == {"true", "false", "compile_error", "runtime_error"}
+    assert min(outcomes[name] for name in set(outcomes) - {"raised"}) >= 30
     assert max(len(text(case["tree"])) for case in cases) > 150
+
+
+@pytest.mark.parametrize("kind", [KINDS["pool"], KINDS["list"]], ids=("pool", "list"))
+def test_random_allocations_of_other_kinds_are_read_and_end_in_every_way(kind: Kind) -> None:
+    cases = [kind.draw(f"fixed-{index}") for index in range(180)]
+    outcomes = Counter(kind.simulated(case, RELEASES[kind.versions[0]]).answer["outcome"] for case in cases)
+    assert set(outcomes) == {"fits", "no_fit", "fatal"}
+    assert min(outcomes.values()) >= 10
+
+
+def test_random_costs_are_on_both_sides_of_the_limit() -> None:
+    kind = KINDS["cost"]
+    answers = [kind.simulated(kind.draw(f"fixed-{index}"), RELEASES["1.36"]).answer for index in range(8)]
+    outcomes = Counter(one["outcome"] for answer in answers for one in answer["answers"])
+    assert set(outcomes) > {"runtime_error"}
+    assert all(990_000 < one["cost"] < 1_003_000 for answer in answers for one in answer["answers"])
 
 
 def test_random_placements_are_read_without_problems_and_meet_every_filter_and_score() -> None:

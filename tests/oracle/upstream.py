@@ -38,11 +38,14 @@ class Release:
         return self.program.version
 
 
+_TAKES = "2 to 4 minutes on two cores"
+
 RELEASES: Mapping[str, Release] = {
-    "1.36": Release(REFERENCE, GoProgram("oracle", _GO, _LIBRARY, "2 to 4 minutes on two cores")),
-    "1.37": Release(
-        profile_for("1.37.2"), GoProgram("oracle", _GO, _LIBRARY, "2 to 4 minutes on two cores", "go037.mod")
+    "1.34": Release(
+        profile_for("1.34.13"), GoProgram("oracle", _GO, _LIBRARY, _TAKES, "go034.mod", tags=("oracle034",))
     ),
+    "1.36": Release(REFERENCE, GoProgram("oracle", _GO, _LIBRARY, _TAKES)),
+    "1.37": Release(profile_for("1.37.2"), GoProgram("oracle", _GO, _LIBRARY, _TAKES, "go037.mod")),
 }
 
 
@@ -60,6 +63,10 @@ class Upstream:
     def __init__(self, program: GoProgram, *arguments: str) -> None:
         self._program = program
         self._arguments = arguments
+
+    def build(self) -> None:
+        """Build the program, if that was not done before."""
+        self._program.binary()
 
     def __enter__(self) -> Upstream:
         self._child = subprocess.Popen(

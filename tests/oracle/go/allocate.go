@@ -72,7 +72,7 @@ func (a *allocation) once(features structured.Features, cel dracel.Features, lim
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		found.Outcome = "timeout"
-	case errors.Is(err, structured.ErrFailedAllocationOnNode):
+	case nodeError(err):
 		found.Outcome, found.NodeError = "no_fit", true
 	case err != nil:
 		found.Outcome = "fatal"
@@ -129,7 +129,7 @@ func steps(allocator structured.Allocator) int64 {
 	if !method.IsValid() {
 		return 0
 	}
-	return method.Call(nil)[0].FieldByName("NumAllocateOneInvocations").Int()
+	return reflect.Indirect(method.Call(nil)[0]).FieldByName("NumAllocateOneInvocations").Int()
 }
 
 type classes []*resourceapi.DeviceClass

@@ -3,6 +3,8 @@
 //
 // A question holds either "allocate" (see allocate.go) or "select" (see select.go). Answers carry the nanoseconds the
 // library itself needed, without the reading and writing of JSON, measured over "repeat" runs (the median).
+//
+// What differs between the releases of the library is in release.go and, with the build tag oracle034, release034.go.
 package main
 
 import (
@@ -13,10 +15,7 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/klog/v2"
-
-	dracel "k8s.io/dynamic-resource-allocation/cel"
 )
 
 const longestLine = 1 << 28
@@ -57,7 +56,9 @@ func main() {
 func answer(line []byte) any {
 	var asked question
 	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.DisallowUnknownFields()
+	if strict {
+		decoder.DisallowUnknownFields()
+	}
 	if err := decoder.Decode(&asked); err != nil {
 		return refusal{"bad_case", err.Error()}
 	}
@@ -80,24 +81,6 @@ func answer(line []byte) any {
 		return asked.Select.answer(celFeatures, limit, asked.Repeat)
 	}
 	return refusal{"bad_case", "neither allocate nor select"}
-}
-
-// gates reads the names of structured.Features; names that a version does not know are ignored, so that one case serves
-// several versions. In 1.36 kube-scheduler tells only the CEL environment about list attributes, hence a name for that.
-func gates(raw json.RawMessage) (structured.Features, dracel.Features, error) {
-	var features struct {
-		structured.Features
-		CELListTypeAttributes bool
-	}
-	if len(raw) > 0 {
-		if err := json.Unmarshal(raw, &features); err != nil {
-			return features.Features, dracel.Features{}, err
-		}
-	}
-	return features.Features, dracel.Features{
-		EnableConsumableCapacity: features.ConsumableCapacity,
-		EnableListTypeAttributes: features.ListTypeAttributes || features.CELListTypeAttributes,
-	}, nil
 }
 
 // timed runs something at least once and returns the median of the times, in nanoseconds.
