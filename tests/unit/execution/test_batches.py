@@ -132,3 +132,13 @@ def test_batches_that_go_with_their_definition_are_let_go(desk: Desk) -> None:
         stop_while_uninstalling(desk.api, Snapshot(), desk.batches())
     with pytest.raises(NotFoundError):
         desk.api.get(LAUNCH_BATCHES, name)
+
+
+def test_one_that_nobody_can_launch_any_more_can_still_be_deleted(desk: Desk) -> None:
+    name = desk.batches()[0].name
+    stored = desk.api.get(LAUNCH_BATCHES, name)
+    stored["spec"]["nodeTemplateRef"]["kind"] = "UninstalledNodeTemplate"
+    desk.api.update(LAUNCH_BATCHES, stored)
+    desk = delete(desk)
+    carry_out(desk)
+    assert desk.batches() == ()

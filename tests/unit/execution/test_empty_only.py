@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.journal import Pending
-from autoscaler.cluster.resources import CAPACITY_POOLS, NODES, PODS, PROVISIONED_NODES
+from autoscaler.cluster.resources import CAPACITY_POOLS, NODES, PODS, PROVISIONED_NODES, Resource
 from autoscaler.execution.executor import Executor
 from autoscaler.lifecycle.leaving import WHY_IT_GOES, PodsThen
 from autoscaler.lifecycle.provisioned_node import Why, last_edge
@@ -219,3 +220,20 @@ def test_a_drain_of_the_version_before_is_taken_back_for_a_pod(site: Site) -> No
     assert (site.node.phase, site.evicted("a")) == (Phase.READY, False)
     site.consider()
     assert site.taints == []
+
+
+def test_a_node_is_deleted_by_its_uid(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the last look and the deletion another machine may register by the name."""
+    deleted: list[tuple[str, str]] = []
+    uid = site.desk.api.get(NODES, "n1")["metadata"]["uid"]
+    delete = site.desk.api.delete
+
+    def record(resource: Resource, name: str, **options: Any) -> None:
+        if resource == NODES:
+            deleted.append((name, options.get("uid", "")))
+        delete(resource, name, **options)
+
+    monkeypatch.setattr(site.desk.api, "delete", record)
+    site.at(Phase.GONE)
+    site.carry_out()
+    assert deleted == [("n1", uid)]

@@ -50,3 +50,11 @@ def test_a_provider_that_answers_is_believed(site: Site) -> None:
     assert phases(site, ask(site.desk.providers)) == [Phase.LAUNCHED, Phase.FAILED]
     site.desk.cloud.machines.clear()
     assert phases(site, ask(site.desk.providers)) == [Phase.GONE, Phase.FAILED]
+
+
+def test_no_batch_is_lost_while_one_of_several_providers_is_silent(site: Site) -> None:
+    site.desk.cloud.inject(Call.DESCRIBE, Fault.LOST_REQUEST)
+    silent = ask(site.desk.providers)
+    assert silent.world(Snapshot(), {}, batches=frozenset()).launched is None
+    (node,) = site.desk.nodes()
+    assert ask(site.desk.providers).world(Snapshot(), {}, batches=frozenset()).launched == {node.batch}

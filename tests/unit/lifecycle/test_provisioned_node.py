@@ -22,8 +22,10 @@ from autoscaler.lifecycle.provisioned_node import (
     advance,
     awaits_machine,
     awaits_node,
+    became_ready,
     counts_against_limits,
     decide,
+    edge_of,
     has_come,
     has_failed,
     has_machine,
@@ -259,3 +261,11 @@ def test_no_sequence_of_observations_revives_a_node_that_is_leaving(steps: list[
         node = advance(node, seen, now)
         assert not leaving or ASSUME[node.phase] in (Assumption.LEAVING, Assumption.NOTHING)
         leaving = ASSUME[node.phase] in (Assumption.LEAVING, Assumption.NOTHING)
+
+
+def test_a_drain_that_was_taken_back_is_no_news_of_the_type() -> None:
+    ready = advance(at(Phase.DRIVERS_READY), RUNNING, NOW)
+    assert became_ready(ready, NOW)
+    assert not became_ready(ready, NOW + MINUTE)
+    back = take(take(ready, edge_of(Phase.READY, Why.UNWANTED), NOW), edge_of(Phase.DRAINING, Why.POD_FOUND), NOW)
+    assert (back.phase, became_ready(back, NOW)) == (Phase.READY, False)

@@ -256,3 +256,26 @@ def test_the_page_names_every_reason_and_time_out() -> None:
     assert {edge.why.value for edge in EDGES} <= set(text.replace("|", " ").split())
     assert "BootTimedOut (15 min)" in text
     assert "the clock, after 10 min" in text
+
+
+INTENDED = replace(LAUNCHED, phase=Phase.INTENDED, provider="", provider_id="", history=())
+
+
+@pytest.mark.parametrize(
+    ("batches", "launched", "since", "expected"),
+    [
+        pytest.param(frozenset(), frozenset(), EARLIER, Phase.FAILED, id="no batch, no machine"),
+        pytest.param(frozenset({"b"}), frozenset(), EARLIER, Phase.INTENDED, id="its batch is there"),
+        pytest.param(frozenset(), frozenset({"b"}), EARLIER, Phase.INTENDED, id="a machine of it is listed"),
+        pytest.param(frozenset(), None, EARLIER, Phase.INTENDED, id="a provider is silent"),
+        pytest.param(None, frozenset(), EARLIER, Phase.INTENDED, id="batches were not read"),
+        pytest.param(frozenset(), frozenset(), NOW, Phase.INTENDED, id="its machine may not be listed yet"),
+        pytest.param(frozenset(), frozenset(), None, Phase.INTENDED, id="its life begins now"),
+    ],
+)
+def test_a_node_without_its_batch_fails_once_its_provider_was_asked(
+    batches: frozenset[str] | None, launched: frozenset[str] | None, since: datetime | None, expected: Phase
+) -> None:
+    seen = world(replace(INTENDED, phase_since=since), machines={}, batches=batches, launched=launched)
+    (after,) = reflect(seen, NOW).provisioned
+    assert (after.phase, after.phase_since) == (expected, NOW if since is None else after.phase_since)

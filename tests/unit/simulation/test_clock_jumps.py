@@ -13,8 +13,11 @@ from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NAMESPACES, NODES, PROVISIONED_NODES
 from autoscaler.execution.launch import Providers
 from autoscaler.lifecycle.moments import without_future
+from autoscaler.lifecycle.provisioned_node import MachineState
+from autoscaler.lifecycle.reflect import World, reflect
 from autoscaler.lifecycle.spending import moved_on, recent_launches, spent_today
 from autoscaler.loop import Loop
+from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.simulation.simulation import TEMPLATE_KIND, Simulation
@@ -22,6 +25,7 @@ from instance_catalog.kubernetes_profile import REFERENCE
 from providers.errors import ERRORS, ShortageError, backoff_of
 from providers.simulated.cloud import Call, Fault
 from providers.simulated.provider import SimulatedProvider
+from tests.unit.planning.scene import ours
 from tests.unit.simulation.test_no_eviction import WAVE, catalog, finished, lost, pods, simulation
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -114,3 +118,20 @@ def test_an_account_of_the_future_begins_anew() -> None:
     assert account.since == NOW
     later = NOW + timedelta(hours=1)
     assert (spent_today(account, later), recent_launches(account, 10, later)) == (TEN, 0)
+
+
+@pytest.mark.parametrize(
+    ("phase", "after", "then"),
+    [(Phase.TERMINATING, timedelta(minutes=2), Phase.GONE), (Phase.LAUNCHED, timedelta(minutes=16), Phase.FAILED)],
+    ids=["a machine that is gone", "one that never registers"],
+)
+def test_nodes_of_the_future_go_on_from_now(phase: Phase, after: timedelta, then: Phase) -> None:
+    late = NOW + JUMP
+    node = ours("n", phase=phase, phase_since=late, provider="sim", provider_id="i-1", history=((phase, late, "?"),))
+    there = {"i-1": MachineState.PENDING} if phase is Phase.LAUNCHED else {}
+    for moment in (NOW, NOW + after):
+        snapshot = without_future(Snapshot(provisioned=(node,)), moment, backoff_of)
+        world = World(snapshot, machines=there, windows={"sim": timedelta(minutes=1)})
+        (node,) = reflect(world, moment).provisioned
+    assert node.phase is then
+    assert all(at <= NOW + after for _, at, _ in node.history)
