@@ -54,6 +54,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.catalog
 	$(BIN)/python -m benchmarks.packing
+	$(BIN)/python -m benchmarks.tenants
 	$(BIN)/python -m benchmarks.aws
 	$(BIN)/python -m benchmarks.upstream
 

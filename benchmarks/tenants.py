@@ -166,7 +166,8 @@ def main() -> None:
     """Plan without and with each kind of hostile pods, and print."""
     catalog = load_catalog()
     usual = [demand("usual", f"pod-{i}", gpu(f'{_GPU}.contains("H100")')) for i in range(10)]
-    planned(snapshot(usual, ()), catalog)
+    # What every process does once is nobody's: predictions of the whole catalog, for a pod that fits nowhere.
+    planned(snapshot([*usual, _gpus(0, f'{_GPU} == "none"')], ()), catalog)
     print("delay of ten usual pods by another namespace's, CPU seconds: first round, next round, ratio to plain")
     for case in CASES:
         plain, alone = planned(snapshot(usual, ()), catalog)

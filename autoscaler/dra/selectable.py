@@ -54,12 +54,16 @@ class RequestMatches:
     device_class: DeviceClass
     request: DeviceRequest
     answers: list[Selectability | None]
+    of_class: list[Selectability | None]  # refusals by the class, which all its requests share
 
     def of(self, pooled: PooledDevice) -> Selectability:
         """The answer for one device."""
         answer = self.answers[pooled.index]
         if answer is None:
-            answer = self.answers[pooled.index] = self.memo.judge(self.device_class, self.request, pooled)
+            answer = self.of_class[pooled.index] or self.memo.judge(self.device_class, self.request, pooled)
+            self.answers[pooled.index] = answer
+            if answer.stage == "class" and answer.lenient is Answer.NO:
+                self.of_class[pooled.index] = answer
         return answer
 
     def admits(self, pooled: PooledDevice, *, lenient: bool) -> bool:
@@ -79,6 +83,7 @@ class SelectorMemo:
         self._profile = profile
         self._node = node
         self._size = len(pools.devices)
+        self._classes: dict[tuple[Selector, ...], list[Selectability | None]] = {}
         self._requests: dict[tuple[tuple[Selector, ...], tuple[Selector, ...]], RequestMatches] = {}
 
     def matches(self, device_class: DeviceClass, request: DeviceRequest) -> RequestMatches:
@@ -86,7 +91,8 @@ class SelectorMemo:
         key = (device_class.selectors, request.selectors)
         found = self._requests.get(key)
         if found is None:
-            found = self._requests[key] = RequestMatches(self, device_class, request, [None] * self._size)
+            of_class = self._classes.setdefault(device_class.selectors, [None] * self._size)
+            found = self._requests[key] = RequestMatches(self, device_class, request, [None] * self._size, of_class)
         return found
 
     def judge(self, device_class: DeviceClass, request: DeviceRequest, pooled: PooledDevice) -> Selectability:

@@ -60,7 +60,7 @@ def _looked_at(market: Market, item: int, policy: Policy) -> list[int]:
     found = [i for i in indexes if market.trials.known(market.shape_of[i], item)]
     fits = sum(1 for i in found if _fits(market, i, item))
     known = set(found)
-    for i in sorted(indexes, key=lambda i: (cost_of(market.candidates[i]), i)):
+    for i in market.by_cost:
         if fits >= policy.shown_fits:
             break
         if i not in known:

@@ -57,6 +57,12 @@ class Market:
         """Keys of the classes' gangs."""
         return tuple(dict.fromkeys(c.sample.gang for c in self.classes if c.sample.gang))
 
+    @cached_property
+    def by_cost(self) -> tuple[int, ...]:
+        """Candidates by price, unpriced ones last."""
+        prices = [candidate.usd_per_hour for candidate in self.candidates]
+        return tuple(sorted(range(len(prices)), key=lambda i: (prices[i] is None, prices[i] or Decimal(0), i)))
+
     def admission(self, candidate: int, item: int) -> Admission:
         """Whether the candidate's pool, and its block if it has one, take the class."""
         offered, bundle = self.candidates[candidate], self.classes[item].sample

@@ -23,7 +23,7 @@ from autoscaler.planning.bundles import BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand import awaited_bindings, claim_keys, pending, pending_pods
 from autoscaler.planning.disposal import decide
 from autoscaler.planning.existing import Assigned, Placed, Present, assign, joined, present_nodes
-from autoscaler.planning.explain import considered, cost_of
+from autoscaler.planning.explain import considered
 from autoscaler.planning.launches import Launches, launch
 from autoscaler.planning.market import Market, open_market, started_members
 from autoscaler.planning.objections import guessed_prices, objections
@@ -220,8 +220,7 @@ def _needed(snapshot: Snapshot, assigned: Assigned, now: datetime) -> frozenset[
 
 def _outside_the_pools(whole: Market, item: int) -> Iterator[Reason]:
     """The cheapest type of the catalog that would fit if a pool admitted it."""
-    offers = sorted(zip(whole.candidates, whole.shape_of, strict=True), key=lambda offer: cost_of(offer[0]))
-    for candidate, shape in offers:
+    for candidate, shape in ((whole.candidates[i], whole.shape_of[i]) for i in whole.by_cost):
         if whole.trials.ledger.refused(item):
             return
         if candidate.barred is None and isinstance(whole.trials.verdict(shape, item), Fits):
