@@ -19,7 +19,7 @@ from providers.kwok.provider import KwokProvider
 from tests.crash.life import Cloud
 from tests.crash.plots import BLOCK_BEGINS, BLOCK_LASTS
 from tests.faults.groups import GroupSimulation, SizedGroupSimulation
-from tests.faults.world import AwsSimulation
+from tests.faults.world import AwsSimulation, instances_run
 
 _READY = [{"type": "Ready", "status": "True"}]
 
@@ -29,7 +29,7 @@ class LossyObjects(ProviderObjects):
 
     losing = 0
 
-    def create(self, resource: tuple[str, str], manifest: Mapping[str, Any]) -> bool:
+    def create(self, resource: tuple[str, str], manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
         created = super().create(resource, manifest)
         if self.losing:
             self.losing -= 1
@@ -82,6 +82,11 @@ def _instances(simulation: AwsSimulation) -> list[tuple[str, bool]]:
     return [(machine.id, not machine.alive(now)) for machine in simulation.fake.account.machines.values()]
 
 
+def _kwok_runs(simulation: KwokSimulation) -> Mapping[str, bool]:
+    """KWOK's machines are the Nodes, so that no machine is without one."""
+    return {node["spec"]["providerID"]: True for node in list_all(simulation.api, NODES)[0]}
+
+
 def _block(simulation: AwsSimulation) -> str:
     account = simulation.fake.account
     return account.block("p5.48xlarge", "us-east-1a", 2, starts_in=BLOCK_BEGINS, lasts=BLOCK_LASTS).id
@@ -93,7 +98,7 @@ def _group_block(simulation: GroupSimulation) -> str:
     return reservation
 
 
-KWOK = Cloud("KwokNodeTemplate", KwokSimulation, _nodes)
-AWS = Cloud("AWSNodeTemplate", AwsSimulation, _instances, _block)
-GROUPS = Cloud("AWSGroupNodeTemplate", GroupSimulation, _instances, _group_block)
-SIZED_GROUPS = Cloud("AWSGroupNodeTemplate", SizedGroupSimulation, _instances, _group_block)
+KWOK = Cloud("KwokNodeTemplate", KwokSimulation, _nodes, _kwok_runs)
+AWS = Cloud("AWSNodeTemplate", AwsSimulation, _instances, instances_run, _block)
+GROUPS = Cloud("AWSGroupNodeTemplate", GroupSimulation, _instances, instances_run, _group_block)
+SIZED_GROUPS = Cloud("AWSGroupNodeTemplate", SizedGroupSimulation, _instances, instances_run, _group_block)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from autoscaler.cluster.api import NO_FIELDS, NO_LABELS, Object, Page, Subresource, WatchEvent, key_of, list_all
@@ -33,6 +33,7 @@ from instance_catalog.labels import CAPACITY_ENDS_AT
 from instance_catalog.loader import load_catalog
 from providers.contract import InstanceState, OfferingKey
 from tests.crash.plots import BLOCK_BEGINS, BLOCK_LASTS, LAUNCH, SMALL, Plot
+from tests.faults.witness import Witness
 
 T = TypeVar("T")
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -51,6 +52,7 @@ class Dying:
     before: bool = False
     step: str = ""
     kinds: list[str] = field(default_factory=list)
+    witness: Witness | None = None
 
     @property
     def writes(self) -> int:
@@ -80,6 +82,8 @@ class Dying:
 
     def update(self, resource: Resource, manifest: Object, *, subresource: Subresource = "") -> Object:
         def write() -> Object:
+            if self.witness is not None:
+                self.witness.updates(resource, manifest)
             return self.api.update(resource, manifest, subresource=subresource)
 
         status = manifest.get("status", {})
@@ -97,10 +101,20 @@ class Dying:
         return self._write("patch", resource, write, name, told)
 
     def delete(self, resource: Resource, name: str, **options: Any) -> None:
-        self._write("delete", resource, lambda: self.api.delete(resource, name, **options), name)
+        def write() -> None:
+            if self.witness is not None:
+                self.witness.deletes(resource, name, options.get("uid", ""))
+            self.api.delete(resource, name, **options)
+
+        self._write("delete", resource, write, name)
 
     def evict(self, name: str, *, namespace: str, uid: str = "") -> None:
-        self._write("evict", PODS, lambda: self.api.evict(name, namespace=namespace, uid=uid), name)
+        def write() -> None:
+            if self.witness is not None:
+                self.witness.evicts(name, namespace, uid)
+            self.api.evict(name, namespace=namespace, uid=uid)
+
+        self._write("evict", PODS, write, name)
 
     def _write(self, verb: str, resource: Resource, write: Callable[[], T], name: str = "", what: str = "") -> T:
         if resource == EVENTS:  # they tell, nothing follows from them
@@ -140,12 +154,14 @@ class Cloud:
     """Where the machines of a life come from: `kind` of node template, the simulation over it, and its machines.
 
     `machines` answers, for each machine there ever was, what tells it apart from a double and whether it has ended.
-    `block` makes the reservation of a plot that holds one and answers its id; None: the cloud reserves nothing.
+    `runs` answers by provider id whether each of them still does. `block` makes the reservation of a plot that holds
+    one and answers its id; None: the cloud reserves nothing.
     """
 
     kind: str
     simulation: Callable[..., Simulation]
     machines: Callable[[Any], list[tuple[str, bool]]]
+    runs: Callable[[Any], Mapping[str, bool]]
     block: Callable[[Any], str] | None = None
 
 
@@ -153,6 +169,12 @@ def _simulated(simulation: Simulation) -> list[tuple[str, bool]]:
     now, behaviour = simulation.clock.now(), simulation.cloud.behaviour
     machines = simulation.cloud.machines.values()
     return [(machine.node, machine.state(now, behaviour) is InstanceState.TERMINATED) for machine in machines]
+
+
+def _runs(simulation: Simulation) -> Mapping[str, bool]:
+    now, behaviour = simulation.clock.now(), simulation.cloud.behaviour
+    ended = (InstanceState.TERMINATING, InstanceState.TERMINATED)
+    return {m.provider_id: m.state(now, behaviour) not in ended for m in simulation.cloud.machines.values()}
 
 
 def _block(simulation: Simulation) -> str:
@@ -163,7 +185,7 @@ def _block(simulation: Simulation) -> str:
     ).reservation
 
 
-SIMULATED = Cloud("SimulatedNodeTemplate", Simulation, _simulated, _block)
+SIMULATED = Cloud("SimulatedNodeTemplate", Simulation, _simulated, _runs, _block)
 
 
 def live(
@@ -177,20 +199,26 @@ def live(
     prepare(simulation)
     reservation = cloud.block(simulation) if plot.block and cloud.block is not None else ""
     simulation.add(written(plot.manifests, cloud.kind, reservation))
-    processes = [*(Dying(simulation.api, at, before) for at, before in deaths), Dying(simulation.api)]
+    witness = Witness(simulation.api, partial(cloud.runs, simulation))
+    processes = [Dying(simulation.api, at, before, witness=witness) for at, before in (*deaths, (0, False))]
     acts = deque(plot.acts)
     for process in processes:
-        simulation.new_loop(process)
+        witness.follows(simulation.new_loop(process))
         with suppress(CrashError):
             while acts:
-                simulation.run(START + acts[0][0])
+                simulation.run(START + acts[0][0], lambda _: witness.looks())
                 acts.popleft()[1](simulation.api)
-            simulation.run(START + plot.lasts)
+            simulation.run(START + plot.lasts, lambda _: witness.looks())
     return simulation, processes
 
 
-def check(simulation: Simulation, step: str, *, cloud: Cloud = SIMULATED, plot: Plot = LAUNCH) -> None:
-    """Exactly one machine a node, no orphan, no double, no claim lost, nothing left; what the plot says of the pods."""
+def check(simulation: Simulation, process: Dying, step: str, *, cloud: Cloud = SIMULATED, plot: Plot = LAUNCH) -> None:
+    """Exactly one machine a node, no orphan, no double, no claim lost, nothing left; what the plot says of the pods.
+
+    And everything that tests/faults/invariants.py says of what the controllers did.
+    """
+    assert process.witness is not None
+    assert process.witness.found == [], f"after dying at: {step}"
     machines = cloud.machines(simulation)
     names = [name for name, _ in machines]
     assert len(names) == len(set(names)) == 2, f"{names} after dying at: {step}"

@@ -37,7 +37,7 @@ def _stride(chapter: Chapter, plot: Plot) -> int:
 @pytest.mark.parametrize("prepare", WORLDS, ids=lambda world: world.__name__)
 def test_a_life_without_crash(prepare: World) -> None:
     simulation, (process,) = live(prepare)
-    check(simulation, "nothing")
+    check(simulation, process, "nothing")
     assert process.writes > 20
 
 
@@ -47,16 +47,16 @@ def test_dying_before_any_write_of_a_launch_leaves_one_machine_a_node(prepare: W
     for at in range(1, writes + 1):
         simulation, (dying, _) = live(prepare, (at, True))
         assert dying.step, f"write {at} of {writes} was never reached"
-        check(simulation, dying.step)
+        check(simulation, dying, dying.step)
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize(("chapter", "plot"), CASES)
 def test_dying_in_trouble_leaves_one_machine_a_node(chapter: Chapter, plot: Plot, before: bool) -> None:
     simulation, (process,) = live(chapter.trouble, cloud=chapter.cloud, plot=plot)
-    check(simulation, "nothing", cloud=chapter.cloud, plot=plot)
+    check(simulation, process, "nothing", cloud=chapter.cloud, plot=plot)
     every = _stride(chapter, plot)
     for at in range(1 if before else 1 + every // 2, process.writes + 1, every):
         simulation, (dying, _) = live(chapter.trouble, (at, before), cloud=chapter.cloud, plot=plot)
         assert dying.step, f"write {at} of {process.writes} was never reached"
-        check(simulation, dying.step, cloud=chapter.cloud, plot=plot)
+        check(simulation, dying, dying.step, cloud=chapter.cloud, plot=plot)

@@ -61,7 +61,7 @@ def _survives(chapter: Chapter, plot: Plot, at: int, before: bool) -> bool:
     simulation, (dying, _) = live(chapter.trouble, (at, before), cloud=chapter.cloud, plot=plot)
     assert dying.step, f"write {at} was never reached"
     try:
-        check(simulation, dying.step, cloud=chapter.cloud, plot=plot)
+        check(simulation, dying, dying.step, cloud=chapter.cloud, plot=plot)
     except AssertionError:
         return False
     return True

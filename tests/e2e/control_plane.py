@@ -188,13 +188,22 @@ class ControlPlane:
 
     def kill_api_server(self) -> None:
         """End it without warning and start it again on the same data."""
-        child = self._children["apiserver"]
+        self._kill("apiserver")
+        self._launch("apiserver", self._apiserver_flags())
+        self._wait_for("apiserver", "/readyz")
+
+    def kill_etcd(self) -> None:
+        """The same for the API server's store."""
+        self._kill("etcd")
+        self._launch("etcd", self._etcd_flags())
+        self._wait_for("apiserver", "/readyz")
+
+    def _kill(self, name: str) -> None:
+        child = self._children[name]
         child.send_signal(signal.SIGKILL)
         child.wait()
         if child.stdin is not None:
             child.stdin.close()
-        self._launch("apiserver", self._apiserver_flags())
-        self._wait_for("apiserver", "/readyz")
 
     def _kubeconfig(self, user: str, groups: Sequence[str] = ()) -> bytes:
         certificate, key = self._authority.client(user, groups)

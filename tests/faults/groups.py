@@ -32,7 +32,7 @@ class GroupSimulation(AwsSimulation):
     def adapter(self, catalog: Catalog) -> Provider:
         """The adapter, with empty memory."""
         template = GroupTemplate("gpu", tuple(self.groups), by_instances=self.by_instances)
-        return AwsNodeGroups(Account(FakeAws(), self.clock, catalog, self._uid), WrittenGroups(template))
+        return AwsNodeGroups(Account(FakeAws(), self.ours, catalog, self._uid), WrittenGroups(template))
 
     @cached_property
     def groups(self) -> list[str]:

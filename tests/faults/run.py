@@ -139,7 +139,7 @@ def _settle_in() -> None:
 def _tell_schedules(told: Counter[str]) -> None:
     for what, times in sorted(told.items()):
         sys.stdout.write(f"{times:>11,}  {what}\n")
-    sys.stdout.write(f"{told['schedules']:,} schedules: none leaked, none doubled\n")
+    sys.stdout.write(f"{told['schedules']:,} schedules: every invariant held\n")
 
 
 def _tell_lives(stories: Iterable[Story]) -> None:

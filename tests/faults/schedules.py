@@ -1,24 +1,28 @@
 """Random schedules of work and trouble over the production loop, the AWS adapter and the fake EC2, in virtual time.
 
 Whatever comes together — calls that time out after their effect, cut connections, faults and throttles of EC2, empty
-pools, interruptions, lost machines, API conflicts, lost writes, a controller that dies anywhere — no machine is ever
-doubled, and none is left once the work is done and the trouble is over.
+pools, interruptions, lost machines, API conflicts, lost writes, a controller that dies anywhere — the invariants of
+invariants.py hold: no pod is taken from its node without a reason, no healthy node ends, no machine is doubled, nobody
+waits for somebody else's trouble, and nothing is left once the work is done and the trouble is over.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from autoscaler.cluster.api import ApiError, list_all
+from autoscaler.cluster.api import ApiError, Object, key_of, list_all
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
+from autoscaler.errors import ConfigurationError
+from autoscaler.loop import Tick
 from autoscaler.simulation.scenario import Scenario, parse_scenario
 from instance_catalog import labels
+from providers.errors import ProviderError
 from tests.crash.life import START, CrashError, small_catalog
 from tests.fakes.ec2 import (
     CUT_AFTER,
@@ -36,9 +40,11 @@ from tests.fakes.ec2 import (
     refused,
 )
 from tests.fakes.ec2.machines import Machine
+from tests.faults import invariants
 from tests.faults.groups import GroupSimulation, SizedGroupSimulation
 from tests.faults.shaky import Mishap, Shaky
-from tests.faults.world import AwsSimulation, booted
+from tests.faults.witness import Witness
+from tests.faults.world import AwsSimulation, booted, instances_run
 
 POOL = """
 apiVersion: foreslice.dev/v1alpha1
@@ -102,6 +108,8 @@ PLACES = [(kind, f"us-east-1{zone}") for kind in ("g6.xlarge", "g6e.xlarge") for
 # The longest back-off that the faults above lead to is an hour.
 RECOVERY = timedelta(hours=4)
 RESYNC = timedelta(minutes=5)
+# So many rounds in a row may end early: each mishap cuts one short, and there are fewer.
+MOST_CUT = 100
 
 
 @cache
@@ -128,9 +136,11 @@ class Schedules(RuleBasedStateMachine):
         chosen = self.worlds[world % len(self.worlds)]
         self.simulation = chosen(catalog=small_catalog(), start=START, ec2=pace, queue=queue)
         self.simulation.add(scenario(POOL.replace("KIND", chosen.kind)))
-        self.api = Shaky(self.simulation.api)
-        self.simulation.new_loop(self.api)
+        self.witness = Witness(self.simulation.api, partial(instances_run, self.simulation))
+        self.api = Shaky(self.simulation.api, witness=self.witness)
+        self.restart()
         self.submitted = 0
+        self.excused: set[str] = set()
         self.lost = 0
         self.told["schedules"] += 1
         self.told[f"schedules with {chosen.__name__}"] += 1
@@ -151,6 +161,8 @@ class Schedules(RuleBasedStateMachine):
         if gang:
             text = GANG_OF.format(number=self.submitted, copies=copies) + text
         self.simulation.add(scenario(text))
+        if gang:  # when a machine of a gang is lost, the pods that are left wait for a member that nobody makes again
+            self.excused |= {f"default/work-{self.submitted}-{number}" for number in range(copies)}
         self.told["pods"] += copies
         self.live(timedelta(seconds=1))
 
@@ -207,19 +219,22 @@ class Schedules(RuleBasedStateMachine):
 
     @rule()
     def dies(self) -> None:
-        self.simulation.new_loop(self.api)
+        self.restart()
         self.told["a restart"] += 1
 
     @invariant()
-    def nothing_is_doubled(self) -> None:
+    def everything_holds(self) -> None:
         if not hasattr(self, "simulation"):
             return
+        self.witness.looks()
         alive = Counter(map(_batch, self.ours()))
-        doubled = {batch: count for batch, count in alive.items() if count > self.api.batches[batch]}
-        assert doubled == {}, f"more machines than nodes: {doubled}"
+        found = [*self.witness.found, *invariants.more_than_asked(alive, self.api.batches)]
+        assert found == []
 
     def teardown(self) -> None:
         """The trouble is over: everything that was asked for runs to its end, and nothing is left."""
+        if not hasattr(self, "simulation"):
+            return
         self.fake.faults.clear()
         self.api.mishaps.clear()
         for kind, zone in PLACES:
@@ -228,21 +243,26 @@ class Schedules(RuleBasedStateMachine):
         end = self.simulation.clock.now() + RECOVERY
         while self.simulation.clock.now() < end and not (self.done() and self.simulation.clock.now() > START):
             self.live(RESYNC)
-        self.nothing_is_doubled()
-        left = [f"{machine.id} of {_batch(machine)}" for machine in self.ours()]
-        assert left == [], f"machines left: {left}"
+        self.everything_holds()
+        assert list(invariants.kept_waiting(self.pods(), bad=self.excused)) == []
+        assert self.left() == []
         alive = [machine for machine in self.strangers() if machine.alive(self.simulation.clock.now())]
         assert len(alive) <= self.lost, f"{len(alive)} unknown machines, {self.lost} were lost"
-        # The Node of a machine that is not ours is not ours to delete either.
-        theirs = {booted(machine).provider_id for machine in self.strangers()}
-        for resource in (PROVISIONED_NODES, LAUNCH_BATCHES, NODES):
-            found = list_all(self.simulation.api, resource)[0]
-            names = [one["metadata"]["name"] for one in found if one["spec"].get("providerID") not in theirs]
-            assert names == [], f"{resource} left: {names}"
         self.told["machines"] += len(self.fake.account.machines)
         self.told["calls"] += self.fake.calls.total()
         for launch in ("CreateFleet", "RunInstances", "LaunchInstances", "SetDesiredCapacity"):
             self.told[f"calls of {launch}"] += self.fake.calls[launch]
+
+    def left(self) -> list[str]:
+        """Machines and objects that nobody needs any more."""
+        found = [*invariants.left_over("machines", (f"{m.id} of {_batch(m)}" for m in self.ours()))]
+        # The Node of a machine that is not ours is not ours to delete either.
+        theirs = {booted(machine).provider_id for machine in self.strangers()}
+        for resource in (PROVISIONED_NODES, LAUNCH_BATCHES, NODES):
+            objects = list_all(self.simulation.api, resource)[0]
+            names = [one["metadata"]["name"] for one in objects if one["spec"].get("providerID") not in theirs]
+            found += invariants.left_over(str(resource), names)
+        return found
 
     def ours(self) -> list[Machine]:
         """The machines that cost money, but those of groups that do not have our tags, or not yet."""
@@ -252,25 +272,42 @@ class Schedules(RuleBasedStateMachine):
         """The other machines there were: in the end those that a group started in place of one that was lost."""
         return [m for m in self.fake.account.machines.values() if m.group and not _batch(m)]
 
+    def pods(self) -> list[Object]:
+        """Those that the controller is asked to serve."""
+        return [pod for pod in list_all(self.simulation.api, PODS)[0] if key_of(pod) not in self.excused]
+
     def done(self) -> bool:
         """Whether no pod waits or runs, and no machine of ours is left."""
-        pods = [pod.get("status", {}).get("phase") for pod in list_all(self.simulation.api, PODS)[0]]
-        waits = any(phase not in ("Succeeded", "Failed") for phase in pods)
+        every = list_all(self.simulation.api, PODS)[0]
+        waits = any(pod.get("status", {}).get("phase") not in ("Succeeded", "Failed") for pod in every)
         objects = [
             item for kind in (PROVISIONED_NODES, LAUNCH_BATCHES) for item in list_all(self.simulation.api, kind)[0]
         ]
         return not waits and not objects and not self.ours()
 
+    def restart(self) -> None:
+        """A controller that begins with empty memory."""
+        self.witness.follows(self.simulation.new_loop(self.api))
+
     def live(self, by: timedelta) -> None:
         """Let time pass; a controller that dies is started again with empty memory, and so is one that gives up."""
         end = self.simulation.clock.now() + by
-        for _ in range(100):
+        for cut in range(1, MOST_CUT + 1):
             try:
-                self.simulation.run(end)
+                self.simulation.run(end, self._look)
                 return
-            except (CrashError, ApiError):
-                self.simulation.new_loop(self.api)
+            except CrashError:
+                self.restart()
+            except (ApiError, ConfigurationError, ProviderError) as error:
+                if cut == MOST_CUT:
+                    raise AssertionError(invariants.cut_short(error, rounds=cut)) from error
+                self.restart()
+            except Exception as error:
+                raise AssertionError(invariants.ended_by(error)) from error
         raise AssertionError("the controller does not come up again")
+
+    def _look(self, _: Tick) -> None:
+        self.witness.looks()
 
 
 def _batch(machine: Machine) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -19,7 +19,7 @@ from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.resources import DAEMON_SETS
 from autoscaler.cluster.store import Store
 from autoscaler.execution.launch import Providers
-from autoscaler.loop import Loop
+from autoscaler.loop import Loop, Tick
 from autoscaler.simulation.kubelets import Kubelets
 from autoscaler.simulation.simulation import Simulation
 from instance_catalog.catalog import Catalog
@@ -27,7 +27,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity
 from instance_catalog.taint import Taint
 from providers.aws.provider import Account, AwsProvider
-from providers.contract import TAG_CLUSTER, LaunchRequest, OfferingKey, Provider
+from providers.contract import TAG_CLUSTER, Clock, LaunchRequest, OfferingKey, Provider
 from providers.simulated.cloud import Launch
 from providers.simulated.machines import Behaviour as Pace
 from providers.simulated.machines import Machine
@@ -63,6 +63,26 @@ def booted(machine: Ec2Machine) -> Booted:
         ended_at=machine.ends_at,
         message=machine.reason[1],
     )
+
+
+@dataclass
+class Skewed:
+    """The clock of the controller's machine, which somebody may set: `offset` ahead of everybody else's."""
+
+    clock: Clock
+    offset: timedelta = timedelta(0)
+
+    def now(self) -> datetime:
+        """What that machine takes for the time."""
+        return self.clock.now() + self.offset
+
+    def monotonic(self) -> float:
+        """Nobody sets this one."""
+        return self.clock.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        """Waiting is not set either."""
+        self.clock.wait(seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +206,21 @@ class AwsSimulation(Simulation):
         return FakeEc2(self.clock, behaviour=self._pace)
 
     @cached_property
+    def ours(self) -> Skewed:
+        """The controller's clock."""
+        return Skewed(self.clock)
+
+    def run(self, until: datetime, observe: Callable[[Tick], None] = lambda tick: None) -> None:
+        """Live until `until` by everybody else's clock."""
+
+        def seen(tick: Tick) -> None:
+            if tick.wake_at is not None:
+                self._wake_at = tick.wake_at - self.ours.offset
+            observe(tick)
+
+        super().run(until, seen)
+
+    @cached_property
     def queue(self) -> str:
         """The URL of the queue; "" without one."""
         return self.fake.account.notices.queue("notices").url if self._queue else ""
@@ -199,11 +234,18 @@ class AwsSimulation(Simulation):
             providers=Providers({self.kind: self.adapter(known)}, cluster=self._uid),
             catalog=known,
             profile=self._profile,
-            clock=self.clock,
+            clock=self.ours,
             settings=self._settings,
         )
         return self.loop
 
     def adapter(self, catalog: Catalog) -> Provider:
         """The adapter, with empty memory."""
-        return self.provider(Account(FakeAws(), self.clock, catalog, self._uid), Written(), queue=self.queue)
+        return self.provider(Account(FakeAws(), self.ours, catalog, self._uid), Written(), queue=self.queue)
+
+
+def instances_run(simulation: AwsSimulation) -> Mapping[str, bool]:
+    """By provider id, whether each instance of ours there ever was still runs."""
+    now, machines = simulation.clock.now(), simulation.fake.account.machines.values()
+    ours = (machine for machine in machines if not machine.group or TAG_CLUSTER in machine.tags)
+    return {booted(machine).provider_id: machine.alive(now) for machine in ours}

@@ -36,5 +36,5 @@ def test_crashes_and_faults_leave_nothing_behind(
         if limited:
             simulation.cloud.limit(first, 1)
 
-    simulation, _ = live(prepare, *deaths)
-    check(simulation, f"{deaths} with {faults}")
+    simulation, (*_, process) = live(prepare, *deaths)
+    check(simulation, process, f"{deaths} with {faults}")

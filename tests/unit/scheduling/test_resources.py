@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.model.pod import Container, Pod
+from autoscaler.model.reason import Code
 from autoscaler.scheduling.resources import pod_requests, units
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity
+from tests.unit.scheduling import scene
 
 
 def container(*, sidecar: bool = False, **requests: str) -> Container:
@@ -81,3 +83,11 @@ def test_pod_requests(pod: Pod, expected: dict[str, int]) -> None:
 def test_units_round_up() -> None:
     assert units("cpu", Quantity.parse("1.0001")) == 1001
     assert units("memory", Quantity.parse("1500m")) == 2
+
+
+@pytest.mark.parametrize(("cpu", "found"), [("4", []), ("4001m", [Code.INSUFFICIENT_RESOURCE])])
+def test_a_pod_that_wants_a_thousandth_more_than_is_free_does_not_fit(cpu: str, found: list[Code]) -> None:
+    assert scene.codes(scene.pod(cpu=cpu), "n1", scene.world()) == found
+    crowd = tuple(scene.bound("n1", f"p{number}", cpu="1m") for number in range(10))
+    full = scene.world(pods=crowd)
+    assert scene.codes(scene.pod(cpu="1m"), "n1", full) == [Code.INSUFFICIENT_RESOURCE]

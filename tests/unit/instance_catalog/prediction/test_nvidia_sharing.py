@@ -71,6 +71,7 @@ def test_every_gpu_is_published_again_for_virtual_machines() -> None:
     assert list(devices)[7:10] == ["gpu-7", "gpu-vfio-0", "gpu-vfio-1"]
     vfio, gpu = devices["gpu-vfio-0"], devices["gpu-0"]
     assert (vfio.attributes["type"], vfio.attributes["vendorID"]) == ("vfio", "0x10de")
+    assert vfio.capacity["addressableMemory"].guess
     for name in ("resource.kubernetes.io/pciBusID", "resource.kubernetes.io/pcieRoot"):
         assert vfio.attributes[name] == gpu.attributes[name]
     assert vfio.attributes["uuid"] == "ec22fb63-a496-5df8-9bc6-b66135030025"

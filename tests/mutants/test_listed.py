@@ -1,0 +1,74 @@
+"""The list of mutants follows the code; whether tests kill them is `make mutants`'s to say."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+
+import pytest
+
+from tests.mutants.listed import ROOT, Mutant, StaleMutantError, mutants
+from tests.mutants.run import draw, outcome_of
+
+LISTED = mutants()
+LEAST = 60
+ROOMS = (
+    "autoscaler/execution/",
+    "autoscaler/cluster/",
+    "autoscaler/lifecycle/",
+    "autoscaler/planning/",
+    "autoscaler/scheduling/",
+    "autoscaler/dra/",
+    "autoscaler/cel/",
+    "providers/aws/",
+    "autoscaler/loop",
+)
+
+
+@pytest.mark.parametrize("mutant", LISTED, ids=lambda mutant: mutant.id)
+def test_the_text_of_a_mutant_is_there_once_and_what_replaces_it_is_python(mutant: Mutant) -> None:
+    before = (ROOT / mutant.file).read_text(encoding="utf-8")
+    after = mutant.mutated(before)
+    assert ast.dump(ast.parse(after)) != ast.dump(ast.parse(before))
+    assert mutant.tests
+    assert [path for path in mutant.tests if not (ROOT / path).exists()] == []
+
+
+def test_no_two_mutants_have_one_id() -> None:
+    assert [name for name, count in Counter(mutant.id for mutant in LISTED).items() if count > 1] == []
+
+
+def test_every_room_that_keeps_the_cluster_safe_has_mutants() -> None:
+    assert len(LISTED) >= LEAST
+    assert [room for room in ROOMS if not any(mutant.file.startswith(room) for mutant in LISTED)] == []
+
+
+@pytest.mark.parametrize("text", ["nothing of it", "a + b and once more a + b"])
+def test_a_text_that_is_not_there_once_is_told(text: str) -> None:
+    mutant = Mutant("one", "some.py", "a + b", "a - b", "subtracts", ("tests",))
+    with pytest.raises(StaleMutantError, match=r"one: some\.py has its text"):
+        mutant.mutated(text)
+
+
+def test_a_commit_draws_the_same_dozen_each_time_and_another_commit_another_one() -> None:
+    one, same, other = (draw(LISTED, 12, commit) for commit in ("5188256", "5188256", "8c4264c"))
+    assert one == same != other
+    assert len(set(one)) == 12
+
+
+@pytest.mark.parametrize(
+    ("code", "hangs", "outcome"),
+    [
+        (1, False, "killed"),
+        (0, False, "SURVIVED"),
+        (2, False, "BROKEN"),
+        (5, False, "BROKEN"),
+        (None, True, "killed"),
+        (None, False, "HANGS"),
+    ],
+)
+def test_only_a_failing_test_kills_or_the_time_limit_where_it_is_expected(
+    code: int | None, hangs: bool, outcome: str
+) -> None:
+    mutant = Mutant("one", "some.py", "a", "b", "", ("tests",), hangs=hangs)
+    assert outcome_of(mutant, code) == outcome
