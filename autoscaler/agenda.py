@@ -1,4 +1,4 @@
-"""What is due without anything having changed: a timetable marks it and rings the bell, and does nothing else.
+"""What is due without anything having changed: APScheduler marks it and rings the bell, and does nothing else.
 
 The work itself is the loop's, in its own thread, after it has taken what is marked; so no two things ever happen at
 once, and a duty that comes due twice while a round lasts is done once.
@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import UTC, timedelta
 from enum import Enum
 from typing import Final
+
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.interval import IntervalTrigger
 
 from autoscaler.settings import Settings
 from providers.contract import Clock
 
 # Its machines cost what the catalog says.
 _WITHOUT_PRICES: Final = frozenset({"kwok"})
-_IDLE: Final = 3600.0  # seconds; a wait for longer would not fit into what threads can wait
+_SLEW: Final = 1.0  # seconds by which clocks may part between two looks without having been set
+_LOOK: Final = 30.0  # seconds until the wall clock is looked at again, whatever is due
 
 
 class Duty(Enum):
@@ -67,42 +71,62 @@ class Agenda:
 
 
 class Timetable:
-    """Marks each duty when its period is over, in a thread of its own.
-
-    Periods are counted by the monotonic clock: one that was set back by hours must not put duties off by hours.
-    """
+    """Marks each duty when its period is over, in a thread of its own."""
 
     def __init__(self, periods: Mapping[Duty, timedelta], mark: Callable[[Duty], None], clock: Clock) -> None:
-        self._periods = {duty: period.total_seconds() for duty, period in periods.items()}
-        self._mark = mark
-        self._clock = clock
-        self._due_at = {duty: clock.monotonic() + period for duty, period in self._periods.items()}
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="agenda", daemon=True)
+        self.scheduler: Final = SteadyScheduler(clock)
+        for duty, period in periods.items():
+            self.scheduler.add_job(
+                mark,
+                IntervalTrigger(seconds=period.total_seconds(), timezone=UTC),
+                args=[duty],
+                id=duty.value,
+                # A mark that comes late is as good as one in time, and two are as good as one.
+                coalesce=True,
+                misfire_grace_time=None,
+            )
 
     def start(self) -> None:
         """Mark from now on."""
-        self._thread.start()
+        self.scheduler.start()
 
     def stop(self) -> None:
         """Mark nothing any more."""
-        self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=10)
+        self.scheduler.shutdown()
 
     def is_alive(self) -> bool:
         """Whether duties are marked."""
-        return self._thread.is_alive()
+        return self.scheduler.is_alive()
 
-    def step(self) -> float:
-        """Mark what is due, however often its period has passed, and say in how many seconds the next duty is."""
-        now = self._clock.monotonic()
-        for duty, due_at in self._due_at.items():
-            if now >= due_at:
-                self._mark(duty)
-                self._due_at[duty] = now + self._periods[duty]
-        return max(min(self._due_at.values(), default=_IDLE) - now, 0.0)
 
-    def _run(self) -> None:
-        while not self._ended.wait(min(self.step(), _IDLE)):
-            pass
+class SteadyScheduler(BackgroundScheduler):  # type: ignore[misc]  # APScheduler ships no type information
+    """APScheduler's, whose jobs do not wait for hours when the wall clock is set back, nor run early when it is set on.
+
+    It knows the wall clock alone. Where that and the monotonic clock part, the times of all jobs move with the former.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(timezone=UTC, daemon=True)
+        self._clock = clock
+        self._offset = self._measured()
+
+    def is_alive(self) -> bool:
+        """Whether its thread runs."""
+        return bool(self.running) and self._thread is not None and self._thread.is_alive()
+
+    def follow(self) -> None:
+        """Move the times of all jobs by as much as the wall clock was set since the last call."""
+        offset = self._measured()
+        jumped, self._offset = offset - self._offset, offset
+        if abs(jumped) > _SLEW:
+            for job in self.get_jobs():
+                job.modify(next_run_time=job.next_run_time + timedelta(seconds=jumped))
+
+    def _measured(self) -> float:
+        return self._clock.now().timestamp() - self._clock.monotonic()
+
+    def _process_jobs(self) -> float:
+        """Called by APScheduler's thread; the answer is after how many seconds it wants to be called again."""
+        self.follow()
+        due_in: float | None = super()._process_jobs()
+        return _LOOK if due_in is None else min(due_in, _LOOK)

@@ -42,39 +42,46 @@ def test_what_cannot_have_changed_is_not_read_again() -> None:
     assert set(periods_of(DEFAULTS)) == {Duty.RESYNC, Duty.BLOCK_CLOCK}
 
 
-def test_each_duty_is_marked_when_its_period_is_over() -> None:
-    clock, marked = VirtualClock(), list[Duty]()
-    periods = {Duty.CATALOG: timedelta(minutes=5), Duty.RESYNC: timedelta(minutes=2)}
-    timetable = Timetable(periods, marked.append, clock)
-    rests = []
-    for _ in range(6):
-        rests.append(timetable.step())
-        clock.advance(timedelta(minutes=1))
-    assert marked == [Duty.RESYNC, Duty.RESYNC, Duty.CATALOG]
-    assert rests == [120, 60, 120, 60, 60, 60]
-
-
-def test_a_duty_whose_period_passed_often_is_marked_once() -> None:
-    clock, marked = VirtualClock(), list[Duty]()
-    timetable = Timetable({Duty.RESYNC: timedelta(minutes=1)}, marked.append, clock)
-    clock.advance(timedelta(hours=3))
-    assert timetable.step() == 60
-    assert marked == [Duty.RESYNC]
+def test_each_job_marks_its_own_duty() -> None:
+    marked: list[Duty] = []
+    periods = {Duty.CATALOG: timedelta(minutes=5), Duty.RESYNC: timedelta(hours=1)}
+    scheduler = Timetable(periods, marked.append, SystemClock()).scheduler
+    scheduler.start(paused=True)
+    jobs = {job.id: job for job in scheduler.get_jobs()}
+    assert {name: job.trigger.interval for name, job in jobs.items()} == {
+        "catalog": timedelta(minutes=5),
+        "resync": timedelta(hours=1),
+    }
+    for job in jobs.values():
+        job.func(*job.args)
+    assert set(marked) == {Duty.CATALOG, Duty.RESYNC}
+    scheduler.shutdown()
 
 
 @pytest.mark.parametrize("hours", [-3, 3])
 def test_a_clock_that_is_set_neither_delays_nor_hastens(hours: int) -> None:
-    clock, marked = Jumping(VirtualClock()), list[Duty]()
-    timetable = Timetable({Duty.RESYNC: timedelta(minutes=1)}, marked.append, clock)
-    timetable.step()
+    clock = Jumping(VirtualClock())
+    scheduler = Timetable({Duty.RESYNC: timedelta(minutes=1)}, lambda _: None, clock).scheduler
+    scheduler.start(paused=True)
+    (job,) = scheduler.get_jobs()
+    before = job.next_run_time
+    clock.advance(timedelta(seconds=20))
+    scheduler.follow()
+    assert job.next_run_time == before
     clock.jump(timedelta(hours=hours))
-    assert (timetable.step(), marked) == (60, [])
-    clock.advance(timedelta(minutes=1))
-    assert (timetable.step(), marked) == (60, [Duty.RESYNC])
+    scheduler.follow()
+    scheduler.follow()
+    (job,) = scheduler.get_jobs()
+    assert job.next_run_time == before + timedelta(hours=hours)
+    scheduler.shutdown()
 
 
-def test_without_duties_there_is_nothing_to_do() -> None:
-    assert Timetable({}, lambda _: None, VirtualClock()).step() > 0
+def test_the_clock_is_looked_at_also_while_nothing_is_due() -> None:
+    scheduler = Timetable({Duty.RESYNC: timedelta(hours=9)}, lambda _: None, SystemClock()).scheduler
+    scheduler.start(paused=True)
+    scheduler.resume()
+    assert scheduler._process_jobs() == 30
+    scheduler.shutdown()
 
 
 def test_the_timetable_really_rings() -> None:
