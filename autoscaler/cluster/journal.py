@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from autoscaler.cluster.api import AlreadyExistsError, ConflictError, KubernetesApi, NotFoundError
+from autoscaler.cluster.api import AlreadyExistsError, ConflictError, ForbiddenError, KubernetesApi, NotFoundError
 from autoscaler.cluster.copies import Copies
 from autoscaler.cluster.intents import batches_of, nodes_of
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
@@ -92,11 +92,11 @@ class Journal:
         for batch in self.batches:
             if batch.outcome == "Intended" and not batch.instances:
                 self._write_nodes(batch, now)
-                self.settle(batch)
             else:
                 self.map_nodes(batch, now)
+            with suppress(ForbiddenError):  # the rights of the version before lack it, and rounds have to go on
                 self.settle(batch)
-                self._drop_if_over(batch)
+            self._drop_if_over(batch)
 
     def record(self, plan: Plan, snapshot: Snapshot, now: datetime) -> None:
         """Write down what the plan decides for pools that act: a batch before its nodes, and nodes that are to go.
