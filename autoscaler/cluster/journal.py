@@ -131,11 +131,11 @@ class Journal:
         self._incomplete.add(batch.name)
         if batch.outcome == "Intended" and not batch.instances:
             self._write_nodes(batch, now)
-            self.settle(batch)
         else:
             self.map_nodes(batch, now)
+        with suppress(ForbiddenError):  # the rights of the version before lack it, and rounds have to go on
             self.settle(batch)
-            self._drop_if_over(batch)
+        self._drop_if_over(batch)
         self._incomplete.discard(batch.name)
 
     def record(self, plan: Plan, snapshot: Snapshot, now: datetime) -> tuple[Trouble, ...]:

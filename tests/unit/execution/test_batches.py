@@ -142,3 +142,11 @@ def test_one_that_nobody_can_launch_any_more_can_still_be_deleted(desk: Desk) ->
     desk = delete(desk)
     carry_out(desk)
     assert desk.batches() == ()
+
+
+def test_rounds_go_on_with_the_rights_of_the_version_before(desk: Desk) -> None:
+    carry_out(desk)
+    name = desk.batches()[0].name
+    desk.api.patch(LAUNCH_BATCHES, name, {"metadata": {"finalizers": [FINALIZER]}})
+    desk.api._forbidden = frozenset({("patch", "launchbatches")})
+    assert [node.phase for node in desk.restarted().journal.nodes] == [Phase.LAUNCHED]
