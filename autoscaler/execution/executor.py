@@ -72,7 +72,7 @@ class Executor:
             *(("Provider", p.name, partial(self._sweep, p, seen, now)) for p in providers),
             *(("Provider", p.name, partial(self._tell_missing, p, seen, now)) for p in providers),
         ]
-        isolation = Isolation()
+        isolation = Isolation(self.api)
         attempts = (isolation.attempt(kind, name, action) for kind, name, action in work)
         return (*(trouble for trouble in attempts if trouble is not None), *self.backoffs.take_troubles())
 
