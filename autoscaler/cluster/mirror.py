@@ -11,10 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Generic, TypeVar
 
+import structlog
+
 from autoscaler.cluster.api import ForbiddenError, GoneError, KubernetesApi, NotFoundError, Object, key_of, pages
 from autoscaler.cluster.resources import Resource
 from autoscaler.kube.problem import Problem, Problems
 
+_LOG: Final = structlog.get_logger("foreslice.mirror")
+_REPORT: Final = "report it with the log line `unexpected_error`; it counts as it was read last"
 T_co = TypeVar("T_co", covariant=True)
 # An API that is not served is asked for at every n-th refresh, n doubling up to this.
 _RAREST: Final = 16
@@ -39,6 +43,7 @@ class Mirror(Generic[T_co]):
         self._parse = parse
         self._version = ""
         self._values: dict[str, T_co] = {}
+        self._older: dict[str, T_co] = {}  # while everything is listed anew, as it was before
         self._problems: dict[str, tuple[Problem, ...]] = {}
         self._ordered: tuple[T_co, ...] | None = None
         self._unserved = 0  # how often in a row it was not served
@@ -92,6 +97,7 @@ class Mirror(Generic[T_co]):
 
     def _list(self) -> bool:
         before, self._values = self._values, {}
+        self._older = before
         told, self._problems = self._problems, {}
         self._ordered = None
         self._skipped = 0
@@ -115,6 +121,7 @@ class Mirror(Generic[T_co]):
                 raise ForbiddenError(message, next_step=step) from error
             self._unserved += 1
             self._refused = True
+        self._older = {}
         return (before, told) != (self._values, self._problems)
 
     def _watch(self) -> bool:
@@ -130,7 +137,14 @@ class Mirror(Generic[T_co]):
     def _take(self, item: Object) -> bool:
         """Take over an object; whether that changes anything that is read of it. A heartbeat does not."""
         key, problems = key_of(item), Problems()
-        value, found = self._parse(item, problems), tuple(problems)
+        try:
+            value = self._parse(item, problems)
+        except Exception as error:  # noqa: BLE001  # the boundary: one object must not end what is seen of all others
+            _LOG.error("unexpected_error", kind=self.kind, name=key, exc_info=error)
+            problems.error((), f"it cannot be read: {type(error).__name__}: {error}", _REPORT)
+            # What was read of it last holds: an object that is there must not seem gone.
+            value = self._values.get(key, self._older.get(key))
+        found = tuple(problems)
         if value == self._values.get(key) and found == self._problems.get(key, ()):
             return False
         self._drop(key)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
-from autoscaler.cluster.api import KubernetesApi, Object
+import structlog
+
+from autoscaler.cluster.api import KubernetesApi, Object, key_of
 from autoscaler.cluster.interning import Interned
 from autoscaler.cluster.mirror import Mirror
 from autoscaler.cluster.resources import (
@@ -83,6 +85,7 @@ from instance_catalog.kubernetes_profile import KubernetesProfile
 from instance_catalog.layers import Layer
 from instance_catalog.resource_slice import ResourceSlice
 
+_LOG: Final = structlog.get_logger("foreslice.store")
 T = TypeVar("T")
 D = TypeVar("D", Pod, ResourceClaim, DeviceClass, ResourceSlice, DeviceTaintRule)
 
@@ -202,7 +205,13 @@ class Store:
     def _parse_pod(self, raw: Object, problems: Problems) -> Pod:
         priorities = {found.name: found for found in self._priorities.values}
         parse = _doubted(partial(parse_pod, priorities=priorities))
-        return self._interned.of(parse(raw, problems))
+        try:
+            return self._interned.of(parse(raw, problems))
+        except Exception as error:  # noqa: BLE001  # the boundary: a pod that is there must not seem gone from its node
+            _LOG.error("unexpected_error", kind=PODS.kind, name=key_of(raw), exc_info=error)
+            step = "report it with the log line `unexpected_error`; nothing is decided for it"
+            problems.error((), f"it cannot be read: {type(error).__name__}: {error}", step)
+            return _unread(raw)
 
     def _mirrors(self) -> tuple[Mirror[object], ...]:
         return (
@@ -231,6 +240,20 @@ class Store:
             self._batches,
             self._spendings,
         )
+
+
+def _unread(raw: Object) -> Pod:
+    """A pod of which only its place is known: it keeps its node from being empty, and what it needs is unknown."""
+    metadata, spec, status = (raw.get(part) or {} for part in ("metadata", "spec", "status"))
+    return Pod(
+        str(metadata.get("namespace") or "default"),
+        str(metadata.get("name")),
+        uid=str(metadata.get("uid") or ""),
+        node_name=str(spec["nodeName"]) if spec.get("nodeName") else None,
+        phase=str(status.get("phase") or "Pending"),
+        deleting="deletionTimestamp" in metadata,
+        unsupported=("this pod as it is written",),
+    )
 
 
 def _by_key(values: Iterable[K]) -> FrozenMap[str, K]:
