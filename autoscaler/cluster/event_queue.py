@@ -33,7 +33,7 @@ _COMPONENT: Final = "foreslice"
 # The namespace of events about cluster-scoped objects, as client-go's recorder has it.
 _CLUSTER_EVENTS: Final = "default"
 _LONGEST_NAME: Final = 253
-_LONGEST_REASON: Final = 128
+_LONGEST_REASON: Final = 128  # bytes
 _LONGEST_MESSAGE: Final = 1024  # bytes
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 # Waiting at the same time. A round that has more offers the rest again.
@@ -208,7 +208,7 @@ def manifest_of(event: Event, moment: datetime) -> Object:
         "metadata": {"name": _name(event), "namespace": event.namespace or _CLUSTER_EVENTS},
         "involvedObject": {key: value for key, value in involved.items() if value},
         "type": event.type,
-        "reason": event.reason[:_LONGEST_REASON],
+        "reason": cut(event.reason, _LONGEST_REASON),
         "message": cut(event.message, _LONGEST_MESSAGE),
         "source": {"component": _COMPONENT},
         "reportingComponent": _COMPONENT,
