@@ -72,7 +72,7 @@ class Publisher:
         """`events` are written by somebody else; without it they are written as soon as they are told."""
         self._api = api
         self._at_once = at_once
-        self._events = events or EventQueue(api)
+        self._events = EventQueue(api) if events is None else events
         self._writes_events = events is None
         self._isolation = Isolation()
         self._troubles: list[Trouble] = []

@@ -12,11 +12,12 @@ from typing import Final
 
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import KubernetesApi, Object
+from autoscaler.cluster.event_queue import EventQueue
 from autoscaler.cluster.resources import DEVICE_CLASSES, NAMESPACES, Resource
 from autoscaler.cluster.store import Store
 from autoscaler.errors import InternalError
 from autoscaler.execution.launch import Providers
-from autoscaler.loop import Loop, Tick
+from autoscaler.loop import Decided, Loop, Tick
 from autoscaler.scheduling.schedule import Choice, first
 from autoscaler.settings import DEFAULTS, Settings
 from autoscaler.simulation.api_server import ApiServer
@@ -71,8 +72,18 @@ class Simulation:
         self._uid = self._install()
         self.loop = self.new_loop()
 
-    def new_loop(self, api: KubernetesApi | None = None, *, catalog: Catalog | None = None) -> Loop:
-        """The production loop with empty memory, as after a restart. `catalog`: what it believes, if not the truth."""
+    def new_loop(
+        self,
+        api: KubernetesApi | None = None,
+        *,
+        catalog: Catalog | None = None,
+        events: EventQueue | None = None,
+        announce: Callable[[Decided], None] = lambda decided: None,
+    ) -> Loop:
+        """The production loop with empty memory, as after a restart. `catalog`: what it believes, if not the truth.
+
+        `events` and `announce` are the loop's: without the former, it writes events at the end of each round.
+        """
         self.loop = Loop(
             api=api or self.api,
             providers=Providers({TEMPLATE_KIND: SimulatedProvider(self.cloud)}, cluster=self._uid),
@@ -80,6 +91,8 @@ class Simulation:
             profile=self._profile,
             clock=self.clock,
             settings=self._settings,
+            events=events,
+            announce=announce,
         )
         return self.loop
 

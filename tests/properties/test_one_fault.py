@@ -122,10 +122,7 @@ def test_what_fails_for_one_pod_is_left_out(write: tuple[str, Resource], fault: 
     assert machines(simulation) == len(list_all(simulation.api, NODES)[0]) == 2
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize(
-    "resource", [SPENDINGS, EVENTS, CAPACITY_POOLS, PODS, LAUNCH_BATCHES, PROVISIONED_NODES], ids=str
-)
+@pytest.mark.parametrize(("resource", "fault"), combined(KINDS), ids=str)
 def test_what_fails_for_all_is_carried_out_once_it_ends(resource: Resource, fault: str) -> None:
     simulation, api = life()
     api.fails = lambda verb, r, text: r == resource and verb not in ("get", "list", "watch")
