@@ -5,12 +5,14 @@ It names no provider, reads no clock but the one it is given, and keeps nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+import structlog
 
 from autoscaler.checks.check import findings, forbidden, held_back
 from autoscaler.cluster.account import Account
@@ -37,6 +39,7 @@ from autoscaler.lifecycle.spending import moved_on, price_of
 from autoscaler.model.plan import Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.apart import Odd, plan_apart
 from autoscaler.planning.drivers import readable
 from autoscaler.planning.limits import accelerators_in_use, binding_guards
 from autoscaler.planning.planner import plan_for
@@ -53,6 +56,8 @@ from instance_catalog.prediction.predict import predict, unpredictable
 from instance_catalog.quotes import Priced, Quote, priced
 from instance_catalog.standing import standing as standing_at
 from providers.contract import Clock, TemplateVerdict
+
+_LOG: Final = structlog.get_logger("foreslice.loop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +131,7 @@ class Loop:
         self._templates = TemplateStatuses(api)
         self._announce = announce
         self._followed = False
+        self._odd: Mapping[str, Odd] = {}  # the pods on which planning breaks
         self._troubled = 0  # rounds in a row in which something could not be done
 
     def follow(self) -> None:
@@ -224,14 +230,25 @@ class Loop:
         self, snapshot: Snapshot, drifts: Sequence[Drift], now: datetime
     ) -> tuple[Snapshot, Plan, tuple[Misprediction, ...], tuple[Trouble, ...]]:
         """The plan, made with what this tick taught about drift and mispredictions; what of that was not saved."""
-        plan = plan_for(snapshot, self._catalog, self._settings.policy, now)
+        plan, odd = self._plan(snapshot, now)
         mispredictions = mispredicted(snapshot, plan, now)
         learned = replace(snapshot, quarantines=quarantined(snapshot, mispredictions, now, drifts=drifts))
         if learned == snapshot:
-            return snapshot, plan, mispredictions, ()
+            return snapshot, plan, mispredictions, odd
         # Written first, so that nothing is launched again on an assumption that has just proved wrong.
         unsaved = save_quarantines(self._api, snapshot.quarantines, learned.quarantines)
-        return learned, plan_for(learned, self._catalog, self._settings.policy, now), mispredictions, unsaved
+        plan, odd = self._plan(learned, now)
+        return learned, plan, mispredictions, (*unsaved, *odd)
+
+    def _plan(self, snapshot: Snapshot, now: datetime) -> tuple[Plan, tuple[Trouble, ...]]:
+        """The plan, and the pods on which planning breaks. As long as these stay as they are, they are left out."""
+        make = partial(plan_for, catalog=self._catalog, policy=self._settings.policy, now=now)
+        plan, apart = plan_apart(make, snapshot, self._odd)
+        for odd in (odd for key, odd in apart.items() if self._odd.get(key) != odd):
+            pod = odd.pod
+            _LOG.error("unexpected_error", kind="Pod", name=pod.name, namespace=pod.namespace, exc_info=odd.error)
+        self._odd = apart
+        return plan, tuple(Trouble("Pod", odd.pod.name, odd.error, odd.pod.namespace) for odd in apart.values())
 
     def _charge(self, snapshot: Snapshot, plan: Plan, now: datetime) -> None:
         """Bring the account up to date before launching: a crash in between counts too much, never too little."""

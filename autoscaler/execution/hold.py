@@ -7,9 +7,12 @@ which the machine goes, so that jobs can write a checkpoint. Repeating either ch
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
 
 from autoscaler.cluster.api import KubernetesApi, NotFoundError
+from autoscaler.cluster.isolation import Isolation, raise_first
 from autoscaler.cluster.resources import NODES, PODS
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
@@ -28,18 +31,22 @@ def release(api: KubernetesApi, node: Node) -> None:
 
 
 def give_notice(api: KubernetesApi, node: Node, pods: Iterable[Pod], ends_at: datetime) -> None:
-    """Annotate the node and the pods on it with the moment at which the machine goes."""
+    """Annotate the node and the pods on it with the moment at which the machine goes.
+
+    All of them are tried, then the first error is raised: every other pod has the time to write a checkpoint.
+    """
     moment = ends_at.strftime("%Y-%m-%dT%H:%M:%SZ")
-    _annotate_node(api, node, {CAPACITY_ENDS_AT: moment})
+    isolation = Isolation(logs=False)
+    attempts = [isolation.attempt("Node", node.name, partial(_annotate_node, api, node, {CAPACITY_ENDS_AT: moment}))]
     for pod in pods:
-        if pod.annotations.get(CAPACITY_ENDS_AT) == moment:
-            continue
-        try:
-            api.patch(
-                PODS, pod.name, {"metadata": {"annotations": {CAPACITY_ENDS_AT: moment}}}, namespace=pod.namespace
-            )
-        except NotFoundError:
-            continue  # it finished in the meantime
+        if pod.annotations.get(CAPACITY_ENDS_AT) != moment:
+            attempts.append(isolation.attempt("Pod", pod.name, partial(_tell_pod, api, pod, moment)))
+    raise_first(attempts)
+
+
+def _tell_pod(api: KubernetesApi, pod: Pod, moment: str) -> None:
+    with suppress(NotFoundError):  # it finished in the meantime
+        api.patch(PODS, pod.name, {"metadata": {"annotations": {CAPACITY_ENDS_AT: moment}}}, namespace=pod.namespace)
 
 
 def _annotate_node(api: KubernetesApi, node: Node, wanted: Mapping[str, str | None]) -> None:

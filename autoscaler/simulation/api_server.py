@@ -145,9 +145,9 @@ class ApiServer:
     # writing
 
     def create(self, resource: Resource, manifest: Object) -> Object:
-        if resource == OWN_ACCESS_REVIEWS:  # a question, which is answered and not kept
-            asked = manifest["spec"]["resourceAttributes"]
-            return {**manifest, "status": {"allowed": (asked["verb"], asked["resource"]) not in self._forbidden}}
+        if resource == OWN_ACCESS_REVIEWS and (asked := Fields(manifest).child("spec").child("resourceAttributes")):
+            right = (asked.text("verb"), asked.text("resource"))  # a question, which is answered and not kept
+            return {**manifest, "status": {"allowed": right not in self._forbidden}}
         self._authorize("create", resource)
         created: Object = copied(manifest)
         created["apiVersion"], created["kind"] = resource.api_version, resource.kind

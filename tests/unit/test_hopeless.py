@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from autoscaler import loop
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import EVENTS
+from autoscaler.model.plan import Plan
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.planner import plan_for
 from autoscaler.report.events import Event
 from tests.crowd import Crowd
 
@@ -36,3 +45,24 @@ def test_an_event_of_another_kind_does_not_wait_for_theirs() -> None:
     crowd.events.write_next()
     crowd.events.write_next()
     assert "MayNotAct" in {event["reason"] for event in list_all(crowd.simulation.api, EVENTS)[0]}
+
+
+def test_a_pod_on_which_planning_breaks_is_told_and_the_other_gets_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(seen: Snapshot, **given: Any) -> Plan:
+        if any(pod.name == "hopeless-0" for pod in seen.pods):
+            raise KeyError("something nobody thought of")
+        return plan_for(seen, **given)
+
+    monkeypatch.setattr(loop, "plan_for", breaks)
+    crowd = Crowd(1)
+    with capture_logs() as lines:
+        crowd.arrive()
+        tick = crowd.loop.tick()
+    assert [line["name"] for line in lines if line["event"] == "unexpected_error"] == ["hopeless-0"]
+    assert [(trouble.kind, trouble.name, trouble.reason) for trouble in tick.troubles] == [
+        ("Pod", "hopeless-0", "Unexpected")
+    ]
+    crowd.events.drain()
+    told = [event for event in list_all(crowd.simulation.api, EVENTS)[0] if event["reason"] == "Unexpected"]
+    assert [event["involvedObject"]["name"] for event in told] == ["hopeless-0"]
+    assert "report it" in told[0]["message"]
