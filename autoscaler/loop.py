@@ -207,15 +207,17 @@ class Loop:
         attempts = (isolation.attempt(v.template.kind, v.template.name, partial(write, v)) for v in judged)
         return tuple(trouble for trouble in attempts if trouble is not None)
 
-    def _tell_troubles(self, troubles: Iterable[Trouble], snapshot: Snapshot, now: datetime) -> None:
+    def _tell_troubles(self, troubles: Sequence[Trouble], snapshot: Snapshot, now: datetime) -> None:
         """Events on what could not be done, and on the pods that wait for it."""
-        uids: dict[str, str] | None = None
+        # `kubectl describe` shows the events of a pod's uid.
+        uids = {pod.key: pod.uid for pod in snapshot.pods} if troubles else {}
         for trouble in troubles:
-            self._publisher.tell(
-                trouble_event(trouble.kind, trouble.namespace, trouble.name, trouble.reason, trouble.text), now
+            uid = uids.get(f"{trouble.namespace}/{trouble.name}", "") if trouble.namespace else ""
+            about = trouble_event(
+                trouble.kind, trouble.namespace, trouble.name, uid, reason=trouble.reason, text=trouble.text
             )
+            self._publisher.tell(about, now)
             for pod in trouble.pods:
-                uids = {pod.key: pod.uid for pod in snapshot.pods} if uids is None else uids
                 self._publisher.tell(not_launched_event(pod, uids.get(pod, ""), trouble.name, trouble.reason), now)
 
     def _retry_at(self, troubles: Sequence[Trouble], now: datetime) -> datetime | None:

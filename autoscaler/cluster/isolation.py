@@ -79,7 +79,8 @@ class Trouble:
             wrong = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
             return f"it does not fit its schema: {'; '.join(wrong)}\n  shorten or correct what the message names"
         if self.unexpected:
-            return f"it cannot be handled: {type(error).__name__}: {error}\n  {_REPORT}"
+            # Its text may name anything; the log has it.
+            return f"it cannot be handled: {type(error).__name__}\n  {_REPORT}"
         return str(error)
 
 

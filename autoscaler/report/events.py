@@ -130,9 +130,9 @@ def drift_event(drift: Drift) -> Event:
     return Event("ProvisionedNode", "", node.name, node.uid, kind, "Drifted", message)
 
 
-def trouble_event(kind: str, namespace: str, name: str, reason: str, text: str) -> Event:
+def trouble_event(kind: str, namespace: str, name: str, uid: str, *, reason: str, text: str) -> Event:
     """Something that could not be done for an object, and what to do about it."""
-    return Event(kind, namespace, name, "", "Warning", reason, text)
+    return Event(kind, namespace, name, uid, "Warning", reason, text)
 
 
 def not_launched_event(pod: str, uid: str, batch: str, reason: str) -> Event:

@@ -104,7 +104,7 @@ def written(validator: Draft202012Validator, manifest: dict[str, Any]) -> dict[s
 def test_an_event_fits_whatever_it_says(name: str, namespace: str, reason: str, message: str) -> None:
     events = (
         Event("Pod", namespace, name, "u" * 36, "Warning", reason, message),
-        trouble_event("Pod", namespace, name, reason, message),
+        trouble_event("Pod", namespace, name, "", reason=reason, text=message),
         not_launched_event(f"{namespace}/{name}", "", "b" * 63, reason),
     )
     for event in events:

@@ -65,4 +65,6 @@ def test_a_pod_on_which_planning_breaks_is_told_and_the_other_gets_its_node(monk
     crowd.events.drain()
     told = [event for event in list_all(crowd.simulation.api, EVENTS)[0] if event["reason"] == "Unexpected"]
     assert [event["involvedObject"]["name"] for event in told] == ["hopeless-0"]
+    assert told[0]["involvedObject"]["uid"]
     assert "report it" in told[0]["message"]
+    assert "nobody thought of" not in told[0]["message"]
