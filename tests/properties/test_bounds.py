@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from autoscaler.clock import EPOCH
+from autoscaler.cluster import resources
 from autoscaler.cluster.event_queue import manifest_of
 from autoscaler.cluster.intents import batches_of, halves, nodes_of, part_of
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
@@ -25,8 +26,12 @@ from autoscaler.model.provisioned_node import OfferingRef, Prediction
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.naming import prefix_of
 from autoscaler.report.events import Event, not_launched_event, trouble_event
+from autoscaler.simulation.scenario import parse_scenario
+from autoscaler.simulation.simulation import Simulation
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.taint import Taint
+from tests.crash.life import START, small_catalog
+from tests.crash.plots import LAUNCH
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -138,3 +143,26 @@ def test_a_batch_stays_below_what_an_object_may_weigh() -> None:
     batches = batches_of(launches, Snapshot(pools=(CapacityPool("gpu"),)))
     assert sum(len(batch.nodes) for batch in batches) == 100
     assert all(len(repr(write_launch_batch(batch))) < 1_500_000 for batch in batches)
+
+
+def test_a_pod_and_a_pool_with_the_longest_names_live_like_others() -> None:
+    namespace, pod, pool = "n" * 63, "p" * 250, "g" * 63
+    manifests = LAUNCH.manifests.replace("KIND", "SimulatedNodeTemplate")
+    manifests = manifests.replace("{name: gpu}\nspec: {spec:", f"{{name: gpu, namespace: {namespace}}}\nspec: {{spec:")
+    manifests = manifests.replace("name: work", f"name: {pod}\n  namespace: {namespace}")
+    manifests = manifests.replace("metadata: {name: gpu}\nspec:\n  mode", f"metadata: {{name: {pool}}}\nspec:\n  mode")
+    simulation = Simulation(catalog=small_catalog(), start=START)
+    simulation.api.create(resources.NAMESPACES, {"metadata": {"name": namespace}})
+    simulation.add(parse_scenario(manifests))
+    simulation.run(START + timedelta(minutes=5))
+    batches, nodes = (
+        simulation.api.list(kind).items for kind in (resources.LAUNCH_BATCHES, resources.PROVISIONED_NODES)
+    )
+    assert (sum(len(batch["spec"]["nodes"]) for batch in batches), len(nodes)) == (2, 2)
+    for validator, objects in ((BATCHES, batches), (NODES, nodes)):
+        for made in objects:
+            written(validator, made)
+    pods = simulation.api.list(resources.PODS).items
+    assert {found["status"]["phase"] for found in pods} == {"Running"}
+    for event in simulation.api.list(resources.EVENTS).items:
+        assert len(event["metadata"]["name"]) <= 253
