@@ -198,7 +198,7 @@ class Loop:
 
     def _templates_told(self, judged: Iterable[TemplateVerdict], now: datetime) -> tuple[Trouble, ...]:
         """The statuses and events of node templates; which could not be written."""
-        isolation = Isolation()
+        isolation = Isolation(self._api)
 
         def write(verdict: TemplateVerdict) -> None:
             for event in self._templates.write(verdict, now):

@@ -30,7 +30,7 @@ class Backoffs:
         self._api = api
         self._known: dict[str, tuple[Backoff, ...]] = {}
         self._unsaved: dict[str, tuple[Backoff, ...]] = {}
-        self._isolation = Isolation()
+        self._isolation = Isolation(api)
         self._troubles: list[Trouble] = []
 
     def resume(self, backoffs: Iterable[Backoff]) -> None:
@@ -39,7 +39,7 @@ class Backoffs:
         for backoff in backoffs:
             self._known[backoff.pool] = (*self._known.get(backoff.pool, ()), backoff)
         self._known |= self._unsaved
-        self._isolation = Isolation()
+        self._isolation = Isolation(self._api)
 
     def take_troubles(self) -> tuple[Trouble, ...]:
         """What could not be written since the last time."""

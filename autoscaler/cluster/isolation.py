@@ -20,6 +20,7 @@ from autoscaler.checks.rights import Right
 from autoscaler.cluster.access import missing_rights
 from autoscaler.cluster.api import ApiError, ForbiddenError, KubernetesApi, UnavailableError
 from autoscaler.cluster.lease import LeadershipLostError
+from autoscaler.cluster.resources import NAMESPACES
 from autoscaler.errors import ForesliceError
 from autoscaler.model.provisioned_node import LaunchBatch, ProvisionedNode
 from instance_catalog.labels import GROUP
@@ -28,8 +29,8 @@ from providers.errors import ProviderError
 _LOG: Final = structlog.get_logger("foreslice.isolation")
 UNEXPECTED: Final = "Unexpected"
 _REPORT: Final = "report it with the log line `unexpected_error`; it is tried again, and everything else goes on"
-# Unanswered requests in a row after which the rest of a part of a round is left for the next one. Each of them may
-# have taken a minute.
+# Unanswered requests in a row after which the API server is asked whether it answers at all. Each of them may have
+# taken a minute.
 _SILENCE: Final = 3
 # Without these nothing can be written down at all: the controller was installed to observe.
 _RIGHTS: Final = (
@@ -87,21 +88,25 @@ class Trouble:
 class Isolation:
     """The boundary in one part of a round. May be used from several threads.
 
-    Once the API server has left several requests in a row unanswered, nothing more is attempted: each attempt could
-    take minutes, and the next round finds out by one request whether it is back.
+    When several requests in a row were not answered, `api` is asked for something that is always there. If it does not
+    answer that either, nothing more is attempted: each attempt could take minutes. If it does, the requests were the
+    reason, as with a webhook that fails, and the others are attempted.
     """
 
-    def __init__(self, *, logs: bool = True) -> None:
-        """`logs`: whether bugs are logged here; a boundary inside another one leaves that to the outer."""
+    def __init__(self, api: KubernetesApi | None = None, *, logs: bool = True) -> None:
+        """Without `api` its silence is assumed. `logs`: whether bugs are logged here; a boundary inside another one
+        leaves that to the outer."""
+        self._api = api
         self._lock = threading.Lock()
         self._unanswered = 0
+        self._silent = False
         self._logs = logs
 
     def attempt(
         self, kind: str, name: str, action: Callable[[], object], *, namespace: str = "", pods: tuple[str, ...] = ()
     ) -> Trouble | None:
         """Do it; what kept it from being done, None if nothing did. Raises LeadershipLostError."""
-        if self._unanswered >= _SILENCE:
+        if self._is_silent():
             step = "nothing: it is tried in the next round"
             silent = UnavailableError("the API server left the requests before this one unanswered", next_step=step)
             return Trouble(kind, name, silent, namespace, pods)
@@ -119,6 +124,23 @@ class Isolation:
         with self._lock:
             self._unanswered = 0
         return None
+
+    def _is_silent(self) -> bool:
+        with self._lock:
+            if self._unanswered >= _SILENCE and not self._silent:
+                self._silent = self._api is None or not _answers(self._api)
+                self._unanswered = 0
+            return self._silent
+
+
+def _answers(api: KubernetesApi) -> bool:
+    try:
+        api.get(NAMESPACES, "kube-system")
+    except UnavailableError:
+        return False
+    except ApiError:
+        return True
+    return True
 
 
 class Intents:

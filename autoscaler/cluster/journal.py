@@ -124,7 +124,7 @@ class Journal:
         self._decisions = ()
         self._incomplete = set()
         self._intents.refusal = None
-        isolation, troubles = Isolation(), []
+        isolation, troubles = Isolation(self._api), []
         for batch in self.batches:
             trouble = self._intents.attempt(isolation, batch, partial(self._complete, batch, now))
             if trouble is not None:
@@ -152,7 +152,7 @@ class Journal:
         self._odd &= {launch.name for launch in launches}
         troubles = list(self._record_batches(batches_of(launches, snapshot, apart=self._odd), now))
         self._decisions = plan.nodes
-        isolation = Isolation()
+        isolation = Isolation(self._api)
         for decision in plan.nodes:
             node = self._nodes.get(decision.provisioned_node)
             if node is None or node.phase in _LEAVING:
@@ -166,7 +166,7 @@ class Journal:
 
     def _record_batches(self, batches: Iterable[LaunchBatch], now: datetime) -> Iterator[Trouble]:
         """Write batches with their nodes. What one node is refused for, the others of its batch do not wait for."""
-        isolation, todo, parts = Isolation(), deque(batches), 0
+        isolation, todo, parts = Isolation(self._api), deque(batches), 0
         while todo:
             batch = todo.popleft()
             attempt = partial(self._intents.attempt, isolation, batch)
@@ -255,7 +255,7 @@ class Journal:
         """Save what was observed of nodes; which could not be saved. One that somebody else wrote meanwhile is looked
         at again next time."""
         changed = [node for node in nodes if node != self._nodes.get(node.name)]
-        isolation = Isolation()
+        isolation = Isolation(self._api)
         attempt = partial(self._intents.attempt, isolation)
         return self._intents.told(
             each(lambda node: attempt(node, partial(self._note, node)), changed, at_once=self._at_once)
@@ -299,7 +299,7 @@ class Journal:
 
         Every node is tried, then the first error is raised.
         """
-        isolation = Isolation(logs=False)
+        isolation = Isolation(self._api, logs=False)
 
         def carry_over(index: int) -> Trouble | None:
             mapped = partial(self._map_node, batch, index, now)
@@ -348,7 +348,7 @@ class Journal:
 
     def _write_nodes(self, batch: LaunchBatch, now: datetime) -> None:
         """Write all nodes of a batch that can be written; then the first error is raised."""
-        isolation = Isolation(logs=False)
+        isolation = Isolation(self._api, logs=False)
 
         def write(node: ProvisionedNode) -> Trouble | None:
             trouble = isolation.attempt(PROVISIONED_NODES.kind, node.name, lambda: self._write_node(node, now))

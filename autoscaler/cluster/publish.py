@@ -42,7 +42,7 @@ from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.checks_text import refusal_text, verdict_of
-from autoscaler.report.events import Event, events_of, invalid_event
+from autoscaler.report.events import Event, Telling, invalid_event, tellings_of
 from autoscaler.report.reasons import text_of
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.standing import Standing
@@ -74,7 +74,7 @@ class Publisher:
         self._at_once = at_once
         self._events = EventQueue(api) if events is None else events
         self._writes_events = events is None
-        self._isolation = Isolation()
+        self._isolation = Isolation(api)
         self._troubles: list[Trouble] = []
         self._statuses: dict[tuple[Resource, str], dict[str, Any]] = {}
         self._conditions: dict[tuple[Resource, str, str], tuple[int, tuple[str, str, str]]] = {}
@@ -83,7 +83,9 @@ class Publisher:
         self, plan: Plan, snapshot: Snapshot, now: datetime, *, accelerators: Mapping[str, int] = _NO_COUNTS
     ) -> None:
         """Events, nominations and statuses of one tick. `accelerators` of the nodes that each pool has, by its name."""
-        self._attempt("Plan", "", lambda: self._tell_all(events_of(plan, snapshot), now))
+        for telling in tellings_of(plan, snapshot):
+            tell = partial(self._tell_all, telling, now)
+            self._attempt(telling.kind, telling.name, tell, namespace=telling.namespace)
         each(self._try_to_nominate, _nominations(snapshot), at_once=self._at_once)
         for pool in snapshot.pools:
             written = partial(_pool_status, pool, plan, snapshot, accelerators)
@@ -94,7 +96,7 @@ class Publisher:
 
     def take_troubles(self) -> tuple[Trouble, ...]:
         """What could not be told since the last time."""
-        taken, self._troubles, self._isolation = tuple(self._troubles), [], Isolation()
+        taken, self._troubles, self._isolation = tuple(self._troubles), [], Isolation(self._api)
         return taken
 
     def _attempt(self, kind: str, name: str, action: Callable[[], object], *, namespace: str = "") -> None:
@@ -102,8 +104,8 @@ class Publisher:
         if trouble is not None:
             self._troubles.append(trouble)
 
-    def _tell_all(self, events: Iterable[Event], now: datetime) -> None:
-        for event in events:
+    def _tell_all(self, telling: Telling, now: datetime) -> None:
+        for event in telling.events():
             self.tell(event, now)
 
     def judge(

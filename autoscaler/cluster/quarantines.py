@@ -18,7 +18,7 @@ def save_quarantines(
 ) -> tuple[Trouble, ...]:
     """Write the pools whose quarantines changed; which could not be written. They are learned again then."""
     old, new = _by_pool(before), _by_pool(after)
-    isolation = Isolation()
+    isolation = Isolation(api)
     changed = (pool for pool in sorted(old.keys() | new.keys()) if old.get(pool) != new.get(pool))
     attempts = (
         isolation.attempt(CAPACITY_POOLS.kind, pool, partial(_save, api, pool, new.get(pool, ()))) for pool in changed

@@ -66,7 +66,7 @@ class Executor:
             *(("CapacityPool", p.name, partial(guard, self.api, p, self._now(seen))) for p in seen.snapshot.pools),
             *(("Provider", p.name, partial(self._sweep, p, seen, now)) for p in self.providers.by_template.values()),
         ]
-        isolation = Isolation()
+        isolation = Isolation(self.api)
         attempts = (isolation.attempt(kind, name, action) for kind, name, action in work)
         return (*(trouble for trouble in attempts if trouble is not None), *self.backoffs.take_troubles())
 

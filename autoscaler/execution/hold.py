@@ -36,7 +36,7 @@ def give_notice(api: KubernetesApi, node: Node, pods: Iterable[Pod], ends_at: da
     All of them are tried, then the first error is raised: every other pod has the time to write a checkpoint.
     """
     moment = ends_at.strftime("%Y-%m-%dT%H:%M:%SZ")
-    isolation = Isolation(logs=False)
+    isolation = Isolation(api, logs=False)
     attempts = [isolation.attempt("Node", node.name, partial(_annotate_node, api, node, {CAPACITY_ENDS_AT: moment}))]
     for pod in pods:
         if pod.annotations.get(CAPACITY_ENDS_AT) != moment:

@@ -6,8 +6,9 @@ reads those of a namespace may not read the pods of others, so events do not nam
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from autoscaler.kube.problem import Problem
 from autoscaler.lifecycle.quarantine import Drift, Misprediction
@@ -37,8 +38,18 @@ class Event:
     message: str
 
 
-def events_of(plan: Plan, snapshot: Snapshot) -> Iterator[Event]:
-    """The events of a plan: for pods that get a node, pods that get none, and nodes that change."""
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What is told of one object of the cluster; `events` makes it."""
+
+    kind: str
+    namespace: str
+    name: str
+    events: Callable[[], Iterator[Event]]
+
+
+def tellings_of(plan: Plan, snapshot: Snapshot) -> Iterator[Telling]:
+    """What a plan tells of pods that get a node, pods that get none, and nodes that change: of each for itself."""
     uids = {pod.key: pod.uid for pod in snapshot.pods}
     launches = {launch.name: launch for launch in plan.launches}
     pools = {pool.name: pool for pool in snapshot.pools}
@@ -46,24 +57,45 @@ def events_of(plan: Plan, snapshot: Snapshot) -> Iterator[Event]:
     for placement in plan.placements:
         if placement.target is Target.NEW and placement.node in launches:
             launch = launches[placement.node]
-            told = _placed(placement, launch, uids.get(placement.pod, ""), pools.get(launch.pool))
-            yield told
-            yield from (_of_claim(claim, told) for claim in waiting.pop(placement.pod, ()))
+            placed = partial(_placed, placement, launch, uids.get(placement.pod, ""), pools.get(launch.pool))
+            yield _of_pod(placement.pod, placed, waiting.pop(placement.pod, []))
     for left in plan.left_out:
         if left.reasons and all(reason.code is Code.AWAITS_BINDING for reason in left.reasons):
             continue  # its node is there, and kube-scheduler will say so
-        told = _left_out(left, uids.get(left.pod, ""))
-        yield told
-        yield from (_of_claim(claim, told) for claim in waiting.pop(left.pod, ()))
+        yield _of_pod(left.pod, partial(_left_out, left, uids.get(left.pod, "")), waiting.pop(left.pod, []))
     for node in snapshot.provisioned:
         if node.phase is Phase.FAILED:
-            yield _failed(node)
+            yield Telling("ProvisionedNode", "", node.name, partial(_of_failed, node))
     nodes = {node.name: node for node in snapshot.provisioned}
     for decision in plan.nodes:
         decided = nodes.get(decision.provisioned_node)
         if decided is not None and decision.disposal in _DISPOSALS:
-            yield _decided(decision, decided.uid)
-            yield from _notices(decision, decided, snapshot)
+            yield Telling("ProvisionedNode", "", decided.name, partial(_of_decision, decision, decided, snapshot))
+
+
+def events_of(plan: Plan, snapshot: Snapshot) -> Iterator[Event]:
+    """All events of a plan."""
+    for telling in tellings_of(plan, snapshot):
+        yield from telling.events()
+
+
+def _of_pod(pod: str, tell: Callable[[], Event], claims: Iterable[ResourceClaim]) -> Telling:
+    def events() -> Iterator[Event]:
+        told = tell()
+        yield told
+        yield from (_of_claim(claim, told) for claim in claims)
+
+    namespace, _, name = pod.partition("/")
+    return Telling("Pod", namespace, name, events)
+
+
+def _of_failed(node: ProvisionedNode) -> Iterator[Event]:
+    yield _failed(node)
+
+
+def _of_decision(decision: NodeDecision, node: ProvisionedNode, snapshot: Snapshot) -> Iterator[Event]:
+    yield _decided(decision, node.uid)
+    yield from _notices(decision, node, snapshot)
 
 
 def _claims_by_hand(snapshot: Snapshot) -> dict[str, list[ResourceClaim]]:

@@ -193,6 +193,21 @@ def test_a_silent_api_server_is_not_asked_for_each_object() -> None:
     assert len(asked) == 3
 
 
+@pytest.mark.parametrize(("answers", "attempts"), [(True, 10), (False, 3)])
+def test_requests_that_fail_alone_are_not_taken_for_a_silent_api_server(answers: bool, attempts: int) -> None:
+    """A webhook that fails for some objects must not keep those after them from their turn in each round."""
+    api = OddApi(new_desk().api, lambda verb, resource, text: not answers, FAULTS["time-out"])
+    isolation, asked = Isolation(api), []
+
+    def ask() -> None:
+        asked.append(1)
+        raise UnavailableError("failed calling webhook (500)")
+
+    troubles = [isolation.attempt("Pod", str(number), ask) for number in range(10)]
+    assert all(troubles)
+    assert len(asked) == attempts
+
+
 def test_an_answer_ends_the_silence() -> None:
     isolation = Isolation()
     errors: list[Exception] = [UnavailableError("no"), UnavailableError("no"), ForbiddenError("no")]

@@ -233,3 +233,13 @@ def test_a_pool_that_observes_claims_no_launch(desk: Desk) -> None:
     assert events(desk) == [("a", "Normal", "ProposedScaleUp")]
     (event,) = list_all(desk.api, EVENTS)[0]
     assert event["message"].startswith("pod would trigger scale-up, but pool gpu only observes: node n1, p5.48xlarge")
+
+
+def test_a_text_that_cannot_be_made_keeps_nobody_else_from_being_told(desk: Desk) -> None:
+    odd = replace(LEFT, pod="default/odd", reasons=(None,))  # type: ignore[arg-type]
+    publisher = Publisher(desk.api)
+    publisher.publish(Plan(left_out=(odd, LEFT)), Snapshot(pods=(POD,), pools=(POOL,)), desk.now)
+    assert events(desk) == [("a", "Warning", "NotTriggerScaleUp")]
+    assert [(trouble.kind, trouble.name, trouble.reason) for trouble in publisher.take_troubles()] == [
+        ("Pod", "odd", "Unexpected")
+    ]
