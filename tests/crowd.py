@@ -69,14 +69,14 @@ class Crowd:
         """Right before something is launched."""
         if decided.pending.launches and not self.before_launch:
             self.before_launch = Counter(self.api.written)
-            self.announced_at = time.perf_counter()
+            self.announced_at = time.process_time()
 
     def arrive(self) -> float:
-        """A pod that can be helped comes; seconds from the beginning of the round to its launch."""
+        """A pod that can be helped comes; CPU seconds from the beginning of the round to its launch."""
         self._create(PODS, _pod("good", "one"))
         self.simulation.settle_cluster()
         self.api.written.clear()
-        began = time.perf_counter()
+        began = time.process_time()
         self.loop.tick()
         assert self.simulation.api.list(LAUNCH_BATCHES).items
         return self.announced_at - began

@@ -236,7 +236,7 @@ def test_a_pool_that_observes_claims_no_launch(desk: Desk) -> None:
 
 
 def test_a_text_that_cannot_be_made_keeps_nobody_else_from_being_told(desk: Desk) -> None:
-    odd = replace(LEFT, pod="default/odd", reasons=(None,))  # type: ignore[arg-type]
+    odd = replace(LEFT, pod="default/odd", near_misses=(None,))  # type: ignore[arg-type]
     publisher = Publisher(desk.api)
     publisher.publish(Plan(left_out=(odd, LEFT)), Snapshot(pods=(POD,), pools=(POOL,)), desk.now)
     assert events(desk) == [("a", "Warning", "NotTriggerScaleUp")]
