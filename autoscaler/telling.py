@@ -80,7 +80,7 @@ class Telling:
                 if new:
                     moved = (("phase", phase.value), ("reason", why), ("provider_id", node.provider_id))
                     yield "info", "node_moved", (*_about(node), *moved)
-        for name in self._nodes.keys() - now.keys():
+        for name in sorted(self._nodes.keys() - now.keys()):
             yield "info", "node_removed", _about(self._nodes[name])
         self._nodes, self._since = now, tick.now
 
