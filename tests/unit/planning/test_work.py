@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.model.device_class import Selector
+from autoscaler.model.node import Node
 from autoscaler.model.plan import LeftOut, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
@@ -21,6 +22,8 @@ from autoscaler.model.resource_claim import (
 )
 from autoscaler.planning.policy import Policy, WorkLimits
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.quantity import Quantity
+from instance_catalog.resource_slice import AttributeValue, Device, NodeReach, Pool, ResourceSlice
 from tests.unit.planning.scene import TEAM, gpus, pairs, plan, snapshot
 
 _TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
@@ -119,6 +122,20 @@ def test_a_namespace_does_not_take_the_share_of_another() -> None:
     result = _plan(_joined(_in("attacker", _hostile(200, "share-of")), expensive))
     assert "victim/v00" in _places(result, prefix="v")
     assert _left(result)["attacker/share-of199-00"].verdict == "unknown"
+
+
+def test_nothing_is_bought_for_a_pod_that_a_present_node_might_take() -> None:
+    attributes: dict[str, AttributeValue] = {"type": "gpu", "productName": "Small S1", "index": 4711}
+    device = Device("gpu-0", FrozenMap(attributes))
+    there = Node("n", allocatable=FrozenMap({"cpu": Quantity.of(8), "pods": Quantity.of(9)}))
+    published = ResourceSlice("s", "gpu.nvidia.com", Pool("n"), (device,), NodeReach(node_name="n"))
+    expensive = f"{_nested('Small S1')} && device.attributes['gpu.nvidia.com'].index >= 4711"
+    state = snapshot(*pairs(1, _asking(expensive)), pools=(TEAM,), nodes=(there,), slices=(published,))
+    tight = Policy(work=replace(_LIMITS, per_pod=100))
+    (left,) = plan(state, policy=tight).left_out
+    assert left.verdict == "unknown"
+    assert [reason.code for reason in left.reasons] == [Code.WORK_BUDGET]
+    assert plan(state, policy=tight).launches == ()
 
 
 def test_raising_the_budget_decides_more() -> None:
