@@ -10,7 +10,7 @@ import pytest
 from autoscaler.cel.work import Account, BudgetSpentError, Purse, on_account
 from autoscaler.dra.allocator import Allocated
 from autoscaler.model.pod import Toleration
-from autoscaler.model.resource_claim import DistinctAttribute, MatchAttribute, ResourceClaim
+from autoscaler.model.resource_claim import Constraint, DistinctAttribute, MatchAttribute, ResourceClaim
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity
 from instance_catalog.resource_slice import ResourceSlice
@@ -37,7 +37,11 @@ Case = tuple[list[ResourceSlice], list[ResourceClaim]]
 
 def _matching_over_many_devices() -> Case:
     content = [device(f"d{i}", {"pair": i // 3, "odd": i % 2, "third": i % 3}) for i in range(1000)]
-    rules = [MatchAttribute(f"{DRIVER}/pair"), DistinctAttribute(f"{DRIVER}/odd"), MatchAttribute(f"{DRIVER}/third")]
+    rules: list[Constraint] = [
+        MatchAttribute(f"{DRIVER}/pair"),
+        DistinctAttribute(f"{DRIVER}/odd"),
+        MatchAttribute(f"{DRIVER}/third"),
+    ]
     return [piece(content)], [claim(request(count=8), constraints=rules)]
 
 

@@ -20,7 +20,9 @@ from autoscaler.model.resource_claim import (
     Request,
     ResourceClaim,
 )
+from autoscaler.planning.bundles import bundles_of, classes_of
 from autoscaler.planning.policy import Policy, WorkLimits
+from autoscaler.planning.work import Ledger
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity
 from instance_catalog.resource_slice import AttributeValue, Device, NodeReach, Pool, ResourceSlice
@@ -136,6 +138,17 @@ def test_nothing_is_bought_for_a_pod_that_a_present_node_might_take() -> None:
     assert left.verdict == "unknown"
     assert [reason.code for reason in left.reasons] == [Code.WORK_BUDGET]
     assert plan(state, policy=tight).launches == ()
+
+
+def test_namespaces_have_equal_shares() -> None:
+    one, other = pairs(3, gpus(1), prefix="one"), _in("other", pairs(1, gpus(2), prefix="other"))
+    found = _joined(one, other, pairs(1, gpus(4), prefix="two"))
+    state = snapshot(*found)
+    ledger = Ledger.of(classes_of(bundles_of(state.pods, state.claims), state), Policy())
+    first, second, third = ledger.accounts
+    assert first.shared is third.shared
+    assert {first.shared.left, second.shared.left} == {_LIMITS.selectors_per_round // 2}
+    assert first.own == third.own <= second.own == _LIMITS.per_pod
 
 
 def test_raising_the_budget_decides_more() -> None:
