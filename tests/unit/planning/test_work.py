@@ -151,6 +151,22 @@ def test_namespaces_have_equal_shares() -> None:
     assert first.own == third.own <= second.own == _LIMITS.per_pod
 
 
+def test_many_equal_pods_that_find_a_place_do_not_spend_the_budget() -> None:
+    small = replace(_LIMITS, per_round=4_000, selectors_per_round=1, per_pod=4_000)
+    _plan(pairs(1, gpus(1)))  # the class's selector is known
+    first = _plan(pairs(1, gpus(1), prefix="q"), work=small)
+    many = _plan(pairs(40, gpus(1), prefix="q"), work=small)
+    assert len(first.placements) == 1
+    assert len(many.placements) == 40
+
+
+def test_the_bound_for_looks_grows_with_the_nodes() -> None:
+    state = snapshot(*pairs(1, gpus(1)))
+    classes = classes_of(bundles_of(state.pods, state.claims), state)
+    few, many = (Ledger.of(classes, Policy(), nodes=nodes).accounts[0] for nodes in (0, 1000))
+    assert many.own == 6 * few.own
+
+
 def test_raising_the_budget_decides_more() -> None:
     tight = replace(_LIMITS, selectors_per_round=50_000)
     few = Counter(entry.verdict for entry in _plan(_hostile(4, "raise"), work=tight).left_out)
