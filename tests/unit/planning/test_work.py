@@ -152,12 +152,14 @@ def test_namespaces_have_equal_shares() -> None:
 
 
 def test_many_equal_pods_that_find_a_place_do_not_spend_the_budget() -> None:
-    small = replace(_LIMITS, per_round=4_000, selectors_per_round=1, per_pod=4_000)
-    _plan(pairs(1, gpus(1)))  # the class's selector is known
-    first = _plan(pairs(1, gpus(1), prefix="q"), work=small)
-    many = _plan(pairs(40, gpus(1), prefix="q"), work=small)
-    assert len(first.placements) == 1
-    assert len(many.placements) == 40
+    small = Policy(work=replace(_LIMITS, per_round=10_000, selectors_per_round=1, per_pod=10_000))
+    attributes: dict[str, AttributeValue] = {"type": "gpu", "productName": "Small S1"}
+    content = tuple(Device(f"gpu-{i}", FrozenMap(attributes)) for i in range(100))
+    there = Node("n", allocatable=FrozenMap({"cpu": Quantity.of(800), "pods": Quantity.of(900)}))
+    published = ResourceSlice("s", "gpu.nvidia.com", Pool("n"), content, NodeReach(node_name="n"))
+    result = plan(snapshot(*pairs(100, gpus(1)), pools=(TEAM,), nodes=(there,), slices=(published,)), policy=small)
+    assert len(result.placements) == 100
+    assert result.work > 10_000
 
 
 def test_the_bound_for_looks_grows_with_the_nodes() -> None:
