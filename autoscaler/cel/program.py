@@ -203,10 +203,10 @@ def _program(expression: str, declared: Environment) -> Program:
     root = parse(expression, declared.dialect)
     checker = Checker(declared)
     result = checker.check(root)
-    worst = min(estimated_max_cost(root, modern=declared.dialect.modern), COST_LIMIT)
     validate(checker.calls, checker.aggregates)
     if not _is_selector(result, declared.dialect):
         raise ExpressionError(f"must evaluate to bool or the unknown type, not {result}", 0)
+    worst = min(estimated_max_cost(root, modern=declared.dialect.modern), COST_LIMIT)
     planner = Planner(declared, checker.calls)
     run = planner.plan(root)
     reads = paths_read(root)

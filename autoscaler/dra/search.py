@@ -31,9 +31,8 @@ from autoscaler.model.reason import Code
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity
 
-# Units of work for one step, and how many devices are passed over at the cost of one unit.
+# Units of work for one step, beside one unit for each device that it passes.
 _STEP: Final = 50
-_DEVICES_PER_UNIT: Final = 4
 
 
 class Result(Enum):
@@ -94,7 +93,6 @@ class Search:
         self.lenient = lenient
         self.budget = budget
         self.steps = 0
-        self.step_units = _STEP + len(scene.pools.devices) // _DEVICES_PER_UNIT
         self.results: list[list[Choice]] = [[] for _ in plans]
         self.chosen: dict[tuple[int, int], int] = {}  # (claim, request) -> index of the alternative taken
         self.devices = scene.pools.devices
@@ -149,7 +147,7 @@ class Search:
     def _one(self, i: int, j: int, plan: RequestPlan | None, k: int, start: int) -> Call:
         """Upstream's allocateOne: find the k-th device of a request, then everything after it."""
         self.steps += 1
-        pay(self.step_units)
+        pay(_STEP)
         if self.steps > self.budget.steps or self.times_out_upstream:
             raise BudgetExceededError
         if i >= len(self.plans):
@@ -207,6 +205,7 @@ class Search:
         answers, lenient, admin, bit = plan.matches.answers, self.lenient, plan.admin, 1 << i
         vain: dict[Hashable, Vain] = {}
         likeness: Callable[[int], Hashable] | None = None
+        passed = start
         every = range(start, len(self.devices)) if symmetry is None else symmetry.worth_trying(plan, start)
         for index in every:
             if self.taken[index] & bit if admin else (self.busy[index] or self.taken[index]):
@@ -229,6 +228,8 @@ class Search:
             if undo is None:
                 continue
             before = self._effort()
+            pay(max(0, index - passed))
+            passed = index
             result = yield self._one(i, j, plan, k + 1, index + 1 if combinations else 0)
             if result is Result.FOUND:
                 self._count_skipped(vain, plan.number - k - 1)
@@ -239,6 +240,7 @@ class Search:
             if symmetry is not None and clean and symmetry.learn():
                 likeness = likeness or symmetry.likenesses()
                 vain[likeness(index)] = Vain(self._effort() - before)
+        pay(len(self.devices) - passed)
         if self.scene.pools.barrier is not None:
             pool = self.scene.pools.barrier
             raise FatalError.of(Code.INVALID_POOL, f"pool {pool}", problem=pool.invalid)

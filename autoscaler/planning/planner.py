@@ -45,7 +45,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
     pods = pending(snapshot, scopes)
     present = present_nodes(snapshot, catalog, world)
     classes = classes_of(bundles_of(pods.wanted, snapshot.claims), snapshot)
-    ledger, hints = Ledger.of(classes, policy), Ledger.for_hints(classes, policy)
+    ledger, hints = Ledger.of(classes, policy, nodes=len(present.targets)), Ledger.for_hints(classes, policy)
     market = open_market(
         classes, present.world, snapshot, catalog, scopes=scopes, policy=policy, now=now, ledger=ledger
     )

@@ -14,7 +14,7 @@ from typing import TypeGuard
 from autoscaler.cel.work import Account, BudgetSpentError, Purse, on_account, pay
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.verdict import Unknown, Verdict
+from autoscaler.model.verdict import Fits, Unknown, Verdict
 from autoscaler.planning.bundles import BundleClass
 from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.fit import fit
@@ -22,6 +22,8 @@ from autoscaler.scheduling.world import World
 
 # One look at a node, without what claims need there: some 20 to 50 µs.
 _LOOK = 200
+# Present nodes for which a round has its units for looks once more.
+_NODES = 200
 # The least that a kind of pods has of its own, however many kinds there are: some looks at nodes and simple selectors.
 _LEAST_OWN = 2_000
 # The least that a namespace may spend on expensive selectors, however many namespaces there are.
@@ -35,11 +37,14 @@ class Ledger:
     accounts: tuple[Account, ...]
 
     @staticmethod
-    def of(classes: Sequence[BundleClass], policy: Policy) -> Ledger:
-        """Accounts for deciding: every class has units of its own, and a namespace's classes share others."""
-        return _opened(
-            classes, own=policy.work.per_round, shared=policy.work.selectors_per_round, most=policy.work.per_pod
-        )
+    def of(classes: Sequence[BundleClass], policy: Policy, *, nodes: int = 0) -> Ledger:
+        """Accounts for deciding: every class has units of its own, and a namespace's classes share others.
+
+        Every pod looks at all present nodes before anything is bought: the bound for looks grows with them.
+        """
+        limits, times = policy.work, 1 + nodes // _NODES
+        most = limits.per_pod * times
+        return _opened(classes, own=limits.per_round * times, shared=limits.selectors_per_round, most=most)
 
     @staticmethod
     def for_hints(classes: Sequence[BundleClass], policy: Policy) -> Ledger:
@@ -62,8 +67,14 @@ class Ledger:
             return Unknown((budget_reason(pods[0], account.refused),))
         try:
             with on_account(account):
+                own = account.own
                 pay(_LOOK)
-                return fit(pods, node, world)
+                verdict = fit(pods, node, world)
+                if isinstance(verdict, Fits):
+                    # There is no bound on how many equal pods find a place: only what was shared stays paid.
+                    account.most += own - account.own
+                    account.own = own
+                return verdict
         except BudgetSpentError as spent:
             return Unknown((budget_reason(pods[0], spent),))
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.model.device_class import Selector
+from autoscaler.model.node import Node
 from autoscaler.model.plan import LeftOut, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
@@ -19,8 +20,12 @@ from autoscaler.model.resource_claim import (
     Request,
     ResourceClaim,
 )
+from autoscaler.planning.bundles import bundles_of, classes_of
 from autoscaler.planning.policy import Policy, WorkLimits
+from autoscaler.planning.work import Ledger
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.quantity import Quantity
+from instance_catalog.resource_slice import AttributeValue, Device, NodeReach, Pool, ResourceSlice
 from tests.unit.planning.scene import TEAM, gpus, pairs, plan, snapshot
 
 _TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
@@ -119,6 +124,49 @@ def test_a_namespace_does_not_take_the_share_of_another() -> None:
     result = _plan(_joined(_in("attacker", _hostile(200, "share-of")), expensive))
     assert "victim/v00" in _places(result, prefix="v")
     assert _left(result)["attacker/share-of199-00"].verdict == "unknown"
+
+
+def test_nothing_is_bought_for_a_pod_that_a_present_node_might_take() -> None:
+    attributes: dict[str, AttributeValue] = {"type": "gpu", "productName": "Small S1", "index": 4711}
+    device = Device("gpu-0", FrozenMap(attributes))
+    there = Node("n", allocatable=FrozenMap({"cpu": Quantity.of(8), "pods": Quantity.of(9)}))
+    published = ResourceSlice("s", "gpu.nvidia.com", Pool("n"), (device,), NodeReach(node_name="n"))
+    expensive = f"{_nested('Small S1')} && device.attributes['gpu.nvidia.com'].index >= 4711"
+    state = snapshot(*pairs(1, _asking(expensive)), pools=(TEAM,), nodes=(there,), slices=(published,))
+    tight = Policy(work=replace(_LIMITS, per_pod=100))
+    (left,) = plan(state, policy=tight).left_out
+    assert left.verdict == "unknown"
+    assert [reason.code for reason in left.reasons] == [Code.WORK_BUDGET]
+    assert plan(state, policy=tight).launches == ()
+
+
+def test_namespaces_have_equal_shares() -> None:
+    one, other = pairs(3, gpus(1), prefix="one"), _in("other", pairs(1, gpus(2), prefix="other"))
+    found = _joined(one, other, pairs(1, gpus(4), prefix="two"))
+    state = snapshot(*found)
+    ledger = Ledger.of(classes_of(bundles_of(state.pods, state.claims), state), Policy())
+    first, second, third = ledger.accounts
+    assert first.shared is third.shared
+    assert {first.shared.left, second.shared.left} == {_LIMITS.selectors_per_round // 2}
+    assert first.own == third.own <= second.own == _LIMITS.per_pod
+
+
+def test_many_equal_pods_that_find_a_place_do_not_spend_the_budget() -> None:
+    small = Policy(work=replace(_LIMITS, per_round=10_000, selectors_per_round=1, per_pod=10_000))
+    attributes: dict[str, AttributeValue] = {"type": "gpu", "productName": "Small S1"}
+    content = tuple(Device(f"gpu-{i}", FrozenMap(attributes)) for i in range(100))
+    there = Node("n", allocatable=FrozenMap({"cpu": Quantity.of(800), "pods": Quantity.of(900)}))
+    published = ResourceSlice("s", "gpu.nvidia.com", Pool("n"), content, NodeReach(node_name="n"))
+    result = plan(snapshot(*pairs(100, gpus(1)), pools=(TEAM,), nodes=(there,), slices=(published,)), policy=small)
+    assert len(result.placements) == 100
+    assert result.work > 10_000
+
+
+def test_the_bound_for_looks_grows_with_the_nodes() -> None:
+    state = snapshot(*pairs(1, gpus(1)))
+    classes = classes_of(bundles_of(state.pods, state.claims), state)
+    few, many = (Ledger.of(classes, Policy(), nodes=nodes).accounts[0] for nodes in (0, 1000))
+    assert many.own == 6 * few.own
 
 
 def test_raising_the_budget_decides_more() -> None:
