@@ -39,7 +39,9 @@ class DeviceView:
     def read(driver: str, device: Device, dialect: Dialect) -> DeviceView:
         """The same for callers that ask about many devices and keep the dialect."""
         amounts = device.capacity
-        forms = tuple([amount.value.form for amount in amounts.values()]) if amounts else ()
+        # The text that a quantity keeps says everything about it, and most keep it.
+        values = [amount.value for amount in amounts.values()]
+        forms = tuple([value.text or value.form for value in values])
         return _view(driver, device.attributes, amounts, device.allow_multiple_allocations, dialect, forms)
 
     def fresh(self) -> StringMap:

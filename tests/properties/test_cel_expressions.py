@@ -11,7 +11,7 @@ from autoscaler.cel.program import Program, compile_selector
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import REFERENCE
 from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import Capacity, Device, RuntimeOnly, Version
+from instance_catalog.resource_slice import AttributeValue, Capacity, Device, RuntimeOnly, Version
 
 VIEW = DeviceView.of(
     "d",
@@ -61,6 +61,57 @@ def _grown(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 EXPRESSIONS = st.recursive(_ATOMS, _grown, max_leaves=8)
+
+
+# Alike to Python or to the eye; what a selector answers must not depend on which of them was asked before.
+NEAR: list[AttributeValue] = [
+    0,
+    False,
+    1,
+    True,
+    "1",
+    "true",
+    "True",
+    "1.0.0",
+    "1.0.0-RC",
+    Version("1.0.0"),
+    Version("1.0.0-RC"),
+]
+AMOUNTS = ["1", "1000m", "1.0", "1.5Gi", "1536Mi", "80", "80.0", "100Ti", "109951162777600"]
+QUESTIONS = [
+    *(f'device.attributes["d"].x == {value}' for value in ("0", "false", "1", "true", '"1"', '"true"', '"1.0.0"')),
+    'device.attributes["d"].x == semver("1.0.0")',
+    'type(device.attributes["d"].x) == int',
+    'device.attributes["d"].x in [dyn(true), dyn("1")]',
+    'device.capacity["d"].m.isInteger()',
+    'device.capacity["d"].m.asInteger() == 1',
+    'device.capacity["d"].m.compareTo(quantity("1")) == 0',
+]
+NEAR_DEVICES = st.builds(
+    lambda value, amount: Device(
+        "gpu", FrozenMap({"x": value}), capacity=FrozenMap({"m": Capacity(Quantity.parse(amount))})
+    ),
+    st.sampled_from(NEAR),
+    st.sampled_from(AMOUNTS),
+)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(NEAR_DEVICES, st.sampled_from(QUESTIONS)), max_size=12))
+def test_an_answer_is_the_devices_own(asked: list[tuple[Device, str]]) -> None:
+    for device, expression in asked:
+        program = compile_selector(expression, REFERENCE)
+        assert isinstance(program, Program)
+        remembered = program.evaluate(DeviceView.of("d", device, REFERENCE))
+        # The same device with a driver of its own has a view of its own.
+        renamed = compile_selector(expression.replace('"d"', f'"{_fingerprint(device)}"'), REFERENCE)
+        assert isinstance(renamed, Program)
+        assert remembered == renamed.evaluate(DeviceView.of(_fingerprint(device), device, REFERENCE))
+
+
+def _fingerprint(device: Device) -> str:
+    form = f"{device.attributes['x']!r} {device.capacity['m'].value.form!r}"
+    return f"d{sum(ord(character) * 31**place for place, character in enumerate(form))}"
 
 
 def _answer(expression: str) -> Evaluation | None:

@@ -21,13 +21,17 @@ from autoscaler.model.resource_claim import (
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import KubernetesProfile, profile_for
 from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import Capacity, CounterConsumption, Device, RuntimeOnly
+from instance_catalog.resource_slice import Capacity, CounterConsumption, Device, ListValue, RuntimeOnly, Version
 from instance_catalog.taint import Taint
 from tests.unit.dra.build import DRIVER, NODE, claim, cluster, counter_slice, drawing, piece, request
 
 # No attribute "x" means that the selector "x=…" raises an error when it gets there.
-VALUES = st.sampled_from([1, 1, 2, 2, None, RuntimeOnly("string", "g")])
-SELECTORS = st.sampled_from([(), (), (), ("x=1",), ("x=2",)])
+# Values that Python takes for equal, or that look alike, are among them: 1 and True, "1", a version and a text.
+NEAR = [True, "1", Version("1"), ListValue("int", (1,)), ListValue("bool", (True,)), "X", "x"]
+VALUES = st.sampled_from([1, 1, 2, 2, None, RuntimeOnly("string", "g"), *NEAR])
+GROUPS = st.sampled_from([0, 0, 0, 1, False, True])
+AMOUNTS = st.sampled_from(["2", "2", "2000m", "2.0", "0.002k"])
+SELECTORS = st.sampled_from([(), (), (), ("x=1",), ("x=2",), ("x=True",)])
 PROFILES = st.sampled_from([profile_for("1.36.3"), profile_for("1.37.2"), profile_for("1.36.4")])
 Situation: TypeAlias = tuple[list[ResourceClaim], list[Device], AllocatedState, KubernetesProfile]
 SLICES = ("first", "second", "third")
@@ -38,13 +42,13 @@ PRUNED = SearchBudget(steps=3_000, upstream_steps=10**12)
 
 @st.composite
 def gpus(draw: st.DrawFn, name: str) -> Device:
-    attributes = {"x": draw(VALUES), "group": draw(st.sampled_from([0, 0, 1]))}
+    attributes = {"x": draw(VALUES), "group": draw(GROUPS)}
     drawn = draw(st.sampled_from([None, None, "1", "2"]))
     shareable = draw(st.sampled_from([False, False, False, True]))
     return Device(
         name,
         FrozenMap({key: value for key, value in attributes.items() if value is not None}),
-        capacity=FrozenMap({"memory": Capacity(Quantity.parse("2"))}) if shareable else FrozenMap(),
+        capacity=FrozenMap({"memory": Capacity(Quantity.parse(draw(AMOUNTS)))}) if shareable else FrozenMap(),
         consumes_counters=()
         if drawn is None
         else (CounterConsumption("set", FrozenMap({"memory": Quantity.parse(drawn)})),),

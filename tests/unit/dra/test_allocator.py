@@ -122,6 +122,12 @@ def test_match_attribute_compares_kind_and_value(values: list[object], fits: boo
     assert isinstance(ask([asked], cluster(piece(content))), Allocated) is fits
 
 
+def test_devices_that_python_takes_for_equal_are_not_alike() -> None:
+    content = [device(f"d{index}", {"x": value}) for index, value in enumerate([1, True, True, 0, False])]
+    asked = claim(request(count=2), constraints=[MatchAttribute(f"{DRIVER}/x")])
+    assert names(ask([asked], cluster(piece(content)))) == [["d1", "d2"]]
+
+
 def test_distinct_attribute_forgets_all_but_the_last_device_of_a_request_until_v1_37() -> None:
     content = [device(f"d{index}", {"x": value}) for index, value in enumerate([1, 2, 1])]
     asked = claim(request(count=3), constraints=[DistinctAttribute(f"{DRIVER}/x")])

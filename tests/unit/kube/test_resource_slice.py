@@ -150,3 +150,17 @@ def test_device_taint_rule() -> None:
     assert found.has_selector
     del raw["spec"]["deviceSelector"]
     assert not parse_device_taint_rule(raw, problems).has_selector
+
+
+@pytest.mark.parametrize(
+    ("written", "stored"), [("1.5Gi", "1536Mi"), ("80.0", "80"), (80.0, "80"), ("1000m", "1"), ("1024Mi", "1Gi")]
+)
+def test_amounts_have_the_form_of_the_api_server(written: object, stored: str) -> None:
+    device = {"name": "x", "capacity": {"m": {"value": written, "requestPolicy": {"default": written}}}}
+    found, problems = parsed(slice_of(device))
+    assert problems == []
+    capacity = found.devices[0].capacity["m"]
+    assert capacity.value.same_form(Quantity.parse(stored))
+    assert capacity.policy is not None
+    assert capacity.policy.default is not None
+    assert capacity.policy.default.same_form(Quantity.parse(stored))
