@@ -137,8 +137,8 @@ def _raised_in_millis(name: str, requested: Quantity, low: Quantity, step: Quant
     if total > _INT64_MAX:
         raise CapacityError(name, f"request {requested} rounds up beyond 64-bit arithmetic in thousandths")
     if total % 1000 == 0:
-        return Quantity.of(total // 1000, low.format)
-    return Quantity(total, -3, low.format)
+        return Quantity.of(total // 1000, step.format)
+    return Quantity(total, -3, step.format)
 
 
 def _outside(name: str, amount: Quantity, valid: ValidRange, profile: KubernetesProfile) -> bool:

@@ -267,7 +267,7 @@ def _parse_allocation(fields: Fields | None) -> Allocation | None:
 
 
 def _parse_result(fields: Fields) -> AllocatedDevice:
-    consumed = fields.quantities("consumedCapacity") if "consumedCapacity" in fields else None
+    consumed = fields.quantities("consumedCapacity") or None  # an API server does not store an empty map
     device = AllocatedDevice(
         request=fields.text("request"),
         driver=fields.text("driver"),

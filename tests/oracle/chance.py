@@ -44,9 +44,10 @@ def _pool_sizes(case: Json, _: Release) -> bool:
     return any(len(found) > 1 for found in counts.values())
 
 
-def has_pattern(case: Json) -> bool:
-    """Whether a selector has a regular expression, for which the simulator's library is another than Go's."""
-    return _PATTERN.search(text(case["tree"])) is not None
+def beyond_libraries(case: Json) -> bool:
+    """Whether a selector has what Python does not have as Go has it: regular expressions, and text that is no UTF-8."""
+    expression = text(case["tree"])
+    return _PATTERN.search(expression) is not None or ("url(" in expression and "%" in expression)
 
 
 def needs_a_search(_: Json) -> bool:

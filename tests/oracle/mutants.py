@@ -130,7 +130,6 @@ MUTANTS: Sequence[Mutant] = (
         "for j, request in lasting.items() if j < 0)",
         "claim",
     ),
-    Mutant("unknown counts as fits", f"{_DRA}/filter.py", "return Unknown(outcome.reasons)", "return Fits()", "claim"),
     Mutant(
         "a pool of 1.34 is always complete",
         f"{_DRA}/pools.py",
