@@ -12,7 +12,8 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("autoscaler", "instance_catalog", "providers")
 TOP_LEVEL = {
-    ".ci", ".git", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "autoscaler",
+    ".ci", ".git", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "SECURITY.md",
+    "autoscaler",
     "benchmarks", "deploy", "docs", "instance_catalog", "providers", "pyproject.toml", "tests",
 }  # fmt: skip
 LONGEST = 400
