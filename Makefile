@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test lint e2e oracle faults mutants bench bench-cluster soak generate manifests clean
+.PHONY: setup demo test lint e2e oracle faults mutants bench bench-cluster soak churn generate manifests clean
 
 setup: $(STAMP)
 
@@ -70,6 +70,10 @@ bench-cluster: setup
 MINUTES ?= 60
 soak: setup
 	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES)
+
+# Ten minutes of pods that come and go: the controller's memory at minute 2 and at minute 10, and their ratio.
+churn: setup
+	$(BIN)/python -m benchmarks.soak --churn
 
 # Everything that is derived from code: JSON schemas, CRDs, the command reference, state diagrams.
 generate: setup
