@@ -78,7 +78,12 @@ class Dying:
         return self.api.watch(resource, resource_version=resource_version, timeout_seconds=timeout_seconds)
 
     def create(self, resource: Resource, manifest: Object) -> Object:
-        return self._write("create", resource, lambda: self.api.create(resource, manifest))
+        def write() -> Object:
+            if self.witness is not None:
+                self.witness.creates(resource, manifest)
+            return self.api.create(resource, manifest)
+
+        return self._write("create", resource, write)
 
     def update(self, resource: Resource, manifest: Object, *, subresource: Subresource = "") -> Object:
         def write() -> Object:

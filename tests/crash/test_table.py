@@ -36,7 +36,23 @@ before a write is also dying after the call that precedes it. A cell says how ma
 The lives are troubled ones: the first zone has one machine of the two that are needed, the answers to the first
 launches are lost, and the cloud lists new machines only after half a minute (KWOK only loses answers). A life is
 *whole* when in the end each node had exactly one machine, no machine runs, no object and no claim is left, and both
-pods ran.
+pods ran, and when no controller did meanwhile what it must not do.
+
+What is looked at, in each of these lives and in `make faults`, `make soak` and the kill storm of `make e2e`, is in
+tests/faults/invariants.py, one function for each:
+
+| invariant | what must hold |
+|---|---|
+| 1 | a pod is evicted, or loses its machine, only for a block's end, a reclaim, a deleted pool or a person's order |
+| 2 | the process lives, rounds go on, and what cannot be handled keeps nobody else waiting |
+| 3 | no node is given up, ended as unhealthy or buried while its machine runs and its Node is Ready |
+| 4 | a Node is deleted only by uid, and only if it is ours |
+| 8 | a batch has no more machines than nodes, no two batches buy for the same pods, no two objects have one machine |
+| 9 | when nothing is asked for any more, nothing is left |
+
+They are asked at the moment at which the controller writes, or ends a machine, with what is true then: what a life came
+to in the end does not show that a healthy node was ended and bought again. Invariants 5 to 7 of docs/operations.md,
+about watches, time and clocks, show as invariants 2 and 9: somebody waits, or something is left.
 
 - Launch and terminate: the pods end by themselves, then their nodes are idle.
 - Drain: the pods would run on; the pool is deleted, so they are evicted.

@@ -105,7 +105,7 @@ class Storm:
         self.nodes.update({node["metadata"]["uid"]: node["metadata"]["name"] for node in nodes})
         self._ran |= {key_of(pod) for pod in pods if pod.get("status", {}).get("phase") == "Running"}
         gone = list(invariants.lost(self._mine, pods))
-        found = [*gone, *invariants.doubled(provisioned, pods)]
+        found = [*gone, *invariants.doubled(provisioned)]
         self.found += [text for text in found if text not in self.found]
         there = {key_of(pod): pod for pod in pods if "deletionTimestamp" not in pod["metadata"]}
         self._mine = {key: uid for key, uid in self._mine.items() if key in there}

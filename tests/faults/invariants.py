@@ -102,26 +102,32 @@ def lost(ran: Mapping[str, str], pods: Iterable[Object]) -> Iterator[str]:
             yield f"invariant 1: pod {key} ran, and was taken away"
 
 
-def doubled(provisioned: Iterable[Object], pods: Iterable[Object]) -> Iterator[str]:
-    """8: no more nodes are on their way than pods wait, whatever batches ask for them; one machine is one node.
+def bought_twice(batch: Object, provisioned: Iterable[Object], pods: Iterable[Object]) -> Iterator[str]:
+    """8: with the nodes of a batch that is about to be written no more are on their way than pods wait.
 
     A pod may take the node that another one was bought, which then gets its own: so nodes are counted, not names.
     """
     waiting = {key_of(pod) for pod in pods if not pod["spec"].get("nodeName")}
-    coming: list[str] = []
-    machines: dict[str, list[str]] = {}
+    coming = set(batch["spec"]["nodes"])
+    waiting.update(key for keys in batch["spec"].get("pods", ()) for key in keys)
+    if not waiting:  # what is held is bought without pods
+        return
     for node in provisioned:
-        name, machine = node["metadata"]["name"], machine_of(node)
-        if machine:
-            machines.setdefault(machine, []).append(name)
         asking = node.get("spec", {}).get("pods", ())
         if asking and node.get("status", {}).get("phase") in _COMING and "deletionTimestamp" not in node["metadata"]:
-            coming.append(name)
+            coming.add(node["metadata"]["name"])
             waiting.update(asking)
     if len(coming) > len(waiting):
         yield f"invariant 8: {', '.join(sorted(coming))} are bought for {', '.join(sorted(waiting))}"
+
+
+def doubled(provisioned: Iterable[Object]) -> Iterator[str]:
+    """8: one machine is one node."""
+    machines: dict[str, list[str]] = {}
+    for node in provisioned:
+        machines.setdefault(machine_of(node), []).append(node["metadata"]["name"])
     for machine, names in machines.items():
-        if len(names) > 1:
+        if machine and len(names) > 1:
             yield f"invariant 8: {', '.join(names)} have one machine, {machine}"
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from autoscaler.cluster.api import ApiError, Object, key_of, list_all
-from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
+from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES, RESOURCE_SLICES
 from autoscaler.errors import ConfigurationError
 from autoscaler.loop import Tick
 from autoscaler.simulation.scenario import Scenario, parse_scenario
@@ -42,6 +42,7 @@ from tests.fakes.ec2 import (
 from tests.fakes.ec2.machines import Machine
 from tests.faults import invariants
 from tests.faults.groups import GroupSimulation, SizedGroupSimulation
+from tests.faults.oddities import ODD_PODS, Oddity, foreign_node, foreign_pod
 from tests.faults.shaky import Mishap, Shaky
 from tests.faults.witness import Witness
 from tests.faults.world import AwsSimulation, booted, instances_run
@@ -139,8 +140,10 @@ class Schedules(RuleBasedStateMachine):
         self.witness = Witness(self.simulation.api, partial(instances_run, self.simulation))
         self.api = Shaky(self.simulation.api, witness=self.witness)
         self.restart()
+        self.stranger: tuple[str, str] | None = None  # somebody else's Node, and the uid of its pod
         self.submitted = 0
         self.excused: set[str] = set()
+        self.odd: set[Oddity] = set()
         self.lost = 0
         self.told["schedules"] += 1
         self.told[f"schedules with {chosen.__name__}"] += 1
@@ -213,6 +216,59 @@ class Schedules(RuleBasedStateMachine):
         self.lost += 1
         self.told["a machine interrupted" if notice else "a machine lost"] += 1
 
+    @rule(oddity=st.sampled_from(Oddity))
+    def comes_oddly(self, oddity: Oddity) -> None:
+        """Something legal that is hard to handle; whether its own pod runs is not asked, whether others' do is."""
+        if oddity in self.odd or (oddity is Oddity.LONG_POOL and isinstance(self.simulation, GroupSimulation)):
+            return
+        self.odd.add(oddity)
+        self.excused |= ODD_PODS
+        self.simulation.add(scenario(oddity.value.replace("KIND", self.simulation.kind)))
+        self.told[f"odd: {oddity.name}"] += 1
+        self.live(timedelta(seconds=1))
+
+    @rule(index=st.integers(0, 7))
+    def deletes_a_batch(self, index: int) -> None:
+        """A person deletes a LaunchBatch in the middle of its work."""
+        found = list_all(self.simulation.api, LAUNCH_BATCHES)[0]
+        if found:
+            self.simulation.api.delete(LAUNCH_BATCHES, found[index % len(found)]["metadata"]["name"])
+            self.told["a batch deleted by a person"] += 1
+
+    @rule(index=st.integers(0, 7))
+    def deletes_a_node(self, index: int) -> None:
+        """A person orders a node to go, whatever runs there."""
+        found = list_all(self.simulation.api, PROVISIONED_NODES)[0]
+        if found:
+            self.simulation.api.delete(PROVISIONED_NODES, found[index % len(found)]["metadata"]["name"])
+            self.told["a node deleted by a person"] += 1
+
+    @rule(index=st.integers(0, 7))
+    def loses_its_address(self, index: int) -> None:
+        """A machine is lost, and a machine of somebody else gets its address and so its Node's name."""
+        nodes = {node["metadata"]["name"]: node for node in list_all(self.simulation.api, NODES)[0]}
+        alive = [machine for machine in self.fake.account.alive() if booted(machine).node in nodes]
+        if self.stranger is not None or not alive:
+            return
+        machine = alive[index % len(alive)]
+        name, api = booted(machine).node, self.simulation.api
+        self.fake.account.lose(machine.id)
+        self.lost += 1
+        for pod in list_all(api, PODS, fields={"spec.nodeName": name})[0]:
+            api.delete(PODS, pod["metadata"]["name"], namespace=pod["metadata"]["namespace"], grace_seconds=0)
+        for piece in list_all(api, RESOURCE_SLICES, fields={"spec.nodeName": name})[0]:
+            api.delete(RESOURCE_SLICES, piece["metadata"]["name"])
+        api.delete(NODES, name)
+        api.create(NODES, foreign_node(name))
+        self.stranger = name, str(api.create(PODS, foreign_pod(name))["metadata"]["uid"])
+        self.told["an address used again"] += 1
+
+    @rule(hours=st.sampled_from([-12, -6, -3, -1, 1, 3, 6, 12]))
+    def sets_the_clock(self, hours: int) -> None:
+        """Somebody sets the clock of the controller's machine."""
+        self.simulation.ours.offset += timedelta(hours=hours)
+        self.told["a clock that was set"] += 1
+
     @rule(seconds=st.sampled_from([1, 10, 60, 150, 170, 300, 900]))
     def passes(self, seconds: int) -> None:
         self.live(timedelta(seconds=seconds))
@@ -246,6 +302,7 @@ class Schedules(RuleBasedStateMachine):
         self.everything_holds()
         assert list(invariants.kept_waiting(self.pods(), bad=self.excused)) == []
         assert self.left() == []
+        assert self.strangers_lost() == []
         alive = [machine for machine in self.strangers() if machine.alive(self.simulation.clock.now())]
         assert len(alive) <= self.lost, f"{len(alive)} unknown machines, {self.lost} were lost"
         self.told["machines"] += len(self.fake.account.machines)
@@ -253,14 +310,25 @@ class Schedules(RuleBasedStateMachine):
         for launch in ("CreateFleet", "RunInstances", "LaunchInstances", "SetDesiredCapacity"):
             self.told[f"calls of {launch}"] += self.fake.calls[launch]
 
+    def strangers_lost(self) -> list[str]:
+        """What somebody else had on a Node of his own."""
+        if self.stranger is None:
+            return []
+        name, uid = self.stranger
+        there = {node["metadata"]["name"] for node in list_all(self.simulation.api, NODES)[0]}
+        gone = [] if name in there else [f"invariant 4: Node {name} of somebody else is gone"]
+        return [*gone, *invariants.lost({"default/stranger": uid}, list_all(self.simulation.api, PODS)[0])]
+
     def left(self) -> list[str]:
         """Machines and objects that nobody needs any more."""
+        strange = [] if self.stranger is None else [self.stranger[0]]
         found = [*invariants.left_over("machines", (f"{m.id} of {_batch(m)}" for m in self.ours()))]
         # The Node of a machine that is not ours is not ours to delete either.
         theirs = {booted(machine).provider_id for machine in self.strangers()}
         for resource in (PROVISIONED_NODES, LAUNCH_BATCHES, NODES):
             objects = list_all(self.simulation.api, resource)[0]
             names = [one["metadata"]["name"] for one in objects if one["spec"].get("providerID") not in theirs]
+            names = [name for name in names if resource != NODES or name not in strange]
             found += invariants.left_over(str(resource), names)
         return found
 
@@ -274,11 +342,12 @@ class Schedules(RuleBasedStateMachine):
 
     def pods(self) -> list[Object]:
         """Those that the controller is asked to serve."""
-        return [pod for pod in list_all(self.simulation.api, PODS)[0] if key_of(pod) not in self.excused]
+        excused = self.excused | _NOT_AWAITED
+        return [pod for pod in list_all(self.simulation.api, PODS)[0] if key_of(pod) not in excused]
 
     def done(self) -> bool:
         """Whether no pod waits or runs, and no machine of ours is left."""
-        every = list_all(self.simulation.api, PODS)[0]
+        every = [pod for pod in list_all(self.simulation.api, PODS)[0] if key_of(pod) not in _NOT_AWAITED]
         waits = any(pod.get("status", {}).get("phase") not in ("Succeeded", "Failed") for pod in every)
         objects = [
             item for kind in (PROVISIONED_NODES, LAUNCH_BATCHES) for item in list_all(self.simulation.api, kind)[0]
@@ -308,6 +377,10 @@ class Schedules(RuleBasedStateMachine):
 
     def _look(self, _: Tick) -> None:
         self.witness.looks()
+
+
+# Pods that may wait, or run, for ever.
+_NOT_AWAITED = ODD_PODS | {"default/stranger"}
 
 
 def _batch(machine: Machine) -> str:

@@ -6,13 +6,15 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from autoscaler.cluster.api import ConflictError, Object, UnavailableError
+from autoscaler.cluster.api import ConflictError, InvalidError, Object, UnavailableError
 from autoscaler.cluster.resources import EVENTS, LAUNCH_BATCHES, Resource
 from tests.crash.life import CrashError, Dying
 
 T = TypeVar("T")
+# By its definition.
+LONGEST_BATCH: Final = 63
 
 
 class Mishap(Enum):
@@ -34,6 +36,9 @@ class Shaky(Dying):
 
     def create(self, resource: Resource, manifest: Object) -> Object:
         if resource == LAUNCH_BATCHES:
+            if len(manifest["metadata"]["name"]) > LONGEST_BATCH:
+                name = manifest["metadata"]["name"]
+                raise InvalidError(f"LaunchBatch {name}: its name is too long", next_step="take a shorter one")
             self.batches[manifest["metadata"]["name"]] = len(manifest["spec"]["nodes"])
         return super().create(resource, manifest)
 

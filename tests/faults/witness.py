@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from autoscaler.cluster.api import NotFoundError, Object, list_all
-from autoscaler.cluster.resources import NODES, PODS, PROVISIONED_NODES, Resource
+from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES, Resource
 from autoscaler.loop import Loop
 from autoscaler.simulation.api_server import ApiServer
 from instance_catalog import labels
@@ -25,6 +25,12 @@ class Witness:
     api: ApiServer
     machines: Callable[[], Mapping[str, bool]]
     found: list[str] = field(default_factory=list)
+
+    def creates(self, resource: Resource, manifest: Object) -> None:
+        """An object is about to be created."""
+        if resource == LAUNCH_BATCHES and any(manifest["spec"].get("pods", ())):
+            mine, pods = list_all(self.api, PROVISIONED_NODES)[0], list_all(self.api, PODS)[0]
+            self._note(invariants.bought_twice(manifest, mine, pods))
 
     def evicts(self, name: str, namespace: str, uid: str) -> None:
         """A pod is about to be evicted."""
@@ -71,7 +77,7 @@ class Witness:
 
     def looks(self) -> None:
         """Between two rounds."""
-        self._note(invariants.doubled(list_all(self.api, PROVISIONED_NODES)[0], list_all(self.api, PODS)[0]))
+        self._note(invariants.doubled(list_all(self.api, PROVISIONED_NODES)[0]))
 
     def _note(self, found: Iterator[str]) -> None:
         self.found += [text for text in found if text not in self.found]

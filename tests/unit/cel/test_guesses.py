@@ -7,6 +7,8 @@ import pytest
 from autoscaler.cel.device import DeviceView
 from autoscaler.cel.outcome import Outcome
 from autoscaler.cel.program import Program, compile_selector
+from autoscaler.dra.cel_selectors import CelSelectors
+from autoscaler.dra.selectors import Answer
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes_profile import REFERENCE
 from instance_catalog.quantity import Quantity
@@ -36,3 +38,9 @@ def test_what_depends_on_a_guess_is_unknown(expression: str, outcome: Outcome) -
     assert found.outcome is outcome
     if outcome is Outcome.UNKNOWN:
         assert found.unknown_attributes == ("gpu.example.com/memory",)
+
+
+@pytest.mark.parametrize(("capacity", "answer"), [("memory", Answer.UNKNOWN), ("engines", Answer.YES)])
+def test_the_allocator_is_told_that_it_is_unknown(capacity: str, answer: Answer) -> None:
+    expression = f"device.capacity['gpu.example.com'].{capacity}.compareTo(quantity('7')) >= 0"
+    assert CelSelectors(REFERENCE).evaluate(expression, driver="gpu.example.com", device=GPU).answer is answer
