@@ -356,6 +356,8 @@ class Journal:
     def _drop_if_over(self, batch: LaunchBatch) -> None:
         if batch.outcome in _FINISHED and all(self._nodes.get(name) is None for name in batch.nodes):
             with suppress(NotFoundError):
+                with suppress(ForbiddenError):  # as in _complete
+                    self.settle(batch)  # its finalizer would hold it
                 self._api.delete(LAUNCH_BATCHES, batch.name, uid=batch.uid)
             self._batches.drop(batch.name)
 

@@ -44,7 +44,7 @@ def controller(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     recorded = Recorded()
     logged: list[LogSettings] = []
     monkeypatch.setattr(command, "controller", recorded)
-    monkeypatch.setattr(command, "log_to_stderr", logged.append)
+    monkeypatch.setattr(command, "log_to_stderr", lambda settings, _: logged.append(settings))
     monkeypatch.setattr(command.signal, "signal", lambda *_: None)
     return recorded
 

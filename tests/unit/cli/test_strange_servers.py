@@ -62,7 +62,7 @@ def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
     def invoked(kubeconfig: str, *arguments: str) -> str:
         monkeypatch.setattr(sys, "argv", ["foreslice", *arguments, "--kubeconfig", kubeconfig])
-        monkeypatch.setattr(run_command, "log_to_stderr", lambda _: None)
+        monkeypatch.setattr(run_command, "log_to_stderr", lambda *_: None)
         assert command_line._run() == 1
         return capsys.readouterr().err
 

@@ -19,6 +19,7 @@ from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Disposal, NodeDecision, Plan, PlannedNode
 from autoscaler.model.pod import GangRef, Pod
 from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from instance_catalog.frozen_map import FrozenMap
 from providers.errors import ShortageError
@@ -119,7 +120,8 @@ def test_a_decision_that_cannot_be_written_stops_no_other() -> None:
     desk.record(planned("n1"), planned("odd"))
     _, journal = journal_of(desk, "update", PROVISIONED_NODES, "422", text="'odd'")
     journal.resume(desk.batches(), desk.nodes(), desk.now)
-    drain = tuple(NodeDecision(name, Disposal.DRAIN) for name in ("odd", "n1"))
+    deleted = (Reason.of(Code.POOL_DELETED),)
+    drain = tuple(NodeDecision(name, Disposal.DRAIN, reasons=deleted) for name in ("odd", "n1"))
     (trouble,) = journal.record(Plan(nodes=drain), Snapshot(pools=(POOL,)), desk.now)
     assert (trouble.kind, trouble.name) == ("ProvisionedNode", "odd")
     assert {node.name: node.phase for node in desk.nodes()} == {"n1": Phase.DRAINING, "odd": Phase.INTENDED}
