@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from autoscaler.agenda import Agenda, Duty
 from autoscaler.cluster.api import ApiError
 from autoscaler.cluster.lease import LeadershipLostError
-from autoscaler.errors import ConfigurationError
+from autoscaler.errors import ConfigurationError, InternalError
 from autoscaler.loop import Tick
 from autoscaler.settings import Settings
 from autoscaler.telling import Telling
@@ -139,6 +139,11 @@ class Controller:
                 tick = self._loop.tick()
             except (ApiError, ConfigurationError, ProviderError) as error:
                 self._telling.cut_short(error)
+                return self._next_attempt()
+            except (LeadershipLostError, InternalError):
+                raise
+            except Exception as error:  # noqa: BLE001  # the boundary of a round: the next one may go well, a restart not
+                self._telling.broken(error)
                 return self._next_attempt()
         self._wake_at = tick.wake_at
         self._telling.ticked(tick)

@@ -102,6 +102,11 @@ class Telling:
         self.recorder.cut_short()
         _LOG.warning("round_cut_short", error=str(error), kind=type(error).__name__)
 
+    def broken(self, error: Exception) -> None:
+        """A round ended with an error that nobody foresaw. The log has its traceback; the next round is tried."""
+        self.recorder.cut_short()
+        _LOG.error("round_cut_short", error=str(error), kind=type(error).__name__, exc_info=error)
+
     def not_followed(self, error: Exception) -> None:
         """What happens in the cluster was not read while standing by. The leader's rounds are not touched by that."""
         _LOG.warning("cluster_not_followed", error=str(error), kind=type(error).__name__)

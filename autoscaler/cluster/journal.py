@@ -31,6 +31,7 @@ from autoscaler.cluster.api import (
     NotFoundError,
 )
 from autoscaler.cluster.copies import Copies
+from autoscaler.cluster.finalizers import set_finalizer
 from autoscaler.cluster.intents import batches_of, halves, make, nodes_of, part_of, pods_of
 from autoscaler.cluster.isolation import Intents, Isolation, Trouble, raise_first
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
@@ -54,7 +55,6 @@ _BEGUN_BY = {Phase.INTENDED: Why.CALL_RECORDED, Phase.LAUNCHING: Why.NEXT_OFFERI
 # Outcomes of a LaunchBatch: something is still to be done for it, or nothing any more.
 UNFINISHED = frozenset({"Intended", "Calling"})
 _FINISHED = frozenset({"Launched", "Failed"})
-
 # An answer by which nothing was written, and by which the same will not be written either.
 _REFUSALS = (ForbiddenError, InvalidError, ValidationError)
 # How many parts of refused batches are tried in one round.
@@ -256,9 +256,9 @@ class Journal:
         # The API server accepts no new finalizer on an object that is being deleted.
         if unfinished == batch.guarded or (unfinished and batch.deleting):
             return batch
-        patch = {"metadata": {"finalizers": [BATCH_FINALIZER] if unfinished else None}}
         try:
-            written = self._batches.put(parse_launch_batch(self._api.patch(LAUNCH_BATCHES, batch.name, patch)))
+            found = set_finalizer(self._api, LAUNCH_BATCHES, batch.name, BATCH_FINALIZER, held=unfinished)
+            written = self._batches.put(parse_launch_batch(found))
         except NotFoundError:
             self._batches.drop(batch.name)
             return batch
@@ -304,11 +304,8 @@ class Journal:
     def forget(self, node: ProvisionedNode) -> None:
         """Remove a node whose machine is gone, and its batch when it was the last one."""
         with suppress(NotFoundError):  # a person deleted it; the finalizer was the last thing that held it
-            self._nodes.put(
-                parse_provisioned_node(
-                    self._api.patch(PROVISIONED_NODES, node.name, {"metadata": {"finalizers": None}})
-                )
-            )
+            released = set_finalizer(self._api, PROVISIONED_NODES, node.name, FINALIZER, held=False)
+            self._nodes.put(parse_provisioned_node(released))
             self._api.delete(PROVISIONED_NODES, node.name)
         self._nodes.drop(node.name)
         batch = self._batches.get(node.batch)
@@ -365,11 +362,16 @@ class Journal:
         try:
             manifest = write_launch_batch(batch)
             manifest["metadata"]["finalizers"] = [BATCH_FINALIZER]
-            written = self._api.create(LAUNCH_BATCHES, manifest)
+            return self._batches.put(parse_launch_batch(self._api.create(LAUNCH_BATCHES, manifest)))
         except AlreadyExistsError:
             # Its name is the hash of its nodes' names: this very intent was written before a restart.
-            written = self._api.get(LAUNCH_BATCHES, batch.name)
-        return self._batches.put(parse_launch_batch(written))
+            found = parse_launch_batch(self._api.get(LAUNCH_BATCHES, batch.name))
+            if found.outcome in _FINISHED:
+                step = f"grant patch on launchbatches, or take the finalizers of LaunchBatch {batch.name} away"
+                raise ConflictError(
+                    f"LaunchBatch {batch.name} is over and a finalizer keeps it", next_step=step
+                ) from None
+            return self._batches.put(found)
 
     def _write_nodes(self, batch: LaunchBatch, now: datetime) -> None:
         """Write all nodes of a batch that can be written; then the first error is raised."""

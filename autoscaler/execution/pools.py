@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from autoscaler.cluster.api import KubernetesApi, NotFoundError
+from autoscaler.cluster.finalizers import set_finalizer
 from autoscaler.cluster.resources import CAPACITY_POOLS
 from autoscaler.kube.custom.capacity_pool import FINALIZER
 from autoscaler.model.capacity import CapacityPool, Mode
@@ -26,8 +27,4 @@ def guard(api: KubernetesApi, pool: CapacityPool, snapshot: Snapshot) -> None:
     if wanted == pool.guarded or (wanted and pool.deleting):
         return
     with suppress(NotFoundError):
-        found = api.get(CAPACITY_POOLS, pool.name)["metadata"]
-        others = [name for name in found.get("finalizers", ()) if name != FINALIZER]
-        finalizers = [*others, *([FINALIZER] if wanted else [])]
-        patch = {"metadata": {"finalizers": finalizers or None, "resourceVersion": found["resourceVersion"]}}
-        api.patch(CAPACITY_POOLS, pool.name, patch)
+        set_finalizer(api, CAPACITY_POOLS, pool.name, FINALIZER, held=wanted)

@@ -18,6 +18,7 @@ from autoscaler.kube.node import parse_node
 from autoscaler.lifecycle.ownership import is_node_of
 from autoscaler.lifecycle.provisioned_node import Why
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from instance_catalog.labels import POOL
 from providers.contract import Instance, InstanceState, Provider
 
 _ENDED_BY: Final = {Phase.DRAINING: Why.DRAINED, Phase.FAILED: Why.MACHINE_LEFT}
@@ -47,11 +48,12 @@ def is_alive(node: ProvisionedNode, machines: Mapping[str, Instance]) -> bool:
 
 def bury(node: ProvisionedNode, *, api: KubernetesApi, journal: Journal) -> None:
     """Remove what is left of a node without a machine: its Node object, then its ProvisionedNode."""
-    # The admission policy lets the account delete labelled Nodes only. That of a group that registers without the label
-    # is removed by the cloud's controller manager, and the object need not wait for that.
-    with suppress(NotFoundError, ForbiddenError):
+    with suppress(NotFoundError):
         found = parse_node(api.get(NODES, node.node_name))
         # The name may be another machine's by now; the uid holds even if that changes before the API server deletes.
         if is_node_of(found, node):
-            api.delete(NODES, found.name, uid=found.uid)
+            # The admission policy lets the account delete labelled Nodes only. That of a group that registers without
+            # the label is removed by the cloud's controller manager, and the object need not wait for that.
+            with suppress(*(() if POOL in found.labels else (ForbiddenError,))):
+                api.delete(NODES, found.name, uid=found.uid)
     journal.forget(node)

@@ -11,6 +11,8 @@ from contextlib import suppress
 from typing import Final
 
 from autoscaler.cluster.api import KubernetesApi, NotFoundError
+from autoscaler.cluster.finalizers import set_finalizer
+from autoscaler.cluster.journal import FINALIZER as MACHINE_FINALIZER
 from autoscaler.cluster.resources import (
     CAPACITY_POOLS,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -19,6 +21,8 @@ from autoscaler.cluster.resources import (
     Resource,
 )
 from autoscaler.errors import ConfigurationError
+from autoscaler.kube.custom.capacity_pool import FINALIZER as POOL_FINALIZER
+from autoscaler.kube.custom.launch_batch import FINALIZER as BATCH_FINALIZER
 from autoscaler.model.provisioned_node import LaunchBatch
 from autoscaler.model.snapshot import Snapshot
 
@@ -35,10 +39,14 @@ def stop_while_uninstalling(api: KubernetesApi, snapshot: Snapshot, batches: Ite
     launches = [batch.name for batch in batches if batch.deleting]
     if not (nodes or pools or launches) or not any(_is_going(api, resource) for resource in _OURS):
         return
-    for resource, names in ((PROVISIONED_NODES, nodes), (CAPACITY_POOLS, pools), (LAUNCH_BATCHES, launches)):
+    for resource, finalizer, names in (
+        (PROVISIONED_NODES, MACHINE_FINALIZER, nodes),
+        (CAPACITY_POOLS, POOL_FINALIZER, pools),
+        (LAUNCH_BATCHES, BATCH_FINALIZER, launches),
+    ):
         for name in names:
             with suppress(NotFoundError):
-                api.patch(resource, name, {"metadata": {"finalizers": None}})
+                set_finalizer(api, resource, name, finalizer, held=False)
     raise ConfigurationError(
         "the custom resources of foreslice.dev are being deleted: no node is launched or ended, all machines stay",
         next_step="remove the controller too; end machines that shall go at the cloud, or install the resources again: "

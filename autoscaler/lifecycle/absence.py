@@ -3,8 +3,9 @@
 A list may lack machines that run: it lags behind launches, a page is lost, a wrong account or region answers. So
 absence alone concludes nothing of a machine whose Node is Ready (Kubernetes takes that condition away 40 seconds after
 the last heartbeat), and when more of a provider's machines are missing at once than is likely, of none of them. Those
-wait until they are listed again, or until a person deletes the ProvisionedNode. A machine that we have asked the
-provider to end is expected to leave its list.
+wait until they are listed again, or until a person deletes the ProvisionedNode. A machine of a node that is Terminating
+or Failed is expected to leave its list; while its Node is Ready it is there all the same, because the provider may not
+have accepted the order yet.
 
 Whoever can look a machine up by its id knows more; `World.machines` then has it as TERMINATED, and nothing here counts.
 """
@@ -56,7 +57,8 @@ def absence(
             continue
         found = nodes.of(node)
         if not can_take(node, Why.MACHINE_LOST):
-            expected.add(node.provider_id)
+            if found is None or not found.ready:
+                expected.add(node.provider_id)
         elif found is not None and found.ready:
             waiting.setdefault(node.provider, []).append(node.provider_id)
         else:

@@ -35,7 +35,7 @@ class Window:
             )
         try:
             zone = ZoneInfo(time_zone)
-        except (ZoneInfoNotFoundError, ValueError) as error:
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # OSError: the name of a directory, as America
             raise ConfigurationError(
                 f"time zone {time_zone!r} is not known", next_step="Use an IANA name such as Europe/Berlin, or UTC."
             ) from error

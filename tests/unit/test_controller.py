@@ -143,6 +143,15 @@ def test_what_may_pass_is_told_and_tried_again(
     assert log == [told, told]
 
 
+def test_what_nobody_foresaw_is_logged_with_its_traceback_and_the_next_round_is_tried(log: list[Any]) -> None:
+    stand = Stand(Script([IsADirectoryError("a bug"), QUIET]))
+    stand.controller.run()
+    assert (stand.ticks("failed"), stand.ticks("ok")) == (1, 1)
+    (told,) = log
+    assert (told["event"], told["log_level"], told["kind"]) == ("round_cut_short", "error", "IsADirectoryError")
+    assert isinstance(told["exc_info"], IsADirectoryError)
+
+
 def test_what_must_not_occur_ends_the_process() -> None:
     with pytest.raises(InternalError):
         run(InternalError("broken"), QUIET)

@@ -61,9 +61,11 @@ def test_a_machine_whose_node_is_ready_is_there() -> None:
     assert concluded([node(1), node(2), node(3)], 3, ready=1) == (0, 3), "three are missing, whoever speaks for one"
 
 
-def test_a_machine_that_was_ended_leaves_the_list_whatever_its_node_says() -> None:
+@pytest.mark.parametrize("phase", [Phase.TERMINATING, Phase.FAILED])
+def test_a_machine_that_is_to_end_leaves_the_list_but_not_while_its_node_is_ready(phase: Phase) -> None:
     ended = [node(number) for number in range(50)]
-    assert concluded(ended, 50, ready=50, phase=Phase.TERMINATING) == (50, 0)
+    assert concluded(ended, 50, phase=phase) == (50, 0)
+    assert concluded(ended, 50, ready=20, phase=phase) == (30, 0)
 
 
 def test_other_providers_and_new_machines_are_not_missed() -> None:

@@ -70,3 +70,10 @@ def test_the_next_moment_at_which_a_window_opens_or_closes(expression: str, zone
 
 def test_a_window_that_stays_as_it_is_is_asked_again_in_a_day() -> None:
     assert Window.parse("* * * * *").next_change(SATURDAY) == SATURDAY + timedelta(days=1)
+
+
+@pytest.mark.parametrize("zone", ["America", "Europe", "", "../UTC", "Mars/Olympus", "UTC\x00"])
+def test_what_is_no_time_zone_is_refused(zone: str) -> None:
+    """`America` is a directory of the zone files, which zoneinfo answers with an OSError."""
+    with pytest.raises(ConfigurationError, match="time zone"):
+        Window.parse("* * * * *", zone)
