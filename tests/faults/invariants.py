@@ -23,6 +23,12 @@ _DONE: Final = ("Succeeded", "Failed")
 _STAYING: Final = ("DaemonSet", "Node")
 
 
+def hold(found: Collection[str]) -> None:
+    """Raises AssertionError, which says what was found, if anything was."""
+    if found:
+        raise AssertionError("\n".join(found))
+
+
 def evicted(pod: Object, provisioned: Object | None, *, uid: str) -> Iterator[str]:
     """1: a pod is evicted only where its node goes for a reason that outranks it, and only the pod that was meant.
 
