@@ -91,6 +91,8 @@ class Dying:
                 self.witness.updates(resource, manifest)
             return self.api.update(resource, manifest, subresource=subresource)
 
+        if self.witness is not None:
+            self.witness.tries(resource, manifest)
         status = manifest.get("status", {})
         reached = status.get("phase") or status.get("outcome")
         return self._write("update", resource, write, manifest["metadata"]["name"], f"to {reached}" if reached else "")
@@ -223,7 +225,7 @@ def check(simulation: Simulation, process: Dying, step: str, *, cloud: Cloud = S
     And everything that tests/faults/invariants.py says of what the controllers did.
     """
     assert process.witness is not None
-    assert process.witness.found == [], f"after dying at: {step}"
+    assert process.witness.found == [], f"{process.witness.found} after dying at: {step}"
     machines = cloud.machines(simulation)
     names = [name for name, _ in machines]
     assert len(names) == len(set(names)) == 2, f"{names} after dying at: {step}"

@@ -54,6 +54,9 @@ They are asked at the moment at which the controller writes, or ends a machine, 
 to in the end does not show that a healthy node was ended and bought again. Invariants 5 to 7 of docs/operations.md,
 about watches, time and clocks, show as invariants 2 and 9: somebody waits, or something is left.
 
+Except with KWOK, the Node of a machine that is gone is removed by the cloud's controller manager before the autoscaler
+looks for it. tests/crash/test_burial.py lives the deaths around its removal where nobody else removes it.
+
 - Launch and terminate: the pods end by themselves, then their nodes are idle.
 - Drain: the pods would run on; the pool is deleted, so they are evicted.
 - Hold: the nodes of a CapacityBlock are held from its start; pods are told of its end and evicted before it. KWOK

@@ -18,9 +18,17 @@ from instance_catalog import labels
 WANTED: Final = frozenset(code.value for code in (Code.BLOCK_ENDING, Code.NODE_RECLAIMED, Code.POOL_DELETED))
 # Nodes that have been asked for and do not take pods yet, and are not on their way out.
 _COMING: Final = frozenset({"Intended", "Launching", "Launched", "Registered", "DriversReady"})
+# Nodes that no pod is sent to any more.
+ENDING: Final = frozenset({"Failed", "Draining", "Terminating", "Gone"})
 _DONE: Final = ("Succeeded", "Failed")
 # Objects of the controller itself: nothing of them may be left when nothing is asked for.
 _STAYING: Final = ("DaemonSet", "Node")
+
+
+def hold(found: Collection[str]) -> None:
+    """Raises AssertionError, which says what was found, if anything was."""
+    if found:
+        raise AssertionError("\n".join(found))
 
 
 def evicted(pod: Object, provisioned: Object | None, *, uid: str) -> Iterator[str]:

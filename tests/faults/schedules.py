@@ -284,8 +284,7 @@ class Schedules(RuleBasedStateMachine):
             return
         self.witness.looks()
         alive = Counter(map(_batch, self.ours()))
-        found = [*self.witness.found, *invariants.more_than_asked(alive, self.api.batches)]
-        assert found == []
+        invariants.hold([*self.witness.found, *invariants.more_than_asked(alive, self.api.batches)])
 
     def teardown(self) -> None:
         """The trouble is over: everything that was asked for runs to its end, and nothing is left."""
@@ -300,9 +299,8 @@ class Schedules(RuleBasedStateMachine):
         while self.simulation.clock.now() < end and not (self.done() and self.simulation.clock.now() > START):
             self.live(RESYNC)
         self.everything_holds()
-        assert list(invariants.kept_waiting(self.pods(), bad=self.excused)) == []
-        assert self.left() == []
-        assert self.strangers_lost() == []
+        waiting = invariants.kept_waiting(self.pods(), bad=self.excused)
+        invariants.hold([*waiting, *self.left(), *self.strangers_lost()])
         alive = [machine for machine in self.strangers() if machine.alive(self.simulation.clock.now())]
         assert len(alive) <= self.lost, f"{len(alive)} unknown machines, {self.lost} were lost"
         self.told["machines"] += len(self.fake.account.machines)

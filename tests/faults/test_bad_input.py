@@ -17,7 +17,7 @@ from providers.contract import Provider
 from tests.aws import TEMPLATE, FakeAws, Written
 from tests.crash.life import START, small_catalog
 from tests.fakes.ec2 import refused
-from tests.faults.schedules import PODS_OF, POOL
+from tests.faults.schedules import PLACES, PODS_OF, POOL
 from tests.faults.world import AwsSimulation
 
 MINUTE = timedelta(minutes=1)
@@ -40,15 +40,31 @@ def test_a_code_that_nobody_knows_is_told_and_never_hot() -> None:
     simulation = AwsSimulation(catalog=small_catalog(), start=START)
     simulation.add(parse_scenario(MANIFESTS + PODS))
     simulation.fake.faults.inject("CreateFleet", *[refused("Teapot", "I am a teapot")] * 100)
+    simulation.run(START)
+    # Nothing happened, so each of the pool's offerings is asked for once; then each rests for itself.
+    assert simulation.fake.calls["CreateFleet"] == len(PLACES)
     simulation.run(START + 10 * MINUTE)
-    assert simulation.fake.calls["CreateFleet"] == 2  # at once and after five minutes; the next time is after fifteen
-    assert "I am a teapot (Teapot)" in told(simulation, "Unknown")
-    assert "Report the code to the project" in told(simulation, "Unknown")
-    assert [(one["reason"], one["failures"]) for one in backoffs(simulation, "gpu")] == [("Unknown", 2)]
+    assert simulation.fake.calls["CreateFleet"] == 2 * len(PLACES)  # five minutes later; the next time is after fifteen
+    assert "I am a teapot (Teapot)" in told(simulation, "UnknownRefusal")
+    assert "report its code to the project" in told(simulation, "UnknownRefusal")
+    found = backoffs(simulation, "gpu")
+    assert {(one["reason"], one["failures"]) for one in found} == {("UnknownRefusal", 2)}
+    assert sorted((one["instanceType"], one["zone"]) for one in found) == sorted(PLACES)
     simulation.fake.faults.clear()
     simulation.run(START + 16 * MINUTE)
-    assert simulation.fake.calls["CreateFleet"] == 3
+    assert simulation.fake.calls["CreateFleet"] == 2 * len(PLACES) + 1
     assert len(simulation.fake.account.alive()) == 2
+
+
+def test_a_code_that_nobody_knows_for_one_offering_leaves_the_next_one() -> None:
+    simulation = AwsSimulation(catalog=small_catalog(), start=START)
+    simulation.add(parse_scenario(MANIFESTS + PODS))
+    simulation.fake.faults.inject("CreateFleet", refused("Teapot", "I am a teapot"))
+    simulation.run(START)
+    assert simulation.fake.calls["CreateFleet"] == 2
+    assert len(simulation.fake.account.alive()) == 2
+    (resting,) = backoffs(simulation, "gpu")
+    assert resting["reason"] == "UnknownRefusal"
 
 
 class TwoTemplates(AwsSimulation):

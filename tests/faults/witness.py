@@ -25,12 +25,20 @@ class Witness:
     api: ApiServer
     machines: Callable[[], Mapping[str, bool]]
     found: list[str] = field(default_factory=list)
+    _decided: dict[str, str] = field(default_factory=dict)  # by node, the phase that this process last tried to write
+
+    def tries(self, resource: Resource, manifest: Object) -> None:
+        """A write begins, and may get lost: what it says is decided all the same, until the process ends."""
+        if resource == PROVISIONED_NODES:
+            self._decided[manifest["metadata"]["name"]] = manifest.get("status", {}).get("phase", "")
 
     def creates(self, resource: Resource, manifest: Object) -> None:
         """An object is about to be created."""
         if resource == LAUNCH_BATCHES and any(manifest["spec"].get("pods", ())):
             mine, pods = list_all(self.api, PROVISIONED_NODES)[0], list_all(self.api, PODS)[0]
-            self._note(invariants.bought_twice(manifest, mine, pods))
+            # A node that has failed is replaced in the same round, whether or not its own object could be written.
+            kept = (node for node in mine if self._decided.get(node["metadata"]["name"], "") not in invariants.ENDING)
+            self._note(invariants.bought_twice(manifest, kept, pods))
 
     def evicts(self, name: str, namespace: str, uid: str) -> None:
         """A pod is about to be evicted."""
@@ -66,7 +74,8 @@ class Witness:
                 self._note(invariants.machine_ended(provisioned, node, pods))
 
     def follows(self, loop: Loop) -> Loop:
-        """See how this controller ends machines."""
+        """See how this controller ends machines. It knows nothing of what the one before decided and did not write."""
+        self._decided.clear()
         for provider in loop._providers.by_template.values():
             setattr(provider, "terminate", partial(self._terminate, provider.terminate))  # noqa: B010
         return loop
