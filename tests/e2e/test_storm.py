@@ -2,7 +2,7 @@
 
 Two replicas with a Lease, real processes on a real control plane, whose API server and etcd are killed as well. Pods
 are created again at the moment at which nodes are drained for being empty, which is when a pod can be taken along. What
-must hold is in tests/faults/invariants.py. A leader is killed after a number of changes to nodes, which the seed decides,
+must hold is in tests/faults/invariants.py. A leader is killed after a number of changes to nodes, which the seed says,
 so that a slow machine lets it do as much as a fast one.
 """
 
