@@ -159,9 +159,11 @@ class ControlPlane:
         return [{"name": "NodeAffinity", "args": added}]
 
     def _file(self, name: str, content: bytes) -> None:
-        path = self._root / name
-        path.touch(mode=0o600)
-        path.write_bytes(content)
+        # A process that starts may be reading the file of before: it gets that or this, and never a part.
+        path, fresh = self._root / name, self._root / f".{name}"
+        fresh.touch(mode=0o600)
+        fresh.write_bytes(content)
+        fresh.replace(path)
 
     @property
     def url(self) -> str:

@@ -139,7 +139,7 @@ class Installation:
     ) -> Iterator[Controller]:
         """`foreslice run`, of the repository at `root`, as the chart's service account; by a clock that a test sets."""
         account = self.control_plane.service_account(NAMESPACE, NAME)
-        settings = self.folder / "settings.yaml"
+        settings = self.folder / f"settings-{Path(log).stem}.yaml"  # another process may be reading its own just now
         settings.write_text(yaml.safe_dump(self.settings), encoding="utf-8")
         command = ["autoscaler.cli", "run", "--kubeconfig", str(account), "--config", str(settings)]
         if clock is not None:

@@ -39,6 +39,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import ACCOUNT, ROOT, Controller
 
 RBAC: Final = "rbac.authorization.k8s.io"
+ADMISSION: Final = "admissionregistration.k8s.io"
 KINDS: Final = {
     **BY_KIND,
     "CustomResourceDefinition": Resource(
@@ -49,6 +50,10 @@ KINDS: Final = {
     "RoleBinding": Resource(RBAC, "v1", "rolebindings", "RoleBinding", namespaced=True),
     "ClusterRole": Resource(RBAC, "v1", "clusterroles", "ClusterRole"),
     "ClusterRoleBinding": Resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding"),
+    "ValidatingAdmissionPolicy": Resource(ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
+    "ValidatingAdmissionPolicyBinding": Resource(
+        ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"
+    ),
 }
 OBSERVER: Final = "observer"
 SETTINGS: Final = {
