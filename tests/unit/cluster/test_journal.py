@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
 from autoscaler.cluster.api import ConflictError
+from autoscaler.cluster.attended import AttendedApi
 from autoscaler.cluster.intents import batches_of, nodes_of, token_of
-from autoscaler.cluster.journal import FINALIZER
-from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
+from autoscaler.cluster.journal import FINALIZER, Journal
+from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES, Resource
 from autoscaler.model.capacity import Mode
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Disposal, NodeDecision, Plan
@@ -48,6 +51,20 @@ def test_every_node_is_written_with_its_intent_and_held_by_a_finalizer(desk: Des
     assert (node.name, node.node_name, node.batch, node.pods) == ("n1", "n1", batch.name, ("default/a",))
     assert (node.phase, node.phase_since) == (Phase.INTENDED, desk.now)
     assert desk.api.get(PROVISIONED_NODES, "n1")["metadata"]["finalizers"] == [FINALIZER]
+
+
+def test_a_batch_is_there_before_its_nodes(desk: Desk) -> None:
+    created: list[Resource] = []
+
+    @contextmanager
+    def attend(verb: str, resource: Resource) -> Iterator[None]:
+        if verb == "create":
+            created.append(resource)
+        yield
+
+    desk.journal = Journal(AttendedApi(desk.api, attend))
+    desk.record(planned("n1"), planned("n2"))
+    assert created == [LAUNCH_BATCHES, PROVISIONED_NODES, PROVISIONED_NODES]
 
 
 def test_recording_the_same_plan_again_writes_nothing(desk: Desk) -> None:
@@ -121,6 +138,14 @@ def test_a_finished_batch_without_nodes_is_removed(desk: Desk) -> None:
     assert desk.batches() == ()
 
 
+def test_a_finished_batch_stays_as_long_as_one_of_its_nodes(desk: Desk) -> None:
+    desk.record(planned("n1"), planned("n2"))
+    (batch,) = desk.batches()
+    desk.journal.save_batch(replace(batch, outcome="Launched", instances=("i-1", "i-2"), obtained=(0, 0)))
+    desk.journal.forget(desk.nodes()[0])
+    assert [found.deleting for found in desk.batches()] == [False]
+
+
 def test_the_mapping_is_carried_over_to_the_nodes(desk: Desk) -> None:
     desk.record(planned("n1"), planned("n2"))
     (batch,) = desk.batches()
@@ -137,6 +162,8 @@ def test_tokens_depend_on_batch_attempt_and_zone_alone(desk: Desk) -> None:
     assert token_of(batch, 0) == token_of(replace(batch, outcome="Calling", token="t"), 0)
     different = {token_of(batch, 0), token_of(batch, 1), token_of(replace(batch, uid="other"), 0)}
     assert len(different) == 3
+    one_zone = replace(batch, offerings=(A, replace(A, capacity_type="spot")))
+    assert token_of(one_zone, 0) != token_of(one_zone, 1), "EC2 would refuse other parameters with the same token"
     assert all(len(token) == 64 for token in different)
 
 
@@ -155,6 +182,13 @@ def test_a_drain_is_written_down_with_its_reason(desk: Desk) -> None:
     assert node.phase is Phase.DRAINING
     assert node.reasons == decision.reasons
     assert [found.name for found in desk.journal.pending().leaving] == ["n1"]
+
+
+def test_no_drain_is_written_down_for_a_pool_that_only_observes(desk: Desk) -> None:
+    launched(desk, "n1")
+    decision = NodeDecision("n1", Disposal.DRAIN, (Reason.of(Code.BLOCK_ENDING, "block b"),))
+    desk.journal.record(Plan(nodes=(decision,)), Snapshot(pools=(replace(POOL, mode=Mode.OBSERVE),)), desk.now)
+    assert [node.phase for node in desk.nodes()] == [Phase.LAUNCHED]
 
 
 def test_a_drain_that_demands_an_empty_node_is_not_written_down_before_anybody_looked(desk: Desk) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from autoscaler.execution.executor import Executor, Seen
 from autoscaler.execution.launch import key_of
 from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.kube.custom.launch_batch import FINALIZER
+from autoscaler.model.capacity import CapacityPool, Mode
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from providers.simulated.cloud import Call, Fault
@@ -31,10 +33,10 @@ def desk() -> Desk:
     return desk
 
 
-def carry_out(desk: Desk) -> None:
+def carry_out(desk: Desk, *pools: CapacityPool) -> None:
     desk.clock.wait(600)  # past every back-off
     executor = Executor(desk.api, desk.journal, desk.backoffs, desk.providers)
-    executor.carry_out(desk.journal.pending(), Seen(Snapshot(pools=(POOL,)), {}), desk.now)
+    executor.carry_out(desk.journal.pending(), Seen(Snapshot(pools=pools or (POOL,)), {}), desk.now)
 
 
 def delete(desk: Desk) -> Desk:
@@ -64,6 +66,20 @@ def test_one_that_is_deleted_before_its_call_is_given_up(desk: Desk) -> None:
     assert [node.phase for node in desk.nodes()] == [Phase.FAILED]
     carry_out(desk)
     assert desk.nodes() == ()
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        pytest.param(replace(POOL, mode=Mode.OBSERVE), id="observes by now"),
+        pytest.param(replace(POOL, deleting=True), id="is being deleted"),
+        pytest.param(replace(POOL, name="another"), id="is gone"),
+    ],
+)
+def test_one_whose_pool_does_not_act_any_more_is_given_up(desk: Desk, pool: CapacityPool) -> None:
+    carry_out(desk, pool)
+    assert len(desk.cloud.machines) == 0
+    assert [node.phase for node in desk.nodes()] == [Phase.FAILED]
 
 
 def test_one_that_is_deleted_during_its_call_is_finished(desk: Desk) -> None:

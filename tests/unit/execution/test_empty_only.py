@@ -17,7 +17,7 @@ from autoscaler.lifecycle.provisioned_node import Why, last_edge
 from autoscaler.model.plan import Disposal, NodeDecision
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code
-from instance_catalog.labels import DRAINING_TAINT
+from instance_catalog.labels import CAPACITY_ENDS_AT, DRAINING_TAINT
 from instance_catalog.labels import POOL as POOL_LABEL
 from providers.contract import InstanceState
 from providers.simulated.cloud import Call, Fault
@@ -189,6 +189,18 @@ def test_notices_go_to_the_very_objects_that_were_seen(site: Site) -> None:
     assert trouble.reason == "Conflict"
     assert "annotations" not in site.desk.api.get(NODES, "n1")["metadata"]
     assert "annotations" not in site.desk.api.get(PODS, "a", namespace="default")["metadata"]
+
+
+def test_an_end_that_moves_is_told_again_and_one_that_does_not_is_told_once(site: Site) -> None:
+    site.pod("a")
+    at = site.desk.now + timedelta(minutes=30)
+    site.carry_out(decided(site, Disposal.NOTICE, at))
+    told = site.desk.api.writes
+    site.carry_out(decided(site, Disposal.NOTICE, at))
+    assert site.desk.api.writes == told
+    site.carry_out(decided(site, Disposal.NOTICE, at - timedelta(minutes=10)))
+    moment = (at - timedelta(minutes=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert site.desk.api.get(PODS, "a", namespace="default")["metadata"]["annotations"] == {CAPACITY_ENDS_AT: moment}
 
 
 def test_while_the_outcome_of_its_call_is_unknown_an_unwanted_node_is_kept(site: Site) -> None:

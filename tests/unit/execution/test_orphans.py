@@ -73,6 +73,7 @@ def test_one_whose_node_is_registered_is_adopted(desk: Desk) -> None:
     lost = machine("i-1", desk)
     node = Node("n1", provider_id=lost.provider_id)
     found = find_orphans(by_provider_id(lost), journal=desk.journal, nodes=(node,), now=desk.now)
+    assert found.terminate == (), "pods may run there"
     sweep(found, provider=desk.providers.by_template["SimulatedNodeTemplate"], journal=desk.journal, now=desk.now)
     (adopted,) = desk.nodes()
     assert (adopted.name, adopted.pool, adopted.provider_id) == ("n1", "gpu", lost.provider_id)

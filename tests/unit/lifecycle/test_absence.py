@@ -76,7 +76,8 @@ def test_other_providers_and_new_machines_are_not_missed() -> None:
 
 def test_machines_of_another_provider_do_not_raise_the_bound() -> None:
     others = [node(number, provider="other") for number in range(100, 200)]
-    found = absence(
-        [*(node(number) for number in range(3)), *others], OwnNodes(()), listed=(), windows={"sim": WINDOW}, now=NOW
-    )
+    missing = [node(number) for number in range(3)]
+    listed = [found.provider_id for found in others]
+    windows = {"sim": WINDOW, "other": WINDOW}
+    found = absence([*missing, *others], OwnNodes(()), listed=listed, windows=windows, now=NOW)
     assert (found.gone, len(found.waiting["sim"])) == (frozenset(), 3)

@@ -103,6 +103,21 @@ def test_a_node_moves_to_what_was_seen(seen: World, expected: Phase) -> None:
     assert phase(seen) is expected
 
 
+@pytest.mark.parametrize(
+    ("windows", "announced", "expected"),
+    [
+        pytest.param({"sim": timedelta(minutes=1)}, {"sim:///i-1": NOW}, NOW, id="announced"),
+        pytest.param({"sim": timedelta(minutes=1)}, {}, None, id="taken back"),
+        pytest.param({}, {}, NOW + timedelta(hours=1), id="the provider is silent"),
+    ],
+)
+def test_the_end_of_a_machine_is_what_its_provider_said_last(
+    windows: dict[str, timedelta], announced: dict[str, datetime], expected: datetime | None
+) -> None:
+    ending = replace(READY, reclaim_at=NOW + timedelta(hours=1))
+    assert reflect(world(ending, windows=windows, reclaims=announced), NOW).provisioned[0].reclaim_at == expected
+
+
 def test_a_node_that_the_cloud_named_is_called_by_its_name_from_then_on() -> None:
     cloud = Node("ip-10-0-0-1", provider_id="sim:///i-1")
     named = reflect(world(nodes=(cloud,)), NOW).provisioned[0]
@@ -131,6 +146,7 @@ def test_a_node_is_idle_from_the_first_tick_without_pods_on() -> None:
     ("pod", "expected"),
     [
         pytest.param(Pod("a", "b", node_name="n1", phase="Running"), True, id="running"),
+        pytest.param(Pod("a", "b", node_name="n1", phase="Running", owner="Job/x"), True, id="of a job"),
         pytest.param(Pod("a", "b", node_name="n1", phase="Pending"), True, id="bound and starting"),
         pytest.param(Pod("a", "b", node_name="n1", phase="Running", deleting=True), True, id="still stopping"),
         pytest.param(Pod("a", "b"), False, id="unbound"),

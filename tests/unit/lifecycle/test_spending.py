@@ -9,7 +9,8 @@ from decimal import Decimal
 import pytest
 
 from autoscaler.kube.custom.spending import parse_spending, write_spending
-from autoscaler.lifecycle.spending import hours_left_today, moved_on, recent_launches, spent_today
+from autoscaler.lifecycle.spending import hours_left_today, moved_on, price_of, recent_launches, spent_today
+from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
 from autoscaler.model.spending import Spending
 
 MORNING = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
@@ -67,6 +68,25 @@ def test_since_when_a_guard_binds() -> None:
     assert (bound.binding_since, later.binding_since) == (MORNING, MORNING)
     free = moved_on(later, MORNING + timedelta(hours=2), usd_per_hour=Decimal(13))
     assert free.binding_since == MORNING + timedelta(hours=2)
+
+
+@pytest.mark.parametrize(
+    ("phase", "provider_id", "paid"),
+    [
+        pytest.param(Phase.LAUNCHED, "i-1", True, id="boots"),
+        pytest.param(Phase.READY, "i-1", True, id="ready"),
+        pytest.param(Phase.DRAINING, "i-1", True, id="drains"),
+        pytest.param(Phase.FAILED, "i-1", True, id="failed, and its machine is there"),
+        pytest.param(Phase.LAUNCHING, "", False, id="no machine yet"),
+        pytest.param(Phase.GONE, "i-1", False, id="gone"),
+    ],
+)
+def test_every_machine_is_paid_for_as_long_as_it_may_be_there(phase: Phase, provider_id: str, paid: bool) -> None:
+    offering = OfferingRef("p5.48xlarge", "us-east-1a", "on-demand", "55.04")
+    prediction = Prediction("p5.48xlarge", (), "", "")
+    node = ProvisionedNode("n", "p", "n", "b", (offering,), prediction, phase=phase, provider_id=provider_id)
+    prepaid = replace(node, offerings=(replace(offering, usd_per_hour="0"),))
+    assert price_of((node, prepaid)) == (Decimal("55.04") if paid else 0)
 
 
 def test_the_account_survives_as_an_object() -> None:

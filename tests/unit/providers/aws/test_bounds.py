@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from instance_catalog import labels
 from providers.aws.capacity import Reservations
 from providers.aws.describe import instance_of
 from providers.aws.node_groups import AwsNodeGroups
@@ -35,6 +36,18 @@ def test_a_machine_of_another_cluster_stays(by_groups: bool) -> None:
     machines(rig)[0].tags[TAG_CLUSTER] = "99999999-2222-3333-4444-555555555555"
     provider = groups_of(rig) if by_groups else rig.provider
     answer = provider.terminate((launched.id,))
+    assert isinstance(answer.failures[launched.id], PermissionDeniedError)
+    assert [machine.id for machine in machines(rig)] == [launched.id]
+
+
+def test_a_machine_that_no_launch_started_is_neither_listed_nor_ended() -> None:
+    """Groups and launch templates of others propagate the cluster's tag; the launch token is in none of them."""
+    rig = Rig()
+    (launched,) = rig.provider.launch(request()).instances
+    rig.settle()
+    del machines(rig)[0].tags[labels.LAUNCH_TOKEN]
+    assert rig.provider.describe({TAG_CLUSTER: CLUSTER}).instances == ()
+    answer = rig.provider.terminate((launched.id,))
     assert isinstance(answer.failures[launched.id], PermissionDeniedError)
     assert [machine.id for machine in machines(rig)] == [launched.id]
 

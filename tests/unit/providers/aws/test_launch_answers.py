@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from providers.aws.network import Network
 from providers.errors import AddressesExhaustedError, AmbiguousError, QuotaError
-from tests.aws import CLUSTER, OWNED, P5, Rig, request
+from tests.aws import CLUSTER, OWNED, P5, TEMPLATE, Rig, request
 from tests.fakes.ec2 import PROMPT, refused
 from tests.fakes.ec2.geography import Subnet
 
@@ -47,6 +48,22 @@ def test_the_subnet_with_most_free_addresses_is_taken() -> None:
     rig.provider.launch(request("a"))
     rig.provider.launch(request("b", "c", batch="b2", minimum=2))
     assert {machine.order.subnet for machine in launched(rig)} == {roomy}
+
+
+def test_a_repetition_names_the_same_subnet_although_machines_came_and_went() -> None:
+    """EC2 refuses a token that comes with other parameters."""
+    rig = Rig()
+    other = second_subnet(rig, addresses=3000)
+    subnets = rig.fake.account.geography.subnets
+    (first,) = (s for s in subnets.values() if s.zone == "us-east-1a" and s.id != other)
+    first.addresses = 3000
+    taken = []
+    for spare in (3001, 2999):
+        subnets[other].addresses = spare
+        network = Network(rig.aws, rig.clock)
+        taken.append([network.subnet_for(TEMPLATE, "us-east-1a", f"token-{number}").id for number in range(20)])
+    assert taken[0] == taken[1]
+    assert set(taken[0]) == {first.id, other}
 
 
 @pytest.mark.parametrize("minimum", [pytest.param(1, id="fleet"), pytest.param(2, id="gang")])

@@ -1,0 +1,76 @@
+"""How the bound of a round is shared out, and that a pod beyond its share is not even considered for a purchase."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.cel.work import CHEAP, Account, BudgetSpentError, Purse
+from autoscaler.model.node import Node
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code
+from autoscaler.planning.bundles import bundles_of, classes_of
+from autoscaler.planning.policy import Policy, WorkLimits
+from autoscaler.planning.work import Ledger
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.quantity import Quantity
+from instance_catalog.resource_slice import Device, NodeReach, Pool, ResourceSlice
+from tests.unit.planning.scene import TEAM, gpus, pairs, plan, pod, snapshot
+
+LIMITS = WorkLimits(per_round=60_000, selectors_per_round=600_000, per_pod=40_000, hints_per_round=1)
+
+
+def ledger(*pods: Pod, nodes: int = 0) -> Ledger:
+    state = snapshot(list(pods))
+    return Ledger.of(classes_of(bundles_of(state.pods, state.claims), state), Policy(work=LIMITS), nodes=nodes)
+
+
+def kinds(namespace: str, count: int) -> list[Pod]:
+    """Pods that differ, so that each is a class of its own."""
+    return [replace(pod(f"p{index}", priority=index), namespace=namespace) for index in range(count)]
+
+
+def test_namespaces_share_equally_and_the_kinds_of_pods_in_each() -> None:
+    accounts = ledger(*kinds("one", 1), *kinds("two", 5)).accounts
+    assert len({id(account.shared) for account in accounts}) == 2
+    assert {account.shared.left for account in accounts} == {300_000}
+    assert sorted(account.own for account in accounts) == [6_000] * 5 + [30_000]
+
+
+def test_many_kinds_of_pods_leave_a_little_for_each() -> None:
+    assert {account.own for account in ledger(*kinds("one", 100)).accounts} == {2_000}
+
+
+def test_the_bound_for_looks_grows_with_the_nodes_and_that_for_selectors_does_not() -> None:
+    few, many = (ledger(*kinds("one", 3), nodes=nodes).accounts[0] for nodes in (0, 1000))
+    assert (many.own, many.most, many.shared.left) == (6 * few.own, 6 * few.most, few.shared.left)
+
+
+def test_an_account_ends_at_its_most_whatever_its_namespace_has() -> None:
+    account = Account(own=0, shared=Purse(10**9), most=1_000)
+    account.admit(600)
+    account.pay(600)
+    account.admit(600)
+    account.pay(600)
+    with pytest.raises(BudgetSpentError):
+        account.admit(1)
+
+
+def test_expensive_work_is_not_paid_from_what_is_meant_for_looks() -> None:
+    account = Account(own=10 * CHEAP, shared=Purse(0), most=10**9)
+    account.admit(CHEAP)
+    with pytest.raises(BudgetSpentError):
+        account.admit(CHEAP + 1)
+    with pytest.raises(BudgetSpentError):
+        account.admit(1)  # half a look decides nothing
+
+
+def test_what_to_buy_is_not_considered_for_a_pod_that_a_present_node_might_take() -> None:
+    there = Node("n", allocatable=FrozenMap({"cpu": Quantity.of(8), "pods": Quantity.of(9)}))
+    content = (Device("gpu-0", FrozenMap({"type": "gpu", "productName": "Small S1", "index": 77})),)
+    published = ResourceSlice("s", "gpu.nvidia.com", Pool("n"), content, NodeReach(node_name="n"))
+    state = snapshot(*pairs(1, gpus(1)), pools=(TEAM,), nodes=(there,), slices=(published,))
+    found = plan(state, policy=Policy(work=replace(LIMITS, per_pod=100)))
+    assert [reason.code for left in found.left_out for reason in left.reasons] == [Code.WORK_BUDGET]
+    assert (found.launches, found.demands) == ((), ())
