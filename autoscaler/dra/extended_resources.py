@@ -7,6 +7,7 @@ decided on the snapshot; the scheduler maintains that map by events, with result
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
@@ -15,6 +16,8 @@ from autoscaler.model.resource_claim import DeviceRequest, ResourceClaim
 from instance_catalog.kubernetes_profile import KubernetesProfile
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
+# Far above what a claim may ask for (32), and far below where sums overflow.
+_TOO_MANY: Final = 1_000_000
 
 
 def extended_resource_classes(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
@@ -94,5 +97,9 @@ def _request(
 
 
 def _amount(container: Container, resource: str) -> int:
+    """How many. What is no whole number of 64 bits is more than a claim may have, so nothing is bought for it."""
     quantity = container.requests.get(resource)
-    return (quantity.as_int64() or 0) if quantity is not None else 0
+    if quantity is None:
+        return 0
+    amount = quantity.as_int64()
+    return _TOO_MANY if amount is None or amount > _TOO_MANY else amount

@@ -40,8 +40,8 @@ class Drained:
 def cordon(api: KubernetesApi, node: Node) -> bool:
     """Keep new pods away, unless that was done before or the node is gone; whether it was seen to be done.
 
-    What one watch has shown, kube-scheduler's shows about now: it assigns no more pods. Those that it assigned before may
-    still come, also minutes later while volumes or devices are prepared for them.
+    What one watch has shown, kube-scheduler's shows about now: it assigns no more pods. Those that it assigned before
+    may still come, also minutes later while volumes or devices are prepared for them.
     """
     if any(taint.key == DRAINING_TAINT for taint in node.taints):
         return True

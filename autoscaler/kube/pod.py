@@ -69,8 +69,7 @@ def parse_pod(
     status = fields.child("status")
     pod = _parse(fields, metadata, status, origin=origin, priorities=priorities)
     fields.unread()
-    until = no_node_before(fields, metadata)
-    return pod if until is None else replace(pod, no_node_before=until)
+    return replace(pod, no_node_before=no_node_before(fields, metadata), created=metadata.created)
 
 
 def parse_pod_template(

@@ -173,10 +173,16 @@ def _undisturbed(snapshot: Snapshot) -> Iterator[ProvisionedNode]:
 
 
 def _waiting(node: ProvisionedNode, pods: Mapping[str, Pod]) -> Iterator[Pod]:
-    """The pods it was bought for that still wait, and that no other pod or volume keeps from it."""
+    """The pods it was bought for that still wait, and that no other pod or volume keeps from it.
+
+    A pod that was made after the node was decided on is another one by the same name, whatever it asks for: who may
+    make pods in one namespace must not have a type avoided for all. Both moments are the API server's.
+    """
     for key in node.pods:
         pod = pods.get(key)
         if pod is None or pod.node_name is not None or pod.deleting or pod.scheduling_gates:
+            continue
+        if pod.created > node.created > 0:
             continue
         if not (pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread or pod.volumes):
             yield pod

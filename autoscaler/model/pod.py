@@ -147,6 +147,8 @@ class Pod:
     termination_grace_seconds: int = 30
     unsupported: tuple[str, ...] = ()
     origin: Origin = field(default=CLUSTER, compare=False)
+    # When the API server made it, seconds of the epoch; 0: never. Equal pods are one kind, however old they are.
+    created: float = field(default=0.0, compare=False)
 
     @property
     def key(self) -> str:

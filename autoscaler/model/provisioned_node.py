@@ -75,6 +75,7 @@ class ProvisionedNode:
     uid: str = ""
     resource_version: str = ""
     deleting: bool = False  # somebody deleted the object; its finalizer holds it until the machine is gone
+    created: float = field(default=0.0, compare=False)  # when the API server made it, seconds of the epoch; 0: never
 
     @property
     def offering(self) -> OfferingRef:

@@ -47,6 +47,13 @@ def plan_apart(
             if culprit is None:
                 raise
             apart[culprit.key] = Odd(culprit, error)
+    try:
+        return _with(plan(_without(snapshot, apart)), apart), apart
+    except Exception as error:  # noqa: BLE001  # the same boundary
+        # Too many to be looked for one by one: the namespaces that they come from wait, and the others go on.
+        namespaces = {odd.pod.namespace for odd in apart.values()}
+        waiting = (pod for pod in pending_pods(snapshot) if pod.namespace in namespaces and pod.key not in apart)
+        apart |= {pod.key: Odd(pod, error) for pod in waiting}
     return _with(plan(_without(snapshot, apart)), apart), apart
 
 

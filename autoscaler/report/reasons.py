@@ -199,6 +199,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
 
 _AMOUNTS = frozenset({"wanted", "free"})
 _BYTES = frozenset({"memory", "ephemeral-storage"})
+_READABLE = 10**30  # greater numbers are written as powers of two
 # Facts that the sentence says in other words already.
 _IMPLIED = frozenset({"device_class", "devices", "wanted", "found", "of", "offerings", "stage", "existing", "requests"})
 
@@ -236,11 +237,18 @@ def _joined(group: list[Reason]) -> Reason:
 def _amount(resource: str, units: Fact) -> str:
     """An amount in scheduler units (thousandths of a core, bytes) as people write it."""
     assert isinstance(units, int), f"{resource}: {units!r} is not a number of units"
+    if abs(units) > _READABLE:
+        return _whole(units)
     if resource == "cpu":
         return f"{units / 1000:g}"
     if resource in _BYTES or resource.startswith("hugepages-"):
         return f"{units / 2**30:.4g}Gi"
     return str(units)
+
+
+def _whole(number: int) -> str:
+    """A whole number in digits; what has more than anybody reads, and Python writes, as a power of two."""
+    return str(number) if abs(number) <= _READABLE else f"more than 2^{number.bit_length() - 1}"
 
 
 class _Shown(dict[str, str]):
@@ -259,4 +267,4 @@ def _fact(value: Fact) -> str:
         return ", ".join(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return str(value)
+    return _whole(value) if isinstance(value, int) else str(value)

@@ -11,6 +11,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import DaemonSet
 from autoscaler.scheduling.node_filters import selects_node
 from autoscaler.scheduling.node_state import NodeState
+from autoscaler.scheduling.resources import pod_requests, units
 from instance_catalog.taint import Toleration
 
 # What the DaemonSet controller adds to every pod (pkg/controller/daemon/util/daemonset_util.go, v1.36).
@@ -28,11 +29,23 @@ _ALWAYS_TOLERATED = tuple(
 
 
 def daemon_pods(node: Node, daemon_sets: Iterable[DaemonSet]) -> tuple[Pod, ...]:
-    """One pod, bound to the node, for every DaemonSet that runs there."""
+    """One pod, bound to the node, for every DaemonSet that runs there and whose pod has room.
+
+    One that asks for more than the node has left, after those of higher priority, stays Pending in the cluster: it must
+    not keep all other pods from such nodes.
+    """
+    wanted = [daemon_set for daemon_set in daemon_sets if runs_on(daemon_set, node)]
+    left = {resource: units(resource, amount) for resource, amount in node.allocatable.items()}
+    placed = set()
+    for daemon_set in sorted(wanted, key=lambda one: (-one.pod.priority, one.key)):
+        requests = {resource: amount for resource, amount in pod_requests(daemon_set.pod).items() if amount > 0}
+        if all(amount <= left.get(resource, 0) for resource, amount in requests.items()):
+            left.update({resource: left[resource] - amount for resource, amount in requests.items()})
+            placed.add(daemon_set.key)
     return tuple(
         replace(daemon_set.pod, name=f"{daemon_set.name}-{node.name}", node_name=node.name)
-        for daemon_set in daemon_sets
-        if runs_on(daemon_set, node)
+        for daemon_set in wanted
+        if daemon_set.key in placed
     )
 
 

@@ -130,6 +130,7 @@ def parse_provisioned_node(raw: object) -> ProvisionedNode:
         uid=metadata.uid,
         resource_version=resource_version(raw),
         deleting=metadata.deleting,
+        created=metadata.created,
     )
 
 

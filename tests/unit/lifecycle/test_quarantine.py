@@ -93,10 +93,16 @@ def test_a_pod_that_its_ready_node_does_not_take(plan: Plan, ready_for: timedelt
         pytest.param(scene(slices=()), id="the-driver-is-away"),
         pytest.param(scene(slices=(published(Taint("broken", "", "NoSchedule")),)), id="a-device-is-broken"),
         pytest.param(scene(node=replace(NODE, phase=Phase.REGISTERED)), id="the-node-still-boots"),
+        pytest.param(scene(replace(POD, created=8.0), node=replace(NODE, created=7.0)), id="another-pod-by-that-name"),
     ],
 )
 def test_what_says_nothing_about_the_type(snapshot: Snapshot) -> None:
     assert mispredicted(snapshot, NOWHERE, NOW) == ()
+
+
+def test_the_pod_it_was_bought_for_counts_also_when_both_were_made_in_one_second() -> None:
+    same = scene(replace(POD, created=7.0), node=replace(NODE, created=7.0))
+    assert len(mispredicted(same, NOWHERE, NOW)) == 1
 
 
 def test_a_gang_waits_for_its_other_nodes() -> None:

@@ -56,3 +56,10 @@ def test_who_breaks_it_is_left_out(odd: tuple[str, ...]) -> None:
 def test_what_breaks_without_any_pod_is_raised() -> None:
     with pytest.raises(KeyError):
         plan_apart(Planner(""), snapshot(PODS), {})
+
+
+def test_more_than_are_looked_for_one_by_one_cost_their_namespace_alone() -> None:
+    odd = [replace(pod(f"odd{number}"), namespace="hostile") for number in range(30)]
+    plan, apart = plan_apart(Planner(*(p.name for p in odd)), snapshot([*PODS, *odd]), {})
+    assert set(apart) == {p.key for p in odd}
+    assert {left.pod for left in plan.left_out if left.verdict != "unknown"} == {p.key for p in PODS}

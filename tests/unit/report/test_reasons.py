@@ -71,3 +71,11 @@ def test_what_is_said_of_several_devices_is_said_once() -> None:
     assert texts_of((*devices, other)) == (
         "device gpu.nvidia.com/gpu-0 and 2 more: depends on uuid: known only once the node runs; " + text_of(other)
     )
+
+
+@pytest.mark.parametrize("number", [10**31, 10**5000, -(10**5000)], ids=["31 digits", "5000 digits", "negative"])
+def test_numbers_that_nobody_reads_are_shortened(number: int) -> None:
+    """An API server takes cpu: 1e1000, which no float holds; Python writes no integer of more than 4,300 digits."""
+    text = text_of(Reason.of(Code.INSUFFICIENT_RESOURCE, "pod a/b", resource="cpu", wanted=number, free=1000))
+    assert "more than 2^" in text
+    assert len(text) < 100

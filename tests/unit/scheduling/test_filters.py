@@ -213,6 +213,22 @@ def test_daemon_sets_run_where_they_select_and_tolerate() -> None:
     assert [p.node_name for p in daemon_pods(CORDONED, (everywhere,))] == ["n1"]
 
 
+@pytest.mark.parametrize(
+    ("cpus", "carried"),
+    [
+        pytest.param({"a": ("100000", 0)}, [], id="more than the whole node"),
+        pytest.param({"a": ("3", 0), "b": ("3", 0)}, ["a-n1"], id="the first of two"),
+        pytest.param({"a": ("3", 0), "b": ("3", 5)}, ["b-n1"], id="that of the higher priority"),
+        pytest.param({"a": ("2", 0), "b": ("2", 0)}, ["a-n1", "b-n1"], id="all that fit"),
+    ],
+)
+def test_a_daemon_set_without_room_keeps_nobody_from_the_node(
+    cpus: dict[str, tuple[str, int]], carried: list[str]
+) -> None:
+    sets = [DaemonSet("team", name, pod(name, cpu=cpu, priority=first)) for name, (cpu, first) in cpus.items()]
+    assert [p.name for p in daemon_pods(node(cpu="4"), sets)] == carried
+
+
 def test_the_table_names_each_plugin_once() -> None:
     plugins = [entry.plugin for entry in FILTERS]
     assert len(set(plugins)) == len(plugins)
