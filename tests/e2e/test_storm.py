@@ -31,7 +31,7 @@ WAVE: Final = 20
 LOOKS: Final = 40
 # A wave of pods makes some 200 changes that are seen.
 CHANGES: Final = 40
-PATIENCE: Final = 1200.0  # seconds; it takes about 240 on an idle machine of two cores
+PATIENCE: Final = 1200.0  # seconds; a death takes 5 to 15, by how busy the machine is
 SETTINGS: Final = {**BRISK, "lease": {"duration": "4s", "renewDeadline": "3s", "retry": "1s"}}
 POOL: Final = """
 apiVersion: foreslice.dev/v1alpha1
