@@ -292,6 +292,7 @@ class Schedules(RuleBasedStateMachine):
             return
         self.fake.faults.clear()
         self.api.mishaps.clear()
+        self.simulation.ours.offset = timedelta(0)  # as long as it is wrong, AWS refuses every call
         for kind, zone in PLACES:
             for market in ("spot", "on-demand"):
                 self.fake.account.stock.limit(kind, zone, 100, market=market)

@@ -203,7 +203,7 @@ class AwsSimulation(Simulation):
     @cached_property
     def fake(self) -> FakeEc2:
         """The account."""
-        return FakeEc2(self.clock, behaviour=self._pace)
+        return FakeEc2(self.clock, behaviour=self._pace, skew=lambda: self.ours.offset)
 
     @cached_property
     def ours(self) -> Skewed:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import timedelta
 from functools import cached_property
 from typing import Any, Final
 
@@ -50,6 +51,8 @@ OPERATIONS: Final[Mapping[str, Mapping[str, Operation]]] = {
     "ssm": parameters.SSM,
     "sts": parameters.STS,
 }
+# Source: AWS Signature Version 4, "requests must be received within five minutes of the time stamp".
+_LONGEST_SKEW: Final = timedelta(minutes=5)
 # Services whose one endpoint serves all regions.
 _GLOBAL: Final = frozenset({"iam", "sts", "pricing"})
 
@@ -69,7 +72,10 @@ class FakeEc2:
         geography: Geography | None = None,
         behaviour: Behaviour = PROMPT,
         rates_apply: bool = True,
+        skew: Callable[[], timedelta] = timedelta,
     ) -> None:
+        """`skew` is how far the caller's clock is ahead: AWS refuses signatures that are five minutes off."""
+        self._skew = skew
         self.account = Account(clock, geography or standard(), behaviour)
         self.groups = Groups(self.account)
         self.faults = Faults()
@@ -101,6 +107,9 @@ class FakeEc2:
         except ApiError as error:
             return render_error(None, error, number)
         self.calls[request.operation] += 1
+        if abs(self._skew()) > _LONGEST_SKEW:
+            late = ApiError("RequestExpired", "Request has expired.")
+            return render_error(request.model.service_model, late, number)
         fault = self.faults.next(request.operation)
         ending: HttpResponse | Silence = Silence.CUT
         if fault is None or fault.effect:

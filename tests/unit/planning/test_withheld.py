@@ -56,7 +56,7 @@ def test_a_node_on_its_way_out_takes_no_pods_and_one_that_is_wanted_stays(
     phase: Phase, expected: dict[str, str]
 ) -> None:
     node = ours("n", phase=phase, empty_since=LONG_AGO)
-    there = Node("n", ready=True, allocatable=ROOM)
+    there = Node("n", labels=FrozenMap({labels.POOL: node.pool}), ready=True, allocatable=ROOM)
     pool = replace(TEAM, scope=Scope(PodScope.ALL))
     result = plan(snapshot([pod("p")], nodes=(there,), pools=(pool,), provisioned=(node,)))
     assert {name: where for name, where in places(result).items() if where == "n"} == expected
