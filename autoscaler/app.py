@@ -163,7 +163,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
     recorder = Recorder(clock, version=release, leads=leads)
     tracing = tracing_of(settings.tracing, cluster=cluster.name, version=release)
     counted = AttendedApi(client, recorder.counting)
-    api = AttendedApi(counted, only_while(leads))
+    api = leaders_only(counted, leads)
     uid = str(counted.get(NAMESPACES, "kube-system")["metadata"]["uid"])
 
     def providers(catalog: Catalog) -> Providers:
@@ -244,6 +244,11 @@ def controller(settings: Settings, clock: Clock) -> Process:
         notices=_notices(settings, bell, leads),
         events=EventWriter(events, clock),
     )
+
+
+def leaders_only(api: KubernetesApi, leads: Callable[[], bool]) -> KubernetesApi:
+    """The API as the loop and the providers get it: a replica that does not lead any more writes nothing."""
+    return AttendedApi(api, only_while(leads))
 
 
 def _notices(settings: Settings, bell: Bell, leads: Callable[[], bool]) -> NoticeWatch | None:
