@@ -176,9 +176,12 @@ def places_made(snapshot: Snapshot) -> dict[str, str]:
 def assign(
     classes: Mapping[int, BundleClass], present: Present, snapshot: Snapshot, *, now: datetime, ledger: Ledger
 ) -> Assigned:
-    """Put bundles onto present nodes, class by class in the scheduler's order (the order of the mapping)."""
+    """Put bundles onto present nodes, class by class in the scheduler's order (the order of the mapping).
+
+    Classes that are not decided in this round come first: they only keep what is coming for them.
+    """
     run = _Run(present, snapshot, now, ledger)
-    for index, bundle_class in classes.items():
+    for index, bundle_class in sorted(classes.items(), key=lambda entry: not ledger.waits(entry[0])):
         run.take(index, bundle_class)
     return Assigned(run.world, tuple(run.placed), run.rest, run.stuck, run.postponed, run.doubted)
 
