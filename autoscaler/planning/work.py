@@ -7,7 +7,7 @@ shares of others do not depend on what it spends. It must not know how work is d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -153,24 +153,29 @@ class _Queue:
     served: frozenset[int]
     lot: str
 
-    def chosen(self, items: Sequence[int], needs: Sequence[int], units: int) -> frozenset[int]:
+    def namespaces(self, names: Iterable[str]) -> list[str]:
+        """The namespaces, by lot."""
+        return sorted(names, key=lambda name: (sha256(f"{name} {self.lot}".encode()).digest(), name))
+
+    def chosen(self, items: Sequence[int], needs: Sequence[int], units: int, *, beyond: int) -> frozenset[int]:
         """The classes whose needs the units cover, of these, which are in the scheduler's order.
 
         The first half of the units goes by that order, the rest by lot: what is hopeless cannot hold up others for
-        long, wherever it stands. One class is decided in any case.
+        long, wherever it stands. The first of the lot may need as many units `beyond` those that are left.
         """
         chosen: set[int] = set()
         left = units
         by_order = sorted(items, key=lambda item: item in self.served)  # a stable sort
         by_lot = sorted(items, key=lambda item: (item in self.served, self._drawn(item), item))
-        for order, reserve in ((by_order, units // 2), (by_lot, 0)):
+        for order, limit in ((by_order, -(units // 2)), (by_lot, beyond)):
             for item in order:
                 if item in chosen:
                     continue
-                if needs[item] > left - reserve and chosen:
+                if needs[item] > left + limit:
                     break
                 chosen.add(item)
                 left -= needs[item]
+                limit = min(limit, 0)
         return frozenset(chosen)
 
     def _drawn(self, item: int) -> bytes:
@@ -185,8 +190,11 @@ def _opened(
     purses = _purses(classes, shared)
     accounts: dict[int, Account] = {}
     waiting: set[int] = set()
-    for namespace, purse in purses.items():
-        items = [item for item, found in enumerate(classes) if _namespace(found) == namespace]
+    # Every namespace decides one class at least, as long as the round does not cost twice as much for it.
+    beyond = max(own, *needs, 0)
+    for namespace in queue.namespaces(purses):
+        purse = purses[namespace]
+        items = [item for item, entry in enumerate(classes) if _namespace(entry) == namespace]
         units = own // len(purses)
         # The least is there for everyone, so only what is more than that can be too much.
         more = [item for item in items if needs[item] > _LEAST_OWN]
@@ -194,7 +202,9 @@ def _opened(
         chosen = frozenset(items)
         if total > units:
             chosen -= frozenset(more)
-            chosen |= queue.chosen(more, needs, units) if more else frozenset()
+            found = queue.chosen(more, needs, units, beyond=beyond)
+            beyond = max(0, beyond - max(0, sum(needs[item] for item in found) - units))
+            chosen |= found
         rest = max(0, units - sum(needs[item] for item in chosen)) // max(1, len(chosen))
         for item in items:
             accounts[item] = Account(
