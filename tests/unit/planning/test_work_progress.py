@@ -128,3 +128,31 @@ def test_a_kind_that_waits_keeps_the_node_that_is_coming_for_it() -> None:
     homes = {pod: node.node_name for node in state.provisioned for pod in node.pods}
     assert {p.pod: p.node for p in again.placements} == homes
     assert again.launches == ()
+
+
+def test_pods_with_expensive_selectors_do_not_change_that() -> None:
+    ten = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
+    nested = f"{ten}.all(a, {ten}.all(b, {ten}.all(c, {ten}.all(d, a + b + c + d > 0))))"
+    asking = [
+        DeviceRequest("gpu", "gpu.nvidia.com", (Selector(f"{nested} && device.driver == 'e{i}'"),)) for i in range(4)
+    ]
+    hostile = _joined(*(pairs(1, asked, prefix=f"e{i}-", priority=1000) for i, asked in enumerate(asking)))
+    counts, *_ = _rounds(_state(_joined(hostile, _kinds())), most=60)
+    assert counts[-1] == _KINDS
+
+
+def test_every_namespace_decides_a_kind_in_its_turn() -> None:
+    parts = [_in(f"team{i}", pairs(1, gpus(4), prefix="z")) for i in range(8)]
+    policy = replace(_TIGHT, work=replace(_TIGHT.work, per_round=8_000))
+    state = _state(_joined(*parts))
+    decided: set[str] = set()
+    for number in range(60):
+        found = {p.pod for p in plan(state, policy=policy, now=NOW + timedelta(seconds=number)).placements}
+        assert 0 < len(found) < 8
+        decided |= found
+    assert len(decided) == 8
+
+
+def _in(namespace: str, found: Pairs) -> Pairs:
+    pods, claims = found
+    return [replace(pod, namespace=namespace) for pod in pods], [replace(c, namespace=namespace) for c in claims]
