@@ -7,10 +7,11 @@ stuck, because kube-scheduler gives up the whole attempt; buying nodes would not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from autoscaler.cel.work import BudgetSpentError
 from autoscaler.lifecycle.ownership import is_node_of
 from autoscaler.lifecycle.provisioned_node import awaits_machine, is_coming, is_over, may_take_pods
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
@@ -28,7 +29,8 @@ from autoscaler.planning.candidates import Candidate
 from autoscaler.planning.demand import awaited_bindings, claim_keys, why_postponed
 from autoscaler.planning.drivers import readable
 from autoscaler.planning.hypothetical import Hypothetical, hypothetical
-from autoscaler.planning.work import Ledger, over_budget
+from autoscaler.planning.work import Ledger, budget_reason, over_budget
+from autoscaler.scheduling.node_filters import amounts_of, shortages
 from autoscaler.scheduling.world import World
 from instance_catalog import labels
 from instance_catalog.catalog import Catalog
@@ -154,12 +156,32 @@ def _started(node: Node, provisioned: ProvisionedNode, snapshot: Snapshot, catal
     return world.with_node(ready, future.slices if future else (), daemon_pods=daemons)
 
 
+def with_room(sample: Bundle, names: Iterable[str], world: World) -> list[str]:
+    """Of these nodes, those that have the amounts that the first pod of the bundle requests.
+
+    All others say that it does not fit, whatever its claims are: no filter before NodeResourcesFit says anything else.
+    """
+    first = sample.pods[0]
+    if first.unsupported:
+        return list(names)
+    wanted = amounts_of(first)
+    return [name for name in names if next(shortages(wanted, world.nodes[name], world), None) is None]
+
+
+def places_made(snapshot: Snapshot) -> dict[str, str]:
+    """The pods for which nodes are coming, with the names of those nodes."""
+    return {pod: node.node_name for node in snapshot.provisioned if is_coming(node) for pod in node.pods}
+
+
 def assign(
     classes: Mapping[int, BundleClass], present: Present, snapshot: Snapshot, *, now: datetime, ledger: Ledger
 ) -> Assigned:
-    """Put bundles onto present nodes, class by class in the scheduler's order (the order of the mapping)."""
+    """Put bundles onto present nodes, class by class in the scheduler's order (the order of the mapping).
+
+    Classes that are not decided in this round come first: they only keep what is coming for them.
+    """
     run = _Run(present, snapshot, now, ledger)
-    for index, bundle_class in classes.items():
+    for index, bundle_class in sorted(classes.items(), key=lambda entry: not ledger.waits(entry[0])):
         run.take(index, bundle_class)
     return Assigned(run.world, tuple(run.placed), run.rest, run.stuck, run.postponed, run.doubted)
 
@@ -187,6 +209,7 @@ class _Run:
         self.postponed: dict[str, Reason] = {}
         self.doubted: dict[int, Unknown] = {}
         self._bindings = awaited_bindings(snapshot, now)
+        self._made = places_made(snapshot)
         self._present = present
         self._snapshot = snapshot
         self._now = now
@@ -194,7 +217,11 @@ class _Run:
 
     def take(self, index: int, bundle_class: BundleClass) -> None:
         """Place the members one by one. Nodes only fill up, so one that refused a member refuses its equals."""
-        open_nodes = [name for name in self._order() if self._welcome(bundle_class.sample, name)]
+        if self._ledger.waits(index):
+            self._keep_places(index, bundle_class)
+            return
+        roomy = with_room(bundle_class.sample, self._order(), self.world)
+        open_nodes = [name for name in roomy if self._welcome(bundle_class.sample, name)]
         for number, bundle in enumerate(bundle_class.members):
             found = self._best(index, bundle, open_nodes, ask_all=number == 0)
             if not isinstance(found, tuple):
@@ -205,9 +232,26 @@ class _Run:
                     self.postponed |= {b.key: why for b in left if (why := self._why_postponed(b))}
                 self.rest[index] = tuple(bundle for bundle in left if bundle.key not in self.postponed)
                 return
-            name, verdict = found
-            self.world = self.world.placed(bundle.pods, name, verdict)
-            self.placed.append(Placed(bundle, name, self._present.targets[name], verdict))
+            self._place(bundle, *found)
+
+    def _place(self, bundle: Bundle, name: str, verdict: Fits) -> None:
+        self.world = self.world.placed(bundle.pods, name, verdict)
+        self.placed.append(Placed(bundle, name, self._present.targets[name], verdict))
+
+    def _keep_places(self, index: int, bundle_class: BundleClass) -> None:
+        """A class that is not decided in this round keeps the nodes that are coming for it: others would take them."""
+        left: list[Bundle] = []
+        for bundle in bundle_class.members:
+            name = self._made.get(bundle.key)
+            open_here = name in self._present.targets and self._welcome(bundle_class.sample, name) if name else False
+            verdict = self._ledger.fit_kept(index, bundle.pods, name, self.world) if name and open_here else None
+            if name and isinstance(verdict, Fits):
+                self._place(bundle, name, verdict)
+            else:
+                left.append(bundle)
+        if left:
+            self.stuck[index] = Unknown((budget_reason(left[0].pods[0], BudgetSpentError()),))
+            self.rest[index] = tuple(left)
 
     def _why_postponed(self, bundle: Bundle) -> Reason | None:
         reasons = (why_postponed(pod, self._bindings, self._now) for pod in bundle.pods)
@@ -220,7 +264,7 @@ class _Run:
         best: tuple[str, Fits] | None = None
         nominated = {pod.nominated_node for pod in bundle.pods}
         for name in sorted(open_nodes, key=lambda name: name not in nominated):  # a stable sort: those come first
-            verdict = self._ledger.fit(index, bundle.pods, name, self.world)
+            verdict = self._ledger.fit_present(index, bundle.pods, name, self.world)
             if isinstance(verdict, Fatal):
                 return verdict
             if over_budget(verdict):

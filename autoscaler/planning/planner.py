@@ -22,7 +22,16 @@ from autoscaler.model.verdict import Fits, Verdict
 from autoscaler.planning.bundles import BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand import awaited_bindings, claim_keys, pending, pending_pods
 from autoscaler.planning.disposal import decide
-from autoscaler.planning.existing import Assigned, Placed, Present, assign, joined, present_nodes
+from autoscaler.planning.existing import (
+    Assigned,
+    Placed,
+    Present,
+    assign,
+    joined,
+    places_made,
+    present_nodes,
+    with_room,
+)
 from autoscaler.planning.explain import considered
 from autoscaler.planning.launches import Launches, launch
 from autoscaler.planning.market import Market, open_market, started_members
@@ -45,7 +54,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
     pods = pending(snapshot, scopes)
     present = present_nodes(snapshot, catalog, world)
     classes = classes_of(bundles_of(pods.wanted, snapshot.claims), snapshot)
-    ledger, hints = Ledger.of(classes, policy, nodes=len(present.targets)), Ledger.for_hints(classes, policy)
+    ledger, hints = _ledger(classes, present, snapshot, policy=policy, now=now), Ledger.for_hints(classes, policy)
     market = open_market(
         classes, present.world, snapshot, catalog, scopes=scopes, policy=policy, now=now, ledger=ledger
     )
@@ -82,6 +91,21 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         profile=snapshot.profile.name,
         catalog_digest=catalog.digest,
         work=ledger.spent + hints.spent,
+    )
+
+
+def _ledger(
+    classes: tuple[BundleClass, ...], present: Present, snapshot: Snapshot, *, policy: Policy, now: datetime
+) -> Ledger:
+    """Accounts by what each class has to look at. Those for which nodes are coming already wait before others do."""
+    made = places_made(snapshot).keys()
+    return Ledger.of(
+        classes,
+        policy,
+        nodes=len(present.targets),
+        looks=[len(with_room(c.sample, present.targets, present.world)) for c in classes],
+        served=frozenset(i for i, c in enumerate(classes) if all(bundle.key in made for bundle in c.members)),
+        now=now,
     )
 
 

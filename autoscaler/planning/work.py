@@ -7,8 +7,10 @@ shares of others do not depend on what it spends. It must not know how work is d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
 from typing import TypeGuard
 
 from autoscaler.cel.work import Account, BudgetSpentError, Purse, on_account, pay
@@ -24,6 +26,8 @@ from autoscaler.scheduling.world import World
 _LOOK = 200
 # Present nodes for which a round has its units for looks once more.
 _NODES = 200
+# What a class may spend on each present node that has room for it: the look, and a search of some devices.
+_VISIT = 2 * _LOOK
 # The least that a kind of pods has of its own, however many kinds there are: some looks at nodes and simple selectors.
 _LEAST_OWN = 2_000
 # The least that a namespace may spend on expensive selectors, however many namespaces there are.
@@ -35,21 +39,49 @@ class Ledger:
     """An account for each class of bundles, by its index."""
 
     accounts: tuple[Account, ...]
+    kept: tuple[int, ...]
+    """Of each class's own units, those that looks at present nodes leave for what can be bought."""
+    waiting: frozenset[int] = frozenset()
+    """The classes that are not decided in this round, because the units do not suffice for all."""
 
     @staticmethod
-    def of(classes: Sequence[BundleClass], policy: Policy, *, nodes: int = 0) -> Ledger:
+    def of(
+        classes: Sequence[BundleClass],
+        policy: Policy,
+        *,
+        nodes: int = 0,
+        looks: Sequence[int] = (),
+        served: frozenset[int] = frozenset(),
+        now: datetime | None = None,
+    ) -> Ledger:
         """Accounts for deciding: every class has units of its own, and a namespace's classes share others.
 
-        Every pod looks at all present nodes before anything is bought: the bound for looks grows with them.
+        Every pod looks at all present nodes with room before anything is bought: the bound for looks grows with the
+        number of `nodes`. `looks` is that of the nodes with room for each class. Where a namespace's units do not
+        suffice for all its classes, some are decided and others wait; those in `served` wait first. Which ones
+        changes with `now`.
         """
         limits, times = policy.work, 1 + nodes // _NODES
         most = limits.per_pod * times
-        return _opened(classes, own=limits.per_round * times, shared=limits.selectors_per_round, most=most)
+        needs = [max(_LEAST_OWN, 2 * _VISIT * count) for count in looks] or [_LEAST_OWN] * len(classes)
+        queue = _Queue(classes, served, now.isoformat() if now else "")
+        return _opened(
+            classes,
+            own=limits.per_round * times,
+            shared=limits.selectors_per_round,
+            most=most,
+            needs=needs,
+            queue=queue,
+        )
 
     @staticmethod
     def for_hints(classes: Sequence[BundleClass], policy: Policy) -> Ledger:
         """Accounts for what is only told: nothing depends on how far they reach."""
-        return _opened(classes, own=0, shared=policy.work.hints_per_round, most=policy.work.hints_per_round)
+        purses = _purses(classes, policy.work.hints_per_round)
+        accounts = [
+            Account(own=0, shared=purses[_namespace(found)], most=policy.work.hints_per_round) for found in classes
+        ]
+        return Ledger(tuple(accounts), (0,) * len(accounts))
 
     @property
     def spent(self) -> int:
@@ -58,11 +90,33 @@ class Ledger:
 
     def refused(self, item: int) -> bool:
         """Whether the class has spent its share."""
-        return self.accounts[item].refused is not None
+        return item in self.waiting or self.accounts[item].refused is not None
+
+    def waits(self, item: int) -> bool:
+        """Whether the class is not decided in this round."""
+        return item in self.waiting
+
+    def fit_present(self, item: int, pods: Sequence[Pod], node: str, world: World) -> Verdict:
+        """The same as `fit` on a present node: half of the class's own units stay for what can be bought."""
+        account = self.accounts[item]
+        aside = min(account.own, self.kept[item])
+        account.own -= aside
+        try:
+            return self._fit(account, pods, node, world)
+        finally:
+            account.own += aside
+
+    def fit_kept(self, item: int, pods: Sequence[Pod], node: str, world: World) -> Verdict:
+        """The same for a class that waits, on the node that is coming for these pods."""
+        return self._fit(self.accounts[item], pods, node, world)
 
     def fit(self, item: int, pods: Sequence[Pod], node: str, world: World) -> Verdict:
-        """The verdict about these pods of a class on a node; Unknown once the class has spent its share."""
-        account = self.accounts[item]
+        """The verdict about these pods of a class on a node; Unknown if the class has spent its share, or waits."""
+        if item in self.waiting:
+            return Unknown((budget_reason(pods[0], BudgetSpentError()),))
+        return self._fit(self.accounts[item], pods, node, world)
+
+    def _fit(self, account: Account, pods: Sequence[Pod], node: str, world: World) -> Verdict:
         if account.refused is not None:
             return Unknown((budget_reason(pods[0], account.refused),))
         try:
@@ -91,19 +145,83 @@ def over_budget(verdict: Verdict) -> TypeGuard[Unknown]:
     return isinstance(verdict, Unknown) and any(reason.code is Code.WORK_BUDGET for reason in verdict.reasons)
 
 
-def _opened(classes: Sequence[BundleClass], *, own: int, shared: int, most: int) -> Ledger:
-    namespaces = [found.sample.pods[0].namespace for found in classes]
-    kinds: dict[str, int] = {}
-    for namespace in namespaces:
-        kinds[namespace] = kinds.get(namespace, 0) + 1
-    purses = {namespace: Purse(max(_LEAST_SHARED, shared // len(kinds))) for namespace in kinds}
-    return Ledger(
-        tuple(
-            Account(
-                own=min(most, max(_LEAST_OWN, own // len(kinds) // kinds[namespace])) if own else 0,
-                shared=purses[namespace],
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    """Who is decided first where the units do not suffice for all."""
+
+    classes: Sequence[BundleClass]
+    served: frozenset[int]
+    lot: str
+
+    def namespaces(self, names: Iterable[str]) -> list[str]:
+        """The namespaces, by lot."""
+        return sorted(names, key=lambda name: (sha256(f"{name} {self.lot}".encode()).digest(), name))
+
+    def chosen(self, items: Sequence[int], needs: Sequence[int], units: int, *, beyond: int) -> frozenset[int]:
+        """The classes whose needs the units cover, of these, which are in the scheduler's order.
+
+        The first half of the units goes by that order, the rest by lot: what is hopeless cannot hold up others for
+        long, wherever it stands. The first of the lot may need as many units `beyond` those that are left.
+        """
+        chosen: set[int] = set()
+        left = units
+        by_order = sorted(items, key=lambda item: item in self.served)  # a stable sort
+        by_lot = sorted(items, key=lambda item: (item in self.served, self._drawn(item), item))
+        for order, limit in ((by_order, -(units // 2)), (by_lot, beyond)):
+            for item in order:
+                if item in chosen:
+                    continue
+                if needs[item] > left + limit:
+                    break
+                chosen.add(item)
+                left -= needs[item]
+                limit = min(limit, 0)
+        return frozenset(chosen)
+
+    def _drawn(self, item: int) -> bytes:
+        """The classes of a gang are drawn together."""
+        sample = self.classes[item].sample
+        return sha256(f"{sample.gang or sample.key} {self.lot}".encode()).digest()
+
+
+def _opened(
+    classes: Sequence[BundleClass], *, own: int, shared: int, most: int, needs: Sequence[int], queue: _Queue
+) -> Ledger:
+    purses = _purses(classes, shared)
+    accounts: dict[int, Account] = {}
+    waiting: set[int] = set()
+    # Every namespace decides one class at least, as long as the round does not cost twice as much for it.
+    beyond = max(own, *needs, 0)
+    for namespace in queue.namespaces(purses):
+        purse = purses[namespace]
+        items = [item for item, entry in enumerate(classes) if _namespace(entry) == namespace]
+        units = own // len(purses)
+        # The least is there for everyone, so only what is more than that can be too much.
+        more = [item for item in items if needs[item] > _LEAST_OWN]
+        total = sum(needs[item] for item in items)
+        chosen = frozenset(items)
+        if total > units:
+            chosen -= frozenset(more)
+            found = queue.chosen(more, needs, units, beyond=beyond)
+            beyond = max(0, beyond - max(0, sum(needs[item] for item in found) - units))
+            chosen |= found
+        rest = max(0, units - sum(needs[item] for item in chosen)) // max(1, len(chosen))
+        for item in items:
+            accounts[item] = Account(
+                own=min(most, needs[item] + rest) if item in chosen else _LEAST_OWN,
+                shared=purse if item in chosen else Purse(0),
                 most=most,
             )
-            for namespace in namespaces
-        )
-    )
+        waiting |= frozenset(items) - chosen
+    ordered = tuple(accounts[item] for item in range(len(classes)))
+    return Ledger(ordered, tuple(account.own // 2 for account in ordered), frozenset(waiting))
+
+
+def _purses(classes: Sequence[BundleClass], units: int) -> dict[str, Purse]:
+    """What the classes of a namespace share, in equal parts for namespaces."""
+    namespaces = dict.fromkeys(_namespace(found) for found in classes)
+    return {namespace: Purse(max(_LEAST_SHARED, units // len(namespaces))) for namespace in namespaces}
+
+
+def _namespace(found: BundleClass) -> str:
+    return found.sample.pods[0].namespace

@@ -6,6 +6,8 @@ k8s.io/kubernetes v1.36.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from autoscaler.model.pod import HostPort, Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.scheduling.node_state import NodeState, host_ports
@@ -84,24 +86,31 @@ def node_resources(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ..
     An extended resource that a DeviceClass serves is skipped where the node itself has none of it: DynamicResources
     decides it (KEP-5004).
     """
-    short: list[Reason] = []
-    wanted = {**pod_requests(pod), "pods": 1}
+    wanted = amounts_of(pod)
+    return tuple(
+        Reason.of(
+            Code.INSUFFICIENT_RESOURCE,
+            f"pod {pod.key}",
+            resource=resource,
+            wanted=wanted[resource],
+            free=max(state.free(resource), 0),
+        )
+        for resource in shortages(wanted, state, world)
+    )
+
+
+def amounts_of(pod: Pod) -> dict[str, int]:
+    """What the pod takes of a node, in scheduler units; "pods" counts itself."""
+    return {resource: amount for resource, amount in {**pod_requests(pod), "pods": 1}.items() if amount}
+
+
+def shortages(wanted: Mapping[str, int], state: NodeState, world: World) -> Iterator[str]:
+    """The resources of which the node has too little left. Cheap: for asking about many nodes."""
     for resource, amount in wanted.items():
-        if amount == 0:
-            continue
-        if state.allocatable.get(resource, 0) <= 0 and world.served_by_dra(resource):
-            continue
-        if amount > state.free(resource):
-            short.append(
-                Reason.of(
-                    Code.INSUFFICIENT_RESOURCE,
-                    f"pod {pod.key}",
-                    resource=resource,
-                    wanted=amount,
-                    free=max(state.free(resource), 0),
-                )
-            )
-    return tuple(short)
+        there = state.allocatable.get(resource, 0)
+        served = there <= 0 and world.served_by_dra(resource)
+        if not served and amount > there - state.used.get(resource, 0):
+            yield resource
 
 
 def node_declared_features(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:
