@@ -178,10 +178,13 @@ def assign(
 ) -> Assigned:
     """Put bundles onto present nodes, class by class in the scheduler's order (the order of the mapping).
 
-    Classes that are not decided in this round come first: they only keep what is coming for them.
+    Before that, classes that are not decided in this round keep what is coming for them. In their turn they take what
+    they find with the least of units; otherwise they stay unknown.
     """
     run = _Run(present, snapshot, now, ledger)
-    for index, bundle_class in sorted(classes.items(), key=lambda entry: not ledger.waits(entry[0])):
+    for index in filter(ledger.waits, classes):
+        run.keep_places(index, classes[index])
+    for index, bundle_class in classes.items():
         run.take(index, bundle_class)
     return Assigned(run.world, tuple(run.placed), run.rest, run.stuck, run.postponed, run.doubted)
 
@@ -210,6 +213,7 @@ class _Run:
         self.doubted: dict[int, Unknown] = {}
         self._bindings = awaited_bindings(snapshot, now)
         self._made = places_made(snapshot)
+        self._held: set[str] = set()
         self._present = present
         self._snapshot = snapshot
         self._now = now
@@ -217,15 +221,16 @@ class _Run:
 
     def take(self, index: int, bundle_class: BundleClass) -> None:
         """Place the members one by one. Nodes only fill up, so one that refused a member refuses its equals."""
-        if self._ledger.waits(index):
-            self._keep_places(index, bundle_class)
-            return
+        waits = self._ledger.waits(index)
+        members = tuple(bundle for bundle in bundle_class.members if bundle.key not in self._held)
         roomy = with_room(bundle_class.sample, self._order(), self.world)
         open_nodes = [name for name in roomy if self._welcome(bundle_class.sample, name)]
-        for number, bundle in enumerate(bundle_class.members):
-            found = self._best(index, bundle, open_nodes, ask_all=number == 0)
+        for number, bundle in enumerate(members):
+            found = self._best(index, bundle, open_nodes, ask_all=number == 0 and not waits)
             if not isinstance(found, tuple):
-                left = bundle_class.members[number:]
+                left = members[number:]
+                if waits and found is None:
+                    found = Unknown((budget_reason(bundle.pods[0], BudgetSpentError()),))
                 if found is not None:
                     self.stuck[index] = found
                 else:
@@ -238,20 +243,15 @@ class _Run:
         self.world = self.world.placed(bundle.pods, name, verdict)
         self.placed.append(Placed(bundle, name, self._present.targets[name], verdict))
 
-    def _keep_places(self, index: int, bundle_class: BundleClass) -> None:
-        """A class that is not decided in this round keeps the nodes that are coming for it: others would take them."""
-        left: list[Bundle] = []
+    def keep_places(self, index: int, bundle_class: BundleClass) -> None:
+        """A class that waits keeps the nodes that are coming for it: others would take them."""
         for bundle in bundle_class.members:
             name = self._made.get(bundle.key)
-            open_here = name in self._present.targets and self._welcome(bundle_class.sample, name) if name else False
-            verdict = self._ledger.fit_kept(index, bundle.pods, name, self.world) if name and open_here else None
-            if name and isinstance(verdict, Fits):
-                self._place(bundle, name, verdict)
-            else:
-                left.append(bundle)
-        if left:
-            self.stuck[index] = Unknown((budget_reason(left[0].pods[0], BudgetSpentError()),))
-            self.rest[index] = tuple(left)
+            if name in self._present.targets and name and self._welcome(bundle, name):
+                verdict = self._ledger.fit_present(index, bundle.pods, name, self.world)
+                if isinstance(verdict, Fits):
+                    self._place(bundle, name, verdict)
+                    self._held.add(bundle.key)
 
     def _why_postponed(self, bundle: Bundle) -> Reason | None:
         reasons = (why_postponed(pod, self._bindings, self._now) for pod in bundle.pods)

@@ -106,10 +106,6 @@ class Ledger:
         finally:
             account.own += aside
 
-    def fit_kept(self, item: int, pods: Sequence[Pod], node: str, world: World) -> Verdict:
-        """The same for a class that waits, on the node that is coming for these pods."""
-        return self._fit(self.accounts[item], pods, node, world)
-
     def fit(self, item: int, pods: Sequence[Pod], node: str, world: World) -> Verdict:
         """The verdict about these pods of a class on a node; Unknown if the class has spent its share, or waits."""
         if item in self.waiting:

@@ -23,6 +23,7 @@ from autoscaler.model.resource_claim import (
 from autoscaler.planning.bundles import bundles_of, classes_of
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.work import Ledger
+from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.quantity import Quantity
 from instance_catalog.resource_slice import AttributeValue, Device, NodeReach, Pool, ResourceSlice
@@ -251,3 +252,15 @@ def test_work_is_shared_out_by_names_not_by_order() -> None:
     result = _plan(_joined(first, victim))
     assert len(_places(result, prefix="v")) == 3
     assert FrozenMap(_places(result, prefix="order")) == FrozenMap()
+
+
+def test_looks_at_present_nodes_leave_half_of_the_units_for_what_can_be_bought() -> None:
+    state = snapshot(*pairs(1, gpus(1)), nodes=(Node("n", allocatable=FrozenMap({"pods": Quantity.of(9)})),))
+    classes = classes_of(bundles_of(state.pods, state.claims), state)
+    tight = replace(_LIMITS, per_round=10_000, per_pod=10_000)
+    ledger = Ledger.of(classes, Policy(work=tight), nodes=1)
+    ledger.accounts[0].shared.left = 0
+    world = World.of(state)
+    while not ledger.refused(0):
+        ledger.fit_present(0, classes[0].sample.pods, "n", world)
+    assert 5_000 <= ledger.accounts[0].own < 5_300

@@ -29,13 +29,13 @@ _LATER = StorageClass("later", "WaitForFirstConsumer", provisioner="ebs.csi.aws.
 Pairs = tuple[list[Pod], list[ResourceClaim]]
 
 
-def _present(*, cpu: int) -> tuple[tuple[Node, ...], tuple[ResourceSlice, ...]]:
+def _present(*, cpu: int, devices: int = 1) -> tuple[tuple[Node, ...], tuple[ResourceSlice, ...]]:
     """Nodes with one GPU each; the pods below ask for four, all of a machine."""
     attributes: dict[str, AttributeValue] = {"type": "gpu", "productName": "Small S1"}
     amounts = FrozenMap({"cpu": Quantity.of(cpu), "pods": Quantity.of(9)})
     names = [f"n{i}" for i in range(_NODES)]
-    device = Device("gpu-0", FrozenMap(attributes))
-    slices = (ResourceSlice(n, "gpu.nvidia.com", Pool(n), (device,), NodeReach(node_name=n)) for n in names)
+    content = tuple(Device(f"gpu-{i}", FrozenMap(attributes)) for i in range(devices))
+    slices = (ResourceSlice(n, "gpu.nvidia.com", Pool(n), content, NodeReach(node_name=n)) for n in names)
     return tuple(Node(n, allocatable=amounts, ready=True) for n in names), tuple(slices)
 
 
@@ -61,8 +61,8 @@ def _with_volumes(found: Pairs) -> tuple[Pairs, FrozenMap[str, PersistentVolumeC
     return (pods, claims), FrozenMap({f"default/{volume.name}": volume for volume in volumes})
 
 
-def _state(found: Pairs, *, cpu: int = 8, **fields: object) -> Snapshot:
-    nodes, slices = _present(cpu=cpu)
+def _state(found: Pairs, *, cpu: int = 8, devices: int = 1, **fields: object) -> Snapshot:
+    nodes, slices = _present(cpu=cpu, devices=devices)
     return replace(snapshot(*found, pools=(TEAM,), nodes=nodes, slices=slices), **fields)  # type: ignore[arg-type]
 
 
@@ -139,6 +139,13 @@ def test_pods_with_expensive_selectors_do_not_change_that() -> None:
     hostile = _joined(*(pairs(1, asked, prefix=f"e{i}-", priority=1000) for i, asked in enumerate(asking)))
     counts, *_ = _rounds(_state(_joined(hostile, _kinds())), most=60)
     assert counts[-1] == _KINDS
+
+
+def test_pods_that_wait_take_room_that_is_found_at_once() -> None:
+    found = _joined(*(pairs(1, gpus(1), prefix=f"z{i}-", cpu=f"{1000 + i}m") for i in range(_KINDS)))
+    result = plan(_state(found, devices=8), policy=_TIGHT)
+    assert result.launches == ()
+    assert len(result.placements) == _KINDS
 
 
 def test_every_namespace_decides_a_kind_in_its_turn() -> None:
