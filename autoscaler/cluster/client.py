@@ -6,7 +6,6 @@ not wait; `ring` is called whenever something has. Errors and repetitions are cl
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -25,7 +24,7 @@ from autoscaler.cluster.api import (
     key_of,
 )
 from autoscaler.cluster.client_answers import part, printable
-from autoscaler.cluster.client_transport import MERGE_PATCH, Transport
+from autoscaler.cluster.client_transport import JITTER, MERGE_PATCH, Transport
 from autoscaler.cluster.client_watch import Stream
 from autoscaler.cluster.resources import NODES, PODS, Resource
 from autoscaler.errors import ConfigurationError
@@ -54,7 +53,7 @@ class KubernetesClient:
         clock: Clock,
         *,
         ring: Callable[[], None] = _silent,
-        draw: Callable[[], float] = random.random,
+        draw: Callable[[], float] = JITTER,
     ) -> None:
         """`draw` gives the numbers from 0 to 1 that waits of watches are spread with."""
         self._transport = transport

@@ -21,6 +21,8 @@ from providers.contract import Clock
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
+# Its own source: drawing from the module's would change what others draw from it.
+JITTER: Final[Callable[[], float]] = random.SystemRandom().random
 MERGE_PATCH: Final = "application/merge-patch+json"
 _JSON: Final = "application/json"
 # One connection for each watch, and some for requests.
@@ -33,7 +35,7 @@ LONGEST_WAIT: Final = 10.0
 
 
 def backoff_seconds(
-    failures: int, asked: str = "", *, draw: Callable[[], float] = random.random, longest: float = LONGEST_WAIT
+    failures: int, asked: str = "", *, draw: Callable[[], float] = JITTER, longest: float = LONGEST_WAIT
 ) -> float:
     """How long to wait after so many failures (>= 1) in a row; `asked` is a Retry-After header, in seconds.
 
@@ -46,7 +48,7 @@ def backoff_seconds(
 class Transport:
     """One API server as one identity. Safe to use from several threads."""
 
-    def __init__(self, configuration: Any, clock: Clock, *, draw: Callable[[], float] = random.random) -> None:
+    def __init__(self, configuration: Any, clock: Clock, *, draw: Callable[[], float] = JITTER) -> None:
         from kubernetes.client import ApiClient
 
         self._configuration = configuration

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +19,7 @@ import structlog
 
 from autoscaler.cluster.api import ApiError, MalformedAnswerError, UnavailableError, WatchEvent
 from autoscaler.cluster.client_answers import decoded, error_of, part, printable, words_of
-from autoscaler.cluster.client_transport import LONGEST_WAIT, Transport, backoff_seconds
+from autoscaler.cluster.client_transport import JITTER, LONGEST_WAIT, Transport, backoff_seconds
 from providers.contract import Clock
 
 _LOG: Final = structlog.get_logger("foreslice.watch")
@@ -54,7 +53,7 @@ class Stream:
         ring: Callable[[], None],
         beats: bool = False,
         failures: int = 0,
-        draw: Callable[[], float] = random.random,
+        draw: Callable[[], float] = JITTER,
     ) -> None:
         self.delivered = version
         """The version of the last event that was taken: where the consumer stands."""

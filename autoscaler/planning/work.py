@@ -118,7 +118,7 @@ class Ledger:
         try:
             with on_account(account):
                 own = account.own
-                pay(_LOOK)
+                pay(_LOOK + sum(_selectors(pod) for pod in pods))
                 verdict = fit(pods, node, world)
                 if isinstance(verdict, Fits):
                     # There is no bound on how many equal pods find a place: only what was shared stays paid.
@@ -217,6 +217,14 @@ def _purses(classes: Sequence[BundleClass], units: int) -> dict[str, Purse]:
     """What the classes of a namespace share, in equal parts for namespaces."""
     namespaces = dict.fromkeys(_namespace(found) for found in classes)
     return {namespace: Purse(max(_LEAST_SHARED, units // len(namespaces))) for namespace in namespaces}
+
+
+def _selectors(pod: Pod) -> int:
+    """How many expressions and terms a look compares with the node: an API server takes tens of thousands of them."""
+    required = pod.affinity.terms if pod.affinity else ()
+    preferred = len(pod.preferred_affinity) + len(pod.preferred_pod_affinity) + len(pod.preferred_pod_anti_affinity)
+    others = len(pod.pod_affinity) + len(pod.pod_anti_affinity) + len(pod.topology_spread) + len(pod.tolerations)
+    return sum(1 + len(term.match_expressions) for term in required) + preferred + others
 
 
 def _namespace(found: BundleClass) -> str:

@@ -25,9 +25,10 @@ from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.quantity import Quantity
 from instance_catalog.resource_slice import AttributeValue, Device, NodeReach, Pool, ResourceSlice
-from tests.unit.planning.scene import TEAM, gpus, pairs, plan, snapshot
+from tests.unit.planning.scene import TEAM, gpus, pairs, plan, pod, snapshot
 
 _TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 _LIMITS = WorkLimits()
@@ -264,3 +265,16 @@ def test_looks_at_present_nodes_leave_half_of_the_units_for_what_can_be_bought()
     while not ledger.refused(0):
         ledger.fit_present(0, classes[0].sample.pods, "n", world)
     assert 5_000 <= ledger.accounts[0].own < 5_300
+
+
+def test_what_a_pods_selectors_cost_is_paid() -> None:
+    """An API server takes a pod with tens of thousands of expressions; each look compares them all."""
+    expressions = tuple(Requirement("a", "DoesNotExist") for _ in range(27_000))
+    wide = replace(pod("wide"), affinity=NodeSelector((NodeSelectorTerm(expressions),)))
+    spent = []
+    for asked in (pod("plain"), wide):
+        state = snapshot([asked], nodes=(Node("n"),))
+        ledger = Ledger.of(classes_of(bundles_of(state.pods, state.claims), state), Policy())
+        ledger.fit(0, (asked,), "n", World.of(state))
+        spent.append(ledger.spent)
+    assert spent[1] - spent[0] == 27_001
