@@ -271,6 +271,14 @@ def _index(key: Value) -> Value:
     return Failure(f"unsupported index type or value: {key!r}")
 
 
+def _charge_steps(frame: Frame, steps: int) -> None:
+    """Each step costs one, and the first beyond the limit ends the evaluation: at exactly one more than the limit."""
+    cost = frame[COST] = frame[COST] + steps
+    if cost > COST_LIMIT:
+        frame[COST] = COST_LIMIT + 1
+        raise CostExceededError
+
+
 def _device_run(step: Chain) -> Run | None:
     """`device.driver` and `device.attributes["d"].id` without the loop: most of what selectors read."""
     if step.slot != DEVICE or any(link.optional or link.test_only or type(link.key) is not str for link in step.links):
@@ -280,7 +288,7 @@ def _device_run(step: Chain) -> Run | None:
         (field,) = keys
 
         def field_run(frame: Frame) -> Value:
-            charge(frame, 2)
+            _charge_steps(frame, 2)
             return frame[DEVICE].entries[field]
 
         return field_run
@@ -290,7 +298,7 @@ def _device_run(step: Chain) -> Run | None:
     absent = Failure(f"no such key: {name}")
 
     def value_run(frame: Frame) -> Value:
-        frame[COST] += 4
+        _charge_steps(frame, 4)
         return frame[DEVICE].entries[group].find(domain).entries.get(name, absent)
 
     return value_run
