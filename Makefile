@@ -43,7 +43,7 @@ LIVES ?= 1000
 faults: setup
 	$(BIN)/python -m tests.faults.run --schedules $(SCHEDULES) --lives $(LIVES) --seed "$(or $(SEED),0)"
 
-# Small changes to safety-critical code, each of which a test of its room must notice; some ten minutes on two cores.
+# Small changes to safety-critical code, each of which a test of its room must notice; some three minutes on two cores.
 # DRAW=12: only so many, drawn by the commit. ID=…: only that one.
 DRAW ?=
 ID ?=
