@@ -23,11 +23,12 @@ from autoscaler.cluster.api import (
     WatchEvent,
     key_of,
 )
-from autoscaler.cluster.client_answers import part, printable
+from autoscaler.cluster.client_answers import part
 from autoscaler.cluster.client_transport import JITTER, MERGE_PATCH, Transport
 from autoscaler.cluster.client_watch import Stream
 from autoscaler.cluster.resources import NODES, PODS, Resource
 from autoscaler.errors import ConfigurationError
+from autoscaler.report.printable import one_line
 from instance_catalog.feature_gates import FeatureGateError, parse_feature_gates
 from instance_catalog.kubernetes_profile import KubernetesProfile, UnknownVersionError, profile_for
 from providers.contract import Clock
@@ -208,7 +209,7 @@ class KubernetesClient:
         if not served:
             serves = f"serves {_DRA} only in {', '.join(sorted(found))}" if found else f"does not serve {_DRA}"
             raise ConfigurationError(
-                f"{self.server} runs Kubernetes {printable(version)}, which {serves}; Foreslice needs one of "
+                f"{self.server} runs Kubernetes {one_line(version)}, which {serves}; Foreslice needs one of "
                 f"{', '.join(_DRA_VERSIONS)}",
                 next_step="upgrade to Kubernetes 1.34 or later, where Dynamic Resource Allocation is on by default",
             )

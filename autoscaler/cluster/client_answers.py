@@ -23,6 +23,7 @@ from autoscaler.cluster.api import (
     NotFoundError,
     UnavailableError,
 )
+from autoscaler.report.printable import one_line
 
 TOO_MANY_REQUESTS: Final = 429
 _SHOWN: Final = 80  # characters of an answer that is no answer
@@ -64,18 +65,13 @@ def malformed(request: str, what: str, body: bytes | str) -> MalformedAnswerErro
 def excerpt(body: bytes | str) -> str:
     """How a text begins, in quotes, on one line and without anything that a terminal would obey; "" for nothing."""
     text = (body[: _SHOWN * 8].decode(errors="replace") if isinstance(body, bytes) else body[: _SHOWN * 8]).strip()
-    line = printable(" ".join(text.split()))
+    line = one_line(" ".join(text.split()))
     return f'"{line[:_SHOWN]}{"…" if len(line) > _SHOWN or len(body) > _SHOWN * 8 else ""}"' if line else ""
-
-
-def printable(text: str) -> str:
-    """The text with escapes instead of control characters."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def words_of(error: BaseException) -> str:
     """What a library says of its failure, on one line of a length that people read."""
-    line = printable(" ".join(str(error).split()))
+    line = one_line(" ".join(str(error).split()))
     return f"{line[:_LONGEST_WORDS]}…" if len(line) > _LONGEST_WORDS else line
 
 
@@ -87,7 +83,7 @@ def address_of(url: str) -> str:
     except ValueError:
         return "an address that cannot be read"
     host = f"[{host}]" if ":" in host else host
-    return printable(f"{found.scheme}://{host}{f':{port}' if port else ''}")[:_LONGEST_ADDRESS]
+    return one_line(f"{found.scheme}://{host}{f':{port}' if port else ''}")[:_LONGEST_ADDRESS]
 
 
 def error_of(status: int, body: bytes, request: str, *, seen: str = "an answer") -> ApiError:
@@ -97,7 +93,7 @@ def error_of(status: int, body: bytes, request: str, *, seen: str = "an answer")
         return malformed(request, f"{seen} is none of an API server", body)
     answer = _status(body)
     told = answer.get("message")
-    text = printable(" ".join(told.split())) if isinstance(told, str) and told else excerpt(body)
+    text = one_line(" ".join(told.split())) if isinstance(told, str) and told else excerpt(body)
     message = f"{request}: {text} ({status})"
     reason = answer.get("reason", "")
     match status:

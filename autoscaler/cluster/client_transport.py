@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from autoscaler.cluster.api import BlockedError, MalformedAnswerError, UnavailableError
-from autoscaler.cluster.client_answers import TOO_MANY_REQUESTS, address_of, decoded, error_of, printable, words_of
+from autoscaler.cluster.client_answers import TOO_MANY_REQUESTS, address_of, decoded, error_of, words_of
 from autoscaler.cluster.client_kubeconfig import load_configuration
 from autoscaler.errors import ConfigurationError
+from autoscaler.report.printable import one_line
 from providers.contract import Clock
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Transport:
 
     def _seen(self, response: BaseHTTPResponse) -> str:
         """What answered, for a message: status, type, and for a redirect where to."""
-        kind = printable(response.headers.get("Content-Type", "") or "no content type")[:60]
+        kind = one_line(response.headers.get("Content-Type", "") or "no content type")[:60]
         to = response.headers.get("Location", "") if 300 <= response.status < 400 else ""
         target = address_of(to) if "://" in to else "another page"
         return f"what {self.server} answered ({response.status}, {kind}{f', redirects to {target}' if to else ''})"

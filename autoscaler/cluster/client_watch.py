@@ -18,8 +18,9 @@ from typing import Any, Final, cast
 import structlog
 
 from autoscaler.cluster.api import ApiError, MalformedAnswerError, UnavailableError, WatchEvent
-from autoscaler.cluster.client_answers import decoded, error_of, part, printable, words_of
+from autoscaler.cluster.client_answers import decoded, error_of, part, words_of
 from autoscaler.cluster.client_transport import JITTER, LONGEST_WAIT, Transport, backoff_seconds
+from autoscaler.report.printable import one_line
 from providers.contract import Clock
 
 _LOG: Final = structlog.get_logger("foreslice.watch")
@@ -211,11 +212,11 @@ def _code(status: Mapping[str, Any]) -> int:
 def _version(found: Mapping[str, Any], kind: str, request: str) -> str:
     """The resourceVersion of an object, which has all that its consumer needs to know which one it is."""
     if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
-        raise MalformedAnswerError(f"{request}: a line is of the unknown type {printable(kind)[:40]}")
+        raise MalformedAnswerError(f"{request}: a line is of the unknown type {one_line(kind)[:40]}")
     metadata = part(found, "metadata", dict, request, seen="an object")
     version: str = part(metadata, "resourceVersion", str, request, seen="the metadata of an object")
     if not version.isascii() or not version.isdigit():
-        raise MalformedAnswerError(f"{request}: resourceVersion {printable(version)[:40]} is no number")
+        raise MalformedAnswerError(f"{request}: resourceVersion {one_line(version)[:40]} is no number")
     if kind != "BOOKMARK":
         part(metadata, "name", str, request, seen="the metadata of an object")
     return version

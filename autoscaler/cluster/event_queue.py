@@ -1,7 +1,7 @@
 """Events on their way to the API server: told in a round, written beside it.
 
 A round only offers events, which costs no request: thousands of pods that fit nowhere delay nobody by being told of.
-Nothing is told twice while it is remembered. What one object may have told of it is bounded as in
+An event is not repeated while it is remembered. The number of events of one object is bounded as in
 k8s.io/client-go tools/record/events_cache.go (v1.36): 25 at once and one more every five minutes; and when one reason
 comes with more than ten texts within ten minutes, the next is told as one combined event. What finds no place is
 counted and not remembered: as long as it is true the next round offers it again.
@@ -173,7 +173,7 @@ class EventQueue:
         return taken
 
     def _admitted(self, event: Event, moment: float) -> Event | None:
-        """The event as it is told; None when its object has enough of them."""
+        """The event as it is written; None when its object has enough of them."""
         told = self._combined(event, moment)
         return told if told is not None and self._has_token(event, moment) else None
 

@@ -1,6 +1,6 @@
 """The boundary around one item of a round: what cannot be done for one pod, pool, batch or node stops no other.
 
-An item that fails becomes a Trouble, a value that is told as an event, a log line and a count. That holds for refusals
+An item that fails becomes a Trouble, which is reported as an event, a log line and a count. That holds for refusals
 of the API server and of providers, and for exceptions that nobody foresaw: those are bugs, are logged with their
 traceback, and concern the one item. Two things pass the boundary: lost leadership, after which nothing may be written,
 and whatever is no Exception.

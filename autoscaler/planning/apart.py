@@ -1,7 +1,8 @@
 """A plan for all but the pods on which planning breaks: a bug that one pod meets must not cost others their nodes.
 
 Pure. Nothing of this happens as long as planning ends well. When it does not, the pods that look for a node are tried
-in growing numbers, by halves, until the one is found whose coming breaks the plan.
+in growing numbers, by halves, until the one is found whose coming breaks the plan. After a few such pods their
+namespaces wait as a whole.
 """
 
 from __future__ import annotations
