@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from autoscaler.dra.allocator import (
+from autoscaler.dra.allocation.allocator import (
     Allocated,
     AllocatedState,
     AllocationOutcome,
@@ -16,7 +16,7 @@ from autoscaler.dra.allocator import (
     NotAllocated,
     allocate,
 )
-from autoscaler.dra.cel_selectors import CelSelectors
+from autoscaler.dra.inventory.cel_selectors import CelSelectors
 from autoscaler.kube.device_class import parse_device_class
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.problem import Problems
@@ -27,8 +27,8 @@ from autoscaler.model.node import Node
 from autoscaler.model.resource_claim import ResourceClaim
 from benchmarks.machines import GPU, NODE, slices_of
 from benchmarks.timing import Row, best_median
-from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.resource_slice import ResourceSlice
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from tests.oracle import allocations
 from tests.oracle.upstream import Json, Release, Upstream
 

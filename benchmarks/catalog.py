@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 
 from benchmarks.processes import ROOT
 from benchmarks.timing import best_median
-from instance_catalog.catalog import Catalog
-from instance_catalog.driver_data import mig_tables
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.loader import load_catalog
-from instance_catalog.prediction import nvidia_mig, predict, variants
+from instance_catalog.drivers.facts import mig_tables
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.prediction import predict, variants
+from instance_catalog.prediction.drivers import nvidia_mig
+from instance_catalog.types.catalog import Catalog
 
 OVERLAYS = ROOT / "tests" / "data" / "published" / "catalog"
 # Resident memory from /proc: the high-water mark of getrusage is inherited from the process that forks.
@@ -24,7 +25,7 @@ import os, pathlib, time
 def resident():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 before = resident()
-from instance_catalog.loader import load_catalog
+from instance_catalog.files.loader import load_catalog
 catalog = load_catalog(extra_dirs=[pathlib.Path({str(OVERLAYS)!r})])
 print(time.process_time(), resident() - before)
 """

@@ -22,9 +22,9 @@ from typing import Final
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.api import Object
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, RESOURCE_SLICES
-from autoscaler.kube.write import write_node
-from autoscaler.kube.write_slices import slice_manifest
-from autoscaler.settings import BatchSettings
+from autoscaler.kube.writing.objects import write_node
+from autoscaler.kube.writing.slices import slice_manifest
+from autoscaler.settings.settings import BatchSettings
 from tests.e2e.installation import ACCOUNT, Controller, Installation
 from tests.e2e.machines import machine
 

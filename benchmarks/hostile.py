@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoscaler.cel.device import DeviceView
-from autoscaler.cel.outcome import CompileFailure
+from autoscaler.cel.common.outcome import CompileFailure
+from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import compile_selector
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.resource_slice import Device
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.resource_slice import Device
 
 TARGET = 200.0  # milliseconds
 _ROUNDS = 3

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from autoscaler.kube.write_slices import slice_manifest
-from instance_catalog.driver_profile import parse_driver_set
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.loader import load_catalog
+from autoscaler.kube.writing.slices import slice_manifest
+from instance_catalog.drivers.profile import parse_driver_set
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.prediction.concrete import make_concrete
 from instance_catalog.prediction.predict import predict
 from tests.oracle.upstream import Json

@@ -27,12 +27,12 @@ from autoscaler.planning.packing.problem import Budget, Oracle, Problem, Solutio
 from autoscaler.planning.packing.solve import solve
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from instance_catalog.catalog import Catalog
-from instance_catalog.driver_data import builtin_device_classes
+from instance_catalog.drivers.facts import builtin_device_classes
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.loader import load_catalog
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.catalog import Catalog
 
 NOW: Final = datetime(2026, 11, 21, tzinfo=UTC)
 Solve: TypeAlias = Callable[[Problem, Oracle[State], Budget], Solution]
@@ -96,7 +96,7 @@ class Outcome:
 
 def measured(state: Snapshot, catalog: Catalog, packing: Solve[State]) -> Outcome:
     """The plan for `state` when `packing` picks the nodes."""
-    with patch("autoscaler.planning.purchases.solve", packing):
+    with patch("autoscaler.planning.placement.purchases.solve", packing):
         started = time.process_time()
         plan = plan_for(state, catalog, Policy(), NOW)
         seconds = time.process_time() - started

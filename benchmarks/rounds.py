@@ -18,16 +18,16 @@ import yaml
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import BY_KIND, KWOK_NODE_TEMPLATES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from autoscaler.composition.kwok import KwokMachines
 from autoscaler.execution.launch import Providers
-from autoscaler.kube.write import write_node
-from autoscaler.kube.write_slices import slice_manifest
-from autoscaler.kwok_machines import KwokMachines
-from autoscaler.loop import Loop
+from autoscaler.kube.writing.objects import write_node
+from autoscaler.kube.writing.slices import slice_manifest
+from autoscaler.loop.loop import Loop
 from autoscaler.simulation.api_server import ApiServer
 from benchmarks.controller import FULL_SIZE, OBJECTS, pod
-from instance_catalog.driver_data import builtin_device_classes
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.loader import load_catalog
+from instance_catalog.drivers.facts import builtin_device_classes
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.kubernetes.profile import REFERENCE
 from providers.kwok.provider import KwokProvider
 from tests.e2e.machines import machine
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from autoscaler.cel.device import DeviceView
+from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import Program, compile_selector
 from autoscaler.kube.resource_slice import parse_resource_slice
 from benchmarks.machines import GPU, slices_of

@@ -22,14 +22,14 @@ from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Match
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from instance_catalog.catalog import Catalog
-from instance_catalog.driver_data import builtin_device_classes
+from instance_catalog.drivers.facts import builtin_device_classes
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.loader import load_catalog
-from instance_catalog.node_selector import Requirement
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import Device, NodeReach, Pool, ResourceSlice
+from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
+from instance_catalog.types.catalog import Catalog
 
 NOW: Final = datetime(2026, 11, 21, tzinfo=UTC)
 _TEN: Final = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"

@@ -41,10 +41,10 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Final, Protocol, runtime_checkable
 
-from instance_catalog import labels
 from instance_catalog.frozen_map import EMPTY, FrozenMap
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint
 from providers.errors import ProviderError
 
 # Ownership tags. Providers whose clouds allow fewer characters translate them, reversibly.

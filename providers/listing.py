@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, TypeAlias
 
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.sync import CloudListing
+from instance_catalog.sources.sync import CloudListing
 from providers.contract import Clock
 from providers.errors import ThrottledError, UncertainError
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Protocol, runtime_checkable
 
-from instance_catalog.labels import PURCHASE_TAG as PURCHASE_TAG  # the tag whose value is a purchase's mark
+from instance_catalog.kubernetes.labels import PURCHASE_TAG as PURCHASE_TAG  # the tag whose value is a purchase's mark
 from providers.contract import Reservation
 
 

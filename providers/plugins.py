@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Protocol
 
-from instance_catalog.catalog import Catalog
+from instance_catalog.types.catalog import Catalog
 from providers.contract import Clock, KubernetesObjects, Provider
 
 GROUP: Final = "foreslice.providers"

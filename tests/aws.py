@@ -9,12 +9,12 @@ from functools import cache
 from typing import Any
 
 from autoscaler.clock import VirtualClock
-from instance_catalog.catalog import Catalog
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.loader import load_catalog
+from instance_catalog.types.catalog import Catalog
+from providers.aws.node_template.template import Cluster, GroupTemplate, Image, NodeTemplate, Selector
 from providers.aws.provider import Account, AwsProvider
 from providers.aws.session import Aws
-from providers.aws.template import Cluster, GroupTemplate, Image, NodeTemplate, Selector
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Clock, LaunchRequest, OfferingKey, TemplateRef
 from providers.errors import TemplateError
 from tests.fakes.ec2 import PROMPT, Behaviour, FakeEc2, Wire

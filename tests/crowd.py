@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler.cluster.api import Object
-from autoscaler.cluster.event_queue import EventQueue
+from autoscaler.cluster.publishing.event_queue import EventQueue
 from autoscaler.cluster.resources import CAPACITY_POOLS, CLAIM_TEMPLATES, LAUNCH_BATCHES, PODS, Resource
-from autoscaler.loop import Decided, Loop
+from autoscaler.loop.loop import Decided, Loop
 from autoscaler.simulation.simulation import TEMPLATE_KIND, Simulation
 from tests.crash.life import START, small_catalog
 from tests.unit.cluster.odd import OddApi

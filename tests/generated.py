@@ -15,8 +15,8 @@ def expected() -> dict[Path, str]:
     """Every generated file with the text it must have."""
     from autoscaler.kube.custom import generate as custom_resources
     from autoscaler.lifecycle import diagram
-    from autoscaler.report import dashboard
-    from instance_catalog import schema_files
+    from autoscaler.report.metrics import dashboard
+    from instance_catalog.files import schema_files
     from tests import (
         command_reference,
         image_requirements,

@@ -1,15 +1,15 @@
-"""docs/metrics.md, from the table of autoscaler/report/metrics.py."""
+"""docs/metrics.md, from the table of autoscaler/report/metrics/table.py."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from autoscaler.report.metrics import METRICS, Metric
+from autoscaler.report.metrics.table import METRICS, Metric
 
 _IDLE = "sum(foreslice_nodes_usd_per_hour) - 3600 * sum(rate(foreslice_claim_cost_usd_total[1h]))"
 _HEAD = f"""# Metrics
 
-Generated from `autoscaler/report/metrics.py` by `make generate`.
+Generated from `autoscaler/report/metrics/table.py` by `make generate`.
 
 Served at `/metrics` of `serve.metricsAddress` (port 8080), in Prometheus' text format or as OpenMetrics. Stable metrics
 keep name, labels and meaning until the next major version; alpha ones may change with any release. No label names a pod

@@ -1,14 +1,14 @@
-"""docs/settings.md, from the dataclasses of autoscaler/settings.py."""
+"""docs/settings.md, from the dataclasses of autoscaler/settings/settings.py."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from autoscaler.setting_names import SECTIONS, Section
+from autoscaler.settings.names import SECTIONS, Section
 
 _HEAD = """# Settings
 
-Generated from `autoscaler/settings.py` by `make generate`.
+Generated from `autoscaler/settings/settings.py` by `make generate`.
 
 `foreslice run` reads one YAML file (`--config`, `FORESLICE_CONFIG`), over it the environment, over both flags. Every
 setting has the same name in all three: `lease.renewDeadline` in the file is `FORESLICE_LEASE_RENEW_DEADLINE` and

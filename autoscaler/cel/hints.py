@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from autoscaler.cel.declarations import Overload
-from autoscaler.cel.macros import MACRO_NAMES
+from autoscaler.cel.checker.declarations import Overload
+from autoscaler.cel.parser.macros import MACRO_NAMES
 from instance_catalog.spelling import nearest
 
 _FIELDS: Final = ("driver", "attributes", "capacity", "allowMultipleAllocations")

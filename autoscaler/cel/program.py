@@ -13,25 +13,25 @@ from typing import Any, Final, cast
 
 from lark import UnexpectedInput, UnexpectedToken
 
-from autoscaler.cel import types
-from autoscaler.cel.check import Checker
-from autoscaler.cel.conversions import type_of
-from autoscaler.cel.device import DeviceView
-from autoscaler.cel.environment import Dialect, Environment, View, dialect_of, environment
-from autoscaler.cel.estimate import estimated_max_cost
-from autoscaler.cel.frame import COST, COST_LIMIT, DEVICE, FIRST_SLOT, CostExceededError, Frame, Run
-from autoscaler.cel.grammar import parser
+from autoscaler.cel.checker.checker import Checker
+from autoscaler.cel.checker.environment import Dialect, Environment, View, dialect_of, environment
+from autoscaler.cel.checker.validator import validate
+from autoscaler.cel.common import types
+from autoscaler.cel.common.ast import Call, Expression, ExpressionError
+from autoscaler.cel.common.frame import COST, COST_LIMIT, DEVICE, FIRST_SLOT, CostExceededError, Frame, Run
+from autoscaler.cel.common.outcome import CompileFailure, Evaluation, Outcome
+from autoscaler.cel.common.types import NestingError, Type
+from autoscaler.cel.common.values import Failure, PanicError, Unknown, Value
+from autoscaler.cel.common.work import ACCOUNT, ALLOWANCE, STEPS, Allowance, WorkExceededError
+from autoscaler.cel.cost.estimate import estimated_max_cost
 from autoscaler.cel.hints import hint_for
-from autoscaler.cel.kept import KEPT, part_read
-from autoscaler.cel.outcome import CompileFailure, Evaluation, Outcome
-from autoscaler.cel.plan import Planner
-from autoscaler.cel.reads import Path, paths_read
-from autoscaler.cel.syntax import Call, Expression, ExpressionError
-from autoscaler.cel.types import NestingError, Type
-from autoscaler.cel.validate import validate
-from autoscaler.cel.values import Failure, PanicError, Unknown, Value
-from autoscaler.cel.work import ACCOUNT, ALLOWANCE, STEPS, Allowance, WorkExceededError
-from instance_catalog.kubernetes_profile import KubernetesProfile
+from autoscaler.cel.interpreter.answer_cache import KEPT, part_read
+from autoscaler.cel.interpreter.device import DeviceView
+from autoscaler.cel.interpreter.planner import Planner
+from autoscaler.cel.interpreter.reads import Path, paths_read
+from autoscaler.cel.library.conversions import type_of
+from autoscaler.cel.parser.grammar import parser
+from instance_catalog.kubernetes.profile import KubernetesProfile
 
 MAX_CODE_POINTS: Final = 100_000
 DEFECT: Final = "foreslice failed to evaluate it; report this as a defect"

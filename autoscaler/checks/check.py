@@ -19,10 +19,10 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.candidates import candidates_of
-from autoscaler.planning.drivers import PUBLISHING_TEMPLATES
 from autoscaler.planning.policy import Policy
-from instance_catalog.catalog import Catalog
+from autoscaler.planning.supply.candidates import candidates_of
+from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
+from instance_catalog.types.catalog import Catalog
 
 
 def findings(

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autoscaler.model.capacity import CapacityPool, PodScope
-from autoscaler.model.neighbours import Autoscaler, AutoscalerKind
+from autoscaler.model.other_autoscalers import Autoscaler, AutoscalerKind
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.demand import unreadable
-from instance_catalog import labels
+from autoscaler.planning.demand.demand import unreadable
+from instance_catalog.kubernetes import labels
 
 
 def competitors(pool: CapacityPool, snapshot: Snapshot) -> Iterator[Reason]:

@@ -13,11 +13,11 @@ from autoscaler.kube.priority import SYSTEM_CLASSES
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import DaemonSet, Snapshot
-from autoscaler.planning.demand import unreadable
+from autoscaler.planning.demand.demand import unreadable
 from autoscaler.scheduling.daemons import runs_on, why_not_on
-from instance_catalog.driver_profile import DriverProfile
-from instance_catalog.driver_recognition import driver_recognition
-from instance_catalog.labels import GKE_NODE_POOL
+from instance_catalog.drivers.profile import DriverProfile
+from instance_catalog.drivers.recognition import driver_recognition
+from instance_catalog.kubernetes.labels import GKE_NODE_POOL
 
 _CRITICAL = {found.value: found.name for found in SYSTEM_CLASSES}
 _SYSTEM_NAMESPACE = "kube-system"  # its critical pods need no quota (GKE)

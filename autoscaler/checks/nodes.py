@@ -9,14 +9,14 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import NO_DRIVERS, DaemonSet, Snapshot
-from autoscaler.planning.candidates import Candidate
-from autoscaler.planning.drivers import readable
-from autoscaler.planning.hypothetical import future_node
-from instance_catalog.catalog import Catalog
-from instance_catalog.driver_profile import DriverSet
+from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.planning.supply.drivers import readable
+from autoscaler.planning.supply.hypothetical import future_node
+from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.labels import NVIDIA_DEPLOY_PREFIX
+from instance_catalog.kubernetes.labels import NVIDIA_DEPLOY_PREFIX
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
+from instance_catalog.types.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)

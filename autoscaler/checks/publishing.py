@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.scheduling.daemons import runs_on
-from instance_catalog.driver_data import device_plugins
+from instance_catalog.drivers.facts import device_plugins
 
 # Drivers whose devices only some nodes have, but whose DaemonSets may run on all of them.
 _EVERYWHERE = frozenset({"dra.net", "compute-domain.nvidia.com", "dra.cpu"})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from autoscaler.cli.group import Group
-from autoscaler.cli.live import cluster_options
-from autoscaler.cli.output import output_option
+from autoscaler.cli.common.command_group import Group
+from autoscaler.cli.common.live import cluster_options
+from autoscaler.cli.common.output import output_option
 
 SOMETHING_MISSING = 3
 _KEYS = ("subject", "passed", "required", "message", "nextStep")
@@ -48,15 +48,15 @@ def check_aws(
 
     Exit code 0: all that is required is there; 3: something is missing; 1: the cluster or AWS cannot be asked.
     """
-    from autoscaler.aws import aws_providers
-    from autoscaler.cli.live import connected
-    from autoscaler.cli.output import print_data, print_table
-    from autoscaler.cli.provider_errors import told
+    from autoscaler.cli.common.live import connected
+    from autoscaler.cli.common.output import print_data, print_table
+    from autoscaler.cli.common.provider_errors import told
     from autoscaler.clock import SystemClock
     from autoscaler.cluster.provider_objects import ProviderObjects
     from autoscaler.cluster.resources import NAMESPACES
-    from autoscaler.settings import AwsSettings
-    from instance_catalog.loader import load_catalog
+    from autoscaler.composition.aws import aws_providers
+    from autoscaler.settings.settings import AwsSettings
+    from instance_catalog.files.loader import load_catalog
     from providers.contract import Preflight
     from providers.plugins import Surroundings
 

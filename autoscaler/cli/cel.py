@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from autoscaler.cli.options import catalog_option, kubernetes_option
-from autoscaler.cli.output import output_option
+from autoscaler.cli.common.options import catalog_option, kubernetes_option
+from autoscaler.cli.common.output import output_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from autoscaler.cel.outcome import CompileFailure
+    from autoscaler.cel.common.outcome import CompileFailure
     from autoscaler.cel.program import Program
-    from autoscaler.lint.offers import Offer
-    from autoscaler.report.cel_trial import Tried
-    from instance_catalog.kubernetes_profile import KubernetesProfile
+    from autoscaler.lint.devices.offers import Offer
+    from autoscaler.report.tables.cel_trial import Tried
+    from instance_catalog.kubernetes.profile import KubernetesProfile
 
 
 @click.command()
@@ -52,11 +52,11 @@ def cel(
 
     Exit code 0: it was tried; 1: it does not compile, or the input cannot be used.
     """
-    from autoscaler.cli.choices import chosen_kubernetes
+    from autoscaler.cli.common.choices import chosen_kubernetes
     from autoscaler.errors import BadInputError
-    from autoscaler.lint.effort import EffortExceededError
-    from autoscaler.lint.offers import specimens
-    from autoscaler.report.cel_trial import tried_apart, tried_together
+    from autoscaler.lint.devices.effort import EffortExceededError
+    from autoscaler.lint.devices.offers import specimens
+    from autoscaler.report.tables.cel_trial import tried_apart, tried_together
 
     if instance_type and slices_file:
         raise click.UsageError("--type and --slices exclude each other")
@@ -87,8 +87,8 @@ def _misnamed(
     directories: Sequence[Path],
 ) -> Iterator[tuple[str, str]]:
     """Names that no driver publishes; the whole catalog is asked, as other drivers may publish what these do not."""
-    from autoscaler.cli.choices import chosen_catalog
-    from autoscaler.lint.offers import catalog_offers, specimens
+    from autoscaler.cli.common.choices import chosen_catalog
+    from autoscaler.lint.devices.offers import catalog_offers, specimens
     from autoscaler.lint.published_names import PublishedNames
     from autoscaler.lint.releases import names_of_releases
     from autoscaler.lint.selector_text import misnamed
@@ -100,10 +100,10 @@ def _misnamed(
 
 
 def _program(expression: str, kubernetes: KubernetesProfile) -> Program:
-    from autoscaler.cel.outcome import CompileFailure
+    from autoscaler.cel.common.outcome import CompileFailure
     from autoscaler.cel.program import compile_selector
     from autoscaler.errors import BadInputError
-    from autoscaler.report.cel_trial import pointed_at
+    from autoscaler.report.tables.cel_trial import pointed_at
 
     compiled = compile_selector(expression, kubernetes)
     if isinstance(compiled, CompileFailure):
@@ -114,8 +114,8 @@ def _program(expression: str, kubernetes: KubernetesProfile) -> Program:
 def _predicted(
     instance_type: str | None, drivers: str | None, kubernetes: KubernetesProfile, directories: Sequence[Path]
 ) -> tuple[Offer, ...]:
-    from autoscaler.cli.choices import chosen_catalog, chosen_drivers, chosen_type, parsed_drivers
-    from autoscaler.lint.offers import Offer, catalog_offers, offers_of
+    from autoscaler.cli.common.choices import chosen_catalog, chosen_drivers, chosen_type, parsed_drivers
+    from autoscaler.lint.devices.offers import Offer, catalog_offers, offers_of
     from instance_catalog.prediction.predict import predict
 
     catalog = chosen_catalog(directories)
@@ -130,7 +130,7 @@ def _predicted(
 
 def _published(file: str, kubernetes: KubernetesProfile) -> tuple[Offer, ...]:
     from autoscaler.errors import BadInputError
-    from autoscaler.lint.offers import published_offer
+    from autoscaler.lint.devices.offers import published_offer
     from autoscaler.manifests.load import load
 
     loaded = load((file,), stdin=sys.stdin, profile=kubernetes)
@@ -144,8 +144,8 @@ def _published(file: str, kubernetes: KubernetesProfile) -> tuple[Offer, ...]:
 
 def _notes(program: Program, estimate: int | CompileFailure, kubernetes: KubernetesProfile) -> Iterator[str]:
     """What a person should know beside the answers."""
-    from autoscaler.cel.frame import COST_LIMIT
-    from autoscaler.cel.outcome import CompileFailure
+    from autoscaler.cel.common.frame import COST_LIMIT
+    from autoscaler.cel.common.outcome import CompileFailure
 
     if kubernetes.note:
         yield kubernetes.note
@@ -161,8 +161,8 @@ def _print(
     program: Program, tried: Sequence[Tried], kubernetes: KubernetesProfile, output: str, *, one_node: bool
 ) -> None:
     from autoscaler.cel.program import estimated_cost
-    from autoscaler.cli.output import print_data, print_table
-    from autoscaler.report.cel_trial import entries_of, table_apart, table_together
+    from autoscaler.cli.common.output import print_data, print_table
+    from autoscaler.report.tables.cel_trial import entries_of, table_apart, table_together
 
     estimate = estimated_cost(program.expression, kubernetes)
     for note in _notes(program, estimate, kubernetes):

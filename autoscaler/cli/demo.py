@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from autoscaler.cli.terminal import styled
+from autoscaler.cli.common.terminal import styled
 from autoscaler.clock import SystemClock
 from autoscaler.report.printable import printable_json
 from autoscaler.report.timeline import (
@@ -21,11 +21,11 @@ from autoscaler.report.timeline import (
     summary_document,
     summary_lines,
 )
-from autoscaler.settings import LoopSettings, Settings
-from autoscaler.simulation.chronicle import Chronicle
+from autoscaler.settings.settings import LoopSettings, Settings
 from autoscaler.simulation.scenario import load_scenario
 from autoscaler.simulation.simulation import Simulation
-from instance_catalog.loader import load_catalog
+from autoscaler.simulation.timeline_recorder import Chronicle
+from instance_catalog.files.loader import load_catalog
 from providers.contract import OfferingKey
 
 START: Final = datetime(2026, 11, 2, 9, tzinfo=UTC)

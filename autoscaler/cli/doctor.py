@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from autoscaler.cli.live import cluster_options
-from autoscaler.cli.output import output_option
+from autoscaler.cli.common.live import cluster_options
+from autoscaler.cli.common.output import output_option
 
 if TYPE_CHECKING:
     from autoscaler.checks.rights import Right
-    from autoscaler.cluster.client import KubernetesClient
+    from autoscaler.cluster.client.client import KubernetesClient
 
 SOMETHING_WRONG = 3
 
@@ -52,14 +52,14 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
     """
     from autoscaler.checks.check import findings
     from autoscaler.checks.rights import rights_needed
-    from autoscaler.cli.live import connected, decided, read_store
-    from autoscaler.cli.output import print_data, print_table
+    from autoscaler.cli.common.live import connected, decided, read_store
+    from autoscaler.cli.common.output import print_data, print_table
     from autoscaler.cluster.api import NotFoundError
     from autoscaler.cluster.gate_trials import prove
     from autoscaler.cluster.resources import CAPACITY_POOLS
     from autoscaler.planning.policy import Policy
-    from autoscaler.report.doctor import GatesTried, Level, doctor_table, items_of
-    from autoscaler.settings import LeaseSettings
+    from autoscaler.report.tables.doctor import GatesTried, Level, doctor_table, items_of
+    from autoscaler.settings.settings import LeaseSettings
 
     client = connected(kubeconfig, context)
     assumed = client.profile(feature_gates)

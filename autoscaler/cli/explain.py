@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from autoscaler.cli.live import cluster_options
-from autoscaler.cli.output import output_option
+from autoscaler.cli.common.live import cluster_options
+from autoscaler.cli.common.output import output_option
 
 # So that everything is looked at, not only what a plan needs to know.
 _EVERYTHING = 1_000_000
@@ -27,8 +27,8 @@ def explain(pod: str, namespace: str, kubeconfig: str, context: str, output: str
       foreslice explain team-a/train-0 -o json | jq '.offerings[] | {offerings, reason}'
     """
     from autoscaler.checks.check import findings
-    from autoscaler.cli.live import connected, decided, read_store
-    from autoscaler.cli.output import print_data
+    from autoscaler.cli.common.live import connected, decided, read_store
+    from autoscaler.cli.common.output import print_data
     from autoscaler.errors import BadInputError
     from autoscaler.planning.policy import Policy
     from autoscaler.report.explanation import explanation_lines, explanation_of

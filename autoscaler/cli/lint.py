@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from autoscaler.cli.options import catalog_option
-from autoscaler.cli.output import output_option
+from autoscaler.cli.common.options import catalog_option
+from autoscaler.cli.common.output import output_option
 
 if TYPE_CHECKING:
     from autoscaler.lint.finding import Finding
     from autoscaler.manifests.load import Loaded
     from autoscaler.manifests.problem import LocatedProblem
-    from instance_catalog.catalog import Catalog
+    from instance_catalog.types.catalog import Catalog
 
 ERRORS_FOUND = 3
 
@@ -45,10 +45,10 @@ def lint(paths: tuple[str, ...], kubernetes_version: str | None, directories: tu
     """
     from importlib.metadata import version
 
-    from autoscaler.cli.output import print_data
+    from autoscaler.cli.common.output import print_data
     from autoscaler.lint.rules import Level
-    from autoscaler.report.lint_sarif import sarif_of
-    from autoscaler.report.lint_text import document_of, lines_of
+    from autoscaler.report.tables.lint_sarif import sarif_of
+    from autoscaler.report.tables.lint_text import document_of, lines_of
 
     loaded = _load(paths, kubernetes_version)
     findings = _findings(loaded, directories)
@@ -67,7 +67,7 @@ def lint(paths: tuple[str, ...], kubernetes_version: str | None, directories: tu
 
 
 def _load(paths: tuple[str, ...], version: str | None) -> Loaded:
-    from autoscaler.cli.choices import chosen_kubernetes
+    from autoscaler.cli.common.choices import chosen_kubernetes
     from autoscaler.errors import BadInputError
     from autoscaler.manifests.load import load
 
@@ -82,7 +82,7 @@ def _load(paths: tuple[str, ...], version: str | None) -> Loaded:
 def _findings(loaded: Loaded, directories: tuple[Path, ...]) -> list[Finding]:
     """What the checks find and what reading found, by place. A selector that does not compile is told once."""
     from autoscaler.lint.check import lint as check
-    from autoscaler.lint.offers import catalog_offers, pool_driver_sets
+    from autoscaler.lint.devices.offers import catalog_offers, pool_driver_sets
     from autoscaler.lint.releases import names_of_releases
     from autoscaler.lint.rules import CEL_COMPILE, Level
     from autoscaler.lint.subjects import subject_of
@@ -124,7 +124,7 @@ def _of(problem: LocatedProblem) -> Finding:
 
 
 def _catalog(loaded: Loaded, directories: tuple[Path, ...]) -> Catalog:
-    from autoscaler.cli.choices import chosen_catalog
+    from autoscaler.cli.common.choices import chosen_catalog
     from autoscaler.clock import SystemClock
     from autoscaler.manifests.corrections import corrections_of
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from autoscaler.cli.terminal import guard_streams, guarded_streams
+from autoscaler.cli.common.terminal import guard_streams, guarded_streams
 
 # name -> (module, one line for --help): the modules stay unimported until used.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -20,12 +20,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "slices": ("autoscaler.cli.slices", "Show the ResourceSlices that an instance type's drivers will publish."),
     "lint": ("autoscaler.cli.lint", "Check claims and classes: what is refused, what never matches, what fails."),
     "cel": ("autoscaler.cli.cel", "Try a selector on the devices of an instance type, of slices, or of every type."),
-    "catalog": ("autoscaler.cli.catalog", "List, show and check the catalog of instance types."),
+    "catalog": ("autoscaler.cli.catalog.group", "List, show and check the catalog of instance types."),
     "status": ("autoscaler.cli.status", "Show the pools of a cluster, what they have and what they would launch."),
     "explain": ("autoscaler.cli.explain", "Say why one pod waits, and what was done about it."),
     "nodes": ("autoscaler.cli.nodes", "List the nodes that Foreslice asked for in a cluster."),
     "doctor": ("autoscaler.cli.doctor", "Look for what would keep nodes from being bought or from working."),
-    "blocks": ("autoscaler.cli.blocks", "List the capacity blocks of a cluster; find and buy some."),
+    "blocks": ("autoscaler.cli.blocks.group", "List the capacity blocks of a cluster; find and buy some."),
     "aws": ("autoscaler.cli.aws", "Check what AWS needs to be ready for launches."),
     "run": ("autoscaler.cli.run", "Run the controller of a cluster: observe, or launch for pools in mode Act."),
     "probe": ("autoscaler.cli.probe", "Read this GPU node into a record that the catalog can import."),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from autoscaler.cli.live import cluster_options
-from autoscaler.cli.output import output_option
+from autoscaler.cli.common.live import cluster_options
+from autoscaler.cli.common.output import output_option
 
 
 @click.command()
@@ -21,10 +21,10 @@ def nodes(kubeconfig: str, context: str, output: str) -> None:
       foreslice nodes
       foreslice nodes -o json | jq '.[] | select(.phase != "Ready") | {name, phase, since, why}'
     """
-    from autoscaler.cli.live import connected, read_store
-    from autoscaler.cli.output import print_data, print_table
+    from autoscaler.cli.common.live import connected, read_store
+    from autoscaler.cli.common.output import print_data, print_table
     from autoscaler.clock import SystemClock
-    from autoscaler.report.cluster_tables import node_entries, nodes_table
+    from autoscaler.report.tables.cluster_tables import node_entries, nodes_table
 
     entries = node_entries(read_store(connected(kubeconfig, context)).snapshot(), SystemClock().now())
     if output != "table":

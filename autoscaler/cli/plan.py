@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from autoscaler.cli.choices import chosen_catalog, chosen_kubernetes
-from autoscaler.cli.options import catalog_option
-from autoscaler.cli.output import output_option
+from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
+from autoscaler.cli.common.options import catalog_option
+from autoscaler.cli.common.output import output_option
 
 if TYPE_CHECKING:
     from autoscaler.manifests.load import Loaded
     from autoscaler.model.plan import Plan
-    from instance_catalog.catalog import Catalog
-    from instance_catalog.kubernetes_profile import KubernetesProfile
+    from instance_catalog.kubernetes.profile import KubernetesProfile
+    from instance_catalog.types.catalog import Catalog
 
     ReadCatalog: TypeAlias = Callable[[Sequence[Path], datetime], Catalog]
 
@@ -88,7 +88,7 @@ def plan(
         raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")
     read_catalog: ReadCatalog
     if live:
-        from autoscaler.cli.live import read_cluster
+        from autoscaler.cli.common.live import read_cluster
 
         loaded, read_catalog = read_cluster(kubeconfig, context, _profile(kubernetes_version))
     else:
@@ -149,7 +149,7 @@ def _decide(
 
 def _replayed(decided: Plan, loaded: Loaded, catalog: Catalog, ties: str) -> Plan:
     """The plan with a warning for every pod that finds no place in the replay."""
-    from autoscaler.planning.replay import replay
+    from autoscaler.planning.placement.replay import replay
     from autoscaler.scheduling.schedule import adversarial, first, seeded
 
     choose = {"first": first, "adversarial": adversarial}.get(ties) or seeded(_seed(ties))
@@ -181,9 +181,9 @@ def _moment(text: str) -> datetime:
 
 
 def _print(decided: Plan, loaded: Loaded, output: str) -> None:
-    from autoscaler.cli.output import print_data, print_table
+    from autoscaler.cli.common.output import print_data, print_table
     from autoscaler.report.plan_document import document_of
-    from autoscaler.report.plan_tables import summary_of, tables_of
+    from autoscaler.report.tables.plan_tables import summary_of, tables_of
 
     if loaded.snapshot.profile.note:
         click.echo(f"note: {loaded.snapshot.profile.note}", err=True)

@@ -27,7 +27,7 @@ def probe(host_root: Path, output: str) -> None:
       sudo foreslice probe > probe.yaml
       foreslice catalog import probe.yaml --as my.type --cloud aws
     """
-    from autoscaler.cli.output import print_data
+    from autoscaler.cli.common.output import print_data
     from autoscaler.clock import SystemClock
     from autoscaler.errors import BadInputError
     from instance_catalog.probe.error import ProbeError

@@ -10,12 +10,12 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from autoscaler.app import controller
-from autoscaler.cli.terminal import behind
+from autoscaler.cli.common.terminal import behind
 from autoscaler.clock import SystemClock
-from autoscaler.configuration import read_settings
+from autoscaler.composition.process import controller
 from autoscaler.serve.logs import log_to_stderr
-from autoscaler.setting_names import Setting, all_settings
+from autoscaler.settings.load import read_settings
+from autoscaler.settings.names import Setting, all_settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 # Where other commands have the same option, its name there works here.
@@ -23,7 +23,7 @@ _ALSO: Final = {"--cluster-kubeconfig": ("--kubeconfig",), "--cluster-context": 
 
 
 def _setting_options(command: Command) -> Command:
-    """A flag for each setting, in the order of docs/settings.md. Values stay text: configuration.py reads them."""
+    """A flag for each setting, in the order of docs/settings.md. Values stay text: settings/load.py reads them."""
     for setting in reversed(all_settings()):
         names = (setting.flag, *_ALSO.get(setting.flag, ()), _parameter(setting))
         command = click.option(*names, metavar=setting.unit.upper(), help=_help(setting))(command)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from autoscaler.cli.options import catalog_option, kubernetes_option
-from autoscaler.cli.output import output_option
+from autoscaler.cli.common.options import catalog_option, kubernetes_option
+from autoscaler.cli.common.output import output_option
 
 if TYPE_CHECKING:
-    from instance_catalog.driver_profile import DriverSet
-    from instance_catalog.instance_type import InstanceType
-    from instance_catalog.kubernetes_profile import KubernetesProfile
-    from instance_catalog.resource_slice import ResourceSlice
+    from instance_catalog.drivers.profile import DriverSet
+    from instance_catalog.kubernetes.profile import KubernetesProfile
+    from instance_catalog.kubernetes.resource_slice import ResourceSlice
+    from instance_catalog.types.instance_type import InstanceType
 
 
 @click.command()
@@ -58,8 +58,8 @@ def slices(
       foreslice slices p5.48xlarge --drivers nvidia:dynamic-mig -o yaml
       foreslice slices a3-highgpu-8g --drivers nvidia,dranet
     """
-    from autoscaler.cli.choices import chosen_catalog, chosen_drivers, chosen_kubernetes, chosen_type
-    from autoscaler.cli.output import print_data
+    from autoscaler.cli.common.choices import chosen_catalog, chosen_drivers, chosen_kubernetes, chosen_type
+    from autoscaler.cli.common.output import print_data
     from instance_catalog.prediction.predict import PLACEHOLDER_NODE, predict
 
     machine = chosen_type(instance_type, chosen_catalog(directories))
@@ -93,7 +93,7 @@ def _gate_notes(predicted: tuple[ResourceSlice, ...], kubernetes: KubernetesProf
 
 
 def _manifests(predicted: tuple[ResourceSlice, ...], node_name: str) -> dict[str, object]:
-    from autoscaler.kube.write_slices import slice_manifest
+    from autoscaler.kube.writing.slices import slice_manifest
     from instance_catalog.prediction.concrete import make_concrete, placeholder_names
 
     concrete = make_concrete(predicted, node_name=node_name)
@@ -108,8 +108,8 @@ def _print_table(
     predicted: tuple[ResourceSlice, ...],
     kubernetes: KubernetesProfile,
 ) -> None:
-    from autoscaler.cli.output import print_table
-    from autoscaler.report.slice_tables import legend, slice_tables
+    from autoscaler.cli.common.output import print_table
+    from autoscaler.report.tables.slice_tables import legend, slice_tables
     from instance_catalog.prediction.variants import implicit_driver_sets
 
     click.echo(f"{machine.name} with {driver_set.label}, Kubernetes {kubernetes.name}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from autoscaler.cli.live import cluster_options
-from autoscaler.cli.output import output_option
+from autoscaler.cli.common.live import cluster_options
+from autoscaler.cli.common.output import output_option
 
 
 @click.command()
@@ -24,10 +24,10 @@ def status(kubeconfig: str, context: str, output: str) -> None:
       foreslice explain NAMESPACE/POD         why one pod waits
     """
     from autoscaler.checks.check import findings
-    from autoscaler.cli.live import connected, decided, read_store
-    from autoscaler.cli.output import print_data, print_table
+    from autoscaler.cli.common.live import connected, decided, read_store
+    from autoscaler.cli.common.output import print_data, print_table
     from autoscaler.planning.policy import Policy
-    from autoscaler.report.cluster_tables import status_entry, status_lines, status_tables
+    from autoscaler.report.tables.cluster_tables import status_entry, status_lines, status_tables
 
     live = decided(read_store(connected(kubeconfig, context)))
     checked = findings(live.snapshot, live.plan, live.catalog, policy=Policy(), now=live.now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from autoscaler.cli.output import output_option
+from autoscaler.cli.common.output import output_option
 
 
 @click.command()
@@ -13,9 +13,9 @@ def version(output: str) -> None:
     """Print the version, the Kubernetes profiles that can be simulated and the catalog's digest."""
     from importlib.metadata import version as installed
 
-    from autoscaler.cli.output import print_data
-    from instance_catalog.kubernetes_profile import PROFILES, REFERENCE
-    from instance_catalog.loader import load_catalog
+    from autoscaler.cli.common.output import print_data
+    from instance_catalog.files.loader import load_catalog
+    from instance_catalog.kubernetes.profile import PROFILES, REFERENCE
 
     catalog = load_catalog()
     facts = {

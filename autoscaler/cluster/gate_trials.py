@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol
 from autoscaler.cluster.api import ApiError, ForbiddenError, InvalidError, NotFoundError, Object
 from autoscaler.cluster.resources import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES, Resource
 from autoscaler.kube.problem import Path, path_text
-from instance_catalog.feature_gates import GATES
-from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.kubernetes.feature_gates import GATES
+from instance_catalog.kubernetes.profile import KubernetesProfile
 
 _NAMESPACE: Final = "default"
 _PREFIX: Final = "foreslice-dry-run-"

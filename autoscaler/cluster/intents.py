@@ -15,8 +15,8 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import PlannedNode
 from autoscaler.model.provisioned_node import LaunchBatch, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
-from instance_catalog import labels
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 
 # What differs between the nodes or offerings of one batch; the provider or the launch adds these.
 _PER_NODE_LABELS = frozenset(

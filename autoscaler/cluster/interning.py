@@ -13,13 +13,13 @@ from typing import Final, TypeVar
 
 from autoscaler.model.pod import Pod
 from instance_catalog.frozen_map import EMPTY, FrozenMap
-from instance_catalog.labels import GROUP
+from instance_catalog.kubernetes.labels import GROUP
 
 T = TypeVar("T", bound=Hashable)
 
 # More parts than this are of pods that are gone; what is still in use is shared anew as it arrives.
 _MOST: Final = 50_000
-# Domains of the annotations that are read (instance_catalog/labels.py).
+# Domains of the annotations that are read (instance_catalog/kubernetes/labels.py).
 _READ: Final = (
     f"{GROUP}/",
     "autoscaling.x-k8s.io/",

@@ -23,7 +23,7 @@ from autoscaler.cluster.lease import LeadershipLostError
 from autoscaler.cluster.resources import NAMESPACES
 from autoscaler.errors import ForesliceError
 from autoscaler.model.provisioned_node import LaunchBatch, ProvisionedNode
-from instance_catalog.labels import GROUP
+from instance_catalog.kubernetes.labels import GROUP
 from providers.errors import ProviderError
 
 _LOG: Final = structlog.get_logger("foreslice.isolation")

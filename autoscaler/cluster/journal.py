@@ -30,10 +30,10 @@ from autoscaler.cluster.api import (
     KubernetesApi,
     NotFoundError,
 )
-from autoscaler.cluster.copies import Copies
 from autoscaler.cluster.finalizers import set_finalizer
 from autoscaler.cluster.intents import batches_of, halves, make, nodes_of, part_of, pods_of
 from autoscaler.cluster.isolation import Intents, Isolation, Trouble, raise_first
+from autoscaler.cluster.own_writes import Copies
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
 from autoscaler.kube.custom.launch_batch import FINALIZER as BATCH_FINALIZER
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
@@ -45,7 +45,7 @@ from autoscaler.model.plan import Disposal, NodeDecision, Plan
 from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.reason import Reason
 from autoscaler.model.snapshot import Snapshot
-from instance_catalog import labels
+from instance_catalog.kubernetes import labels
 from providers.at_once import each
 
 # Holds a deleted ProvisionedNode until its machine is gone.

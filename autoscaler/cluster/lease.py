@@ -17,7 +17,7 @@ import structlog
 from autoscaler.cluster.api import ApiError, KubernetesApi, NotFoundError, Object
 from autoscaler.cluster.resources import LEASES
 from autoscaler.errors import ForesliceError
-from autoscaler.settings import LeaseSettings
+from autoscaler.settings.settings import LeaseSettings
 from providers.contract import Clock
 
 _LOG: Final = structlog.get_logger("foreslice.lease")

@@ -14,8 +14,8 @@ from typing import Final, Protocol, TypeVar
 import structlog
 
 from autoscaler.cluster.api import KubernetesApi, Object, key_of
+from autoscaler.cluster.informer import Mirror
 from autoscaler.cluster.interning import Interned
-from autoscaler.cluster.mirror import Mirror
 from autoscaler.cluster.resources import (
     CAPACITY_BLOCKS,
     CAPACITY_POOLS,
@@ -52,13 +52,11 @@ from autoscaler.kube.custom.launch_batch import parse_launch_batch
 from autoscaler.kube.custom.pool_memory import backoffs_of, quarantines_of
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
 from autoscaler.kube.custom.spending import CLUSTER, parse_spending
-from autoscaler.kube.daemon_set import parse_daemon_set
 from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.gang import parse_pod_group
 from autoscaler.kube.metadata import parse_metadata
-from autoscaler.kube.neighbours import parse_autoscaler, parse_quota
 from autoscaler.kube.node import parse_node
+from autoscaler.kube.other_autoscalers import parse_autoscaler, parse_quota
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import PriorityClass, parse_priority_class
 from autoscaler.kube.problem import Problem, Problems, Severity
@@ -73,6 +71,8 @@ from autoscaler.kube.storage import (
     parse_volume_attachment,
     parse_volume_limits,
 )
+from autoscaler.kube.workloads.daemon_set import parse_daemon_set
+from autoscaler.kube.workloads.gang import parse_pod_group
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.node import with_volume_limits
@@ -81,10 +81,10 @@ from autoscaler.model.provisioned_node import LaunchBatch
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.model.spending import Spending
+from instance_catalog.files.layers import Layer
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.layers import Layer
-from instance_catalog.resource_slice import ResourceSlice
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from providers.contract import Clock
 
 _LOG: Final = structlog.get_logger("foreslice.store")

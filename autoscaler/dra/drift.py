@@ -2,7 +2,7 @@
 
 Most differences matter to nobody's claims: a driver's patch version, an address. One matters when, applied alone to the
 prediction, it makes a selector of the claims answer otherwise on some device, or the allocation come to something else.
-Pure; instance_catalog/drift.py finds the differences.
+Pure; instance_catalog/drift/compare.py finds the differences.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias, TypeVar
 
-from autoscaler.dra.allocator import Allocated, AllocatedState, AllocationOutcome, ClusterDevices, allocate
-from autoscaler.dra.selectors import Answer, SelectorEngine
+from autoscaler.dra.allocation.allocator import Allocated, AllocatedState, AllocationOutcome, ClusterDevices, allocate
+from autoscaler.dra.inventory.selectors import Answer, SelectorEngine
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
-from instance_catalog.drift import Aspect, Difference, Unified
+from instance_catalog.drift.compare import Aspect, Difference, Unified
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.resource_slice import Device, ResourceSlice
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import Device, ResourceSlice
 
 Slices: TypeAlias = tuple[ResourceSlice, ...]
 V = TypeVar("V")

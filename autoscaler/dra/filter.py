@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autoscaler.dra.allocated import AllocatedState
-from autoscaler.dra.allocator import (
+from autoscaler.dra.allocation.allocator import (
     DEFAULT_BUDGET,
     Allocated,
     ClusterDevices,
@@ -15,8 +14,9 @@ from autoscaler.dra.allocator import (
     UnknownAllocation,
     allocate,
 )
-from autoscaler.dra.pod_claims import check_selectors, claims_of, extended_resource_claim, full, unavailable
-from autoscaler.dra.pod_groups import group_of
+from autoscaler.dra.claims.pod_claims import check_selectors, claims_of, extended_resource_claim, full, unavailable
+from autoscaler.dra.claims.pod_groups import group_of
+from autoscaler.dra.inventory.allocated import AllocatedState
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.gang import Gang
 from autoscaler.model.node import Node

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 
-from autoscaler.dra.devices import ClusterDevices
+from autoscaler.dra.inventory.devices import ClusterDevices
 from autoscaler.model.node import Node
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
-from instance_catalog.custom_driver import CustomDriver
-from instance_catalog.driver_data import prepare_rules
-from instance_catalog.labels import NVIDIA_COMPUTE_DOMAIN
-from instance_catalog.resource_slice import DeviceId
+from instance_catalog.drivers.custom import CustomDriver
+from instance_catalog.drivers.facts import prepare_rules
+from instance_catalog.kubernetes.labels import NVIDIA_COMPUTE_DOMAIN
+from instance_catalog.kubernetes.resource_slice import DeviceId
 
 
 def refusals(

@@ -22,7 +22,7 @@ from autoscaler.lifecycle.marks import mark_of_pod
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from instance_catalog.labels import DRAINING_TAINT
+from instance_catalog.kubernetes.labels import DRAINING_TAINT
 
 # For the next tick to come, and for the kubelet to report that the pod has ended.
 _MARGIN: Final = timedelta(minutes=2)

@@ -9,9 +9,9 @@ from functools import cached_property, partial
 from typing import Final
 
 from autoscaler.cluster.api import BlockedError, KubernetesApi
-from autoscaler.cluster.backoffs import Backoffs
 from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.cluster.journal import UNFINISHED, Journal, Pending
+from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import Drained, cordon, evict_all, occupants, occupants_now, uncordon
 from autoscaler.execution.hold import give_notice, hold, release

@@ -17,7 +17,7 @@ from autoscaler.cluster.resources import NODES, PODS
 from autoscaler.execution.identity import uid_of
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from instance_catalog.labels import CA_SCALE_DOWN_DISABLED, CAPACITY_ENDS_AT, HELD
+from instance_catalog.kubernetes.labels import CA_SCALE_DOWN_DISABLED, CAPACITY_ENDS_AT, HELD
 
 
 def hold(api: KubernetesApi, node: Node) -> None:

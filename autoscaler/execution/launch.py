@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from autoscaler.cluster.backoffs import Backoffs
 from autoscaler.cluster.intents import token_of
 from autoscaler.cluster.journal import UNFINISHED, Journal
+from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.errors import ConfigurationError
 from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef
-from instance_catalog import labels
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from providers.contract import (
     TAG_BATCH,
     TAG_CLUSTER,

@@ -10,11 +10,11 @@ from dataclasses import replace
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.candidates import Candidate
-from autoscaler.planning.hypothetical import Hypothetical, hypothetical
-from instance_catalog.catalog import Catalog
-from instance_catalog.driver_profile import DriverSet, parse_driver_set
-from instance_catalog.kubernetes_profile import KubernetesProfile
+from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
+from instance_catalog.drivers.profile import DriverSet, parse_driver_set
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.types.catalog import Catalog
 from providers.contract import TAG_POOL, LaunchRequest, OfferingKey
 from providers.errors import NotOfferedError
 

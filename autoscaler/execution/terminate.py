@@ -18,7 +18,7 @@ from autoscaler.kube.node import parse_node
 from autoscaler.lifecycle.ownership import is_node_of
 from autoscaler.lifecycle.provisioned_node import Why
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
-from instance_catalog.labels import POOL
+from instance_catalog.kubernetes.labels import POOL
 from providers.contract import Instance, InstanceState, Provider
 
 _ENDED_BY: Final = {Phase.DRAINING: Why.DRAINED, Phase.FAILED: Why.MACHINE_LEFT}

@@ -9,7 +9,7 @@ from autoscaler.kube.fields import Fields
 from autoscaler.kube.selectors import parse_label_selector, parse_node_selector, parse_node_selector_term
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import PodAffinityTerm, PreferredPodTerm, PreferredTerm, TopologySpread
-from instance_catalog.node_selector import NodeSelector, Requirement
+from instance_catalog.kubernetes.node_selector import NodeSelector, Requirement
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _POLICIES = ("Honor", "Ignore")

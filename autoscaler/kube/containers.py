@@ -8,7 +8,7 @@ from autoscaler.kube.fields import Fields
 from autoscaler.model.pod import Container, HostPort
 from autoscaler.model.requests import together
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.quantity import Quantity
 
 _IGNORED = (
     "args",

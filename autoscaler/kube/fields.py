@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from autoscaler.kube.problem import Path, Problems
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity, QuantityError
+from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 
 _INT64 = range(-(2**63), 2**63)
 

@@ -22,7 +22,7 @@ from autoscaler.kube.resizing import resized, resized_pod
 from autoscaler.kube.selectors import parse_pod_toleration
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.pod import Container, GangRef, Pod, PodClaim
-from instance_catalog import labels as keys
+from instance_catalog.kubernetes import labels as keys
 
 _IGNORED = (
     "automountServiceAccountToken",
@@ -249,7 +249,7 @@ def _pod_group(scheduling_group: Fields) -> str:
 
 
 def _gang(spec: Fields, metadata: Metadata, pod_group: str) -> GangRef | None:
-    """The gang a pod names, by whichever of the APIs; see kube/gang.py for the objects."""
+    """The gang a pod names, by whichever of the APIs; see kube/workloads/gang.py for the objects."""
     reference = spec.child("workloadRef")
     parts = (reference.text("name"), reference.text("podGroup"), reference.text("podGroupReplicaKey"))
     reference.unread()

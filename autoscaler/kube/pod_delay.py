@@ -13,7 +13,7 @@ from typing import Final
 
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import Metadata
-from instance_catalog.labels import CA_POD_SCALE_UP_DELAY
+from instance_catalog.kubernetes.labels import CA_POD_SCALE_UP_DELAY
 
 _UNITS: Final = {
     "ns": Decimal("1e-9"),

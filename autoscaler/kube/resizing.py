@@ -14,7 +14,7 @@ from autoscaler.kube.fields import Fields
 from autoscaler.model.pod import Container
 from autoscaler.model.requests import raise_to
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.quantity import Quantity
 
 _NONE = Quantity.of(0)
 

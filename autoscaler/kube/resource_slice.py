@@ -12,8 +12,8 @@ from autoscaler.kube.problem import Problems
 from autoscaler.kube.resource_claim import FLAT_VERSION
 from autoscaler.kube.selectors import DEVICE_TAINT_EFFECTS, parse_node_selector, parse_taint
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import (
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import (
     AttributeKind,
     AttributeValue,
     Capacity,

@@ -9,7 +9,7 @@ from autoscaler.kube.selectors import parse_label_selector
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.selection import Selection
-from instance_catalog.node_selector import Requirement
+from instance_catalog.kubernetes.node_selector import Requirement
 
 # Their selectors are maps of labels; everybody else's are LabelSelectors.
 _BY_MAP = ("Service", "ReplicationController")

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from autoscaler.kube.fields import Fields
 from autoscaler.model.labels import LabelSelector
-from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.taint import Taint, Toleration
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.taint import Taint, Toleration
 
 NODE_TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 DEVICE_TAINT_EFFECTS = ("NoSchedule", "NoExecute", "None")

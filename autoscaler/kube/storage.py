@@ -16,10 +16,10 @@ from autoscaler.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from instance_catalog import labels as keys
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes import labels as keys
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.quantity import Quantity
 
 _CLAIM_IGNORED = ("dataSource", "dataSourceRef")
 _CLASS_IGNORED = ("apiVersion", "kind", "parameters", "reclaimPolicy", "allowVolumeExpansion", "mountOptions")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from instance_catalog import labels
+from instance_catalog.kubernetes import labels
 
 
 def mark_of_pod(pod: Pod) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import ProvisionedNode
-from instance_catalog.labels import POOL
+from instance_catalog.kubernetes.labels import POOL
 
 
 def is_node_of(node: Node, provisioned: ProvisionedNode) -> bool:

@@ -23,7 +23,7 @@ from autoscaler.model.plan import Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Quarantine, Snapshot
-from instance_catalog.drift import Difference
+from instance_catalog.drift.compare import Difference
 
 # One failed boot may be the cloud's, three in a row are not chance.
 FAILED_BOOTS: Final = 3

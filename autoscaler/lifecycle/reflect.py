@@ -18,7 +18,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import EMPTY, FrozenMap
-from instance_catalog.resource_slice import ResourceSlice
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
 
 
 @dataclass(frozen=True, slots=True)

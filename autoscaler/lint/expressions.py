@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from autoscaler.cel.outcome import CompileFailure
+from autoscaler.cel.common.outcome import CompileFailure
 from autoscaler.cel.program import compile_selector
-from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.kubernetes.profile import KubernetesProfile
 
 _TOKEN: Final = re.compile(
     r'"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\'|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|&&|\|\||\?|//|[()\[\]{}]',

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from autoscaler.cel.device import DeviceView
-from autoscaler.cel.outcome import Outcome
+from autoscaler.cel.common.outcome import Outcome
+from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import Program
+from autoscaler.lint.devices.reach import Failing, Reach
 from autoscaler.lint.finding import Finding
-from autoscaler.lint.reach import Failing, Reach
 from autoscaler.lint.rules import UNGUARDED_CLASS
 from autoscaler.lint.subjects import ClassSubject
-from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.resource_slice import Device
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import Device
 
 # A driver nobody has heard of, with a device that publishes nothing: a guarded class says false.
 _STRANGER = "stranger.invalid"

@@ -27,7 +27,7 @@ from autoscaler.model.resource_claim import (
     MatchAttribute,
     Request,
 )
-from instance_catalog.kubernetes_profile import Gates
+from instance_catalog.kubernetes.profile import Gates
 
 MAX_DEVICES: Final = 32  # of one claim; only the allocator enforces it
 _MAX_ENTRIES: Final = 32  # requests, constraints, config, selectors

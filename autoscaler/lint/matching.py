@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from autoscaler.cel.device import split_name
+from autoscaler.cel.interpreter.device import split_name
 from autoscaler.cel.program import Program
 from autoscaler.kube.problem import Path
+from autoscaler.lint.devices.offers import Offer, Specimen
+from autoscaler.lint.devices.reach import Failing, Reach, reach
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.finding import Finding
 from autoscaler.lint.guards import guard_against
 from autoscaler.lint.nearest import NearestMiss
-from autoscaler.lint.offers import Offer, Specimen
 from autoscaler.lint.published_names import MISSPELT, PublishedNames
-from autoscaler.lint.reach import Failing, Reach, reach
 from autoscaler.lint.rules import (
     CATALOG_GAP,
     DRIVER_NOT_PREDICTED,
@@ -24,7 +24,7 @@ from autoscaler.lint.rules import (
     SELECTOR_FAILS_ELSEWHERE,
     UNKNOWN_DRIVER,
 )
-from instance_catalog.resource_slice import RuntimeOnly
+from instance_catalog.kubernetes.resource_slice import RuntimeOnly
 from instance_catalog.spelling import did_you_mean
 
 _SHOWN = 3

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from autoscaler.cel.outcome import CompileFailure, Outcome
+from autoscaler.cel.common.outcome import CompileFailure, Outcome
 from autoscaler.cel.program import Program, compile_selector
-from autoscaler.lint.effort import Effort, EffortExceededError
+from autoscaler.lint.devices.effort import Effort, EffortExceededError
+from autoscaler.lint.devices.offers import Specimen
+from autoscaler.lint.devices.readings import readings
 from autoscaler.lint.expressions import conditions, words
-from autoscaler.lint.offers import Specimen
-from autoscaler.lint.readings import readings
-from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.spelling import nearest
 
 _SHOWN_VALUES = 6

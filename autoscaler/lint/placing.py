@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from autoscaler.cel.device import split_name
-from autoscaler.dra.taints import blocking_taints, tolerated
+from autoscaler.cel.interpreter.device import split_name
+from autoscaler.dra.inventory.taints import blocking_taints, tolerated
 from autoscaler.kube.problem import Path
+from autoscaler.lint.devices.offers import Offer, Specimen
+from autoscaler.lint.devices.reach import Reach
 from autoscaler.lint.finding import Finding
-from autoscaler.lint.offers import Offer, Specimen
 from autoscaler.lint.published_names import PublishedNames
-from autoscaler.lint.reach import Reach
 from autoscaler.lint.rules import (
     CONSTRAINT_UNMET,
     MISSING_TOLERATION,
@@ -19,8 +19,8 @@ from autoscaler.lint.rules import (
 )
 from autoscaler.lint.subjects import ClaimSubject
 from autoscaler.model.resource_claim import DeviceRequest, DistinctAttribute, MatchAttribute
-from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.taint import Taint
 
 
 def check_count(name: str, path: Path, request: DeviceRequest, found: Reach) -> Iterator[Finding]:

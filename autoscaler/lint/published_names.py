@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from autoscaler.cel.device import split_name
+from autoscaler.cel.interpreter.device import split_name
+from autoscaler.lint.devices.offers import Specimen
 from autoscaler.lint.expressions import drivers_named
-from autoscaler.lint.offers import Specimen
-from instance_catalog.driver_data import builtin_device_classes
-from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.drivers.facts import builtin_device_classes
+from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.spelling import did_you_mean, nearest
 
 _STANDARD = "resource.kubernetes.io"

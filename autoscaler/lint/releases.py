@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autoscaler.cel.device import split_name
-from instance_catalog.catalog import Catalog
-from instance_catalog.driver_data import driver_facts
-from instance_catalog.driver_profile import DriverSet, parse_driver_set
-from instance_catalog.kubernetes_profile import KubernetesProfile
+from autoscaler.cel.interpreter.device import split_name
+from instance_catalog.drivers.facts import driver_facts
+from instance_catalog.drivers.profile import DriverSet, parse_driver_set
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.prediction.predict import predict, runs_on, unpredictable
-from instance_catalog.resource_slice import ResourceSlice
+from instance_catalog.types.catalog import Catalog
 
 
 def names_of_releases(catalog: Catalog, profile: KubernetesProfile) -> Mapping[str, str]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from autoscaler.cel.environment import View
-from autoscaler.cel.frame import COST_LIMIT
-from autoscaler.cel.outcome import CompileFailure
+from autoscaler.cel.checker.environment import View
+from autoscaler.cel.common.frame import COST_LIMIT
+from autoscaler.cel.common.outcome import CompileFailure
 from autoscaler.cel.program import Program, compile_selector, estimated_cost
 from autoscaler.kube.problem import Path
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.finding import Finding
 from autoscaler.lint.published_names import PublishedNames
 from autoscaler.lint.rules import CEL_COMPILE, CEL_COST, CEL_SIZE, CEL_UNRELIABLE, UNKNOWN_ATTRIBUTE
-from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.kubernetes.profile import KubernetesProfile
 
 _MAX_SIZE: Final = 10 * 1024  # bytes (k8s.io/api resource/v1 CELSelectorExpressionMaxLength)
 

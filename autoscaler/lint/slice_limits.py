@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from autoscaler.cel.device import split_name
+from autoscaler.cel.interpreter.device import split_name
 from autoscaler.kube.problem import Path
 from autoscaler.kube.resource_claim import FLAT_VERSION
 from autoscaler.lint.finding import Finding
 from autoscaler.lint.limits import MAX_DOMAIN, MAX_IDENTIFIER, check_entries
 from autoscaler.lint.rules import INVALID_OBJECT, TOO_MANY_ENTRIES
 from autoscaler.lint.subjects import SliceSubject
-from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.resource_slice import AttributeValue, Device, ListValue, Version
-from instance_catalog.semver import SemanticVersion, SemverError
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, ListValue, Version
+from instance_catalog.kubernetes.semver import SemanticVersion, SemverError
 
 _MAX_DEVICES, _MAX_ELABORATE_DEVICES = 128, 64
 _MAX_NAMES: Final = 32  # attributes and capacities of one device together

@@ -18,7 +18,7 @@ from autoscaler.kube.resource_slice import parse_resource_slice
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.origin import Origin
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
-from instance_catalog.resource_slice import ResourceSlice
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
 
 _GROUP = "resource.k8s.io/"
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from autoscaler.kube.generated_claims import generate_claims
-from autoscaler.manifests.gathered import Gathered
+from autoscaler.kube.workloads.generated_claims import generate_claims
+from autoscaler.manifests.manifest_set import Gathered
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import with_volume_limits
 from autoscaler.model.snapshot import Snapshot
-from instance_catalog.custom_driver import CustomDriver
-from instance_catalog.driver_data import builtin_device_classes
+from instance_catalog.drivers.custom import CustomDriver
+from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.kubernetes.profile import KubernetesProfile
 
 V = TypeVar("V")
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"  # a label that every namespace has

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from autoscaler.kube.problem import Problems
 from autoscaler.manifests.document import Document
-from instance_catalog.layers import Corrections
+from instance_catalog.files.layers import Corrections
 
 
 def corrections_of(overlays: Iterable[Document], now: datetime) -> list[Corrections]:

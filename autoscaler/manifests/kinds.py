@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autoscaler.kube.pod_sets import expand_job_set, expand_leader_worker_set
-from autoscaler.kube.ray import expand_ray_cluster, expand_ray_job, expand_ray_service
-from autoscaler.kube.training import TRAINING_JOBS, expand_training_job
-from autoscaler.kube.workload import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
+from autoscaler.kube.workloads.controllers import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
+from autoscaler.kube.workloads.pod_sets import expand_job_set, expand_leader_worker_set
+from autoscaler.kube.workloads.ray import expand_ray_cluster, expand_ray_job, expand_ray_service
+from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_training_job
 from autoscaler.manifests import readers
-from autoscaler.manifests.gathered import Reader
+from autoscaler.manifests.manifest_set import Reader
 
 
 @dataclass(frozen=True, slots=True)

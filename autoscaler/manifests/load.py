@@ -13,16 +13,16 @@ from autoscaler.manifests.assemble import assemble, complete
 from autoscaler.manifests.classify import classify
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.documents import read_documents
-from autoscaler.manifests.gathered import Gathered
 from autoscaler.manifests.kinds import KINDS, Kind
+from autoscaler.manifests.manifest_set import Gathered
 from autoscaler.manifests.plan_context import PlanContext
 from autoscaler.manifests.problem import LocatedProblem
 from autoscaler.manifests.references import check_references, check_use
 from autoscaler.manifests.selectors import check_selectors
 from autoscaler.manifests.sources import read_sources
 from autoscaler.model.snapshot import Snapshot
-from instance_catalog.custom_driver import CustomDriver
-from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.drivers.custom import CustomDriver
+from instance_catalog.kubernetes.profile import KubernetesProfile
 
 _ORDER = {kind: position for position, kind in enumerate(KINDS)}
 

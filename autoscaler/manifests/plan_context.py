@@ -11,8 +11,8 @@ from datetime import datetime
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
 from autoscaler.kube.problem import Problems
-from instance_catalog.feature_gates import GATES
-from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile, UnknownVersionError, profile_for
+from instance_catalog.kubernetes.feature_gates import GATES
+from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile, UnknownVersionError, profile_for
 from instance_catalog.spelling import did_you_mean
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from autoscaler.errors import BadInputError
-from autoscaler.kube.compute_domain import parse_compute_domain
-from autoscaler.kube.daemon_set import parse_daemon_set
 from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.gang import parse_pod_group, parse_workload
 from autoscaler.kube.metadata import header, parse_metadata
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import parse_pod
@@ -16,7 +13,6 @@ from autoscaler.kube.problem import Problems
 from autoscaler.kube.resource_claim import parse_resource_claim, parse_resource_claim_template
 from autoscaler.kube.resource_slice import parse_resource_slice
 from autoscaler.kube.selection import parse_selection
-from autoscaler.kube.stamping import Expansion
 from autoscaler.kube.storage import (
     ephemeral_volume_claims,
     parse_capacity_tracker,
@@ -27,9 +23,13 @@ from autoscaler.kube.storage import (
     parse_volume_attachment,
     parse_volume_limits,
 )
-from autoscaler.kube.workload import Expand
+from autoscaler.kube.workloads.compute_domain import parse_compute_domain
+from autoscaler.kube.workloads.controllers import Expand
+from autoscaler.kube.workloads.daemon_set import parse_daemon_set
+from autoscaler.kube.workloads.gang import parse_pod_group, parse_workload
+from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.manifests.document import Document
-from autoscaler.manifests.gathered import Gathered, Reader
+from autoscaler.manifests.manifest_set import Gathered, Reader
 from autoscaler.manifests.plan_context import parse_plan_context
 
 # kube-scheduler spreads the pods of these by default; a Deployment stands for the ReplicaSet that it makes.

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterator
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import header, parse_metadata
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.training import TRAINING_JOBS
+from autoscaler.kube.workloads.training import TRAINING_JOBS
 from autoscaler.manifests.document import Document
-from autoscaler.manifests.gathered import Gathered
-from instance_catalog import labels as keys
+from autoscaler.manifests.manifest_set import Gathered
+from instance_catalog.kubernetes import labels as keys
 from instance_catalog.spelling import did_you_mean
 
 _FINISHED = ("Succeeded", "Failed")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autoscaler.cel.environment import View
-from autoscaler.cel.outcome import CompileFailure
+from autoscaler.cel.checker.environment import View
+from autoscaler.cel.common.outcome import CompileFailure
 from autoscaler.cel.program import compile_selector
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
 from autoscaler.kube.problem import Problems
 from autoscaler.manifests.document import Document
-from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.kubernetes.profile import KubernetesProfile
 
 
 def check_selectors(document: Document, profile: KubernetesProfile, problems: Problems) -> None:

@@ -10,9 +10,9 @@ from enum import Enum
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import Requirement
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint
 
 
 class Mode(Enum):

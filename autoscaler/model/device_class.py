@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from autoscaler.model.origin import CLUSTER, Origin
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.taint import Taint
 
 
 @dataclass(frozen=True, slots=True)

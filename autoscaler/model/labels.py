@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from instance_catalog.node_selector import Requirement, requirement_matches
+from instance_catalog.kubernetes.node_selector import Requirement, requirement_matches
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint
 
 
 @dataclass(frozen=True, slots=True)

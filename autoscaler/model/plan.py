@@ -12,7 +12,7 @@ from autoscaler.model.provisioned_node import OfferingRef, Prediction
 from autoscaler.model.reason import Reason
 from autoscaler.model.resource_claim import Allocation
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.resource_slice import DeviceId, ResourceSlice
+from instance_catalog.kubernetes.resource_slice import DeviceId, ResourceSlice
 
 
 class Target(Enum):

@@ -9,9 +9,9 @@ from typing import Literal
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Toleration
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Toleration
 
 
 @dataclass(frozen=True, slots=True)

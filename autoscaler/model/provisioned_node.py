@@ -8,8 +8,8 @@ from enum import Enum
 
 from autoscaler.model.reason import Reason
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint
 
 
 class Phase(Enum):

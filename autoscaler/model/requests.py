@@ -7,7 +7,7 @@ from typing import Final
 
 from autoscaler.model.pod import Container
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.quantity import Quantity
 
 NOTHING: Final[FrozenMap[str, Quantity]] = FrozenMap()
 

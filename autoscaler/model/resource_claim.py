@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from autoscaler.model.device_class import Selector
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import NodeSelector
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Toleration
+from instance_catalog.kubernetes.node_selector import NodeSelector
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Toleration
 
 
 @dataclass(frozen=True, slots=True)

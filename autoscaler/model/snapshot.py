@@ -8,9 +8,9 @@ from datetime import datetime
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.gang import Gang
-from autoscaler.model.neighbours import Autoscaler, Quota
 from autoscaler.model.node import Node
 from autoscaler.model.origin import CLUSTER, Origin
+from autoscaler.model.other_autoscalers import Autoscaler, Quota
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.resource_claim import ResourceClaim
@@ -23,10 +23,10 @@ from autoscaler.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from instance_catalog.driver_profile import DriverSet
+from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import EMPTY, FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile
-from instance_catalog.resource_slice import ResourceSlice
+from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
 
 NO_DRIVERS = DriverSet(())
 

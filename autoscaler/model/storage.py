@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import NodeSelector
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.node_selector import NodeSelector
+from instance_catalog.kubernetes.quantity import Quantity
 
 _NOTHING = Quantity.of(0)
 

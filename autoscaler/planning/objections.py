@@ -13,12 +13,12 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import PlannedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.candidates import admits_type
-from autoscaler.planning.schedule import Window
-from instance_catalog.catalog import Catalog
-from instance_catalog.driver_profile import DriverProfileError, parse_driver_set
-from instance_catalog.instance_type import CapacityType
+from autoscaler.planning.disruption.windows import Window
+from autoscaler.planning.supply.candidates import admits_type
+from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
 from instance_catalog.prediction.predict import unpredictable
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 
 
 def objections(snapshot: Snapshot, catalog: Catalog) -> tuple[Reason, ...]:

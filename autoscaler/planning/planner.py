@@ -19,10 +19,14 @@ from autoscaler.model.plan import Demand, LeftOut, Placement, Plan, Target
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits, Verdict
-from autoscaler.planning.bundles import BundleClass, bundles_of, classes_of
-from autoscaler.planning.demand import awaited_bindings, claim_keys, pending, pending_pods
-from autoscaler.planning.disposal import decide
-from autoscaler.planning.existing import (
+from autoscaler.planning.demand.bundles import BundleClass, bundles_of, classes_of
+from autoscaler.planning.demand.demand import awaited_bindings, claim_keys, pending, pending_pods
+from autoscaler.planning.demand.scope import Scopes
+from autoscaler.planning.disruption.baseline import holds
+from autoscaler.planning.disruption.node_actions import decide
+from autoscaler.planning.objections import guessed_prices, objections
+from autoscaler.planning.placement.considered import considered
+from autoscaler.planning.placement.existing import (
     Assigned,
     Placed,
     Present,
@@ -32,19 +36,15 @@ from autoscaler.planning.existing import (
     present_nodes,
     with_room,
 )
-from autoscaler.planning.explain import considered
-from autoscaler.planning.launches import Launches, launch
-from autoscaler.planning.market import Market, open_market, started_members
-from autoscaler.planning.objections import guessed_prices, objections
+from autoscaler.planning.placement.launches import Launches, launch
+from autoscaler.planning.placement.packing_input import Market, open_market, started_members
+from autoscaler.planning.placement.purchases import Buying, buy, combined, lonely
+from autoscaler.planning.placement.topology import Settled, settle
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.purchases import Buying, buy, combined, lonely
-from autoscaler.planning.scope import Scopes
-from autoscaler.planning.topology import Settled, settle
 from autoscaler.planning.unplaced import Outcome, unplaced
-from autoscaler.planning.upkeep import holds
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
-from instance_catalog.catalog import Catalog
+from instance_catalog.types.catalog import Catalog
 
 
 def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> Plan:

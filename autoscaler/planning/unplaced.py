@@ -12,10 +12,10 @@ from typing import TypeAlias
 from autoscaler.model.plan import LeftOut, NearMiss
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
-from autoscaler.planning.bundles import Bundle
-from autoscaler.planning.demand import claim_keys
-from autoscaler.planning.explain import Bought, why_not
-from autoscaler.planning.market import Market, started_members
+from autoscaler.planning.demand.bundles import Bundle
+from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.placement.considered import Bought, why_not
+from autoscaler.planning.placement.packing_input import Market, started_members
 from autoscaler.planning.policy import Policy
 from instance_catalog.frozen_map import FrozenMap
 

@@ -13,11 +13,11 @@ from datetime import datetime
 from hashlib import sha256
 from typing import TypeGuard
 
-from autoscaler.cel.work import Account, BudgetSpentError, Purse, on_account, pay
+from autoscaler.cel.common.work import Account, BudgetSpentError, Purse, on_account, pay
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.verdict import Fits, Unknown, Verdict
-from autoscaler.planning.bundles import BundleClass
+from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World

@@ -7,7 +7,7 @@ from typing import Final
 from autoscaler.checks.finding import Condition, Finding
 from autoscaler.model.reason import Code, Reason
 from autoscaler.report.reasons import texts_of
-from instance_catalog.standing import Refused
+from instance_catalog.files.last_good import Refused
 
 _MANY: Final = 2
 _LONGEST: Final = 1024  # characters of a condition's message, as of events

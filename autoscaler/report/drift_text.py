@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from instance_catalog.drift import Aspect, Compared, Difference
-from instance_catalog.resource_slice import Capacity, ListValue, RuntimeOnly, Unset, Version
+from instance_catalog.drift.compare import Aspect, Compared, Difference
+from instance_catalog.kubernetes.resource_slice import Capacity, ListValue, RuntimeOnly, Unset, Version
 
 COLUMNS = ("change", "what", "driver", "devices", "predicted", "published")
 _MOST_NAMED = 3

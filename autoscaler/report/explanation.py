@@ -14,7 +14,7 @@ from autoscaler.model.plan import Considered, LeftOut, NearMiss, Placement, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.demand import why_pending
+from autoscaler.planning.demand.demand import why_pending
 from autoscaler.report.checks_text import what_is_wrong
 from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import text_of, texts_of

@@ -18,12 +18,12 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import LeftOut, Placement, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.report.cluster_tables import block_entries, blocks_table
 from autoscaler.report.events import offering_text
 from autoscaler.report.plan_document import dollars
-from autoscaler.report.plan_tables import Table
 from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.redaction import Readable, of_namespace, of_pod, redacted
+from autoscaler.report.tables.cluster_tables import block_entries, blocks_table
+from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.words import age_text, counted
 
 SHOWN_WAITING = 500  # pods on one page; one namespace at a time has fewer

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Reason
-from autoscaler.planning.demand import claim_keys
+from autoscaler.planning.demand.demand import claim_keys
 from instance_catalog.frozen_map import FrozenMap
 
 Readable: TypeAlias = Callable[[str], bool]

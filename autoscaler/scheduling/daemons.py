@@ -12,7 +12,7 @@ from autoscaler.model.snapshot import DaemonSet
 from autoscaler.scheduling.node_filters import selects_node
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.resources import pod_requests, units
-from instance_catalog.taint import Toleration
+from instance_catalog.kubernetes.taint import Toleration
 
 # What the DaemonSet controller adds to every pod (pkg/controller/daemon/util/daemonset_util.go, v1.36).
 _ALWAYS_TOLERATED = tuple(

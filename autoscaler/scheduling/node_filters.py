@@ -13,8 +13,8 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.scheduling.node_state import NodeState, host_ports
 from autoscaler.scheduling.resources import pod_requests
 from autoscaler.scheduling.world import World
-from instance_catalog.node_selector import BadSelectorError, matches
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.node_selector import BadSelectorError, matches
+from instance_catalog.kubernetes.taint import Taint
 
 UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 _ANY_ADDRESS = ("", "0.0.0.0")

@@ -15,7 +15,7 @@ from autoscaler.scheduling.feasible import MOST, Feasible, normalized
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.resources import pod_requests, scored_requests
 from autoscaler.scheduling.world import World
-from instance_catalog.node_selector import BadSelectorError, NodeSelector, matches
+from instance_catalog.kubernetes.node_selector import BadSelectorError, NodeSelector, matches
 
 _MIB: Final = 1024 * 1024
 _LEAST_IMAGE, _MOST_IMAGE = 23 * _MIB, 1000 * _MIB

@@ -16,7 +16,7 @@ from autoscaler.scheduling.feasible import MOST, Feasible
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.pod_filters import counted_nodes, matching_pods, term_matches, term_of_pod_matches
 from autoscaler.scheduling.world import World
-from instance_catalog import labels
+from instance_catalog.kubernetes import labels
 
 _HARD_AFFINITY_WEIGHT: Final = 1  # of the required terms of pods that are there: InterPodAffinityArgs
 # What pods of a Service or controller get that ask for nothing (podtopologyspread/plugin.go).

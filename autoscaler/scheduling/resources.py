@@ -11,7 +11,7 @@ from typing import Final
 
 from autoscaler.model.pod import Pod
 from autoscaler.model.requests import NOTHING, add, together
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.quantity import Quantity
 
 POD_LEVEL = ("cpu", "memory")  # and hugepages-*: the only resources pod-level requests may set (KEP-2837)
 # pkg/scheduler/util/pod_resources.go

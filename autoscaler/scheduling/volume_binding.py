@@ -14,7 +14,7 @@ from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.volume_filters import DELAYED, claims_of, missing_claims
 from autoscaler.scheduling.volumes import NO_PROVISIONER, reaches
 from autoscaler.scheduling.world import World
-from instance_catalog import labels
+from instance_catalog.kubernetes import labels
 
 
 def volume_binding(pod: Pod, state: NodeState, world: World) -> tuple[Reason, ...]:

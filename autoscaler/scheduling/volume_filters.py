@@ -16,7 +16,7 @@ from autoscaler.model.storage import PersistentVolume, PersistentVolumeClaim
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.volumes import is_in_tree
 from autoscaler.scheduling.world import World
-from instance_catalog import labels
+from instance_catalog.kubernetes import labels
 
 # The smallest per-node limits in the field are 15 (GCE PD on shared-core) and 25 or more (EBS on Nitro): where a node's
 # CSI drivers have not said theirs, as on a node that does not exist, fewer volumes than that fit for certain.

@@ -21,8 +21,14 @@ from autoscaler.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from instance_catalog import labels
-from instance_catalog.node_selector import BadSelectorError, NodeSelector, NodeSelectorTerm, Requirement, matches
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import (
+    BadSelectorError,
+    NodeSelector,
+    NodeSelectorTerm,
+    Requirement,
+    matches,
+)
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _IN_TREE: Final = "kubernetes.io/"

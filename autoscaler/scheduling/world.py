@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from autoscaler.dra.allocator import AllocatedState, ClusterDevices
-from autoscaler.dra.devices import node_memory
-from autoscaler.dra.extended_resources import extended_resource_classes
-from autoscaler.dra.pod_groups import consumer_of
-from autoscaler.dra.settled import settled
+from autoscaler.dra.allocation.allocator import AllocatedState, ClusterDevices
+from autoscaler.dra.claims.extended_resources import extended_resource_classes
+from autoscaler.dra.claims.finished_consumers import settled
+from autoscaler.dra.claims.pod_groups import consumer_of
+from autoscaler.dra.inventory.devices import node_memory
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
@@ -22,10 +22,10 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.volumes import Volumes
-from instance_catalog.custom_driver import CustomDriver
+from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.frozen_map import EMPTY
-from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.resource_slice import ResourceSlice
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from autoscaler.errors import ConfigurationError
-from autoscaler.settings import OFF
+from autoscaler.settings.settings import OFF
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO
 import structlog
 
 from autoscaler.report.printable import one_line, printable
-from autoscaler.settings import LogFormat, LogLevel, LogSettings
+from autoscaler.settings.settings import LogFormat, LogLevel, LogSettings
 
 REDACTED: Final = "[redacted]"
 _MANY_LINES: Final = frozenset({"exception", "stack"})

@@ -16,14 +16,14 @@ from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
+from autoscaler.catalog_refresh.periodic import SyncOutcome
 from autoscaler.cluster.api import ApiError
 from autoscaler.cluster.resources import Resource
 from autoscaler.lifecycle.spending import hours
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.periodic_sync import SyncOutcome
-from autoscaler.report.metric_samples import begun, gauges_of, increments_of
-from autoscaler.report.metrics import (
+from autoscaler.report.metrics.samples import begun, gauges_of, increments_of
+from autoscaler.report.metrics.table import (
     API_REQUESTS,
     BUILD,
     CATALOG_AGE,
@@ -127,7 +127,7 @@ class Recorder:
 
     @contextmanager
     def counting(self, verb: str, resource: Resource) -> Iterator[None]:
-        """An attendant of cluster/attended.py. Watches are kept open elsewhere: taking from one is no request."""
+        """An attendant of cluster/intercepted.py. Watches are kept open elsewhere: taking from one is no request."""
         outcome = "ok"
         try:
             yield

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from autoscaler.errors import ConfigurationError
-from autoscaler.settings import OFF, TracingSettings
+from autoscaler.settings.settings import OFF, TracingSettings
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

@@ -19,11 +19,11 @@ from autoscaler.cluster.resources import NODES, PODS, RESOURCE_SLICES
 from autoscaler.cluster.store import Store
 from autoscaler.execution.machine import machine_of
 from autoscaler.kube.custom.schema import duration
-from autoscaler.kube.write import write_node
-from autoscaler.kube.write_slices import slice_manifest
+from autoscaler.kube.writing.objects import write_node
+from autoscaler.kube.writing.slices import slice_manifest
 from autoscaler.simulation.controllers import finished
-from instance_catalog.catalog import Catalog
 from instance_catalog.prediction.concrete import make_concrete
+from instance_catalog.types.catalog import Catalog
 from providers.contract import InstanceState, LaunchRequest
 from providers.simulated.cloud import SimulatedCloud
 from providers.simulated.machines import Machine

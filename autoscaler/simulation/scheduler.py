@@ -11,17 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from autoscaler.cluster.api import KubernetesApi, Object
 from autoscaler.cluster.resources import PODS, RESOURCE_CLAIMS
 from autoscaler.cluster.store import Store
-from autoscaler.dra.extended_resources import extended_resource_claim
-from autoscaler.dra.pod_groups import consumer_of
-from autoscaler.kube.write import write_claim
-from autoscaler.kube.write_allocation import write_allocation, write_consumer
+from autoscaler.dra.claims.extended_resources import extended_resource_claim
+from autoscaler.dra.claims.pod_groups import consumer_of
+from autoscaler.kube.writing.allocation import write_allocation, write_consumer
+from autoscaler.kube.writing.objects import write_claim
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.scheduling.schedule import Choice, first, schedule
 from autoscaler.scheduling.world import World
-from instance_catalog.labels import EXTENDED_RESOURCE_CLAIM
+from instance_catalog.kubernetes.labels import EXTENDED_RESOURCE_CLAIM
 
 
 class Scheduler:

@@ -12,23 +12,23 @@ from typing import Final
 
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import KubernetesApi, Object
-from autoscaler.cluster.event_queue import EventQueue
+from autoscaler.cluster.publishing.event_queue import EventQueue
 from autoscaler.cluster.resources import DEVICE_CLASSES, NAMESPACES, Resource
 from autoscaler.cluster.store import Store
 from autoscaler.errors import InternalError
 from autoscaler.execution.launch import Providers
-from autoscaler.loop import Decided, Loop, Tick
+from autoscaler.loop.loop import Decided, Loop, Tick
 from autoscaler.scheduling.schedule import Choice, first
-from autoscaler.settings import DEFAULTS, Settings
+from autoscaler.settings.settings import DEFAULTS, Settings
 from autoscaler.simulation.api_server import ApiServer
 from autoscaler.simulation.controllers import Controllers
 from autoscaler.simulation.kubelets import Kubelets
 from autoscaler.simulation.scenario import Scenario, moment_of
 from autoscaler.simulation.scheduler import Scheduler
-from instance_catalog.catalog import Catalog
-from instance_catalog.driver_data import builtin_device_classes
-from instance_catalog.driver_terms import DeviceClassFacts
-from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile
+from instance_catalog.drivers.facts import builtin_device_classes
+from instance_catalog.drivers.terms import DeviceClassFacts
+from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile
+from instance_catalog.types.catalog import Catalog
 from providers.simulated.cloud import SimulatedCloud
 from providers.simulated.machines import Behaviour
 from providers.simulated.provider import SimulatedProvider

@@ -15,8 +15,8 @@ from functools import cache
 from typing import Final
 
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, ResourceSlice, RuntimeOnly, Version
 from instance_catalog.prediction.tokens import CATALOG, NODE, UNIT, scope_of, scoped
-from instance_catalog.resource_slice import AttributeValue, Device, ResourceSlice, RuntimeOnly, Version
 
 _Made = str | int | bool | Version
 

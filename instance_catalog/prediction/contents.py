@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from instance_catalog.resource_slice import CounterSet, Device
+from instance_catalog.kubernetes.resource_slice import CounterSet, Device
 
 # Limits of one slice (k8s.io/api resource/v1 0.36): the lower one where a device has counters, taints or lists.
 MOST_DEVICES: Final = 128

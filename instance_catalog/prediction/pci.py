@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from instance_catalog.instance_type import InstanceType, PcieRoot
+from instance_catalog.kubernetes.resource_slice import AttributeValue, ListValue
 from instance_catalog.prediction.tokens import catalog_gap, on_node
-from instance_catalog.resource_slice import AttributeValue, ListValue
+from instance_catalog.types.instance_type import InstanceType, PcieRoot
 
 PCI_BUS_ID: Final = "resource.kubernetes.io/pciBusID"
 PCIE_ROOT: Final = "resource.kubernetes.io/pcieRoot"

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, Protocol
 
-from instance_catalog import labels
-from instance_catalog.driver_profile import DriverProfile, DriverSet, StaticMig
+from instance_catalog.drivers.profile import DriverProfile, DriverSet, StaticMig
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.instance_type import InstanceType
-from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.prediction import (
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
+from instance_catalog.prediction.concrete import for_node
+from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.prediction.drivers import (
     amd_gpu,
     aws_neuron,
     custom,
@@ -29,9 +31,7 @@ from instance_catalog.prediction import (
     nvidia_compute_domain,
     nvidia_gpu,
 )
-from instance_catalog.prediction.concrete import for_node
-from instance_catalog.prediction.contents import SliceContents
-from instance_catalog.resource_slice import NodeReach, Pool, ResourceSlice
+from instance_catalog.types.instance_type import InstanceType
 
 PLACEHOLDER_NODE: Final = "future-node"
 # Value of the clique label on a node whose NVLink domain is not known yet, followed by the capacity unit of the domain:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from instance_catalog.resource_slice import AttributeKind, RuntimeOnly
+from instance_catalog.kubernetes.resource_slice import AttributeKind, RuntimeOnly
 
 NODE: Final = "node"
 UNIT: Final = "unit"

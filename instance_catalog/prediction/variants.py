@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from instance_catalog.driver_profile import (
+from instance_catalog.drivers.profile import (
     DriverSet,
     DynamicMig,
     MigMode,
@@ -18,10 +18,10 @@ from instance_catalog.driver_profile import (
     StaticMig,
     assumed_profile,
 )
-from instance_catalog.instance_type import InstanceType
-from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.prediction import nvidia_gpu, nvidia_mig
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.prediction.drivers import nvidia_gpu, nvidia_mig
 from instance_catalog.prediction.predict import runs_on, unpredictable
+from instance_catalog.types.instance_type import InstanceType
 
 _WITH_OWN_HARDWARE: Final = ("compute-domain", "tpu", "neuron", "amd", "intel-gpu", "gaudi", "dranet")
 

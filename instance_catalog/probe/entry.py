@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
-from instance_catalog.driver_data import CardFacts, driver_facts
-from instance_catalog.instance_type import Accelerator, InstanceType
+from instance_catalog.drivers.facts import CardFacts, driver_facts
+from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.probe.error import ProbeError
 from instance_catalog.probe.record import GpuRecord, NicRecord, PciRecord, Probe
-from instance_catalog.quantity import Quantity
+from instance_catalog.types.instance_type import Accelerator, InstanceType
 
 Content: TypeAlias = dict[str, Any]
 _KIB_PER_GIB: Final = 2**20

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from instance_catalog.driver_data import MigProfile, MigTable
+from instance_catalog.drivers.facts import MigProfile, MigTable
+from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.probe.record import GpuRecord, MigProfileRecord
-from instance_catalog.quantity import Quantity
 
 
 def mig_differences(gpu: GpuRecord, table: MigTable) -> Iterator[str]:

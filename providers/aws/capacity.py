@@ -15,11 +15,11 @@ from enum import Enum
 from typing import Any, Final
 
 from instance_catalog.frozen_map import EMPTY, FrozenMap
-from instance_catalog.instance_type import CapacityType
+from instance_catalog.types.instance_type import CapacityType
 from providers.aws.describe import tags_of
 from providers.aws.errors import translated
-from providers.aws.remembered import Remembered
 from providers.aws.session import Aws
+from providers.aws.ttl_cache import Remembered
 from providers.contract import Clock, LaunchForm, Reservation, ReservationState
 
 # Several parts of one tick read the same answer; between ticks it is read again.

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from instance_catalog import labels
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.instance_type import CapacityType
+from instance_catalog.kubernetes import labels
+from instance_catalog.types.instance_type import CapacityType
 from providers.aws.errors import translated
 from providers.aws.session import Aws
 from providers.contract import Instance, InstanceState, OfferingKey

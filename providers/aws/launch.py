@@ -16,19 +16,19 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any, Final
 
-from instance_catalog import labels
-from instance_catalog.catalog import Catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.instance_type import CapacityType
+from instance_catalog.kubernetes import labels
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from providers.aws.capacity import Reservations
-from providers.aws.cluster import Clusters
 from providers.aws.describe import instance_of, listed, named, provider_id, tags_of
 from providers.aws.errors import meaning, of_code, translated
-from providers.aws.launch_template import LaunchTemplates, Version, launch_tags, tag_list, template_data
-from providers.aws.network import Network, interfaces
+from providers.aws.node_template.cluster import Clusters
+from providers.aws.node_template.launch_template import LaunchTemplates, Version, launch_tags, tag_list, template_data
+from providers.aws.node_template.network import Network, interfaces
+from providers.aws.node_template.template import NodeTemplate
+from providers.aws.node_template.user_data import user_data
 from providers.aws.session import Aws
-from providers.aws.template import NodeTemplate
-from providers.aws.user_data import user_data
 from providers.contract import Clock, Instance, InstanceState, LaunchAnswer, LaunchRequest, OfferingFailure, OfferingKey
 from providers.errors import (
     AddressesExhaustedError,

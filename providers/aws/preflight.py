@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from providers.aws.describe import listed
 from providers.aws.errors import translated
-from providers.aws.groups import Groups
-from providers.aws.images import resolve
 from providers.aws.launch import Launcher
-from providers.aws.launch_template import profile_of, tag_list
+from providers.aws.node_groups.groups import Groups
+from providers.aws.node_template.images import resolve
+from providers.aws.node_template.launch_template import profile_of, tag_list
+from providers.aws.node_template.status import TAKE_NEW_IMAGE, image_of, role_of, strategy_of
+from providers.aws.node_template.template import GroupTemplates, Interfaces, NodeTemplate, Templates
 from providers.aws.queue_check import queue_findings
-from providers.aws.template import GroupTemplates, Interfaces, NodeTemplate, Templates
-from providers.aws.verdicts import TAKE_NEW_IMAGE, image_of, role_of, strategy_of
 from providers.contract import TAG_CLUSTER, Finding, ReservationState, TemplateRef
 from providers.errors import PermissionDeniedError, ProviderError
 

@@ -8,22 +8,22 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
-from instance_catalog.catalog import Catalog
-from instance_catalog.instance_type import CapacityType
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 from providers.aws.capacity import Reservations
-from providers.aws.cluster import Clusters
 from providers.aws.describe import GROUP_TAG, instance_of, listed, tags_of
 from providers.aws.interruptions import Interruptions, Notice, Noticed
 from providers.aws.launch import Launcher
-from providers.aws.launch_template import LaunchTemplates
-from providers.aws.market import BlockMarket
-from providers.aws.network import Network
+from providers.aws.node_template.cluster import Clusters
+from providers.aws.node_template.launch_template import LaunchTemplates
+from providers.aws.node_template.network import Network
+from providers.aws.node_template.status import Verdicts
+from providers.aws.node_template.template import Templates
 from providers.aws.preflight import Check
-from providers.aws.prices import Override, Prices
+from providers.aws.sales.market import BlockMarket
+from providers.aws.sales.prices import Override, Prices
 from providers.aws.session import Aws
-from providers.aws.template import Templates
 from providers.aws.terminate import terminate
-from providers.aws.verdicts import Verdicts
 from providers.contract import (
     Clock,
     Finding,

@@ -16,9 +16,9 @@ from typing import Any, Final, TypeVar
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import billing_v1, compute_v1
 
-from instance_catalog.instance_type import CapacityType, region_of
-from instance_catalog.quantity import Quantity
-from instance_catalog.sync import CloudListing, ListedAccelerator, ListedPrice, ListedType
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.sources.sync import CloudListing, ListedAccelerator, ListedPrice, ListedType
+from instance_catalog.types.instance_type import CapacityType, region_of
 from providers.gcp.listing_errors import translated
 from providers.gcp.listing_prices import composed, prices_of_file, service, sku_row
 from providers.listing import ListingPage, Row, Rows

@@ -15,8 +15,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
-from instance_catalog import labels
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from providers.at_once import each
 from providers.contract import (
     TAG_BATCH,

@@ -34,7 +34,7 @@ def test_every_module_says_why_it_exists() -> None:
 
 
 # What is shown of a life (conditions, outcomes that are counted), by name.
-TOLD_BY_PHASE = {"autoscaler/kube/custom/provisioned_node.py", "autoscaler/report/metric_samples.py"}
+TOLD_BY_PHASE = {"autoscaler/kube/custom/provisioned_node.py", "autoscaler/report/metrics/samples.py"}
 
 
 def test_what_a_phase_means_is_asked_of_the_table() -> None:

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from autoscaler.clock import ShiftedClock
-from providers.aws.node_groups import AwsNodeGroups
+from providers.aws.node_groups.provider import AwsNodeGroups
+from providers.aws.node_template.template import GroupTemplate
 from providers.aws.provider import Account
-from providers.aws.template import GroupTemplate
 from providers.conformance import CHECKS
 from providers.conformance_harness import Check, Harness, NotApplicable
 from providers.contract import OfferingKey, Provider, TemplateRef

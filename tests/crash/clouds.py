@@ -9,11 +9,11 @@ from typing import Any
 from autoscaler.cluster.api import KubernetesApi, key_of, list_all
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import KWOK_NODE_TEMPLATES, NODES
+from autoscaler.composition.kwok import KwokMachines
 from autoscaler.execution.launch import Providers
-from autoscaler.kwok_machines import KwokMachines
-from autoscaler.loop import Loop
+from autoscaler.loop.loop import Loop
 from autoscaler.simulation.simulation import Simulation
-from instance_catalog.catalog import Catalog
+from instance_catalog.types.catalog import Catalog
 from providers.errors import AmbiguousError
 from providers.kwok.provider import KwokProvider
 from tests.crash.life import Cloud

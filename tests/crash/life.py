@@ -24,13 +24,13 @@ from autoscaler.cluster.resources import (
     Resource,
 )
 from autoscaler.simulation.api_server import ApiServer
-from autoscaler.simulation.chronicle import Chronicle
 from autoscaler.simulation.scenario import Scenario, parse_scenario
 from autoscaler.simulation.simulation import Simulation
-from instance_catalog.catalog import Catalog
+from autoscaler.simulation.timeline_recorder import Chronicle
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.labels import CAPACITY_ENDS_AT
-from instance_catalog.loader import load_catalog
+from instance_catalog.kubernetes.labels import CAPACITY_ENDS_AT
+from instance_catalog.types.catalog import Catalog
 from providers.contract import InstanceState, OfferingKey
 from tests.crash.plots import BLOCK_BEGINS, BLOCK_LASTS, LAUNCH, SMALL, Plot
 from tests.faults.witness import Witness

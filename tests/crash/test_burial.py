@@ -10,7 +10,7 @@ from typing import Final
 from autoscaler.cluster.store import Store
 from autoscaler.simulation.kubelets import Kubelets
 from autoscaler.simulation.simulation import Simulation
-from instance_catalog.catalog import Catalog
+from instance_catalog.types.catalog import Catalog
 from providers.contract import InstanceState, LaunchRequest
 from providers.simulated.machines import Machine
 from tests.crash.life import SIMULATED, check, live

@@ -12,7 +12,7 @@ from typing import Final
 
 from autoscaler.cluster.api import Object
 from autoscaler.cluster.resources import CAPACITY_BLOCKS, EVENTS, LAUNCH_BATCHES, NODES, PROVISIONED_NODES
-from instance_catalog.labels import CA_SCALE_DOWN_DISABLED, CAPACITY_ENDS_AT, HELD
+from instance_catalog.kubernetes.labels import CA_SCALE_DOWN_DISABLED, CAPACITY_ENDS_AT, HELD
 from tests.e2e.installation import Installation
 from tests.e2e.steered import SteeredClock
 

@@ -10,15 +10,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from autoscaler.kube.compute_domain import parse_compute_domain
-from autoscaler.kube.write import write_claim, write_node
-from autoscaler.kube.write_slices import slice_manifest
+from autoscaler.kube.workloads.compute_domain import parse_compute_domain
+from autoscaler.kube.writing.objects import write_claim, write_node
+from autoscaler.kube.writing.slices import slice_manifest
 from autoscaler.model.node import Node
-from instance_catalog.driver_data import builtin_device_classes
-from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.labels import KWOK_NODE
+from instance_catalog.drivers.facts import builtin_device_classes
+from instance_catalog.kubernetes.labels import KWOK_NODE
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.prediction.concrete import make_concrete
-from instance_catalog.resource_slice import ResourceSlice
 from tests.e2e.control_plane import ApiError, ControlPlane, Json
 
 Devices = Counter[tuple[str, str, str]]  # (request, driver, device) of all claims of a pod

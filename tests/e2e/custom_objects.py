@@ -24,9 +24,9 @@ from autoscaler.model.labels import LabelSelector
 from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, Prediction, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import Requirement
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint
 from tests.e2e.control_plane import Json
 
 NOW: Final = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)

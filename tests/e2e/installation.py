@@ -21,11 +21,11 @@ import yaml
 
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.api import NotFoundError, Object
-from autoscaler.cluster.client import KubernetesClient
-from autoscaler.cluster.client_transport import connect
+from autoscaler.cluster.client.client import KubernetesClient
+from autoscaler.cluster.client.transport import connect
 from autoscaler.cluster.resources import BY_KIND, CAPACITY_POOLS, NODES, PODS, PROVISIONED_NODES, Resource
-from instance_catalog.driver_data import builtin_device_classes
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.drivers.facts import builtin_device_classes
+from instance_catalog.kubernetes.profile import REFERENCE
 from tests.e2e.control_plane import PATIENCE, ControlPlane
 from tests.e2e.steered import SteeredClock
 from tests.e2e.toolbox import Kwok, helm

@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from autoscaler.model.node import Node
-from instance_catalog.catalog import Catalog
-from instance_catalog.driver_profile import DriverSet
+from instance_catalog.drivers.profile import DriverSet
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.instance_type import InstanceType
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.labels import HOSTNAME
-from instance_catalog.loader import load_catalog
-from instance_catalog.node_allocatable import node_allocatable
+from instance_catalog.kubernetes.labels import HOSTNAME
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.prediction.concrete import make_concrete
 from instance_catalog.prediction.predict import node_labels, predict
 from instance_catalog.prediction.variants import implicit_driver_sets
-from instance_catalog.resource_slice import ResourceSlice
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import InstanceType
+from instance_catalog.types.node_allocatable import node_allocatable
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 import urllib3
 from kubernetes.client import ApiClient
 
-from autoscaler.cluster.client_kubeconfig import load_configuration
+from autoscaler.cluster.client.kubeconfig import load_configuration
 
 
 class Spoil(Enum):

@@ -13,8 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from autoscaler.kwok_machines import KwokMachines
-from instance_catalog.kubernetes_profile import REFERENCE
+from autoscaler.composition.kwok import KwokMachines
+from instance_catalog.kubernetes.profile import REFERENCE
 from providers.contract import (
     Clock,
     Instance,

@@ -11,10 +11,10 @@ import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from autoscaler.app import controller
 from autoscaler.clock import ShiftedClock, SystemClock
-from autoscaler.configuration import read_settings
+from autoscaler.composition.process import controller
 from autoscaler.serve.logs import log_to_stderr
+from autoscaler.settings.load import read_settings
 
 
 class SteeredClock:

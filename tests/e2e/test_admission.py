@@ -15,10 +15,10 @@ import yaml
 
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.api import ForbiddenError
-from autoscaler.cluster.client import KubernetesClient
-from autoscaler.cluster.client_transport import connect
+from autoscaler.cluster.client.client import KubernetesClient
+from autoscaler.cluster.client.transport import connect
 from autoscaler.cluster.resources import CAPACITY_POOLS, NODES, PODS, RESOURCE_SLICES
-from instance_catalog.labels import (
+from instance_catalog.kubernetes.labels import (
     CA_SCALE_DOWN_DISABLED,
     CAPACITY_ENDS_AT,
     DRAINING_TAINT,

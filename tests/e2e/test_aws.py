@@ -27,11 +27,11 @@ from autoscaler.cluster.resources import (
     RESOURCE_SLICES,
 )
 from autoscaler.execution.machine import machine_of
-from autoscaler.kube.write import write_node
-from autoscaler.kube.write_slices import slice_manifest
-from instance_catalog import labels
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.loader import load_catalog
+from autoscaler.kube.writing.objects import write_node
+from autoscaler.kube.writing.slices import slice_manifest
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.prediction.concrete import make_concrete
 from providers.contract import InstanceState
 from tests.e2e.block_life import TYPE, ZONE, Block, live

@@ -12,7 +12,7 @@ from autoscaler.kube.pod import parse_pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.scheduling.schedule import equally_good
 from autoscaler.scheduling.world import World
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE
 from tests.e2e.cluster import Cluster
 from tests.e2e.control_plane import ControlPlane, Json
 from tests.oracle.placement_cases import draw_node

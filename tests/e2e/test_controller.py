@@ -18,8 +18,8 @@ import yaml
 
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.api import ConflictError, NotFoundError, Object
-from autoscaler.cluster.client import KubernetesClient
-from autoscaler.cluster.client_transport import connect
+from autoscaler.cluster.client.client import KubernetesClient
+from autoscaler.cluster.client.transport import connect
 from autoscaler.cluster.resources import (
     BY_KIND,
     CAPACITY_POOLS,
@@ -32,9 +32,9 @@ from autoscaler.cluster.resources import (
     RESOURCE_SLICES,
     Resource,
 )
-from instance_catalog import labels
-from instance_catalog.driver_data import builtin_device_classes
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.drivers.facts import builtin_device_classes
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.profile import REFERENCE
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import ACCOUNT, ROOT, Controller
 

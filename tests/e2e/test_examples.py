@@ -23,8 +23,8 @@ from autoscaler.model.plan import Placement, Plan, PlannedNode
 from autoscaler.model.pod import Pod
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile
-from instance_catalog.loader import load_catalog
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile
 from tests.e2e.cluster import Cluster, Devices, workload_of
 from tests.e2e.control_plane import ControlPlane, Json
 from tests.e2e.machines import machine

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from autoscaler.clock import SystemClock
-from autoscaler.cluster.client import KubernetesClient
-from autoscaler.cluster.client_transport import connect
+from autoscaler.cluster.client.client import KubernetesClient
+from autoscaler.cluster.client.transport import connect
 from autoscaler.cluster.gate_trials import TRIALS, prove
-from instance_catalog.feature_gates import GATES
+from instance_catalog.kubernetes.feature_gates import GATES
 from tests.e2e.control_plane import ControlPlane
 
 ALL = frozenset(trial.gate for trial in TRIALS)

@@ -8,8 +8,8 @@ import pytest
 
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.api import ForbiddenError, NotFoundError, UnavailableError
-from autoscaler.cluster.client import KubernetesClient
-from autoscaler.cluster.client_transport import connect
+from autoscaler.cluster.client.client import KubernetesClient
+from autoscaler.cluster.client.transport import connect
 from autoscaler.cluster.resources import DEVICE_CLASSES, NODES, POD_GROUPS, PODS, Resource
 from autoscaler.errors import ConfigurationError
 from tests.conformance.kubernetes_api import *  # noqa: F403  # every check of the module is a test here

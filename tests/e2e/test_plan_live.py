@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from autoscaler.cli.plan import plan
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.api import Object
-from autoscaler.cluster.client import KubernetesClient
-from autoscaler.cluster.client_transport import connect
+from autoscaler.cluster.client.client import KubernetesClient
+from autoscaler.cluster.client.transport import connect
 from autoscaler.cluster.resources import BY_KIND, PODS
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE
 from tests.e2e.cluster import Cluster
 from tests.e2e.control_plane import ControlPlane
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.kube.write_slices import slice_manifest
-from instance_catalog.driver_data import builtin_device_classes
-from instance_catalog.driver_profile import DriverSet, parse_driver_set
-from instance_catalog.instance_type import InstanceType
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.loader import load_catalog
+from autoscaler.kube.writing.slices import slice_manifest
+from instance_catalog.drivers.facts import builtin_device_classes
+from instance_catalog.drivers.profile import DriverSet, parse_driver_set
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.prediction.concrete import make_concrete
 from instance_catalog.prediction.predict import predict
 from instance_catalog.prediction.variants import implicit_driver_sets
+from instance_catalog.types.instance_type import InstanceType
 from tests.e2e.control_plane import ApiError, ControlPlane, Json
 
 SLICES = "/apis/resource.k8s.io/v1/resourceslices?dryRun=All"
@@ -97,7 +97,7 @@ def test_slices_of_a_family(family: str, control_plane: ControlPlane) -> None:
 
 @pytest.mark.parametrize("facts", builtin_device_classes(REFERENCE), ids=lambda facts: str(facts.name))
 def test_built_in_device_classes(facts: object, control_plane: ControlPlane) -> None:
-    from instance_catalog.driver_terms import DeviceClassFacts
+    from instance_catalog.drivers.terms import DeviceClassFacts
 
     assert isinstance(facts, DeviceClassFacts)
     spec: Json = {"selectors": [{"cel": {"expression": text}} for text in facts.selectors]}

@@ -11,16 +11,16 @@ import pytest
 
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.resource_claim import parse_resource_claim
-from autoscaler.kube.write import write_claim
+from autoscaler.kube.writing.objects import write_claim
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Verdict
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
-from instance_catalog.driver_data import builtin_device_classes
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.labels import HOSTNAME
-from instance_catalog.resource_slice import Device
+from instance_catalog.drivers.facts import builtin_device_classes
+from instance_catalog.kubernetes.labels import HOSTNAME
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.resource_slice import Device
 from tests.e2e.cluster import Cluster, Devices
 from tests.e2e.control_plane import ControlPlane, Json
 from tests.e2e.machines import Machine, machine

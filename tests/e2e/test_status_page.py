@@ -17,16 +17,16 @@ import httpx
 import pytest
 
 from autoscaler.clock import EPOCH, SystemClock
-from autoscaler.cluster.client import KubernetesClient
-from autoscaler.cluster.client_transport import connect
+from autoscaler.cluster.client.client import KubernetesClient
+from autoscaler.cluster.client.transport import connect
 from autoscaler.errors import ForesliceError
-from autoscaler.loop import Tick
+from autoscaler.loop.loop import Tick
 from autoscaler.serve.access import Door
 from autoscaler.serve.listener import Listener
 from autoscaler.serve.site import Board, page_app
 from autoscaler.simulation.scenario import load_scenario, parse_scenario
 from autoscaler.simulation.simulation import Simulation
-from instance_catalog.loader import load_catalog
+from instance_catalog.files.loader import load_catalog
 from tests.e2e.control_plane import ApiError, ControlPlane
 
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"

@@ -10,7 +10,7 @@ from typing import Final
 import yaml
 
 from autoscaler.cluster.api import Object
-from autoscaler.cluster.client import KubernetesClient
+from autoscaler.cluster.client.client import KubernetesClient
 from autoscaler.cluster.resources import CAPACITY_POOLS, LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import ACCOUNT, ROOT, Controller

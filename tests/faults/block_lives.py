@@ -14,13 +14,13 @@ from typing import Final
 
 from autoscaler.cluster.api import Object, list_all
 from autoscaler.cluster.resources import PODS
-from autoscaler.loop import Tick
+from autoscaler.loop.loop import Tick
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.simulation.scenario import parse_scenario
-from instance_catalog.catalog import Catalog
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.labels import CAPACITY_ENDS_AT
-from instance_catalog.loader import load_catalog
+from instance_catalog.kubernetes.labels import CAPACITY_ENDS_AT
+from instance_catalog.types.catalog import Catalog
 from tests.crash.life import START
 from tests.fakes.ec2 import CUT_AFTER, INTERNAL_ERROR, PROMPT, SLUGGISH, THROTTLED, TIMEOUT_AFTER, Behaviour
 from tests.fakes.ec2.holdings import Holding

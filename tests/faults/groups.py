@@ -8,11 +8,11 @@ from functools import cached_property
 from itertools import product
 from typing import Any, ClassVar, Final
 
-from instance_catalog import labels
-from instance_catalog.catalog import Catalog
-from providers.aws.node_groups import AwsNodeGroups
+from instance_catalog.kubernetes import labels
+from instance_catalog.types.catalog import Catalog
+from providers.aws.node_groups.provider import AwsNodeGroups
+from providers.aws.node_template.template import GroupTemplate
 from providers.aws.provider import Account
-from providers.aws.template import GroupTemplate
 from providers.contract import Provider
 from tests.aws import FakeAws, WrittenGroups
 from tests.faults.world import AwsSimulation

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from autoscaler.cluster.api import Object, key_of
 from autoscaler.model.reason import Code
-from instance_catalog import labels
+from instance_catalog.kubernetes import labels
 
 # What a node may be drained for although pods run on it. Consolidation that moves pods is not built yet.
 WANTED: Final = frozenset(code.value for code in (Code.BLOCK_ENDING, Code.NODE_RECLAIMED, Code.POOL_DELETED))

@@ -19,9 +19,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from autoscaler.cluster.api import ApiError, Object, key_of, list_all
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES, RESOURCE_SLICES
 from autoscaler.errors import ConfigurationError
-from autoscaler.loop import Tick
+from autoscaler.loop.loop import Tick
 from autoscaler.simulation.scenario import Scenario, parse_scenario
-from instance_catalog import labels
+from instance_catalog.kubernetes import labels
 from providers.errors import ProviderError
 from tests.crash.life import START, CrashError, small_catalog
 from tests.fakes.ec2 import (

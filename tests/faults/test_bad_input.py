@@ -9,10 +9,10 @@ from typing import Any
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import CAPACITY_POOLS, EVENTS
 from autoscaler.simulation.scenario import parse_scenario
-from instance_catalog.catalog import Catalog
-from instance_catalog.labels import POOL as POOL_TAG
+from instance_catalog.kubernetes.labels import POOL as POOL_TAG
+from instance_catalog.types.catalog import Catalog
+from providers.aws.node_template.template import Image
 from providers.aws.provider import Account, AwsProvider
-from providers.aws.template import Image
 from providers.contract import Provider
 from tests.aws import TEMPLATE, FakeAws, Written
 from tests.crash.life import START, small_catalog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
-from autoscaler.loop import Tick
+from autoscaler.loop.loop import Tick
 from autoscaler.simulation.scenario import parse_scenario
 from providers.contract import TAG_CLUSTER, describe_all
 from tests.aws import CLUSTER, Rig, request

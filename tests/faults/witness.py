@@ -11,9 +11,9 @@ from functools import partial
 
 from autoscaler.cluster.api import NotFoundError, Object, list_all
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES, Resource
-from autoscaler.loop import Loop
+from autoscaler.loop.loop import Loop
 from autoscaler.simulation.api_server import ApiServer
-from instance_catalog import labels
+from instance_catalog.kubernetes import labels
 from providers.contract import TerminateAnswer
 from tests.faults import invariants
 

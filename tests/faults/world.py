@@ -19,13 +19,13 @@ from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.resources import DAEMON_SETS
 from autoscaler.cluster.store import Store
 from autoscaler.execution.launch import Providers
-from autoscaler.loop import Loop, Tick
+from autoscaler.loop.loop import Loop, Tick
 from autoscaler.simulation.kubelets import Kubelets
 from autoscaler.simulation.simulation import Simulation
-from instance_catalog.catalog import Catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.types.catalog import Catalog
 from providers.aws.provider import Account, AwsProvider
 from providers.contract import TAG_CLUSTER, Clock, LaunchRequest, OfferingKey, Provider
 from providers.simulated.cloud import Launch

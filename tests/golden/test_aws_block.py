@@ -18,9 +18,9 @@ from autoscaler.cli.main import foreslice
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.store import Store
 from autoscaler.report.timeline import Happening, lines_of, mark_of
-from autoscaler.simulation.chronicle import Chronicle
 from autoscaler.simulation.scenario import parse_scenario
-from instance_catalog.kubernetes_profile import REFERENCE
+from autoscaler.simulation.timeline_recorder import Chronicle
+from instance_catalog.kubernetes.profile import REFERENCE
 from tests.aws import FakeAws
 from tests.faults.block_lives import p5_catalog
 from tests.faults.world import AwsSimulation
@@ -75,10 +75,10 @@ class Life:
         self.simulation = AwsSimulation(catalog=p5_catalog(), start=START)
         self.account = self.simulation.fake.account
         self.journal = folder / "purchases.jsonl"
-        patch.setattr("autoscaler.aws.Aws", lambda *_, **__: FakeAws())
+        patch.setattr("autoscaler.composition.aws.Aws", lambda *_, **__: FakeAws())
         patch.setattr("autoscaler.clock.SystemClock", lambda: self.simulation.clock)
-        patch.setattr("autoscaler.cli.live.connected", lambda *_: self.simulation.api)
-        patch.setattr("autoscaler.cli.live.read_store", _store)
+        patch.setattr("autoscaler.cli.common.live.connected", lambda *_: self.simulation.api)
+        patch.setattr("autoscaler.cli.common.live.read_store", _store)
         for zone, days, fee in (
             ("us-east-1a", 0, "1920.00"),
             ("us-east-1b", 0, "2112.00"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autoscaler.configuration import read_settings
+from autoscaler.settings.load import read_settings
 from tests.golden.test_examples import ROOT, run
 
 PAGE = (ROOT / "docs/install.md").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from time import perf_counter_ns
 
-from autoscaler.dra.allocator import (
+from autoscaler.dra.allocation.allocator import (
     Allocated,
     AllocatedState,
     AllocationOutcome,
@@ -21,9 +21,9 @@ from autoscaler.kube.node import parse_node
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.resource_claim import parse_resource_claim
 from autoscaler.kube.resource_slice import parse_resource_slice
-from autoscaler.kube.write_allocation import write_allocation
+from autoscaler.kube.writing.allocation import write_allocation
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
-from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.kubernetes.profile import KubernetesProfile
 from tests.oracle.difference import Difference, Field
 from tests.oracle.upstream import Given, Json, Release
 

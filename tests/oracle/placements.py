@@ -7,11 +7,10 @@ from dataclasses import replace
 from time import perf_counter_ns
 from typing import TypeVar
 
+from autoscaler.dra.allocation.search import SearchBudget
 from autoscaler.dra.filter import filter_claims
-from autoscaler.dra.search import SearchBudget
 from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.gang import parse_pod_group
 from autoscaler.kube.metadata import Metadata, parse_metadata
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import parse_pod
@@ -28,6 +27,7 @@ from autoscaler.kube.storage import (
     parse_volume_attachment,
     parse_volume_limits,
 )
+from autoscaler.kube.workloads.gang import parse_pod_group
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code

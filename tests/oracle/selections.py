@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from time import perf_counter_ns
 
-from autoscaler.cel.device import DeviceView
-from autoscaler.cel.environment import View
-from autoscaler.cel.outcome import CompileFailure, Evaluation, Outcome
+from autoscaler.cel.checker.environment import View
+from autoscaler.cel.common.outcome import CompileFailure, Evaluation, Outcome
+from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import compile_selector, estimated_cost
 from autoscaler.kube.resource_slice import parse_resource_slice
-from instance_catalog.resource_slice import ResourceSlice
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from tests.oracle.difference import Difference, Field
 from tests.oracle.selector_cases import text
 from tests.oracle.upstream import Given, Json, Release

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias
 
-from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile, profile_for
+from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile, profile_for
 from tests.go_binary import GoProgram
 
 Json: TypeAlias = dict[str, Any]

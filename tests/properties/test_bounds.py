@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 
 from autoscaler.clock import EPOCH
 from autoscaler.cluster import resources
-from autoscaler.cluster.event_queue import manifest_of
 from autoscaler.cluster.intents import batches_of, halves, nodes_of, part_of
+from autoscaler.cluster.publishing.event_queue import manifest_of
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
 from autoscaler.model.capacity import CapacityPool, Mode
@@ -29,7 +29,7 @@ from autoscaler.report.events import Event, not_launched_event, trouble_event
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.taint import Taint
 from tests.crash.life import START, small_catalog
 from tests.crash.plots import LAUNCH
 

@@ -11,11 +11,11 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from instance_catalog.layers import Corrections, content_layer
-from instance_catalog.loader import load_catalog, shipped_layers
-from instance_catalog.overlay import merge
-from instance_catalog.problem import CatalogError, CatalogProblem
-from instance_catalog.standing import standing
+from instance_catalog.files.last_good import standing
+from instance_catalog.files.layers import Corrections, content_layer
+from instance_catalog.files.loader import load_catalog, shipped_layers
+from instance_catalog.files.overlay import merge
+from instance_catalog.files.problem import CatalogError, CatalogProblem
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 SHIPPED = shipped_layers()

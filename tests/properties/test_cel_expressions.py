@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from autoscaler.cel.device import DeviceView
-from autoscaler.cel.outcome import Evaluation, Outcome
+from autoscaler.cel.common.outcome import Evaluation, Outcome
+from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import Program, compile_selector
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import AttributeValue, Capacity, Device, RuntimeOnly, Version
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import AttributeValue, Capacity, Device, RuntimeOnly, Version
 
 VIEW = DeviceView.of(
     "d",

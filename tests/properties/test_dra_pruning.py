@@ -8,8 +8,8 @@ from typing import TypeAlias
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from autoscaler.dra.allocated import AllocatedState, PoolUse
-from autoscaler.dra.allocator import AllocationOutcome, SearchBudget, allocate
+from autoscaler.dra.allocation.allocator import AllocationOutcome, SearchBudget, allocate
+from autoscaler.dra.inventory.allocated import AllocatedState, PoolUse
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import (
     Constraint,
@@ -19,10 +19,17 @@ from autoscaler.model.resource_claim import (
     ResourceClaim,
 )
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import KubernetesProfile, profile_for
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import Capacity, CounterConsumption, Device, ListValue, RuntimeOnly, Version
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.profile import KubernetesProfile, profile_for
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import (
+    Capacity,
+    CounterConsumption,
+    Device,
+    ListValue,
+    RuntimeOnly,
+    Version,
+)
+from instance_catalog.kubernetes.taint import Taint
 from tests.unit.dra.build import DRIVER, NODE, claim, cluster, counter_slice, drawing, piece, request
 
 # No attribute "x" means that the selector "x=…" raises an error when it gets there.

@@ -11,21 +11,21 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autoscaler.kube.compute_domain import parse_compute_domain
-from autoscaler.kube.daemon_set import parse_daemon_set
 from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
-from autoscaler.kube.gang import parse_pod_group, parse_workload
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import parse_pod
-from autoscaler.kube.pod_sets import expand_job_set, expand_leader_worker_set
 from autoscaler.kube.priority import parse_priority_class
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.ray import expand_ray_cluster, expand_ray_job, expand_ray_service
 from autoscaler.kube.resource_claim import parse_resource_claim, parse_resource_claim_template
 from autoscaler.kube.resource_slice import parse_resource_slice
 from autoscaler.kube.storage import parse_persistent_volume, parse_persistent_volume_claim, parse_storage_class
-from autoscaler.kube.training import expand_training_job
-from autoscaler.kube.workload import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
+from autoscaler.kube.workloads.compute_domain import parse_compute_domain
+from autoscaler.kube.workloads.controllers import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
+from autoscaler.kube.workloads.daemon_set import parse_daemon_set
+from autoscaler.kube.workloads.gang import parse_pod_group, parse_workload
+from autoscaler.kube.workloads.pod_sets import expand_job_set, expand_leader_worker_set
+from autoscaler.kube.workloads.ray import expand_ray_cluster, expand_ray_job, expand_ray_service
+from autoscaler.kube.workloads.training import expand_training_job
 from autoscaler.manifests.load import load
 from autoscaler.manifests.yaml_documents import read_yaml
 

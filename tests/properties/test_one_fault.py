@@ -25,7 +25,7 @@ from autoscaler.cluster.resources import (
     SPENDINGS,
     Resource,
 )
-from autoscaler.loop import Tick
+from autoscaler.loop.loop import Tick
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
 from providers.contract import InstanceState

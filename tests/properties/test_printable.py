@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.cli import main as program
-from autoscaler.cli.output import plain_table, yaml_text
-from autoscaler.cli.terminal import behind, guarded_streams
+from autoscaler.cli.common.output import plain_table, yaml_text
+from autoscaler.cli.common.terminal import behind, guarded_streams
 from autoscaler.cluster.resources import (
     CAPACITY_BLOCKS,
     CAPACITY_POOLS,
@@ -33,7 +33,7 @@ from autoscaler.cluster.resources import (
 )
 from autoscaler.report.printable import one_line, printable, printable_json, printable_yaml, steers
 from autoscaler.serve.logs import log_to_stderr
-from autoscaler.settings import LogFormat, LogSettings
+from autoscaler.settings.settings import LogFormat, LogSettings
 from tests.fakes.http_api import HttpApi, serving
 from tests.unit.cli.test_live_commands import GPU_CLASS, claim, pod, pool
 
@@ -235,7 +235,7 @@ def test_the_log(form: LogFormat) -> None:
 
 def test_commands_print_by_no_other_way() -> None:
     room = Path(program.__file__).parent
-    for path in sorted(room.glob("*.py")):
+    for path in sorted(room.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         ways = ["sys.__std", ".buffer", "click.secho", "click.style", "print(", "behind("]
         if path.name not in ("terminal.py",):

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Taint
-from providers.aws.template import Cluster, Image, NodeTemplate, UserData
-from providers.aws.user_data import user_data
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint
+from providers.aws.node_template.template import Cluster, Image, NodeTemplate, UserData
+from providers.aws.node_template.user_data import user_data
 from providers.contract import TAG_CLUSTER, LaunchRequest, OfferingKey, TemplateRef
 from providers.errors import TemplateError
 

@@ -32,8 +32,8 @@ from autoscaler.kube.problem import Problems
 from autoscaler.model.capacity import CapacityBlock, Consumers, Drain
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.labels import CAPACITY_BLOCK
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.labels import CAPACITY_BLOCK
+from instance_catalog.kubernetes.taint import Taint
 
 NO_TAINT: Final = "None"
 

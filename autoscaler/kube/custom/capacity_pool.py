@@ -38,8 +38,8 @@ from autoscaler.kube.problem import Problems
 from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Limits, Mode
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.labels import GROUP
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.labels import GROUP
+from instance_catalog.kubernetes.quantity import Quantity
 
 AUTO: Final = "Auto"
 # Holds a deleted pool until its nodes are gone.

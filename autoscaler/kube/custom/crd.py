@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from autoscaler.kube.custom.schema import NAME_LENGTH, VERSION, ApiModel
-from instance_catalog.labels import GROUP
+from instance_catalog.kubernetes.labels import GROUP
 
 Schema: TypeAlias = dict[str, Any]
 

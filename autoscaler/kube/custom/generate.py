@@ -21,7 +21,7 @@ from autoscaler.kube.custom.launch_batch import LaunchBatchSpec, LaunchBatchStat
 from autoscaler.kube.custom.node_template import KwokNodeTemplateSpec, NodeTemplateStatus, SimulatedNodeTemplateSpec
 from autoscaler.kube.custom.provisioned_node import ProvisionedNodeSpec, ProvisionedNodeStatus
 from autoscaler.kube.custom.spending import SpendingSpec, SpendingStatus
-from instance_catalog.labels import GROUP
+from instance_catalog.kubernetes.labels import GROUP
 
 FOLDER: Final = Path("deploy/crds")
 CHART: Final = Path("deploy/charts/foreslice-crds/templates")

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, WithJsonSchema
 from autoscaler.kube.custom.objects import read_spec
 from autoscaler.kube.custom.schema import NO_ENTRIES, ApiModel, Conditions, Name, Rule, Text, TimeText
 from autoscaler.kube.problem import Problems
-from instance_catalog.layers import Corrections, Layer, content_layer, unreadable
+from instance_catalog.files.layers import Corrections, Layer, content_layer, unreadable
 
 OVERLAY_LAYER: Final = "InstanceTypeOverlay "  # what the names of their layers begin with
 

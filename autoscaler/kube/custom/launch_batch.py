@@ -26,8 +26,8 @@ from autoscaler.kube.custom.schema import (
 )
 from autoscaler.model.provisioned_node import LaunchBatch
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.labels import GROUP, POOL
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.labels import GROUP, POOL
+from instance_catalog.kubernetes.quantity import Quantity
 
 # Holds a deleted LaunchBatch until its call has an answer, or is given up.
 FINALIZER: Final = f"{GROUP}/launch"

@@ -18,7 +18,7 @@ from autoscaler.kube.custom.schema import (
     TaintSpec,
 )
 from autoscaler.kube.problem import Problems
-from instance_catalog.labels import KWOK_NODE
+from instance_catalog.kubernetes.labels import KWOK_NODE
 
 _OF_KWOK: Final = {KWOK_NODE: "fake"}
 

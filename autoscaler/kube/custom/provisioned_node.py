@@ -31,7 +31,7 @@ from autoscaler.kube.custom.schema import (
 )
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.labels import POOL
+from instance_catalog.kubernetes.labels import POOL
 
 # How much of its life a node remembers; the latest entries are kept.
 _HISTORY = 50

@@ -29,7 +29,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from instance_catalog.label_syntax import (
+from instance_catalog.kubernetes.label_syntax import (
     KEY_STEP,
     LABEL_KEY_PATTERN,
     LABEL_VALUE_PATTERN,
@@ -37,10 +37,10 @@ from instance_catalog.label_syntax import (
     VALUE_STEP,
     is_label_key,
 )
-from instance_catalog.labels import GROUP
-from instance_catalog.node_selector import BadSelectorError, Requirement, check_requirement
-from instance_catalog.quantity import Quantity, QuantityError
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.labels import GROUP
+from instance_catalog.kubernetes.node_selector import BadSelectorError, Requirement, check_requirement
+from instance_catalog.kubernetes.quantity import Quantity, QuantityError
+from instance_catalog.kubernetes.taint import Taint
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from autoscaler.kube.custom.schema import NO_ENTRIES, ApiModel, Items, Rule, Text
 from autoscaler.model.labels import LabelSelector
-from instance_catalog.node_selector import Requirement
+from instance_catalog.kubernetes.node_selector import Requirement
 
 
 class SelectorRequirement(ApiModel):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from instance_catalog.driver_data import mig_tables
+from instance_catalog.drivers.facts import mig_tables
 from instance_catalog.probe.mig import mig_differences
 from instance_catalog.probe.record import GpuRecord, Probe
 from tests.fakes.nvml.library import run_probe

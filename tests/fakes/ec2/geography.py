@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Final
 
-from instance_catalog.catalog import Catalog
-from instance_catalog.instance_type import InstanceType
-from instance_catalog.loader import load_catalog
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import InstanceType
 
 REGION: Final = "us-east-1"
 ACCOUNT: Final = "123456789012"

@@ -12,14 +12,14 @@ from typing import Any
 
 import yaml
 
-from autoscaler.cel.device import DeviceView
-from autoscaler.cel.environment import View
-from autoscaler.cel.outcome import CompileFailure, Outcome
+from autoscaler.cel.checker.environment import View
+from autoscaler.cel.common.outcome import CompileFailure, Outcome
+from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import compile_selector
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import KubernetesProfile, profile_for
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import AttributeValue, Capacity, Device, ListValue, Unset, Version
+from instance_catalog.kubernetes.profile import KubernetesProfile, profile_for
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import AttributeValue, Capacity, Device, ListValue, Unset, Version
 
 DATA = Path(__file__).parents[2] / "data" / "cel"
 LINES = {"1.36": "1.36.3", "1.34-1.35": "1.35.0", "1.37": "1.37.0"}

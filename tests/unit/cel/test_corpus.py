@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.cel.outcome import CompileFailure
+from autoscaler.cel.common.outcome import CompileFailure
 from autoscaler.cel.program import estimated_cost
 from tests.unit.cel import corpus
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from autoscaler.cel.device import DeviceView
-from autoscaler.cel.environment import View
-from autoscaler.cel.outcome import CompileFailure, Outcome
+from autoscaler.cel.checker.environment import View
+from autoscaler.cel.common.outcome import CompileFailure, Outcome
+from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import DEFECT, compile_selector, estimated_cost
 from autoscaler.kube.resource_slice import parse_resource_slice
-from instance_catalog.kubernetes_profile import KubernetesProfile, profile_for
-from instance_catalog.resource_slice import ResourceSlice
+from instance_catalog.kubernetes.profile import KubernetesProfile, profile_for
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from tests.unit.cel.corpus import DATA
 
 RELEASES = {"1.36": profile_for("1.36.3"), "1.37": profile_for("1.37.2")}

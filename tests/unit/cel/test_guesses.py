@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.cel.device import DeviceView
-from autoscaler.cel.outcome import Outcome
+from autoscaler.cel.common.outcome import Outcome
+from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import Program, compile_selector
-from autoscaler.dra.cel_selectors import CelSelectors
-from autoscaler.dra.selectors import Answer
+from autoscaler.dra.inventory.cel_selectors import CelSelectors
+from autoscaler.dra.inventory.selectors import Answer
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import Capacity, Device
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import Capacity, Device
 
 GIVEN = {
     "memory": Capacity(Quantity.parse("80Gi"), guess=True),

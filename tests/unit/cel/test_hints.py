@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.cel.outcome import CompileFailure
+from autoscaler.cel.common.outcome import CompileFailure
 from autoscaler.cel.program import compile_selector
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE
 
 
 @pytest.mark.parametrize(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.cel.device import DeviceView
-from autoscaler.cel.frame import COST_LIMIT
-from autoscaler.cel.kept import KEPT, KeptAnswers, part_read
-from autoscaler.cel.outcome import Evaluation, Outcome
+from autoscaler.cel.common.frame import COST_LIMIT
+from autoscaler.cel.common.outcome import Evaluation, Outcome
+from autoscaler.cel.common.values import DefaultMap, QuantityCell, StringMap
+from autoscaler.cel.common.work import CHEAP, Account, BudgetSpentError, Purse, on_account
+from autoscaler.cel.interpreter.answer_cache import KEPT, KeptAnswers, part_read
+from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import Program, compile_selector
-from autoscaler.cel.values import DefaultMap, QuantityCell, StringMap
-from autoscaler.cel.work import CHEAP, Account, BudgetSpentError, Purse, on_account
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import AttributeValue, Capacity, Device
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import AttributeValue, Capacity, Device
 
 _TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 

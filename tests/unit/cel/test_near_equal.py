@@ -6,14 +6,14 @@ from itertools import permutations
 
 import pytest
 
-from autoscaler.cel.device import DeviceView
-from autoscaler.cel.outcome import Outcome
+from autoscaler.cel.common.outcome import Outcome
+from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import Program, compile_selector
-from autoscaler.dra.constraints import state_key
+from autoscaler.dra.allocation.constraints import state_key
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import (
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import (
     AttributeValue,
     Capacity,
     Device,

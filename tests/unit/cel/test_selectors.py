@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.cel.device import DeviceView
-from autoscaler.cel.environment import View
-from autoscaler.cel.frame import Frame, charge
-from autoscaler.cel.outcome import CompileFailure, Evaluation, Outcome
+from autoscaler.cel.checker.environment import View
+from autoscaler.cel.common.frame import Frame, charge
+from autoscaler.cel.common.outcome import CompileFailure, Evaluation, Outcome
+from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import DEFECT, Program, compile_selector, estimated_cost
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE, profile_for
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import Capacity, Device, ListValue, RuntimeOnly, Unset, Version
+from instance_catalog.kubernetes.profile import REFERENCE, profile_for
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import Capacity, Device, ListValue, RuntimeOnly, Unset, Version
 
 DRIVER = "gpu.example.com"
 GPU = Device(

@@ -13,19 +13,19 @@ from autoscaler.checks.finding import Condition, Finding
 from autoscaler.checks.nodes import NodeToBe
 from autoscaler.clock import VirtualClock
 from autoscaler.model.capacity import CapacityPool, Mode, PodScope, Scope
-from autoscaler.model.neighbours import Autoscaler, AutoscalerKind, Quota
 from autoscaler.model.node import Node
+from autoscaler.model.other_autoscalers import Autoscaler, AutoscalerKind, Quota
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import DaemonSet, Snapshot
-from autoscaler.planning.drivers import PUBLISHING_TEMPLATES
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
 from autoscaler.report.checks_text import verdict_of
-from instance_catalog import labels
-from instance_catalog.driver_profile import DriverSet, parse_driver_set
+from instance_catalog.drivers.profile import DriverSet, parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.resource_slice import Device, NodeReach, Pool, ResourceSlice
-from instance_catalog.taint import Taint, Toleration
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
+from instance_catalog.kubernetes.taint import Taint, Toleration
 from providers.simulated.cloud import SimulatedCloud
 from providers.simulated.provider import SimulatedProvider
 from tests.unit.planning.scene import CATALOG, NOW, claim, ours, plan, pod, snapshot

@@ -30,7 +30,7 @@ SPEC: dict[str, Any] = {
 @pytest.fixture
 def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     rig = Rig()
-    monkeypatch.setattr("autoscaler.aws.Aws", lambda *_, **__: rig.aws)
+    monkeypatch.setattr("autoscaler.composition.aws.Aws", lambda *_, **__: rig.aws)
     return rig
 
 
@@ -41,7 +41,7 @@ def checked(monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any] | None) -> tup
         api.create(NAMESPACES, {"metadata": {"name": "kube-system"}})
     if spec is not None:
         api.create(AWS_NODE_TEMPLATES, {"metadata": {"name": "gpu"}, "spec": spec})
-    monkeypatch.setattr("autoscaler.cli.live.connected", lambda *_: api)
+    monkeypatch.setattr("autoscaler.cli.common.live.connected", lambda *_: api)
     result = CliRunner().invoke(aws, ["check", "-o", "json"], catch_exceptions=False)
     return result.exit_code, {one["subject"]: one for one in json.loads(result.output)}
 
@@ -129,7 +129,7 @@ def test_groups_are_enough_and_need_the_clusters_tag(
     uid = api.create(NAMESPACES, {"metadata": {"name": "kube-system"}})["metadata"]["uid"]
     api.create(AWS_GROUP_NODE_TEMPLATES, {"metadata": {"name": "gpu"}, "spec": {"autoScalingGroups": ["gpus"]}})
     group(rig, "gpus", tags={key: (value.format(uid=uid), False) for key, value in tags.items()})
-    monkeypatch.setattr("autoscaler.cli.live.connected", lambda *_: api)
+    monkeypatch.setattr("autoscaler.cli.common.live.connected", lambda *_: api)
     result = CliRunner().invoke(aws, ["check", "-o", "json"], catch_exceptions=False)
     found = {one["subject"]: one for one in json.loads(result.output)}
     finding = found["AWSGroupNodeTemplate gpu: group gpus"]

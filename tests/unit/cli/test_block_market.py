@@ -13,11 +13,11 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from autoscaler.cli.block_market import buy_block, find_blocks
-from autoscaler.cli.purchase import SETTLES, Intent, PurchaseJournal, mark_of, purchase
+from autoscaler.cli.blocks.market import buy_block, find_blocks
+from autoscaler.cli.blocks.purchase import SETTLES, Intent, PurchaseJournal, mark_of, purchase
 from autoscaler.errors import BadInputError
 from providers.aws.capacity import Reservations
-from providers.aws.market import BlockMarket
+from providers.aws.sales.market import BlockMarket
 from providers.errors import AmbiguousError, QuotaError
 from providers.market import CapacityOffer, CapacityQuery, PriceCeilingError
 from tests.aws import Rig
@@ -37,7 +37,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
         starts_at = START + timedelta(days=day)
         segment = Segment(TYPE, zone, 4, starts_at, starts_at + timedelta(hours=48))
         rig.fake.account.market.sell(number, [segment], fee)
-    monkeypatch.setattr("autoscaler.aws.Aws", lambda *_, **__: rig.aws)
+    monkeypatch.setattr("autoscaler.composition.aws.Aws", lambda *_, **__: rig.aws)
     monkeypatch.setattr("autoscaler.clock.SystemClock", lambda: rig.clock)
     return rig
 

@@ -10,9 +10,9 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from autoscaler.cli.catalog import SORTS, catalog
+from autoscaler.cli.catalog.group import SORTS, catalog
 from autoscaler.errors import BadInputError
-from instance_catalog.catalog import SORT_ORDERS
+from instance_catalog.types.catalog import SORT_ORDERS
 
 
 def run(*arguments: str) -> Result:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from autoscaler.cli import catalog_files
-from autoscaler.cli.catalog import catalog
+from autoscaler.cli.catalog import files as catalog_files
+from autoscaler.cli.catalog.group import catalog
 from autoscaler.errors import BadInputError
-from instance_catalog.instance_type import CapacityType, InstanceType
-from instance_catalog.loader import load_catalog
-from instance_catalog.yaml_text import read
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.files.yaml_text import read
+from instance_catalog.types.instance_type import CapacityType, InstanceType
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from autoscaler.cli.catalog import catalog
+from autoscaler.cli.catalog.group import catalog
 from autoscaler.errors import BadInputError
-from instance_catalog.loader import load_catalog
+from instance_catalog.files.loader import load_catalog
 
 PROBE = """\
 apiVersion: foreslice.dev/v1alpha1

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from autoscaler.cli.catalog import catalog
+from autoscaler.cli.catalog.group import catalog
 from autoscaler.errors import BadInputError
-from instance_catalog.loader import load_catalog
+from instance_catalog.files.loader import load_catalog
 
 P4D = Path(__file__).parents[2] / "data" / "published" / "eks-p4d.yaml"
 NODE = """\

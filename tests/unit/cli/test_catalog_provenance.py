@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from autoscaler.cli.catalog import catalog
-from instance_catalog.file_entry import type_entry
-from instance_catalog.loader import load_catalog, value_origins
+from autoscaler.cli.catalog.group import catalog
+from instance_catalog.files.file_entry import type_entry
+from instance_catalog.files.loader import load_catalog, value_origins
 
 OVERLAY = """\
 types:

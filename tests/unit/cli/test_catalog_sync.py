@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from autoscaler import clock as clocks
-from autoscaler.cli.catalog import catalog
+from autoscaler.cli.catalog.group import catalog
 from autoscaler.errors import BadInputError
-from instance_catalog.catalog import Catalog
-from instance_catalog.loader import load_catalog
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.types.catalog import Catalog
 from tests.fakes.ec2.fake import FakeEc2
 from tests.fakes.ec2.geography import standard
 from tests.fakes.ec2.transport import Server

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from autoscaler.cli.catalog import catalog
+from autoscaler.cli.catalog.group import catalog
 from autoscaler.errors import BadInputError
 
 ROOT = Path(__file__).parents[3]

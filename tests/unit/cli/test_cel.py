@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from autoscaler.cli.cel import cel
 from autoscaler.errors import BadInputError
-from autoscaler.lint.effort import Effort
+from autoscaler.lint.devices.effort import Effort
 
 GPU = 'device.attributes["gpu.nvidia.com"]'
 MEMORY = 'device.capacity["gpu.nvidia.com"].memory'
@@ -170,7 +170,7 @@ def test_type_and_slices_exclude_each_other() -> None:
 
 
 def test_a_selector_too_costly_for_the_catalog_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autoscaler.report.cel_trial.Effort", lambda: Effort(allowed=1))
+    monkeypatch.setattr("autoscaler.report.tables.cel_trial.Effort", lambda: Effort(allowed=1))
     digits = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
     result = run(f"{digits}.all(a, {digits}.all(b, {digits}.all(c, a + b + c >= 0)))")
     assert isinstance(result.exception, BadInputError)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from autoscaler.cli.blocks import blocks
+from autoscaler.cli.blocks.group import blocks
 from autoscaler.cli.doctor import doctor
 from autoscaler.cli.explain import explain
 from autoscaler.cli.nodes import nodes

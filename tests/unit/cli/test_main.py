@@ -10,7 +10,7 @@ import click
 import pytest
 
 from autoscaler.cli import main as entry
-from autoscaler.cli.terminal import styled
+from autoscaler.cli.common.terminal import styled
 from autoscaler.errors import BadInputError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.cli.output import plain_table
+from autoscaler.cli.common.output import plain_table
 
 COLUMNS = ("node", "why")
 ROWS = [("implicit-687655f656", "an earlier alternative of firstAvailable that costs less"), ("b", "")]

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from autoscaler.cli import run as command
 from autoscaler.errors import BadInputError
-from autoscaler.setting_names import all_settings
-from autoscaler.settings import LogSettings, Settings
+from autoscaler.settings.names import all_settings
+from autoscaler.settings.settings import LogSettings, Settings
 
 
 class Recorded:

@@ -17,7 +17,7 @@ from autoscaler.cluster.api import (
     Subresource,
     UnavailableError,
 )
-from autoscaler.cluster.attended import AttendedApi
+from autoscaler.cluster.intercepted import AttendedApi
 from autoscaler.cluster.resources import Resource
 from autoscaler.simulation.api_server import ApiServer
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from autoscaler.clock import SystemClock
-from autoscaler.cluster.client import KubernetesClient
-from autoscaler.cluster.client_transport import connect
+from autoscaler.cluster.client.client import KubernetesClient
+from autoscaler.cluster.client.transport import connect
 from autoscaler.cluster.resources import DEVICE_CLASSES, DEVICE_TAINT_RULES, NATIVE_POD_GROUPS, NODES, PODS
 from autoscaler.errors import ConfigurationError
 from tests.fakes.http_api import HttpApi, serving

@@ -17,8 +17,8 @@ from autoscaler.cluster.api import (
     NotFoundError,
     UnavailableError,
 )
-from autoscaler.cluster.client_answers import error_of
-from autoscaler.cluster.client_transport import backoff_seconds
+from autoscaler.cluster.client.answers import error_of
+from autoscaler.cluster.client.transport import backoff_seconds
 
 BUDGET = {"causes": [{"reason": "DisruptionBudget", "message": "The budget b needs 1 healthy pods and has 1"}]}
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from kubernetes.config import incluster_config
 
-from autoscaler.cluster.client_answers import address_of
-from autoscaler.cluster.client_kubeconfig import load_configuration
+from autoscaler.cluster.client.answers import address_of
+from autoscaler.cluster.client.kubeconfig import load_configuration
 from autoscaler.errors import ConfigurationError
 
 GOOD = {

@@ -16,7 +16,7 @@ from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from autoscaler.clock import SystemClock, VirtualClock
 from autoscaler.cluster.api import MalformedAnswerError, UnavailableError
-from autoscaler.cluster.client_transport import Transport, connect
+from autoscaler.cluster.client.transport import Transport, connect
 
 CONFIG = {
     "clusters": [{"name": "c", "cluster": {"server": "http://me:secret@127.0.0.1:1/prefix"}}],

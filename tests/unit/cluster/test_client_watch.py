@@ -12,9 +12,9 @@ import pytest
 
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.api import ForbiddenError, GoneError, UnavailableError
-from autoscaler.cluster.client import KubernetesClient
-from autoscaler.cluster.client_transport import Transport
-from autoscaler.cluster.client_watch import Stream
+from autoscaler.cluster.client.client import KubernetesClient
+from autoscaler.cluster.client.transport import Transport
+from autoscaler.cluster.client.watch import Stream
 from autoscaler.cluster.resources import PODS
 
 PATIENCE = 20.0

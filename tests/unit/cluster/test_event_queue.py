@@ -9,10 +9,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from autoscaler.clock import EPOCH, VirtualClock
-from autoscaler.cluster import event_queue
 from autoscaler.cluster.api import Object, UnavailableError, list_all
-from autoscaler.cluster.event_queue import EventQueue, Fate, cut, manifest_of
-from autoscaler.cluster.event_writer import EventWriter
+from autoscaler.cluster.publishing import event_queue
+from autoscaler.cluster.publishing.event_queue import EventQueue, Fate, cut, manifest_of
+from autoscaler.cluster.publishing.event_writer import EventWriter
 from autoscaler.cluster.resources import EVENTS
 from autoscaler.report.events import Event
 from autoscaler.simulation.api_server import ApiServer

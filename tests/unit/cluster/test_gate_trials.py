@@ -12,10 +12,10 @@ from autoscaler.cluster.gate_trials import TRIALS, Proof, prove
 from autoscaler.cluster.resources import Resource
 from autoscaler.kube.problem import path_text
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.report.doctor import GatesTried, Item, Level, items_of
+from autoscaler.report.tables.doctor import GatesTried, Item, Level, items_of
 from autoscaler.simulation.api_server import ApiServer, copied
-from instance_catalog.feature_gates import GATES
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.kubernetes.feature_gates import GATES
+from instance_catalog.kubernetes.profile import REFERENCE
 
 ALL = frozenset(trial.gate for trial in TRIALS)
 CLAIMS = frozenset(trial.gate for trial in TRIALS if trial.resource.plural == "resourceclaims")

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.cluster.api import ConflictError
-from autoscaler.cluster.attended import AttendedApi
 from autoscaler.cluster.intents import batches_of, nodes_of, token_of
+from autoscaler.cluster.intercepted import AttendedApi
 from autoscaler.cluster.journal import FINALIZER, Journal
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES, Resource
 from autoscaler.model.capacity import Mode
@@ -21,7 +21,7 @@ from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.taint import Taint
 from tests.desk import POOL, A, B, Desk, new_desk, planned
 
 

@@ -13,10 +13,10 @@ from structlog.testing import capture_logs
 
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import NotFoundError, Object, Subresource, UnavailableError
-from autoscaler.cluster.attended import AttendedApi, only_while
+from autoscaler.cluster.intercepted import AttendedApi, only_while
 from autoscaler.cluster.lease import Election, LeadershipLostError, campaign
 from autoscaler.cluster.resources import CAPACITY_POOLS, LEASES, Resource
-from autoscaler.settings import LeaseSettings
+from autoscaler.settings.settings import LeaseSettings
 from autoscaler.simulation.api_server import ApiServer
 
 SETTINGS = LeaseSettings()

@@ -12,7 +12,7 @@ from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import Object, Subresource, UnavailableError
 from autoscaler.cluster.lease import Election
 from autoscaler.cluster.resources import LEASES, Resource
-from autoscaler.settings import LeaseSettings
+from autoscaler.settings.settings import LeaseSettings
 from autoscaler.simulation.api_server import ApiServer
 from tests.fakes.clocks import Jumping
 

@@ -24,7 +24,7 @@ from autoscaler.cluster.api import (
     UnavailableError,
     WatchEvent,
 )
-from autoscaler.cluster.mirror import Mirror
+from autoscaler.cluster.informer import Mirror
 from autoscaler.cluster.resources import DEVICE_CLASSES, NODES, Resource
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.problem import Problems

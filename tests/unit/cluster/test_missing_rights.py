@@ -9,7 +9,7 @@ import pytest
 
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import ForbiddenError, Page, UnavailableError
-from autoscaler.cluster.mirror import Mirror
+from autoscaler.cluster.informer import Mirror
 from autoscaler.cluster.resources import (
     CAPACITY_POOLS,
     DEPLOYMENTS,
@@ -24,10 +24,10 @@ from autoscaler.cluster.resources import (
 )
 from autoscaler.cluster.store import Store
 from autoscaler.execution.launch import Providers
-from autoscaler.loop import Loop
+from autoscaler.loop.loop import Loop
 from autoscaler.model.reason import Code
 from autoscaler.simulation.api_server import ApiServer
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE
 from providers.simulated.cloud import SimulatedCloud
 from providers.simulated.provider import SimulatedProvider
 from tests.unit.planning.scene import CATALOG

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autoscaler.clock import EPOCH, VirtualClock
 from autoscaler.cluster.api import InvalidError, Object, Subresource
-from autoscaler.cluster.publish import Publisher
+from autoscaler.cluster.publishing.publisher import Publisher
 from autoscaler.cluster.resources import EVENTS, PODS, Resource
 from autoscaler.model.plan import LeftOut, Plan
 from autoscaler.model.pod import Pod

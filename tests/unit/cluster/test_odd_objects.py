@@ -14,13 +14,13 @@ from structlog.testing import capture_logs
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster import store as store_module
 from autoscaler.cluster.api import Object
-from autoscaler.cluster.mirror import Mirror
+from autoscaler.cluster.informer import Mirror
 from autoscaler.cluster.resources import ALL, NODES, PODS, Resource
 from autoscaler.cluster.store import Store
 from autoscaler.kube.problem import Problems
 from autoscaler.simulation.api_server import ApiServer
 from autoscaler.simulation.simulation import Simulation
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE
 from tests.crash.life import START, scenario, small_catalog
 from tests.properties.test_manifests_total import JSON, OBJECTS, paths
 

@@ -11,14 +11,14 @@ from autoscaler.cluster.resources import INSTANCE_TYPE_OVERLAYS
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import Providers
 from autoscaler.kube.custom.generate import KINDS
-from autoscaler.loop import Loop
+from autoscaler.loop.loop import Loop
 from autoscaler.simulation.api_server import ApiServer
-from instance_catalog.catalog import Catalog
-from instance_catalog.instance_type import ANY_ZONE, CapacityType
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.loader import shipped_layers
-from instance_catalog.merging import catalog_of
-from instance_catalog.quotes import Quote
+from instance_catalog.files.loader import shipped_layers
+from instance_catalog.files.merging import catalog_of
+from instance_catalog.files.quotes import Quote
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 
 LAYERS = shipped_layers()
 

@@ -10,7 +10,7 @@ import pytest
 from autoscaler.checks.finding import Condition, Finding
 from autoscaler.clock import EPOCH
 from autoscaler.cluster.api import list_all
-from autoscaler.cluster.publish import Publisher
+from autoscaler.cluster.publishing.publisher import Publisher
 from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, EVENTS, PODS
 from autoscaler.kube.custom.capacity_block import write_capacity_block
 from autoscaler.kube.problem import Problem, Severity

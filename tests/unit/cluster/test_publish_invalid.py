@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autoscaler.cluster.api import list_all
-from autoscaler.cluster.publish import Publisher
+from autoscaler.cluster.publishing.publisher import Publisher
 from autoscaler.cluster.resources import EVENTS
 from autoscaler.kube.problem import Problem, Severity
 from autoscaler.model.pod import Pod

@@ -22,7 +22,7 @@ from autoscaler.cluster.resources import (
 )
 from autoscaler.cluster.store import Store
 from autoscaler.simulation.api_server import ApiServer
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE
 
 
 @pytest.fixture

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from autoscaler.aws import AwsTemplates
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.provider_objects import ProviderObjects
+from autoscaler.cluster.publishing.template_status import TemplateStatuses
 from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES, EVENTS
-from autoscaler.cluster.template_status import TemplateStatuses
+from autoscaler.composition.aws import AwsTemplates
 from autoscaler.execution.launch import Providers
 from autoscaler.kube.custom.aws_node_template import AWSGroupNodeTemplateStatus, AWSNodeTemplateStatus
-from autoscaler.loop import Loop
+from autoscaler.loop.loop import Loop
 from autoscaler.simulation.api_server import ApiServer
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE
 from providers.aws.provider import Account, AwsProvider
 from providers.contract import TemplateFault, TemplateRef, TemplateVerdict
 from tests.aws import CLUSTER, PARAMETER, Rig, catalog

@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.api import ApiError, GoneError, MalformedAnswerError, UnavailableError
-from autoscaler.cluster.client import KubernetesClient
-from autoscaler.cluster.client_transport import Transport
-from autoscaler.cluster.client_watch import SILENCE, Stream
+from autoscaler.cluster.client.client import KubernetesClient
+from autoscaler.cluster.client.transport import Transport
+from autoscaler.cluster.client.watch import SILENCE, Stream
 from autoscaler.cluster.resources import PODS
 
 PATIENCE = 20.0

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from instance_catalog.labels import CA_SCALE_DOWN_DISABLED, CAPACITY_ENDS_AT, DRAINING_TAINT, HELD, POOL
+from instance_catalog.kubernetes.labels import CA_SCALE_DOWN_DISABLED, CAPACITY_ENDS_AT, DRAINING_TAINT, HELD, POOL
 
 ROOT: Final = Path(__file__).parents[3]
 CHART: Final = ROOT / "deploy/charts/foreslice"

@@ -16,10 +16,10 @@ from botocore import xform_name
 
 from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES
 from providers.aws.calls import CALLS, PARAMETERS, Call, Role, actions_of
-from providers.aws.images import resolve
 from providers.aws.interruptions import KINDS
+from providers.aws.node_template.images import resolve
+from providers.aws.node_template.template import Image
 from providers.aws.session import UnlistedCallError
-from providers.aws.template import Image
 from providers.contract import TAG_CLUSTER
 from providers.errors import TemplateError
 from tests.aws import CLUSTER, P5, FakeAws, Rig, request
@@ -160,7 +160,7 @@ def test_only_reading_is_allowed_on_everything() -> None:
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.service}:{call.operation}")
 def test_every_call_of_the_table_exists_and_is_made(call: Call) -> None:
     assert call.operation in service_model(call.service).operation_names
-    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "providers/aws").glob("*.py"))
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "providers/aws").rglob("*.py"))
     name = xform_name(call.operation)
     assert re.search(rf'\.{name}\(|"{name}"', source)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from autoscaler.setting_names import all_settings
+from autoscaler.settings.names import all_settings
 
 CHART = Path(__file__).parents[3] / "deploy/charts/foreslice"
 SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))

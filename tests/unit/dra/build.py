@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from autoscaler.dra.allocated import AllocatedState
-from autoscaler.dra.allocator import AllocationOutcome, ClusterDevices, SearchBudget, allocate
-from autoscaler.dra.selectors import NO, YES, Answer, Match
+from autoscaler.dra.allocation.allocator import AllocationOutcome, ClusterDevices, SearchBudget, allocate
+from autoscaler.dra.inventory.allocated import AllocatedState
+from autoscaler.dra.inventory.selectors import NO, YES, Answer, Match
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.resource_claim import Constraint, DeviceRequest, Request, ResourceClaim
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import (
+from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import (
     AttributeValue,
     Capacity,
     CounterConsumption,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autoscaler.dra.allocator import (
+from autoscaler.dra.allocation.allocator import (
     Allocated,
     AllocationOutcome,
     ClusterDevices,
@@ -11,9 +11,9 @@ from autoscaler.dra.allocator import (
     SearchBudget,
     allocate,
 )
-from autoscaler.dra.selectors import SelectorEngine
+from autoscaler.dra.inventory.selectors import SelectorEngine
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation
-from instance_catalog.kubernetes_profile import KubernetesProfile
+from instance_catalog.kubernetes.profile import KubernetesProfile
 from tests.unit.dra import reader
 from tests.unit.dra.reader import Json
 

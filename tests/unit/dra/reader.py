@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from autoscaler.dra.allocated import AllocatedState, PoolUse
+from autoscaler.dra.inventory.allocated import AllocatedState, PoolUse
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.resource_claim import (
@@ -26,10 +26,10 @@ from autoscaler.model.resource_claim import (
     UnknownConstraint,
 )
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import KubernetesProfile
-from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import (
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import (
     AttributeValue,
     Capacity,
     CounterConsumption,
@@ -44,7 +44,7 @@ from instance_catalog.resource_slice import (
     ValidRange,
     Version,
 )
-from instance_catalog.taint import Taint, Toleration
+from instance_catalog.kubernetes.taint import Taint, Toleration
 
 Json = dict[str, Any]
 DATA = Path(__file__).parents[2] / "data" / "allocation"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.dra.allocated import AllocatedState, PoolUse
-from autoscaler.dra.allocator import (
+from autoscaler.dra.allocation.allocator import (
     Allocated,
     AllocationOutcome,
     FatalAllocation,
     NotAllocated,
     UnknownAllocation,
 )
+from autoscaler.dra.inventory.allocated import AllocatedState, PoolUse
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule, Selector
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import (
@@ -24,11 +24,11 @@ from autoscaler.model.resource_claim import (
     UnknownConstraint,
 )
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE, profile_for
-from instance_catalog.node_selector import NodeSelector
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import Capacity, Device, RuntimeOnly
-from instance_catalog.taint import Taint, Toleration
+from instance_catalog.kubernetes.node_selector import NodeSelector
+from instance_catalog.kubernetes.profile import REFERENCE, profile_for
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import Capacity, Device, RuntimeOnly
+from instance_catalog.kubernetes.taint import Taint, Toleration
 from tests.unit.dra.build import (
     DRIVER,
     NODE,

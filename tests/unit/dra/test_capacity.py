@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.dra.allocated import AllocatedState
-from autoscaler.dra.capacity import CapacityError, has_room, taken, violates
+from autoscaler.dra.allocation.capacity import CapacityError, has_room, taken, violates
+from autoscaler.dra.inventory.allocated import AllocatedState
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE, profile_for
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import Capacity, RequestPolicy, ValidRange
+from instance_catalog.kubernetes.profile import REFERENCE, profile_for
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import Capacity, RequestPolicy, ValidRange
 
 V37 = profile_for("1.37")
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.dra.devices import ClusterDevices, NodeMemory
+from autoscaler.dra.inventory.devices import ClusterDevices, NodeMemory
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.resource_claim import DeviceRequest
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.resource_slice import NodeReach, Pool, ResourceSlice
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
+from instance_catalog.kubernetes.taint import Taint
 from tests.unit.dra.build import ANY, DRIVER, NODE, PythonSelectors, devices
 
 OTHERS = Node("node-2")

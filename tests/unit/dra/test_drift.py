@@ -7,16 +7,24 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.dra.allocator import Allocated, NotAllocated
+from autoscaler.dra.allocation.allocator import Allocated, NotAllocated
 from autoscaler.dra.drift import DriftPolicy, Impact, matters, quarantines
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, MatchAttribute, Request, ResourceClaim
-from instance_catalog.drift import Unified, unify
+from instance_catalog.drift.compare import Unified, unify
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import AttributeValue, Capacity, Device, NodeReach, Pool, ResourceSlice, Version
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import (
+    AttributeValue,
+    Capacity,
+    Device,
+    NodeReach,
+    Pool,
+    ResourceSlice,
+    Version,
+)
 
 DRIVER = "gpu.nvidia.com"
 NODE = Node("node-1")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.dra.capacity import has_room
-from autoscaler.dra.counters import CounterTable
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import Capacity
+from autoscaler.dra.allocation.capacity import has_room
+from autoscaler.dra.inventory.counters import CounterTable
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import Capacity
 
 SLICES = ("gpu-0", "memory-slices")
 

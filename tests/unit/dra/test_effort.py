@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.dra.allocator import (
+from autoscaler.dra.allocation.allocator import (
     Allocated,
     AllocationOutcome,
     NotAllocated,
@@ -19,8 +19,8 @@ from autoscaler.model.resource_claim import (
     ResourceClaim,
 )
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.resource_slice import Device, ResourceSlice
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.resource_slice import Device, ResourceSlice
 from tests.unit.dra.build import (
     DRIVER,
     ask,

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.dra.allocated import AllocatedState
-from autoscaler.dra.allocator import ClusterDevices
+from autoscaler.dra.allocation.allocator import ClusterDevices
+from autoscaler.dra.claims.pod_claims import extended_resource_classes
 from autoscaler.dra.filter import filter_claims
-from autoscaler.dra.pod_claims import extended_resource_classes
+from autoscaler.dra.inventory.allocated import AllocatedState
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.gang import API_GROUP, Gang
 from autoscaler.model.node import Node
@@ -24,10 +24,10 @@ from autoscaler.model.resource_claim import (
 )
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown, Verdict
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import RuntimeOnly
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import RuntimeOnly
 from tests.unit.dra.build import ANY, DRIVER, NODE, claim, cluster, device, devices, piece, request
 
 POD = Pod("ns", "pod", uid="pod-uid", claims=(PodClaim("gpu", "claim"),))

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from autoscaler.dra.allocator import Allocated, NotAllocated, SearchBudget
-from autoscaler.dra.cel_selectors import CelSelectors
-from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile, profile_for
+from autoscaler.dra.allocation.allocator import Allocated, NotAllocated, SearchBudget
+from autoscaler.dra.inventory.cel_selectors import CelSelectors
+from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile, profile_for
 from tests.unit.dra.golden import UNLIMITED, answer, difference
 from tests.unit.dra.reader import DATA, Json, lines
 

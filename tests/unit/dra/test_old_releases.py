@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from autoscaler.dra.allocator import Allocated, AllocationOutcome, UnknownAllocation
+from autoscaler.dra.allocation.allocator import Allocated, AllocationOutcome, UnknownAllocation
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import FirstAvailable
-from instance_catalog.kubernetes_profile import profile_for
+from instance_catalog.kubernetes.profile import profile_for
 from tests.unit.dra.build import ask, claim, cluster, counter_slice, devices, piece, request
 
 

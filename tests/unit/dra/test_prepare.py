@@ -16,11 +16,11 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import DoesNotFit, Fits
 from autoscaler.scheduling.fit import fit_one
 from autoscaler.scheduling.world import World
-from instance_catalog.custom_driver import CustomDriver
-from instance_catalog.driver_terms import PrepareRules
+from instance_catalog.drivers.custom import CustomDriver
+from instance_catalog.drivers.terms import PrepareRules
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import Device, NodeReach, Pool, ResourceSlice
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
 
 CHIPS = 4
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.dra.settled import settled
+from autoscaler.dra.claims.finished_consumers import settled
 from autoscaler.model.gang import API_GROUP, Gang
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer, ResourceClaim

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.dra.allocator import Allocated, NotAllocated, SearchBudget
+from autoscaler.dra.allocation.allocator import Allocated, NotAllocated, SearchBudget
 from autoscaler.model.resource_claim import DistinctAttribute, FirstAvailable, MatchAttribute
-from instance_catalog.kubernetes_profile import profile_for
-from instance_catalog.resource_slice import AttributeValue, ListValue, Unset, Version
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.resource_slice import AttributeValue, ListValue, Unset, Version
+from instance_catalog.kubernetes.taint import Taint
 from tests.unit.dra.build import DRIVER, ask, claim, cluster, counter_slice, device, devices, drawing, piece, request
 
 PLAIN = SearchBudget(prune=False)

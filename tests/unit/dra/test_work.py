@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from autoscaler.cel.work import Account, BudgetSpentError, Purse, on_account
-from autoscaler.dra.allocator import Allocated
+from autoscaler.cel.common.work import Account, BudgetSpentError, Purse, on_account
+from autoscaler.dra.allocation.allocator import Allocated
 from autoscaler.model.pod import Toleration
 from autoscaler.model.resource_claim import Constraint, DistinctAttribute, MatchAttribute, ResourceClaim
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import ResourceSlice
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from tests.unit.dra.build import (
     DRIVER,
     ask,

@@ -16,7 +16,7 @@ from autoscaler.model.plan import Disposal, NodeDecision, Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE
 from providers.contract import InstanceState, describe_all
 from tests.desk import POOL, A, Desk, new_desk, planned
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from autoscaler.cluster.api import NotFoundError
-from autoscaler.cluster.attended import AttendedApi
-from autoscaler.cluster.backoffs import Backoffs
+from autoscaler.cluster.intercepted import AttendedApi
 from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.resources import CUSTOM_RESOURCE_DEFINITIONS, LAUNCH_BATCHES, PROVISIONED_NODES, Resource
+from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.executor import Executor, Seen
 from autoscaler.execution.launch import key_of

@@ -17,8 +17,8 @@ from autoscaler.lifecycle.provisioned_node import Why, last_edge
 from autoscaler.model.plan import Disposal, NodeDecision
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code
-from instance_catalog.labels import CAPACITY_ENDS_AT, DRAINING_TAINT
-from instance_catalog.labels import POOL as POOL_LABEL
+from instance_catalog.kubernetes.labels import CAPACITY_ENDS_AT, DRAINING_TAINT
+from instance_catalog.kubernetes.labels import POOL as POOL_LABEL
 from providers.contract import InstanceState
 from providers.simulated.cloud import Call, Fault
 from tests.desk import planned

@@ -18,7 +18,7 @@ from autoscaler.model.capacity import CapacityBlock, Drain
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Disposal, NodeDecision
 from autoscaler.model.provisioned_node import Phase
-from instance_catalog.labels import DRAINING_TAINT
+from instance_catalog.kubernetes.labels import DRAINING_TAINT
 from providers.contract import InstanceState
 from providers.simulated.cloud import Call, Fault
 from tests.desk import planned

@@ -28,8 +28,8 @@ from autoscaler.model.capacity import CapacityPool, Mode
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
-from instance_catalog import labels
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.taint import Taint
 from tests.desk import POOL, Desk, new_desk, planned
 
 

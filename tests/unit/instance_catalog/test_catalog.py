@@ -8,9 +8,10 @@ from fractions import Fraction
 
 import pytest
 
-from instance_catalog.catalog import Catalog, UnknownInstanceTypeError
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.instance_type import (
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.catalog import Catalog, UnknownInstanceTypeError
+from instance_catalog.types.instance_type import (
     Accelerator,
     CapacityType,
     InstanceType,
@@ -19,7 +20,6 @@ from instance_catalog.instance_type import (
     Provenance,
     provenance_of,
 )
-from instance_catalog.quantity import Quantity
 
 Q = Quantity.parse
 H100 = Accelerator(

@@ -11,11 +11,11 @@ from textwrap import dedent
 import pytest
 
 from autoscaler.kube.custom.instance_type_overlay import overlay_layer
-from instance_catalog.instance_type import CapacityType
-from instance_catalog.loader import load_catalog, shipped_layers
-from instance_catalog.merging import catalog_of
-from instance_catalog.quantity import Quantity
-from instance_catalog.yaml_text import read
+from instance_catalog.files.loader import load_catalog, shipped_layers
+from instance_catalog.files.merging import catalog_of
+from instance_catalog.files.yaml_text import read
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.instance_type import CapacityType
 
 PAGE = Path(__file__).parents[3] / "docs" / "catalog.md"
 BLOCKS = [dedent(block) for block in re.findall(r"^ *```yaml\n(.*?)^ *```", PAGE.read_text(), re.MULTILINE | re.DOTALL)]

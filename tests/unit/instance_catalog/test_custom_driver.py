@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from instance_catalog.catalog import Catalog
-from instance_catalog.driver_data import builtin_device_classes, prepare_rules
-from instance_catalog.driver_profile import DriverProfileError, parse_driver_set
-from instance_catalog.driver_terms import PrepareRules
-from instance_catalog.kubernetes_profile import profile_for
-from instance_catalog.loader import load_catalog
+from instance_catalog.drivers.facts import builtin_device_classes, prepare_rules
+from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
+from instance_catalog.drivers.terms import PrepareRules
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.files.problem import CatalogError
+from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.resource_slice import Device, RuntimeOnly, Version
 from instance_catalog.prediction.predict import node_labels, predict, runs_on
-from instance_catalog.problem import CatalogError
-from instance_catalog.resource_slice import Device, RuntimeOnly, Version
+from instance_catalog.types.catalog import Catalog
 
 PIPES = """
 drivers:

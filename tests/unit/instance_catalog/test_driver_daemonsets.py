@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from instance_catalog.driver_daemonsets import profiles_from_daemonsets
-from instance_catalog.driver_data import driver_facts
-from instance_catalog.driver_recognition import driver_recognition
+from instance_catalog.drivers.daemonsets import profiles_from_daemonsets
+from instance_catalog.drivers.facts import driver_facts
+from instance_catalog.drivers.recognition import driver_recognition
 
 NVIDIA = "registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu"
 GPU = "gpu-kubelet-plugin"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from instance_catalog.driver_data import (
+from instance_catalog.drivers.facts import (
     DriverFacts,
     assumptions,
     builtin_device_classes,
@@ -12,9 +12,9 @@ from instance_catalog.driver_data import (
     mig_tables,
     prepare_rules,
 )
-from instance_catalog.driver_terms import PrepareRules
-from instance_catalog.kubernetes_profile import profile_for
-from instance_catalog.loader import load_catalog
+from instance_catalog.drivers.terms import PrepareRules
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.kubernetes.profile import profile_for
 
 FEATURES = {
     "nvidia": {

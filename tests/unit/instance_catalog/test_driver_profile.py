@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from instance_catalog.driver_profile import (
+from instance_catalog.drivers.profile import (
     DriverProfileError,
     DriverSet,
     DynamicMig,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from instance_catalog.editing import (
+from instance_catalog.files.editing import (
     EditError,
     EntryName,
     Header,
@@ -14,7 +14,7 @@ from instance_catalog.editing import (
     value_of,
     with_values,
 )
-from instance_catalog.yaml_text import read
+from instance_catalog.files.yaml_text import read
 
 P5 = EntryName("types", "p5.48xlarge")
 MINE = """\

@@ -6,8 +6,8 @@ from dataclasses import fields
 
 import pytest
 
-from instance_catalog.feature_gates import GATES, FeatureGateError, feature_gates_text, parse_feature_gates
-from instance_catalog.kubernetes_profile import REFERENCE, Gates
+from instance_catalog.kubernetes.feature_gates import GATES, FeatureGateError, feature_gates_text, parse_feature_gates
+from instance_catalog.kubernetes.profile import REFERENCE, Gates
 
 
 @pytest.mark.parametrize(

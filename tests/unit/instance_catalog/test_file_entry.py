@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from instance_catalog.file_entry import accelerator_entry, type_entry
-from instance_catalog.loader import Corrections, load_catalog
+from instance_catalog.files.file_entry import accelerator_entry, type_entry
+from instance_catalog.files.loader import Corrections, load_catalog
 
 
 def test_the_shipped_catalog_survives_the_round_trip() -> None:

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from instance_catalog.kubernetes_profile import (
+from instance_catalog.kubernetes.profile import (
     PROFILES,
     REFERENCE,
     AllocatorBehaviour,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from instance_catalog.label_syntax import is_label_key, is_label_value, label_mistakes
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.label_syntax import is_label_key, is_label_value, label_mistakes
+from instance_catalog.kubernetes.taint import Taint
 
 KEYS = ["simple", "now-with-dashes", "1-starts-with-num", "1234", "simple/simple", "a.b/c", "1.2.3.4/5678"]
 KEYS += ["Uppercase_Is_OK_123", "example.com/Uppercase_Is_OK_123", "a" * 63, "a" * 253 + "/" + "b" * 63]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from instance_catalog import labels
+from instance_catalog.kubernetes import labels
 
 KEYS = {name: value for name, value in vars(labels).items() if name.isupper()}
 # A label key: an optional DNS subdomain, then a name of at most 63 characters; prefixes end in "/" or "-".

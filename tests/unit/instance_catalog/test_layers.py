@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from instance_catalog.catalog import Catalog
-from instance_catalog.instance_type import CapacityType, region_of
-from instance_catalog.layers import Corrections, Layer, config_map_layers, content_layer, text_layer
-from instance_catalog.loader import directory_layers, shipped_layers
-from instance_catalog.merging import catalog_of, disputes_of, origins_of
-from instance_catalog.problem import CatalogError
-from instance_catalog.standing import standing
+from instance_catalog.files.last_good import standing
+from instance_catalog.files.layers import Corrections, Layer, config_map_layers, content_layer, text_layer
+from instance_catalog.files.loader import directory_layers, shipped_layers
+from instance_catalog.files.merging import catalog_of, disputes_of, origins_of
+from instance_catalog.files.problem import CatalogError
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType, region_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HEAD = "pricesAsOf: {region: us-east-1, date: 2026-11-20}\n"

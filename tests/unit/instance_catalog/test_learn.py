@@ -11,18 +11,18 @@ import pytest
 import yaml
 
 from autoscaler.kube.resource_slice import parse_resource_slice
-from instance_catalog.catalog import Catalog
-from instance_catalog.drift import unify
-from instance_catalog.driver_profile import parse_driver_set
+from instance_catalog.drift.compare import unify
+from instance_catalog.drivers.profile import parse_driver_set
+from instance_catalog.files.layers import Corrections
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import profile_for
-from instance_catalog.layers import Corrections
-from instance_catalog.learn import Lesson, SeenNode, learn
-from instance_catalog.loader import load_catalog
-from instance_catalog.node_allocatable import node_allocatable
+from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import NodeReach, ResourceSlice
 from instance_catalog.prediction.predict import predict
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import NodeReach, ResourceSlice
+from instance_catalog.sources.learn import Lesson, SeenNode, learn
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.node_allocatable import node_allocatable
 
 P4D = Path(__file__).parents[2] / "data" / "published" / "eks-p4d.yaml"
 KUBERNETES = profile_for("1.36")

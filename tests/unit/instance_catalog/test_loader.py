@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from instance_catalog.catalog import Catalog
-from instance_catalog.instance_type import (
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.files.problem import CatalogError
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import (
     CapacityType,
     InstanceType,
     Price,
 )
-from instance_catalog.loader import load_catalog
-from instance_catalog.problem import CatalogError
-from instance_catalog.quantity import Quantity
 
 
 @pytest.fixture(scope="module")

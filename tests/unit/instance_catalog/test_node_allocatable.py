@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from instance_catalog.catalog import Catalog
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.files.problem import CatalogError
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.instance_type import InstanceType
-from instance_catalog.loader import load_catalog
-from instance_catalog.node_allocatable import node_allocatable
-from instance_catalog.node_reservation import DiskReservation, NodeReservation, PodRange, Tier
-from instance_catalog.problem import CatalogError
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import InstanceType
+from instance_catalog.types.node_allocatable import node_allocatable
+from instance_catalog.types.node_reservation import DiskReservation, NodeReservation, PodRange, Tier
 
 Q = Quantity.parse
 BOX = InstanceType("my-dc", "box", "amd64", vcpu=8, memory=Q("32Gi"))

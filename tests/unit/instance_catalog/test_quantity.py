@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from instance_catalog.quantity import Quantity, QuantityError
+from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 
 parse = Quantity.parse
 

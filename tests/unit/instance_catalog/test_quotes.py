@@ -8,11 +8,11 @@ from decimal import Decimal
 
 import pytest
 
-from instance_catalog.instance_type import ANY_ZONE, CapacityType
-from instance_catalog.layers import Layer, text_layer
-from instance_catalog.loader import shipped_layers
-from instance_catalog.quotes import Priced, Quote, priced
-from instance_catalog.standing import Standing, standing
+from instance_catalog.files.last_good import Standing, standing
+from instance_catalog.files.layers import Layer, text_layer
+from instance_catalog.files.loader import shipped_layers
+from instance_catalog.files.quotes import Priced, Quote, priced
+from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LIST = Quote("p5.48xlarge", ANY_ZONE, CapacityType.ON_DEMAND, Decimal("38.5"), region="us-east-1", date="2026-11-21")

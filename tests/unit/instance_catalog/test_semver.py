@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from instance_catalog.semver import SemanticVersion, SemverError
+from instance_catalog.kubernetes.semver import SemanticVersion, SemverError
 
 parse = SemanticVersion.parse
 

@@ -9,16 +9,16 @@ from fractions import Fraction
 
 import pytest
 
-from instance_catalog.catalog import Catalog
-from instance_catalog.instance_type import (
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import (
     CapacityType,
     CpuTopology,
     NetworkCard,
     PciPlacement,
     Price,
 )
-from instance_catalog.loader import load_catalog
-from instance_catalog.quantity import Quantity
 
 
 @pytest.fixture(scope="module")

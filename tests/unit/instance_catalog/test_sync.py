@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from instance_catalog.catalog import Catalog
-from instance_catalog.instance_type import CapacityType
-from instance_catalog.layers import Corrections, content_layer
-from instance_catalog.loader import load_catalog, shipped_layers
-from instance_catalog.merging import catalog_of
-from instance_catalog.quantity import Quantity
-from instance_catalog.sync import (
+from instance_catalog.files.layers import Corrections, content_layer
+from instance_catalog.files.loader import load_catalog, shipped_layers
+from instance_catalog.files.merging import catalog_of
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.sources.sync import (
     CloudListing,
     Conflict,
     ListedAccelerator,
@@ -26,6 +24,8 @@ from instance_catalog.sync import (
     merge_listing,
     overruled,
 )
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
 
 H100 = ListedAccelerator("NVIDIA", "H100", Fraction(8), Quantity.parse("81920Mi"))
 P5 = ListedType(

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from instance_catalog.yaml_text import YamlTextError, read
+from instance_catalog.files.yaml_text import YamlTextError, read
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from instance_catalog.yaml_text import YamlTextError, read
 def test_deep_text_is_refused(text: str) -> None:
     # In a process of its own: where it is not refused, the process dies.
     program = (
-        "import sys\nfrom instance_catalog.yaml_text import YamlTextError, read\n"
+        "import sys\nfrom instance_catalog.files.yaml_text import YamlTextError, read\n"
         "try:\n    read(sys.stdin.read())\nexcept YamlTextError as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], input=text, capture_output=True, text=True, check=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from instance_catalog.yaml_text import Path, YamlTextError, contains, line_of, read
+from instance_catalog.files.yaml_text import Path, YamlTextError, contains, line_of, read
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from autoscaler.kube.gang import parse_pod_group, parse_workload
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import uid_of
 from autoscaler.kube.priority import PriorityClass, parse_priority_class
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.storage import parse_persistent_volume, parse_persistent_volume_claim, parse_storage_class
+from autoscaler.kube.workloads.gang import parse_pod_group, parse_workload
 from autoscaler.model.gang import Gang
 from autoscaler.model.pod import PodClaim
-from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.quantity import Quantity
 
 
 def messages(problems: Problems) -> list[str]:

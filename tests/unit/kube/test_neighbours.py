@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from autoscaler.kube.daemon_set import parse_daemon_set
-from autoscaler.kube.neighbours import parse_autoscaler, parse_quota
-from autoscaler.model.neighbours import Autoscaler, AutoscalerKind, Quota
+from autoscaler.kube.other_autoscalers import parse_autoscaler, parse_quota
+from autoscaler.kube.workloads.daemon_set import parse_daemon_set
+from autoscaler.model.other_autoscalers import Autoscaler, AutoscalerKind, Quota
 
 KARPENTER, CA = AutoscalerKind.KARPENTER, AutoscalerKind.CLUSTER_AUTOSCALER
 AWS_KARPENTER = "public.ecr.aws/karpenter/controller:1.15.0@sha256:0123"

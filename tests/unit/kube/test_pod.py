@@ -11,9 +11,9 @@ from autoscaler.kube.priority import PriorityClass
 from autoscaler.kube.problem import Problems
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import GangRef, HostPort, Pod, PodClaim
-from instance_catalog.node_selector import Requirement
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Toleration
+from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Toleration
 
 
 def pod(*, metadata: dict[str, Any] | None = None, status: object = None, **spec: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.problem import Problems, Severity
-from instance_catalog.labels import CA_POD_SCALE_UP_DELAY
+from instance_catalog.kubernetes.labels import CA_POD_SCALE_UP_DELAY
 
 CREATED = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.ray import expand_ray_cluster, expand_ray_job, expand_ray_service
-from autoscaler.kube.stamping import Expansion
+from autoscaler.kube.workloads.ray import expand_ray_cluster, expand_ray_job, expand_ray_service
+from autoscaler.kube.workloads.stamping import Expansion
 
 TEMPLATE = {
     "metadata": {"labels": {"app": "a", "ray.io/is-ray-node": "no", "ray.io/group": "mine"}},

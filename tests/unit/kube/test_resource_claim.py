@@ -15,8 +15,8 @@ from autoscaler.model.resource_claim import (
     ResourceClaim,
     UnknownConstraint,
 )
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Toleration
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Toleration
 
 EXACT = {
     "deviceClassName": "gpu.nvidia.com",

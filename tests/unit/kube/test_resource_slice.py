@@ -8,8 +8,8 @@ from autoscaler.kube.device_class import parse_device_class, parse_device_taint_
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.resource_slice import parse_resource_slice
 from autoscaler.model.device_class import Selector
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import (
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import (
     CounterConsumption,
     Device,
     ListValue,
@@ -20,7 +20,7 @@ from instance_catalog.resource_slice import (
     ValidRange,
     Version,
 )
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.taint import Taint
 
 BODY = {
     "attributes": {"type": {"string": "gpu"}, "index": {"int": 0}, "ecc": {"bool": False}, "drv": {"version": "1.0.0"}},

@@ -14,8 +14,8 @@ from autoscaler.kube.storage import parse_persistent_volume, parse_persistent_vo
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import Pod, PodAffinityTerm, PreferredPodTerm
 from autoscaler.model.selection import Selection
-from instance_catalog.node_selector import Requirement
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.quantity import Quantity
 
 
 def pod(**spec: Any) -> Pod:

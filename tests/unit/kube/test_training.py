@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.stamping import Expansion
-from autoscaler.kube.training import TRAINING_JOBS, expand_training_job
+from autoscaler.kube.workloads.stamping import Expansion
+from autoscaler.kube.workloads.training import TRAINING_JOBS, expand_training_job
 
 REPLICA = {"restartPolicy": "Never", "template": {"spec": {"containers": [{"name": "c"}]}}}
 

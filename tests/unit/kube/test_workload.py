@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from autoscaler.kube.compute_domain import parse_compute_domain
-from autoscaler.kube.daemon_set import parse_daemon_set
-from autoscaler.kube.pod_sets import expand_job_set, expand_leader_worker_set
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.stamping import Expansion
-from autoscaler.kube.workload import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
+from autoscaler.kube.workloads.compute_domain import parse_compute_domain
+from autoscaler.kube.workloads.controllers import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
+from autoscaler.kube.workloads.daemon_set import parse_daemon_set
+from autoscaler.kube.workloads.pod_sets import expand_job_set, expand_leader_worker_set
+from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.model.gang import Gang
 from autoscaler.model.origin import Origin
 

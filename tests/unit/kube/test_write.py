@@ -7,13 +7,13 @@ import pytest
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.resource_claim import parse_resource_claim
-from autoscaler.kube.write import write_claim, write_node
+from autoscaler.kube.writing.objects import write_claim, write_node
 from autoscaler.model.node import Node
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import NodeSelector
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.node_selector import NodeSelector
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint
 
 RESULT = {"request": "r", "driver": "d", "pool": "p", "device": "x"}
 CLAIM = {

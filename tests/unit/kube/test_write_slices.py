@@ -6,11 +6,11 @@ import pytest
 
 from autoscaler.errors import InternalError
 from autoscaler.kube.resource_slice import parse_resource_slice
-from autoscaler.kube.write_slices import slice_manifest
+from autoscaler.kube.writing.slices import slice_manifest
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import (
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import (
     AttributeValue,
     Capacity,
     CounterConsumption,
@@ -26,7 +26,7 @@ from instance_catalog.resource_slice import (
     ValidRange,
     Version,
 )
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.taint import Taint
 
 ATTRIBUTES: dict[str, AttributeValue] = {
     "type": "gpu",

@@ -23,8 +23,8 @@ from autoscaler.model.plan import Placement, Plan, Target
 from autoscaler.model.pod import GangRef, Pod
 from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
 from autoscaler.model.snapshot import Quarantine, Snapshot
-from instance_catalog.resource_slice import Device, NodeReach, Pool, ResourceSlice
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
+from instance_catalog.kubernetes.taint import Taint
 
 NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
 POD = Pod("default", "work")

@@ -17,8 +17,8 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.labels import POOL
-from instance_catalog.resource_slice import NodeReach, Pool, ResourceSlice
+from instance_catalog.kubernetes.labels import POOL
+from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
 
 NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
 EARLIER = NOW - timedelta(minutes=5)

@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 
 from autoscaler.lint.check import lint
-from autoscaler.lint.effort import Effort
+from autoscaler.lint.devices.effort import Effort
+from autoscaler.lint.devices.offers import Offer, offers_of, type_offers
 from autoscaler.lint.finding import Finding
-from autoscaler.lint.offers import Offer, offers_of, type_offers
 from autoscaler.lint.releases import names_of_releases
 from autoscaler.lint.subjects import subject_of
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule, Selector
 from autoscaler.model.origin import Origin
 from autoscaler.model.snapshot import Snapshot
-from instance_catalog.driver_data import builtin_device_classes
-from instance_catalog.driver_profile import parse_driver_set
+from instance_catalog.drivers.facts import builtin_device_classes
+from instance_catalog.drivers.profile import parse_driver_set
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE, KubernetesProfile, profile_for
-from instance_catalog.loader import load_catalog
-from instance_catalog.resource_slice import Device, Pool, ResourceSlice
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile, profile_for
+from instance_catalog.kubernetes.resource_slice import Device, Pool, ResourceSlice
+from instance_catalog.kubernetes.taint import Taint
 
 TYPES = ("p5.48xlarge", "p4d.24xlarge", "g6.xlarge", "a3-highgpu-8g")
 GPU = 'device.attributes["gpu.nvidia.com"]'

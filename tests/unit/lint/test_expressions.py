@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.cel.device import DeviceView
+from autoscaler.cel.interpreter.device import DeviceView
+from autoscaler.lint.devices.readings import readings
 from autoscaler.lint.expressions import conditions, drivers_named
-from autoscaler.lint.readings import readings
 from autoscaler.lint.rules import RULES
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import AttributeValue, Capacity, Device, RuntimeOnly, Version
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import AttributeValue, Capacity, Device, RuntimeOnly, Version
 
 D = 'device.attributes["d"]'
 

@@ -10,7 +10,7 @@ from autoscaler.lint.check import lint
 from autoscaler.lint.subjects import subject_of
 from autoscaler.model.origin import Origin
 from autoscaler.model.snapshot import Snapshot
-from instance_catalog.kubernetes_profile import profile_for
+from instance_catalog.kubernetes.profile import profile_for
 
 
 def found(spec: dict[str, Any], *, version: str = "v1", minor: str = "1.36", uid: str = "") -> list[tuple[str, str]]:

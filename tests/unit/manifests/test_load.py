@@ -10,7 +10,7 @@ import pytest
 
 from autoscaler.manifests.load import load
 from autoscaler.model.pod import PodClaim
-from instance_catalog.kubernetes_profile import profile_for
+from instance_catalog.kubernetes.profile import profile_for
 from tests.unit.manifests.texts import (
     CLAIM,
     GANG_POD,

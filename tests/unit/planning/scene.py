@@ -19,10 +19,10 @@ from autoscaler.model.resource_claim import Constraint, DeviceRequest, Request, 
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
-from instance_catalog.catalog import Catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.instance_type import Accelerator, CapacityType, InstanceType, Price
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import Accelerator, CapacityType, InstanceType, Price
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 SMALL = Accelerator(

@@ -12,9 +12,9 @@ from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.bundles import bundles_of, classes_of
+from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import Requirement
+from instance_catalog.kubernetes.node_selector import Requirement
 from tests.unit.planning.scene import TEAM, block, claim, gpus, ours, plan, pod, snapshot
 
 

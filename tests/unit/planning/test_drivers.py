@@ -9,10 +9,10 @@ import pytest
 
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.snapshot import DaemonSet
-from autoscaler.planning.drivers import driver_sets, running_drivers
-from autoscaler.planning.scope import IMPLICIT
-from instance_catalog.driver_profile import DriverSet, parse_driver_set
-from instance_catalog.kubernetes_profile import REFERENCE
+from autoscaler.planning.demand.scope import IMPLICIT
+from autoscaler.planning.supply.drivers import driver_sets, running_drivers
+from instance_catalog.drivers.profile import DriverSet, parse_driver_set
+from instance_catalog.kubernetes.profile import REFERENCE
 from tests.unit.instance_catalog.prediction import machines
 from tests.unit.planning.scene import TEAM, claim, plan, pod, snapshot
 

@@ -17,12 +17,12 @@ from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
-from instance_catalog import labels
-from instance_catalog.catalog import Catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.instance_type import Fabric
-from instance_catalog.node_selector import Requirement
-from instance_catalog.taint import Taint, Toleration
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.taint import Taint, Toleration
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import Fabric
 from tests.unit.planning.scene import (
     LARGE,
     NOW,

@@ -6,8 +6,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from autoscaler.model.provisioned_node import Phase
-from autoscaler.planning.limits import accelerators_in_use
-from instance_catalog.catalog import Catalog
+from autoscaler.planning.supply.limits import accelerators_in_use
+from instance_catalog.types.catalog import Catalog
 from tests.unit.planning.scene import SMALL, machine, ours, snapshot
 
 CATALOG = Catalog.of(

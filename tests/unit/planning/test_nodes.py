@@ -14,14 +14,14 @@ from autoscaler.model.plan import Disposal, NodeDecision
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.existing import present_nodes
+from autoscaler.planning.placement.existing import present_nodes
 from autoscaler.report.events import events_of
 from autoscaler.scheduling.world import World
-from instance_catalog import labels
-from instance_catalog.custom_driver import CustomDriver, DeviceTemplate
+from instance_catalog.drivers.custom import CustomDriver, DeviceTemplate
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import Requirement
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.taint import Taint
 from tests.unit.planning.scene import CATALOG, NOW, block, codes, gpus, ours, pairs, plan, pod, snapshot, types
 
 LONG_AGO = NOW - timedelta(hours=1)

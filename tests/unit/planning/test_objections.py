@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 
 from autoscaler.model.reason import Code
-from instance_catalog.catalog import Catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.instance_type import CapacityType, Price
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType, Price
 from tests.unit.planning.scene import SMALL, claim, machine, plan, pod, snapshot, types
 
 

@@ -11,11 +11,11 @@ from autoscaler.model.device_class import Selector
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import FirstAvailable
-from instance_catalog import labels
-from instance_catalog.catalog import Catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.taint import Toleration
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.taint import Toleration
+from instance_catalog.types.catalog import Catalog
 from tests.unit.planning.scene import SMALL, claim, gpus, machine, plan, pod, snapshot, types, why_left
 
 ARM = replace(machine("arm", SMALL, 1, "0.50"), architecture="arm64")

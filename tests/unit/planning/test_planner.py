@@ -18,13 +18,13 @@ from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
 from autoscaler.model.snapshot import Backoff
 from autoscaler.planning.policy import Policy
-from instance_catalog import labels
-from instance_catalog.catalog import Catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import Requirement
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import Device, NodeReach, Pool, ResourceSlice
-from instance_catalog.taint import Taint, Toleration
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
+from instance_catalog.kubernetes.taint import Taint, Toleration
+from instance_catalog.types.catalog import Catalog
 from tests.unit.planning.scene import (
     CATALOG,
     GPU,

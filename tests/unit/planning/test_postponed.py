@@ -16,11 +16,11 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNod
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
-from instance_catalog.driver_profile import parse_driver_set
+from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.prediction.predict import predict
-from instance_catalog.quantity import Quantity
 from tests.unit.planning.scene import (
     CATALOG,
     NOW,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autoscaler.planning.rehearsal import CLASS, REQUEST, rehearse
+from autoscaler.planning.warm_up import CLASS, REQUEST, rehearse
 from autoscaler.scheduling.world import World
-from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from tests.e2e.machines import machine
 from tests.unit.planning.scene import snapshot
 

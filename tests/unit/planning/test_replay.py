@@ -10,10 +10,10 @@ from autoscaler.model.node import Node
 from autoscaler.model.plan import Placement, Plan, Target
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.replay import replay
+from autoscaler.planning.placement.replay import replay
 from autoscaler.scheduling.schedule import Choice, adversarial, first, seeded
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.quantity import Quantity
 from tests.unit.planning.scene import CATALOG, gpus, pairs, plan, pod, snapshot
 
 CHOICES = [

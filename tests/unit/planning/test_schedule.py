@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from autoscaler.errors import ConfigurationError
-from autoscaler.planning.schedule import Window
+from autoscaler.planning.disruption.windows import Window
 
 SATURDAY = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 

@@ -13,10 +13,10 @@ from autoscaler.model.node import Node
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
-from autoscaler.planning.demand import why_pending
-from instance_catalog import labels
+from autoscaler.planning.demand.demand import why_pending
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import Requirement
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
 from tests.unit.planning.scene import TEAM, claim, gang, ours, plan, pod, snapshot, types
 
 ALL = replace(TEAM, scope=Scope(PodScope.ALL))

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.cel.work import CHEAP, Account, BudgetSpentError, Purse
+from autoscaler.cel.common.work import CHEAP, Account, BudgetSpentError, Purse
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
-from autoscaler.planning.bundles import bundles_of, classes_of
+from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.work import Ledger
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import Device, NodeReach, Pool, ResourceSlice
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
 from tests.unit.planning.scene import TEAM, gpus, pairs, plan, pod, snapshot
 
 LIMITS = WorkLimits(per_round=60_000, selectors_per_round=600_000, per_pod=40_000, hints_per_round=1)

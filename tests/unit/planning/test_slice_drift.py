@@ -14,14 +14,14 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.slice_drift import slice_drifts
+from autoscaler.planning.disruption.slice_drift import slice_drifts
 from autoscaler.report.events import drift_event
-from instance_catalog.driver_profile import parse_driver_set
+from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.resource_slice import Device, ResourceSlice
+from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.prediction.predict import predict
-from instance_catalog.resource_slice import Device, ResourceSlice
-from instance_catalog.taint import Taint
 from tests.unit.planning.scene import CATALOG, NOW, claim, gpus, ours, pod, snapshot
 
 WANTED = "Small S1"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation
-from autoscaler.planning.units import DeviceUnits, devices_of
+from autoscaler.planning.supply.units import DeviceUnits, devices_of
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import CounterConsumption, Device, DeviceId, Pool, ResourceSlice
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import CounterConsumption, Device, DeviceId, Pool, ResourceSlice
 
 ONE = FrozenMap({"memory": Quantity.of(1)})
 

@@ -14,13 +14,13 @@ from autoscaler.model.node import Node
 from autoscaler.model.plan import Disposal
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.snapshot import Quarantine
-from autoscaler.planning.blocks import available
-from autoscaler.planning.candidates import candidates_of
 from autoscaler.planning.policy import Policy
-from instance_catalog import labels
+from autoscaler.planning.supply.blocks import available
+from autoscaler.planning.supply.candidates import candidates_of
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import Requirement
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.quantity import Quantity
 from tests.unit.planning.scene import CATALOG, NOW, block, claim, gpus, ours, pairs, places, plan, pod, snapshot, types
 
 LONG_AGO = NOW - timedelta(hours=1)

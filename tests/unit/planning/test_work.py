@@ -20,14 +20,14 @@ from autoscaler.model.resource_claim import (
     Request,
     ResourceClaim,
 )
-from autoscaler.planning.bundles import bundles_of, classes_of
+from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.policy import Policy, WorkLimits
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import AttributeValue, Device, NodeReach, Pool, ResourceSlice
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, NodeReach, Pool, ResourceSlice
 from tests.unit.planning.scene import TEAM, gpus, pairs, plan, pod, snapshot
 
 _TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"

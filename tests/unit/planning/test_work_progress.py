@@ -16,8 +16,8 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.storage import PersistentVolumeClaim, StorageClass
 from autoscaler.planning.policy import Policy, WorkLimits
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import AttributeValue, Device, NodeReach, Pool, ResourceSlice
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, NodeReach, Pool, ResourceSlice
 from tests.unit.planning.scene import NOW, TEAM, gpus, ours, pairs, plan, snapshot
 
 _NODES = 12

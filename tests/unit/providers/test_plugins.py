@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from autoscaler.clock import VirtualClock
-from instance_catalog.loader import load_catalog
+from instance_catalog.files.loader import load_catalog
 from providers.contract import KubernetesObjects, Provider
 from providers.plugins import GROUP, PluginError, Surroundings, installed, plugged_in
 from providers.simulated.cloud import SimulatedCloud

@@ -9,7 +9,7 @@ import pytest
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.report.cluster_tables import block_entries, blocks_table
+from autoscaler.report.tables.cluster_tables import block_entries, blocks_table
 from autoscaler.report.words import age_text
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)

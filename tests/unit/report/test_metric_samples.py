@@ -18,11 +18,11 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.model.spending import Spending
-from autoscaler.report.metric_samples import claim_costs, gauges_of, increments_of
-from autoscaler.report.metrics import METRICS, Kind, Metric, Sample
+from autoscaler.report.metrics.samples import claim_costs, gauges_of, increments_of
+from autoscaler.report.metrics.table import METRICS, Kind, Metric, Sample
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import CounterConsumption, Device, NodeReach, Pool, ResourceSlice
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import CounterConsumption, Device, NodeReach, Pool, ResourceSlice
 from tests.desk import POOL, A, planned
 
 GPU, NIC = "gpu.nvidia.com", "dra.net"

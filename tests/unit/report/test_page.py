@@ -18,7 +18,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.report.page import SHOWN_WAITING, explanation, status_page
-from autoscaler.report.plan_tables import Table
+from autoscaler.report.tables.plan_tables import Table
 from tests.desk import POOL, A, planned
 
 CHEAPEST = Reason.of(Code.CHEAPEST)

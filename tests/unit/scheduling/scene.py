@@ -14,9 +14,9 @@ from autoscaler.model.verdict import Fits
 from autoscaler.scheduling.fit import fit_one
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.labels import ZONE
-from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.labels import ZONE
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.quantity import Quantity
 
 HOST = "kubernetes.io/hostname"
 

@@ -16,10 +16,10 @@ from autoscaler.scheduling.daemons import daemon_pods
 from autoscaler.scheduling.filters import FILTERS
 from autoscaler.scheduling.fit import fit, fit_one
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import profile_for
-from instance_catalog.labels import ZONE
-from instance_catalog.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.taint import Taint, Toleration
+from instance_catalog.kubernetes.labels import ZONE
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.taint import Taint, Toleration
 from tests.unit.scheduling.scene import APP, bound, codes, node, pod, selector, world
 
 

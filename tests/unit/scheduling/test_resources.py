@@ -8,7 +8,7 @@ from autoscaler.model.pod import Container, Pod
 from autoscaler.model.reason import Code
 from autoscaler.scheduling.resources import pod_requests, units
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.quantity import Quantity
 from tests.unit.scheduling import scene
 
 

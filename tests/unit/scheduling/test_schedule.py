@@ -16,9 +16,9 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.scheduling.schedule import Choice, adversarial, first, schedule, seeded
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint
 from tests.unit.dra.build import device, piece
 
 

@@ -27,10 +27,10 @@ from autoscaler.scheduling.resources import scored_requests
 from autoscaler.scheduling.scores import SCORES, likely_nodes, plugin_scores, scores
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import profile_for
-from instance_catalog.node_selector import NodeSelectorTerm, Requirement
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Taint, Toleration
+from instance_catalog.kubernetes.node_selector import NodeSelectorTerm, Requirement
+from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint, Toleration
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 APP = FrozenMap({"app": "x"})

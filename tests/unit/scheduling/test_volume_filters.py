@@ -19,8 +19,8 @@ from autoscaler.model.storage import (
 from autoscaler.model.verdict import Fits, Unknown
 from autoscaler.scheduling.fit import fit_one
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.labels import REGION, ZONE, ZONE_BETA
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.labels import REGION, ZONE, ZONE_BETA
+from instance_catalog.kubernetes.quantity import Quantity
 from tests.unit.scheduling.scene import IN_ZONE_B, bound, codes, node, pod, selector, world
 
 LATER = StorageClass("later", "WaitForFirstConsumer", provisioner="ebs.csi.aws.com")

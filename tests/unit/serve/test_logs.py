@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from autoscaler.serve.logs import REDACTED, log_to_stderr, redacted
-from autoscaler.settings import LogFormat, LogLevel, LogSettings
+from autoscaler.settings.settings import LogFormat, LogLevel, LogSettings
 
 TOKEN = "eyJhbGciOiJSUzI1NiIs.eyJpc3MiOiJrdWJlcm5ldGVz.c2lnbmF0dXJl"
 

@@ -6,15 +6,15 @@ from datetime import timedelta
 
 import pytest
 
+from autoscaler.catalog_refresh.periodic import SyncOutcome
 from autoscaler.clock import EPOCH, VirtualClock
 from autoscaler.cluster.api import NotFoundError, Page
-from autoscaler.cluster.attended import AttendedApi
+from autoscaler.cluster.intercepted import AttendedApi
 from autoscaler.cluster.resources import CAPACITY_POOLS, PODS
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Quarantine, Snapshot
-from autoscaler.periodic_sync import SyncOutcome
-from autoscaler.report.metrics import METRICS, Kind
+from autoscaler.report.metrics.table import METRICS, Kind
 from autoscaler.serve.recorder import Recorder
 from autoscaler.simulation.api_server import ApiServer
 

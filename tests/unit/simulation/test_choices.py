@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from autoscaler.scheduling.schedule import Choice, adversarial, first, seeded
-from autoscaler.simulation.chronicle import Chronicle
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
+from autoscaler.simulation.timeline_recorder import Chronicle
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.loader import load_catalog
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 # The heavy pod fits the large type only, the light ones fit both; all run long enough to be in each other's way.

@@ -16,12 +16,12 @@ from autoscaler.lifecycle.moments import without_future
 from autoscaler.lifecycle.provisioned_node import MachineState
 from autoscaler.lifecycle.reflect import World, reflect
 from autoscaler.lifecycle.spending import moved_on, recent_launches, spent_today
-from autoscaler.loop import Loop
+from autoscaler.loop.loop import Loop
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.simulation.simulation import TEMPLATE_KIND, Simulation
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE
 from providers.errors import ERRORS, ShortageError, backoff_of
 from providers.simulated.cloud import Call, Fault
 from providers.simulated.provider import SimulatedProvider

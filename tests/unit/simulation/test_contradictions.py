@@ -10,12 +10,12 @@ import pytest
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import CAPACITY_POOLS, EVENTS
 from autoscaler.dra.drift import DriftPolicy
-from autoscaler.settings import DEFAULTS, DriftSettings
+from autoscaler.settings.settings import DEFAULTS, DriftSettings
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
-from instance_catalog.catalog import Catalog
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.loader import load_catalog
+from instance_catalog.types.catalog import Catalog
 from providers.simulated.machines import Behaviour
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)

@@ -14,13 +14,13 @@ from functools import cache
 import pytest
 
 from autoscaler.cluster.api import list_all
-from autoscaler.cluster.attended import AttendedApi
+from autoscaler.cluster.intercepted import AttendedApi
 from autoscaler.cluster.resources import EVENTS, NODES, PODS, PROVISIONED_NODES, Resource
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
-from instance_catalog.catalog import Catalog
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.loader import load_catalog
+from instance_catalog.types.catalog import Catalog
 from providers.simulated.machines import Behaviour
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)

@@ -11,10 +11,10 @@ from autoscaler.clock import VirtualClock
 from autoscaler.cluster import resources
 from autoscaler.cluster.resources import CAPACITY_POOLS, DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, Resource
 from autoscaler.execution.launch import Providers
-from autoscaler.loop import Loop, Tick
+from autoscaler.loop.loop import Loop, Tick
 from autoscaler.simulation.api_server import ApiServer
-from instance_catalog.catalog import Catalog
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.types.catalog import Catalog
 from tests.unit.planning.scene import CATALOG
 
 DEEP: dict[str, Any] = {}

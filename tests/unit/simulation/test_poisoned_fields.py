@@ -11,10 +11,10 @@ from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import EVENTS, PODS, RESOURCE_CLAIMS, SPENDINGS, Resource
 from autoscaler.cluster.store import Store
-from autoscaler.loop import Loop, Tick
+from autoscaler.loop.loop import Loop, Tick
 from autoscaler.model.reason import Code
 from autoscaler.simulation.api_server import ApiServer, merged
-from instance_catalog.kubernetes_profile import REFERENCE
+from instance_catalog.kubernetes.profile import REFERENCE
 from tests.unit.simulation.test_poison import cluster, loop, named
 from tests.unit.simulation.valid_objects import VALID
 

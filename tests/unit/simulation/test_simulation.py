@@ -21,12 +21,12 @@ from autoscaler.cluster.resources import (
     RESOURCE_SLICES,
 )
 from autoscaler.report.timeline import Summary
-from autoscaler.simulation.chronicle import Chronicle
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
-from instance_catalog.catalog import Catalog
+from autoscaler.simulation.timeline_recorder import Chronicle
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.loader import load_catalog
+from instance_catalog.types.catalog import Catalog
 from providers.contract import OfferingKey
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)

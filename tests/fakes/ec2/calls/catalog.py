@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from instance_catalog.instance_type import CapacityType, InstanceType
+from instance_catalog.types.instance_type import CapacityType, InstanceType
 from tests.fakes.ec2.account import Account
 from tests.fakes.ec2.calls.operation import Answer, Operation
 from tests.fakes.ec2.errors import ApiError

@@ -11,14 +11,14 @@ import pytest
 import yaml
 
 from autoscaler.kube.resource_slice import parse_resource_slice
-from instance_catalog.drift import Unified, unify
-from instance_catalog.drift_repair import proposal
-from instance_catalog.driver_profile import DriverSet, parse_driver_set
-from instance_catalog.kubernetes_profile import profile_for
-from instance_catalog.layers import Corrections
-from instance_catalog.loader import load_catalog
+from instance_catalog.drift.compare import Unified, unify
+from instance_catalog.drift.repair import proposal
+from instance_catalog.drivers.profile import DriverSet, parse_driver_set
+from instance_catalog.files.layers import Corrections
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.prediction.predict import predict
-from instance_catalog.resource_slice import ResourceSlice
 
 PUBLISHED = Path(__file__).parents[3] / "data" / "published"
 KUBERNETES = profile_for("1.36")

@@ -6,15 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from instance_catalog.drift import Aspect, Change, SeveralNodesError, unify
-from instance_catalog.driver_profile import parse_driver_set
+from instance_catalog.drift.compare import Aspect, Change, SeveralNodesError, unify
+from instance_catalog.drivers.profile import parse_driver_set
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import profile_for
-from instance_catalog.loader import load_catalog
-from instance_catalog.prediction.concrete import make_concrete
-from instance_catalog.prediction.predict import predict
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import (
+from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import (
     Capacity,
     Device,
     NodeReach,
@@ -23,7 +21,9 @@ from instance_catalog.resource_slice import (
     RuntimeOnly,
     Version,
 )
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.prediction.concrete import make_concrete
+from instance_catalog.prediction.predict import predict
 
 DRIVER = "gpu.example.org"
 

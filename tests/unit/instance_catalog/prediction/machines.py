@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from instance_catalog.instance_type import Accelerator, Fabric, InstanceType, NetworkCard, PciPlacement, RootGroup
-from instance_catalog.quantity import Quantity
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.instance_type import Accelerator, Fabric, InstanceType, NetworkCard, PciPlacement, RootGroup
 
 PCIE_ONLY = Fabric()
 

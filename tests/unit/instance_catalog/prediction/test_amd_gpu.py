@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from instance_catalog.driver_profile import parse_driver_set
-from instance_catalog.instance_type import Accelerator, InstanceType, PciPlacement
-from instance_catalog.kubernetes_profile import profile_for
+from instance_catalog.drivers.profile import parse_driver_set
+from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import ResourceSlice, RuntimeOnly
 from instance_catalog.prediction.predict import predict, unpredictable
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import ResourceSlice, RuntimeOnly
+from instance_catalog.types.instance_type import Accelerator, InstanceType, PciPlacement
 from tests.unit.instance_catalog.prediction import machines
 
 MI300X = Accelerator(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from instance_catalog.driver_profile import parse_driver_set
-from instance_catalog.kubernetes_profile import profile_for
+from instance_catalog.drivers.profile import parse_driver_set
+from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.resource_slice import AttributeValue, ResourceSlice, RuntimeOnly
 from instance_catalog.prediction.concrete import for_node, make_concrete, placeholder_names
 from instance_catalog.prediction.predict import predict
 from instance_catalog.prediction.tokens import catalog_gap, of_unit, on_node, scope_of, scoped
-from instance_catalog.resource_slice import AttributeValue, ResourceSlice, RuntimeOnly
 from tests.unit.instance_catalog.prediction import machines
 
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from instance_catalog.driver_profile import parse_driver_set
-from instance_catalog.instance_type import CpuTopology, InstanceType, PciPlacement
-from instance_catalog.kubernetes_profile import profile_for
+from instance_catalog.drivers.profile import parse_driver_set
+from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.resource_slice import Device, ListValue, ResourceSlice, RuntimeOnly
 from instance_catalog.prediction.predict import predict, unpredictable
 from instance_catalog.prediction.variants import implicit_driver_sets
-from instance_catalog.resource_slice import Device, ListValue, ResourceSlice, RuntimeOnly
+from instance_catalog.types.instance_type import CpuTopology, InstanceType, PciPlacement
 from tests.unit.instance_catalog.prediction import machines
 
 NUMA = "resource.kubernetes.io/numaNode"

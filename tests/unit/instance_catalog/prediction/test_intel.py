@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from instance_catalog.driver_profile import parse_driver_set
-from instance_catalog.instance_type import Accelerator, InstanceType, PciPlacement
-from instance_catalog.kubernetes_profile import profile_for
+from instance_catalog.drivers.profile import parse_driver_set
+from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import Device, RuntimeOnly
 from instance_catalog.prediction.predict import predict
 from instance_catalog.prediction.variants import implicit_driver_sets
-from instance_catalog.quantity import Quantity
-from instance_catalog.resource_slice import Device, RuntimeOnly
+from instance_catalog.types.instance_type import Accelerator, InstanceType, PciPlacement
 from tests.unit.instance_catalog.prediction import machines
 
 FLEX = Accelerator(key="intel-flex-140", vendor="Intel", model="Flex 140", memory=Quantity.parse("5068Mi"))

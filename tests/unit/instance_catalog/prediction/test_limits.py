@@ -11,15 +11,15 @@ from functools import cache
 
 import pytest
 
-from instance_catalog.driver_profile import DriverSet, parse_driver_set
-from instance_catalog.instance_type import InstanceType
-from instance_catalog.kubernetes_profile import profile_for
-from instance_catalog.loader import load_catalog
+from instance_catalog.drivers.profile import DriverSet, parse_driver_set
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.resource_slice import Device, ResourceSlice, RuntimeOnly, Version
+from instance_catalog.kubernetes.semver import SemanticVersion
 from instance_catalog.prediction.concrete import make_concrete
 from instance_catalog.prediction.predict import predict
 from instance_catalog.prediction.variants import implicit_driver_sets
-from instance_catalog.resource_slice import Device, ResourceSlice, RuntimeOnly, Version
-from instance_catalog.semver import SemanticVersion
+from instance_catalog.types.instance_type import InstanceType
 from tests.unit.instance_catalog.prediction import machines
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

@@ -6,8 +6,8 @@ from itertools import combinations
 
 import pytest
 
-from instance_catalog.driver_data import mig_tables
-from instance_catalog.prediction.nvidia_mig import every_placement, fits_counters
+from instance_catalog.drivers.facts import mig_tables
+from instance_catalog.prediction.drivers.nvidia_mig import every_placement, fits_counters
 
 
 @pytest.mark.parametrize("name", mig_tables())

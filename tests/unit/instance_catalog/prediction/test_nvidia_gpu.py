@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from instance_catalog.driver_profile import parse_driver_set
-from instance_catalog.instance_type import InstanceType
-from instance_catalog.kubernetes_profile import profile_for
+from instance_catalog.drivers.profile import parse_driver_set
+from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.resource_slice import Device, ResourceSlice, RuntimeOnly, Version
 from instance_catalog.prediction.predict import UnpredictableError, predict, unpredictable
-from instance_catalog.resource_slice import Device, ResourceSlice, RuntimeOnly, Version
+from instance_catalog.types.instance_type import InstanceType
 from tests.unit.instance_catalog.prediction import machines
 
 V1_36 = profile_for("1.36")

@@ -9,8 +9,8 @@ from itertools import product
 
 import pytest
 
-from instance_catalog.driver_data import MigTable, mig_tables
-from instance_catalog.prediction.nvidia_mig import (
+from instance_catalog.drivers.facts import MigTable, mig_tables
+from instance_catalog.prediction.drivers.nvidia_mig import (
     Placed,
     device_name,
     every_placement,

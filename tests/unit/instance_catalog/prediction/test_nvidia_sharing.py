@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from instance_catalog.driver_profile import parse_driver_set
-from instance_catalog.instance_type import Fabric, InstanceType
-from instance_catalog.kubernetes_profile import profile_for
+from instance_catalog.drivers.profile import parse_driver_set
+from instance_catalog.kubernetes.profile import profile_for
+from instance_catalog.kubernetes.resource_slice import Device, ListValue, RuntimeOnly
 from instance_catalog.prediction.predict import predict
-from instance_catalog.resource_slice import Device, ListValue, RuntimeOnly
+from instance_catalog.types.instance_type import Fabric, InstanceType
 from tests.unit.instance_catalog.prediction import machines
 
 SHARES = "nvidia@v0.5.0-dev:ConsumableShares=true:consumable-shares="

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from instance_catalog.instance_type import InstanceType, NetworkCard
-from instance_catalog.kubernetes_profile import profile_for
+from instance_catalog.kubernetes.profile import profile_for
 from instance_catalog.prediction.predict import predict
 from instance_catalog.prediction.variants import implicit_driver_sets, left_out
+from instance_catalog.types.instance_type import InstanceType, NetworkCard
 from tests.unit.instance_catalog.prediction import machines
 
 H100_LAYOUTS = [

@@ -39,7 +39,7 @@ from autoscaler.kube.custom.selectors import SelectorRequirement
 from autoscaler.lifecycle.capacity_block import BlockPhase
 from autoscaler.model.capacity import Mode, PodScope
 from autoscaler.model.provisioned_node import Phase
-from instance_catalog.instance_type import CapacityType
+from instance_catalog.types.instance_type import CapacityType
 
 BY_NAME = {kind.name: kind for kind in KINDS}
 # What apiextensions.k8s.io/v1 allows in a structural schema.

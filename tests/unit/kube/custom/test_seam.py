@@ -46,9 +46,9 @@ from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, P
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Quarantine
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.node_selector import Requirement
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint
 
 NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
 OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", "0", "cr-1", "november")

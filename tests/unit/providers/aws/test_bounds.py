@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from instance_catalog import labels
+from instance_catalog.kubernetes import labels
 from providers.aws.capacity import Reservations
 from providers.aws.describe import instance_of
-from providers.aws.node_groups import AwsNodeGroups
+from providers.aws.node_groups.provider import AwsNodeGroups
+from providers.aws.node_template.template import GroupTemplate
 from providers.aws.provider import Account
-from providers.aws.template import GroupTemplate
 from providers.contract import TAG_CLUSTER, InstanceState
 from providers.errors import PermissionDeniedError, TokenReusedError
 from tests.aws import CLUSTER, Rig, WrittenGroups, catalog, in_reservation, request

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from instance_catalog.frozen_map import FrozenMap
-from providers.aws.template import Cluster, Image, Interfaces, Selector, Volume
+from providers.aws.node_template.template import Cluster, Image, Interfaces, Selector, Volume
 from providers.contract import TemplateRef
 from providers.errors import (
     AddressesExhaustedError,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from providers.aws.network import Network
+from providers.aws.node_template.network import Network
 from providers.errors import AddressesExhaustedError, AmbiguousError, QuotaError
 from tests.aws import CLUSTER, OWNED, P5, TEMPLATE, Rig, request
 from tests.fakes.ec2 import PROMPT, refused

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from instance_catalog.frozen_map import FrozenMap
-from providers.aws.launch_template import LaunchTemplates
+from providers.aws.node_template.launch_template import LaunchTemplates
 from tests.aws import CLUSTER, TEMPLATE, Rig, request
 
 DAY = timedelta(days=1)

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from autoscaler.clock import VirtualClock
-from instance_catalog.catalog import Catalog
-from instance_catalog.instance_type import CapacityType
-from instance_catalog.loader import load_catalog
-from providers.aws.listing import PRICES, SPOT, TYPES, ZONES, AwsListing
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
+from providers.aws.sales.listing import PRICES, SPOT, TYPES, ZONES, AwsListing
 from providers.aws.session import Aws
 from providers.errors import PermissionDeniedError, ThrottledError
 from providers.listing import Progress, fetch

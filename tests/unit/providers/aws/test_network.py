@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from instance_catalog.instance_type import InstanceType
-from providers.aws.network import interfaces
-from providers.aws.template import Interfaces
+from instance_catalog.types.instance_type import InstanceType
+from providers.aws.node_template.network import interfaces
+from providers.aws.node_template.template import Interfaces
 from providers.errors import TemplateError
 from tests.aws import TEMPLATE, catalog
 

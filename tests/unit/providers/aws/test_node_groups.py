@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from autoscaler.execution.launch import Providers, launch
-from providers.aws.node_groups import AwsNodeGroups
+from providers.aws.node_groups.provider import AwsNodeGroups
+from providers.aws.node_template.template import GroupTemplate
 from providers.aws.provider import Account, AwsProvider
-from providers.aws.template import GroupTemplate
 from providers.contract import TAG_CLUSTER, LaunchForm, LaunchRequest, OfferingKey, TemplateRef
 from providers.errors import (
     AmbiguousError,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from providers.aws.prices import Override, Prices, load_overrides
+from providers.aws.sales.prices import Override, Prices, load_overrides
 from providers.errors import TemplateError
 from tests.aws import Rig, catalog
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.quantity import Quantity
-from instance_catalog.taint import Taint
-from providers.aws.template import Cluster, UserData
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint
+from providers.aws.node_template.template import Cluster, UserData
 from providers.errors import (
     TemplateError,
 )

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from providers.aws.node_groups import AwsNodeGroups
+from providers.aws.node_groups.provider import AwsNodeGroups
+from providers.aws.node_template.template import GroupTemplate, Image, Selector
 from providers.aws.provider import Account
-from providers.aws.template import GroupTemplate, Image, Selector
 from providers.contract import TemplateJudge, TemplateRef, TemplateVerdict
 from tests.aws import CLUSTER, PARAMETER, TEMPLATE_REF, Rig, catalog, request
 from tests.fakes.ec2 import CUT_BEFORE, THROTTLED, refused

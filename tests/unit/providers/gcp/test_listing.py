@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from autoscaler.clock import VirtualClock
-from instance_catalog.instance_type import CapacityType
-from instance_catalog.loader import load_catalog
-from instance_catalog.sync import merge_listing
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.sources.sync import merge_listing
+from instance_catalog.types.instance_type import CapacityType
 from providers.errors import PermissionDeniedError, TemplateError
 from providers.gcp.listing import ACCELERATORS, TYPES, ZONES, GcpListing
 from providers.gcp.listing_prices import families, prices_of_file

@@ -8,15 +8,15 @@ from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import Object
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import KWOK_NODE_TEMPLATES, NODES, RESOURCE_SLICES
+from autoscaler.composition.kwok import KwokMachines
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.resource_slice import parse_resource_slice
-from autoscaler.kwok_machines import KwokMachines
 from autoscaler.simulation.api_server import ApiServer
-from instance_catalog import labels
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes_profile import REFERENCE
-from instance_catalog.loader import load_catalog
-from instance_catalog.taint import Taint
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.taint import Taint
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, LaunchRequest, OfferingKey, TemplateRef
 from providers.errors import (
     AmbiguousError,

@@ -1,0 +1,1 @@
+"""The catalog of a running controller: files read again, listings merged, prices asked for."""

@@ -1,0 +1,78 @@
+"""The catalog that a controller decides with, read again while it runs.
+
+Of a file that is defective or half written the last good version counts; all others are taken over. What lies in the
+cluster (InstanceTypeOverlays) comes on top in each tick and is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from autoscaler.errors import BadInputError
+from instance_catalog.files.last_good import Refused, Standing, standing
+from instance_catalog.files.layers import Layer
+from instance_catalog.files.loader import directory_layers, shipped_layers
+from instance_catalog.types.catalog import Catalog
+from providers.contract import Clock
+
+_LOG: Final = structlog.get_logger("foreslice")
+
+
+class Shelf:
+    """`directories` are those of people, each of which must exist; `synced` is written by the controller itself."""
+
+    def __init__(self, directories: Sequence[Path], clock: Clock, *, synced: Path | None = None) -> None:
+        """Reads for the first time. Raises BadInputError for a directory that does not exist."""
+        for directory in directories:
+            if not directory.is_dir():
+                raise BadInputError(f"{directory}: no such directory", next_step="correct cluster.catalog, or mount it")
+        self._directories = directories
+        self._synced = synced
+        self._clock = clock
+        self._shipped = shipped_layers()
+        self._told: tuple[Refused, ...] = ()
+        self._standing = self._read(None)
+
+    @property
+    def catalog(self) -> Catalog:
+        """What is in force."""
+        return self._standing.catalog
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """What it is made of, without what is defective."""
+        return self._standing.layers
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing was refused when it was last read."""
+        return not self._standing.refused
+
+    def changed(self) -> bool:
+        """Read it again; whether it says something else now."""
+        before = self.catalog.digest
+        self._standing = self._read(self._standing)
+        if before == self.catalog.digest:
+            return False
+        _LOG.info("catalog_changed", digest=self.catalog.digest, types=len(self.catalog.types))
+        return True
+
+    def _read(self, before: Standing | None) -> Standing:
+        written = (self._synced,) if self._synced is not None and any(self._synced.glob("*.yaml")) else ()
+        files = [
+            layer for directory in (*written, *self._directories) for layer in directory_layers(directory, settled=True)
+        ]
+        found = standing((*self._shipped, *files), now=self._clock.now(), before=before)
+        # Once for each defect: a file may stay broken for days.
+        for refused in found.refused:
+            if refused not in self._told:
+                problems = [str(problem) for problem in refused.problems]
+                _LOG.warning(
+                    "catalog_file_refused", file=refused.layer, last_good_counts=refused.kept, problems=problems
+                )
+        self._told = found.refused
+        return found

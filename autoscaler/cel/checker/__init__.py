@@ -1,0 +1,1 @@
+"""Types: declarations of one Kubernetes version, the checker, validation (cel-go: checker/)."""

@@ -1,0 +1,1 @@
+"""What all stages share: syntax tree, types, values, the bound on work (cel-go: common/)."""

@@ -1,0 +1,130 @@
+"""The abstract syntax of an expression after macro expansion, as cel-go's (common/ast).
+
+Operators are calls with cel-go's names ("_&&_", "_==_", "@in"): overloads and costs are declared by these names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from autoscaler.cel.common.types import ERROR, Type
+from autoscaler.cel.common.values import Value
+
+ACCUMULATOR = "@result"
+
+
+class ExpressionError(Exception):
+    """The expression cannot be compiled; `position` is the offset of the reason in its text."""
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.position = position
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """`position` is an offset in the text; the checker fills in `type`.
+
+    `depth` counts the expressions nested within as upstream's limit does, `height` the levels of the tree below.
+    `twice` marks what a macro evaluates a second time right after the first.
+    """
+
+    position: int
+    depth: int = field(default=0, kw_only=True)
+    height: int = field(default=0, kw_only=True)
+    type: Type = field(default=ERROR, kw_only=True)
+    twice: bool = field(default=False, kw_only=True)
+
+
+@dataclass(slots=True, eq=False)
+class Literal(Node):
+    """A constant."""
+
+    value: Value
+
+
+@dataclass(slots=True, eq=False)
+class Identifier(Node):
+    """A variable or type name. A leading dot, which means the outermost scope, is kept in the name."""
+
+    name: str
+
+
+@dataclass(slots=True, eq=False)
+class Select(Node):
+    """operand.field, or has(operand.field) when `test_only`."""
+
+    operand: Expression
+    name: str
+    test_only: bool = False
+    qualified: str | None = None  # set by the checker where the whole chain names a type
+
+
+@dataclass(slots=True, eq=False)
+class Call(Node):
+    """A function, method (with `target`) or operator."""
+
+    function: str
+    target: Expression | None
+    arguments: list[Expression]
+    overloads: tuple[str, ...] = ()  # set by the checker: every overload that may apply
+
+
+@dataclass(slots=True, eq=False)
+class ListLiteral(Node):
+    """[a, ?b]: `optional` holds the indices of the optional items."""
+
+    items: list[Expression]
+    optional: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True, eq=False)
+class MapLiteral(Node):
+    """{a: b, ?c: d}."""
+
+    entries: list[tuple[Expression, Expression, bool]]
+
+
+@dataclass(slots=True, eq=False)
+class MessageLiteral(Node):
+    """google.protobuf.Int32Value{value: 1}."""
+
+    name: str
+    fields: list[tuple[str, Expression, bool]]
+
+
+@dataclass(slots=True, eq=False)
+class Comprehension(Node):
+    """A fold: what every looping macro, cel.bind and optMap expand to."""
+
+    iteration_range: Expression
+    variable: str
+    second_variable: str
+    accumulator: str
+    initial: Expression
+    condition: Expression
+    step: Expression
+    result: Expression
+
+
+Expression: TypeAlias = Literal | Identifier | Select | Call | ListLiteral | MapLiteral | MessageLiteral | Comprehension
+
+
+def parts(node: Expression) -> list[Expression]:
+    """What `node` consists of in its own scope: of a comprehension, what does not see its variables."""
+    match node:
+        case Select():
+            return [] if node.qualified is not None else [node.operand]
+        case Call():
+            return node.arguments if node.target is None else [*node.arguments, node.target]
+        case ListLiteral():
+            return node.items
+        case MapLiteral():
+            return [part for key, value, _ in node.entries for part in (key, value)]
+        case MessageLiteral():
+            return [value for _, value, _ in node.fields]
+        case Comprehension():
+            return [node.iteration_range, node.initial]
+    return []

@@ -1,0 +1,143 @@
+"""A device as expressions see it (k8s.io/dynamic-resource-allocation v0.36.3 cel/compile.go, DeviceMatches).
+
+Converted once per device and dialect.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from autoscaler.cel.checker.environment import Dialect, View, dialect_of
+from autoscaler.cel.common.outcome import Evaluation
+from autoscaler.cel.common.values import DefaultMap, Failure, QuantityCell, StringMap, Unknown, Value
+from autoscaler.cel.library.comparison import equal
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import (
+    AttributeValue,
+    Capacity,
+    Device,
+    ListValue,
+    RuntimeOnly,
+    Unset,
+    Version,
+)
+from instance_catalog.kubernetes.semver import SemanticVersion, SemverError
+
+
+class DeviceView:
+    """The variable `device`. Its values never change: evaluations that may change a quantity work on a `fresh` copy.
+
+    `answers` remembers evaluations by program, so that equal devices are evaluated once.
+    """
+
+    __slots__ = ("answers", "failure", "root")
+
+    def __init__(self, root: StringMap, failure: str) -> None:
+        self.root = root
+        self.failure = failure  # why no expression can be evaluated for this device, or ""
+        self.answers: dict[object, Evaluation] = {}
+
+    @staticmethod
+    def of(driver: str, device: Device, profile: KubernetesProfile) -> DeviceView:
+        """The view of a device that `driver` publishes; devices that no expression can tell apart share one."""
+        return DeviceView.read(driver, device, dialect_of(profile, View.STORED))
+
+    @staticmethod
+    def read(driver: str, device: Device, dialect: Dialect) -> DeviceView:
+        """The same for callers that ask about many devices and keep the dialect."""
+        amounts = device.capacity
+        # The text that a quantity keeps says everything about it, and most keep it.
+        values = [amount.value for amount in amounts.values()]
+        forms = tuple([value.text or value.form for value in values])
+        return _view(driver, device.attributes, amounts, device.allow_multiple_allocations, dialect, forms)
+
+    def fresh(self) -> StringMap:
+        """The device with quantities of its own."""
+        capacity = DefaultMap(
+            {domain: StringMap(_fresh(inner)) for domain, inner in self.root.entries["capacity"].entries.items()}
+        )
+        return StringMap({**self.root.entries, "capacity": capacity})
+
+
+def _fresh(amounts: StringMap) -> dict[Value, Value]:
+    return {
+        name: QuantityCell(cell.quantity) if type(cell) is QuantityCell else cell
+        for name, cell in amounts.entries.items()
+    }
+
+
+@lru_cache(maxsize=65536)
+def _view(
+    driver: str,
+    published: FrozenMap[str, AttributeValue],
+    amounts: FrozenMap[str, Capacity],
+    multiple: bool,
+    dialect: Dialect,
+    _forms: tuple[object, ...],
+) -> DeviceView:
+    """`_forms` belongs to the key alone: quantities compare by value, and isInteger() tells 1000m from 1."""
+    attributes: dict[Value, Value] = {}
+    failure = ""
+    for name, attribute in published.items():
+        domain, identifier = split_name(name, driver)
+        value = _converted(attribute, f"{domain}/{identifier}", dialect)
+        if type(value) is Failure:
+            failure = failure or f"attribute {name}: {value.message}"
+            continue
+        _publish(attributes, domain, identifier, value)
+    capacity: dict[Value, Value] = {}
+    for name, amount in amounts.items():
+        domain, identifier = split_name(name, driver)
+        # A predicted amount without a source decides nothing.
+        known = Unknown(frozenset({f"{domain}/{identifier}"})) if amount.guess else QuantityCell(amount.value)
+        _publish(capacity, domain, identifier, known)
+    root = StringMap(
+        {
+            "driver": driver,
+            "allowMultipleAllocations": multiple,
+            "attributes": DefaultMap(attributes),
+            "capacity": DefaultMap(capacity),
+        }
+    )
+    return DeviceView(root, failure)
+
+
+def _publish(groups: dict[Value, Value], domain: str, identifier: str, value: Value) -> None:
+    """Stores a value. A device may publish x and <driver>/x: which of them Kubernetes reads is left to chance."""
+    group = groups.get(domain)
+    if group is None:
+        group = groups[domain] = StringMap()
+    entries = group.entries
+    if identifier in entries and equal(entries[identifier], value) is not True:
+        name = f"{domain}/{identifier}"
+        value = Unknown(frozenset({name}), f"{name} is published twice with different values; Kubernetes reads either")
+    entries[identifier] = value
+
+
+def split_name(name: str, driver: str) -> tuple[str, str]:
+    """Domain and identifier of a qualified name; without a slash it belongs to the driver's domain."""
+    domain, slash, identifier = name.partition("/")
+    return (domain, identifier) if slash else (driver, name)
+
+
+def _converted(attribute: AttributeValue, name: str, dialect: Dialect) -> Value:
+    if isinstance(attribute, RuntimeOnly):
+        return Unknown(frozenset({name}))
+    if isinstance(attribute, Version):
+        return _version(attribute.text)
+    if isinstance(attribute, Unset):
+        return Failure("unsupported attribute value")
+    if not isinstance(attribute, ListValue):
+        return attribute
+    if not dialect.list_values:
+        return Failure("unsupported attribute value")
+    items = [_version(item.text) if isinstance(item, Version) else item for item in attribute.items]
+    return next((item for item in items if type(item) is Failure), items)
+
+
+def _version(text: str) -> Value:
+    try:
+        return SemanticVersion.parse(text)
+    except SemverError as error:
+        return Failure(f"parse semantic version: {error}")

@@ -1,0 +1,1 @@
+"""Text to syntax tree: grammar, literals, macros (cel-go: parser/)."""

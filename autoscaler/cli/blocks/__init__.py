@@ -1,0 +1,1 @@
+"""`foreslice blocks`: capacity blocks in the cluster, on offer, and bought."""

@@ -1,0 +1,254 @@
+"""`foreslice blocks find` and `foreslice blocks buy`: capacity blocks on offer, and buying one, by a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from autoscaler.cli.common.output import output_option
+
+if TYPE_CHECKING:
+    from autoscaler.model.capacity import CapacityBlock
+    from providers.contract import Clock, Reservation
+    from providers.market import CapacityMarket, CapacityOffer
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+# Capacity Blocks user guide: 1 to 14 days, then multiples of 7 days up to 182.
+_LONGEST_IN_DAYS = 14 * 24
+_WEEK = 7 * 24
+_AHEAD = timedelta(weeks=8)
+_JOURNAL = Path("~/.local/state/foreslice/purchases.jsonl")
+
+
+def _moment(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
+    from autoscaler.kube.custom.schema import moment
+
+    if text is None:
+        return None
+    try:
+        return moment(text if "T" in text else f"{text}T00:00:00Z")
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{error}; a date such as 2027-01-31 is taken as its first moment", ctx, param
+        ) from error
+
+
+def _dollars(ctx: click.Context, param: click.Parameter, text: str) -> Decimal:
+    try:
+        amount = Decimal(text.removeprefix("$").replace(",", ""))
+    except InvalidOperation as error:
+        raise click.BadParameter(f"{text!r} is not an amount: write it like 25000 or 25000.50", ctx, param) from error
+    if not amount.is_finite() or amount <= 0:
+        raise click.BadParameter("the limit must be more than zero", ctx, param)
+    return amount
+
+
+def query_options(command: Command) -> Command:
+    """What is looked for, and where."""
+    for decorate in (
+        click.option("--profile", default="", metavar="NAME", help="AWS profile. [default: as the environment says]"),
+        click.option("--region", default="", metavar="NAME", help="[default: as the environment says]"),
+        click.option("--all-zones", is_flag=True, help="Also zones that the account has not opted into."),
+        click.option("--within", default=14, show_default=True, metavar="DAYS", type=click.IntRange(1, 56)),
+        click.option(
+            "--start", callback=_moment, metavar="TIME", help="Not before this. [default: as soon as possible]"
+        ),
+        click.option("--hours", default=24, show_default=True, type=click.IntRange(24, 4368), help="Multiples of 24."),
+        click.option("--count", default=1, show_default=True, type=click.IntRange(1, 64), help="Machines, or racks."),
+        click.option("--ultraserver", default="", metavar="TYPE", help="Whole racks instead, such as u-p6e-gb200x72."),
+        click.option("--type", "instance_type", default="", metavar="TYPE", help="Such as p5.48xlarge."),
+    ):
+        command = decorate(command)
+    return command
+
+
+@click.command("find")
+@query_options
+@output_option()
+def find_blocks(output: str, region: str, profile: str, **asked: Any) -> None:
+    """List capacity blocks on offer, with the price of an accelerator's hour. Buys nothing.
+
+    The picture below the table shows on which days offers start, zone by zone. AWS allows such questions rarely: ten
+    in a row, then one every seven seconds.
+
+    \b
+    Examples:
+      foreslice blocks find --type p5.48xlarge --count 4 --hours 48
+      foreslice blocks find --type p5en.48xlarge --hours 168 --start 2027-02-01 --within 28
+    """
+    from autoscaler.cli.blocks.offers import COLUMNS, entries, picture, rows
+    from autoscaler.cli.common.output import print_data, print_table
+    from autoscaler.clock import SystemClock
+    from autoscaler.composition.aws import aws_market
+    from instance_catalog.files.loader import load_catalog
+    from instance_catalog.spelling import did_you_mean
+
+    clock, types = SystemClock(), load_catalog().types
+    if asked["instance_type"] and asked["instance_type"] not in types:
+        # The cloud may sell what the catalog does not know yet.
+        step = did_you_mean(asked["instance_type"], types, "`foreslice catalog list` shows what it has")
+        click.echo(f"note: the catalog has no {asked['instance_type']}; {step}", err=True)
+    market = aws_market(region, profile, clock)
+    offers = _found(market, clock, **asked)
+    if output != "table":
+        print_data(entries(offers, types), output)
+        return
+    if not offers:
+        step = "try fewer machines, other hours, --within more days or another --region"
+        click.echo(f"nothing is on offer in {market.aws.region}; {step}")
+        return
+    print_table(COLUMNS, rows(offers, types))
+    click.echo()
+    for line in picture(offers):
+        click.echo(line)
+
+
+@click.command("buy")
+@click.argument("offer_id")
+@query_options
+@click.option("--max-price", required=True, callback=_dollars, metavar="USD", help="Buy only if it costs no more.")
+@click.option("--yes", is_flag=True, help="Really buy. Without it the command only says what it would do.")
+@click.option("--pool", default="gpu", show_default=True, metavar="NAME", help="Pool of the CapacityBlock it prints.")
+@click.option("--journal", default=str(_JOURNAL), show_default=True, metavar="FILE", help="Where purchases are noted.")
+def buy_block(
+    offer_id: str,
+    max_price: Decimal,
+    yes: bool,
+    pool: str,
+    journal: str,
+    region: str,
+    profile: str,
+    **asked: Any,
+) -> None:
+    """Buy the capacity block OFFER_ID, found with the same options, and print the CapacityBlock that holds it.
+
+    A purchase is paid in advance and CANNOT BE CANCELLED. It is noted in the journal before it is made, and a
+    repetition prints what was bought instead of buying again. The controller never buys.
+
+    \b
+    Example:
+      foreslice blocks buy cb-0123456789abcdef0 --type p5.48xlarge --count 4 --hours 48 --max-price 8000 --yes
+    """
+    from autoscaler.cli.blocks.purchase import PurchaseJournal, purchase, yielded
+    from autoscaler.cli.common.provider_errors import told
+    from autoscaler.clock import SystemClock
+    from autoscaler.composition.aws import aws_market
+    from autoscaler.errors import BadInputError
+    from providers.market import PriceCeilingError
+
+    clock = SystemClock()
+    market = aws_market(region, profile, clock)
+    notes = PurchaseJournal(Path(journal).expanduser())
+    with told():
+        before = yielded(market, notes, offer_id, clock=clock)
+    if before:
+        click.echo(f"# {offer_id} was bought before: {_ids(before)}", err=True)
+        _print(before, pool)
+        return
+    offer = next((found for found in _found(market, clock, **asked) if found.id == offer_id), None)
+    if offer is None:
+        step = "give the options it was found with; `foreslice blocks find` lists what is on offer now"
+        raise BadInputError(f"{offer_id} is not on offer in {market.aws.region}, or not for this query", next_step=step)
+    what = (
+        f"{offer.count} × {offer.ultraserver or offer.instance_type} in {offer.zone} for {offer.price} {offer.currency}"
+    )
+    if offer.currency != "USD":
+        raise BadInputError(f"{what}: --max-price is in USD", next_step="nothing was bought; buy it at AWS's console")
+    if offer.price > max_price:
+        raise BadInputError(f"{what}: more than --max-price {max_price}", next_step="nothing was bought")
+    if not yes:
+        click.echo(f"would buy {what}, from {offer.starts_at:%Y-%m-%d %H:%MZ} to {offer.ends_at:%Y-%m-%d %H:%MZ}")
+        click.echo("nothing was bought; add --yes to buy. It is paid in advance and cannot be cancelled.")
+        return
+    try:
+        with told():
+            bought = purchase(market, notes, offer, ceiling=max_price, clock=clock)
+    except PriceCeilingError as error:
+        raise BadInputError(str(error), next_step="nothing was bought") from error
+    click.echo(f"# bought {what}: {_ids(bought)}", err=True)
+    _print(bought, pool)
+
+
+def _ids(bought: Iterable[Reservation]) -> str:
+    return ", ".join(f"{one.id} ({one.note})" if one.note else one.id for one in bought)
+
+
+def _print(bought: Iterable[Reservation], pool: str) -> None:
+    """The CapacityBlocks that hold what was bought, for kubectl."""
+    from autoscaler.cli.common.output import yaml_text
+    from autoscaler.kube.custom.capacity_block import write_capacity_block
+
+    manifests = [write_capacity_block(_block(one, pool)) for one in bought]
+    click.echo("---\n".join(yaml_text(manifest) for manifest in manifests), nl=False)
+
+
+def _found(
+    market: CapacityMarket,
+    clock: Clock,
+    *,
+    instance_type: str,
+    ultraserver: str,
+    count: int,
+    hours: int,
+    start: datetime | None,
+    within: int,
+    all_zones: bool,
+) -> tuple[CapacityOffer, ...]:
+    from autoscaler.cli.common.provider_errors import told
+    from autoscaler.errors import BadInputError
+    from providers.market import CapacityQuery
+
+    if bool(instance_type) == bool(ultraserver):
+        raise click.UsageError("Give exactly one of --type and --ultraserver, such as --type p5.48xlarge.")
+    if hours % 24:
+        step = f"give --hours {hours // 24 * 24 or 24} or {(hours // 24 + 1) * 24}"
+        raise BadInputError(f"blocks last whole days, and {hours} hours are none", next_step=step)
+    if hours > _LONGEST_IN_DAYS and hours % _WEEK:
+        step = f"give --hours {hours // _WEEK * _WEEK} or {(hours // _WEEK + 1) * _WEEK}"
+        raise BadInputError(f"beyond 14 days blocks last whole weeks, and {hours // 24} days are none", next_step=step)
+    now = clock.now()
+    earliest = max(start or now, now)
+    if start is not None and start.date() < now.date():
+        raise BadInputError(f"--start {start:%Y-%m-%d} has passed", next_step="leave it out for as soon as possible")
+    if earliest > now + _AHEAD:
+        step = f"give a --start before {now + _AHEAD:%Y-%m-%d}"
+        raise BadInputError(f"AWS sells blocks eight weeks ahead, and {earliest:%Y-%m-%d} is later", next_step=step)
+    query = CapacityQuery(
+        instance_type=instance_type,
+        count=count,
+        lasts=timedelta(hours=hours),
+        earliest=earliest,
+        latest=min(earliest + timedelta(days=within), now + _AHEAD),
+        ultraserver=ultraserver,
+        every_zone=all_zones,
+    )
+    with told():
+        return market.find(query)
+
+
+def _block(reservation: Reservation, pool: str) -> CapacityBlock:
+    """The CapacityBlock that holds a reservation."""
+    from autoscaler.errors import BadInputError
+    from autoscaler.model.capacity import CapacityBlock
+    from instance_catalog.kubernetes.labels import CAPACITY_BLOCK
+    from instance_catalog.kubernetes.taint import Taint
+
+    if reservation.ends_at is None:
+        step = f"it was bought: look at it with `aws ec2 describe-capacity-reservations`, id {reservation.id}"
+        raise BadInputError(f"reservation {reservation.id} has no end, so it is no block", next_step=step)
+    return CapacityBlock(
+        name=reservation.id,
+        instance_type=reservation.instance_type,
+        zone=reservation.zone,
+        count=max(reservation.count, 1),
+        starts_at=reservation.starts_at,
+        ends_at=reservation.ends_at,
+        pool=pool,
+        reservation=reservation.id,
+        taint=Taint(CAPACITY_BLOCK, reservation.id, "NoSchedule"),
+    )

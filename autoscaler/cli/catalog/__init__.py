@@ -1,0 +1,1 @@
+"""`foreslice catalog`: one module for each subcommand."""

@@ -1,0 +1,90 @@
+"""Catalog files that a command writes: checked with everything they join, then replaced in one step, or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from autoscaler.catalog_refresh.atomic_write import (
+    replace_file as replace_file,  # for the commands that write what was checked here
+)
+
+
+def defects(path: Path, text: str, directories: Sequence[Path]) -> str:
+    """What would be wrong with the catalog if `path` held `text`; "" if nothing. Expired overlays are checked too."""
+    from autoscaler.cli.catalog.selectors import selector_problems
+    from instance_catalog.files.layers import text_layer
+    from instance_catalog.files.loader import edited_layers
+    from instance_catalog.files.merging import catalog_of
+    from instance_catalog.files.problem import CatalogError
+
+    try:
+        catalog_of(edited_layers(path, text, directory=path.parent, below=directories))
+        problems = tuple(selector_problems([text_layer(str(path), str(path.parent), text)]))
+    except CatalogError as error:
+        problems = error.problems
+    return "\n".join(f"  {problem}" for problem in problems)
+
+
+def without_effect(path: Path, text: str, directories: Sequence[Path], name: str, field: str) -> str:
+    """Why `field` of the entry `name`, which `path` is to give as `text` says, would not count today; "" if it does."""
+    from autoscaler.clock import SystemClock
+    from instance_catalog.files.loader import edited_layers
+    from instance_catalog.files.merging import origins_of
+
+    now = SystemClock().now()
+    layers = edited_layers(path, text, directory=path.parent, below=directories)
+    mine = next(layer for layer in layers if layer.name == str(path))
+    if mine.expires is not None and mine.expires <= now:
+        return f"it expired at {mine.expires:%Y-%m-%d %H:%M}Z"
+    for origin in origins_of(name, layers, now=now):
+        if f"{origin.field}.".startswith(f"{field}.") and origin.won.file != str(path):
+            return (
+                f"{origin.won.file}:{origin.won.line} says {origin.won.value!r} and comes later; change it there, or "
+                f"give --priority {origin.won.priority + 1}"
+            )
+    return ""
+
+
+def edited(path: Path, text: str, directories: Sequence[Path], *, template: str = "") -> str | None:
+    """`text` as a person leaves it in the editor, once nothing is wrong with it; None: left unchanged.
+
+    What is still wrong can be edited again. Else the work is kept in a temporary file, and BadInputError says where.
+    `template`: the text counts as unchanged where it equals this instead.
+    """
+    import click
+
+    from autoscaler.errors import BadInputError
+
+    descriptor, name = tempfile.mkstemp(prefix=f"{path.stem}-", suffix=".yaml")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    draft = Path(name)
+    while True:
+        try:
+            click.edit(filename=name)
+        except click.ClickException as error:
+            draft.unlink()
+            raise BadInputError(
+                f"no editor: {error.format_message()}; nothing is changed", next_step="set EDITOR=vim, say"
+            ) from error
+        found = draft.read_text(encoding="utf-8")
+        if found == (template or text):
+            draft.unlink()
+            return None
+        wrong = defects(path, found, directories)
+        if not wrong:
+            draft.unlink()
+            return found
+        click.echo(f"not saved, because of\n{wrong}", err=True)
+        if not (_is_terminal() and click.confirm("edit again?", default=True, err=True)):
+            raise BadInputError(
+                f"{path} is as it was; your changes are in {draft}",
+                next_step=f"correct them, and copy the file to {path}",
+            )
+
+
+def _is_terminal() -> bool:
+    return os.isatty(0) and os.isatty(2)

@@ -1,0 +1,144 @@
+"""`foreslice catalog learn`: entries built or corrected from nodes that run, after a person has seen what changes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from autoscaler.cli.common.live import cluster_options
+from autoscaler.cli.common.options import catalog_option, kubernetes_option
+
+if TYPE_CHECKING:
+    from autoscaler.model.snapshot import Snapshot
+    from instance_catalog.sources.learn import Lesson, SeenNode
+
+# Scheme of a node's providerID → cloud.
+_CLOUDS = {"aws": "aws", "gce": "gcp", "azure": "azure", "oci": "oci", "kwok": "kwok"}
+
+
+@click.command("learn")
+@click.option(
+    "--nodes",
+    "paths",
+    metavar="FILE",
+    multiple=True,
+    help="Saved Nodes and ResourceSlices; - for stdin. [default: the cluster]",
+)
+@click.option("--type", "type_names", metavar="TYPE", multiple=True, help="Only this instance type. May be repeated.")
+@click.option("--cloud", metavar="CLOUD", help="Cloud of nodes whose providerID does not say.")
+@kubernetes_option
+@click.option(
+    "--write", "target", metavar="DIR", type=click.Path(path_type=Path), help="Write learned-TYPE.yaml there."
+)
+@catalog_option
+@cluster_options
+def learn(
+    paths: tuple[str, ...],
+    type_names: tuple[str, ...],
+    cloud: str | None,
+    kubernetes_version: str,
+    target: Path | None,
+    directories: tuple[Path, ...],
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Build or correct catalog entries from what nodes published and what they leave to pods.
+
+    Of known types, what reality contradicts or answers is taken over; unknown ones get an entry. Shown first; --write
+    keeps it, below what you wrote by hand: a learned file has priority -10.
+
+    \b
+    Try:
+      foreslice catalog learn
+      kubectl get nodes,resourceslices -o yaml | foreslice catalog learn --nodes - --type p5.48xlarge
+      foreslice catalog learn --nodes saved.yaml --write my-types/
+    """
+    from autoscaler.cli.catalog.edit import present
+    from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
+    from autoscaler.clock import SystemClock
+    from autoscaler.errors import BadInputError
+    from instance_catalog.sources.learn import learn as lessons_of
+
+    profile = chosen_kubernetes(kubernetes_version)
+    seen = _seen(_snapshot(paths, kubeconfig, context), cloud)
+    wanted = [node for node in seen if not type_names or node.type_name in type_names]
+    if not wanted:
+        found = ", ".join(sorted({node.type_name for node in seen})) or "none"
+        raise BadInputError(
+            f"no node to learn from; instance types of the nodes: {found}",
+            next_step="give nodes with the label node.kubernetes.io/instance-type, and their ResourceSlices",
+        )
+    below = present(directories, target) if target else directories
+    catalog = chosen_catalog(below)
+    for lesson in lessons_of(wanted, catalog, profile, date=SystemClock().now().date().isoformat()):
+        _show(lesson, below, target)
+
+
+def _snapshot(paths: tuple[str, ...], kubeconfig: str, context: str) -> Snapshot:
+    from autoscaler.cli.common.live import connected, read_store
+    from autoscaler.errors import BadInputError
+    from autoscaler.manifests.load import load
+
+    if not paths:
+        return read_store(connected(kubeconfig, context)).snapshot()
+    loaded = load(paths, stdin=sys.stdin)
+    if loaded.errors:
+        raise BadInputError("\n".join(str(problem) for problem in loaded.errors))
+    return loaded.snapshot
+
+
+def _seen(snapshot: Snapshot, cloud: str | None) -> list[SeenNode]:
+    """The nodes that say their type. Raises BadInputError where nobody says the cloud."""
+    from autoscaler.errors import BadInputError
+    from instance_catalog.kubernetes.labels import ARCHITECTURE, INSTANCE_TYPE
+    from instance_catalog.sources.learn import SeenNode
+
+    found = []
+    for node in snapshot.nodes:
+        scheme = node.provider_id.partition("://")[0]
+        theirs = cloud or _CLOUDS.get(scheme)
+        if INSTANCE_TYPE not in node.labels:
+            click.echo(f"note: node {node.name} has no label {INSTANCE_TYPE}; left out", err=True)
+            continue
+        if theirs is None:
+            raise BadInputError(
+                f"node {node.name}: providerID {node.provider_id!r} is of no known cloud", next_step="give --cloud"
+            )
+        slices = tuple(piece for piece in snapshot.slices if piece.reach.node_name == node.name)
+        architecture = node.labels.get(ARCHITECTURE, "amd64")
+        type_name = node.labels[INSTANCE_TYPE]
+        found.append(SeenNode(node.name, type_name, theirs, architecture, node.allocatable, slices))
+    return found
+
+
+def _show(lesson: Lesson, directories: tuple[Path, ...], target: Path | None) -> None:
+    from autoscaler.cli.catalog.diff import print_changes
+    from autoscaler.cli.catalog.edit import file_name
+    from autoscaler.cli.catalog.files import defects, replace_file
+    from autoscaler.cli.common.choices import chosen_catalog
+    from autoscaler.cli.common.output import yaml_text
+    from autoscaler.errors import BadInputError
+    from instance_catalog.files.layers import Corrections
+
+    if lesson.content is None:
+        click.echo(f"{lesson.type_name}: as the catalog says")
+    for note in lesson.notes:
+        click.echo(f"note: {lesson.type_name}: {note}", err=True)
+    if lesson.content is None:
+        return
+    text = yaml_text(lesson.content)
+    click.echo(f"{text}\n# What it changes{' (a new type)' if lesson.is_new else ''}:")
+    corrections = [Corrections(f"lesson of {lesson.type_name}", 1, lesson.content)]
+    if not print_changes(chosen_catalog(directories), chosen_catalog(directories, corrections)):
+        click.echo("nothing, since something of higher priority says otherwise")
+    if target is None:
+        return
+    path = target / f"learned-{file_name(lesson.type_name)}.yaml"
+    wrong = defects(path, text, directories)
+    if wrong:
+        raise BadInputError(f"{path} is not written:\n{wrong}")
+    replace_file(path, text)
+    click.echo(f"{path} is written")

@@ -1,0 +1,35 @@
+"""The CEL selectors of drivers that catalog files describe, which the catalog cannot check: it knows no CEL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from instance_catalog.files.layers import Layer
+from instance_catalog.files.problem import CatalogProblem
+
+
+def selector_problems(layers: Iterable[Layer]) -> Iterator[CatalogProblem]:
+    """Every selector that does not compile, at its line. Of layers without other defects."""
+    from autoscaler.cel.checker.environment import View
+    from autoscaler.cel.common.outcome import CompileFailure
+    from autoscaler.cel.program import compile_selector
+    from instance_catalog.files.yaml_text import line_of
+    from instance_catalog.kubernetes.profile import REFERENCE
+
+    for layer, number, driver in _drivers(layers):
+        for index, device_class in enumerate(driver.get("deviceClasses", ())):
+            for place, selector in enumerate(device_class["selectors"]):
+                failure = compile_selector(selector, REFERENCE, view=View.NEW)
+                if isinstance(failure, CompileFailure):
+                    line = line_of(layer.text, ("drivers", number, "deviceClasses", index, "selectors", place))
+                    field = f"deviceClasses[{index}].selectors[{place}]"
+                    allowed = "a CEL expression over `device`"
+                    entry = f"driver {driver.get('name', '')}"
+                    yield CatalogProblem(layer.name, line, entry, field, failure.message, allowed, failure.hint or "")
+
+
+def _drivers(layers: Iterable[Layer]) -> Iterator[tuple[Layer, int, dict[str, Any]]]:
+    for layer in layers:
+        if layer.file is not None and layer.text:
+            yield from ((layer, number, driver) for number, driver in enumerate(layer.file.drivers))

@@ -1,0 +1,205 @@
+"""`foreslice catalog verify`: whether a node published what the catalog and the drivers' predictions say."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from autoscaler.cli.common.options import catalog_option, kubernetes_option
+from autoscaler.cli.common.output import output_option
+
+if TYPE_CHECKING:
+    from autoscaler.cli.catalog.impact import PodImpact
+    from instance_catalog.drift.compare import Unified
+    from instance_catalog.drivers.profile import DriverSet
+    from instance_catalog.files.layers import Corrections
+    from instance_catalog.kubernetes.profile import KubernetesProfile
+    from instance_catalog.kubernetes.resource_slice import ResourceSlice
+    from instance_catalog.types.instance_type import InstanceType
+
+DRIFT_FOUND = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """What is compared with what; `drivers` is None where the nearest implicit set is taken."""
+
+    type_name: str
+    published: tuple[ResourceSlice, ...]
+    drivers: str | None
+    directories: tuple[Path, ...]
+    kubernetes: KubernetesProfile
+
+
+@click.command("verify")
+@click.option(
+    "--slices", "paths", metavar="FILE", multiple=True, required=True, help="Published ResourceSlices; - for stdin."
+)
+@click.option("--type", "type_name", metavar="TYPE", required=True, help="Instance type of the node.")
+@click.option("--node", metavar="NAME", help="The node, where the slices are of several.")
+@click.option(
+    "--drivers", metavar="PROFILE", help="Drivers of the node. Default: of the published drivers, the likest profile."
+)
+@click.option(
+    "--for", "pods", metavar="FILE", multiple=True, help="Pods and claims: say which of them the drift affects."
+)
+@kubernetes_option
+@catalog_option
+@output_option()
+def verify(
+    paths: tuple[str, ...],
+    type_name: str,
+    node: str | None,
+    drivers: str | None,
+    pods: tuple[str, ...],
+    kubernetes_version: str,
+    directories: tuple[Path, ...],
+    output: str,
+) -> None:
+    """Compare the ResourceSlices of a node with the prediction for its instance type.
+
+    Values that only a running node knows (uuids, addresses) are bound one to one; everything else must agree. Where
+    the catalog can be corrected, the overlay that does it is printed, and what it would leave. With --for, each pod of
+    your manifests is decided with both, and the differences that change its fate are named. See docs/drift.md.
+
+    \b
+    Try:
+      kubectl get resourceslices -o yaml | foreslice catalog verify --slices - --type p5.48xlarge --node my-node
+      foreslice catalog verify --slices published.yaml --type p4d.24xlarge --drivers nvidia:driver=580.126.09,dranet
+      foreslice catalog verify --slices published.yaml --type p4d.24xlarge --for my-pods.yaml
+
+    Exit code 0: equal; 3: drift; 1: the input cannot be read.
+    """
+    from autoscaler.cli.catalog.impact import impacts_on
+    from autoscaler.cli.common.choices import chosen_kubernetes
+    from autoscaler.cli.common.output import print_data
+    from autoscaler.clock import SystemClock
+
+    published = _of_node(_read(paths), node)
+    compared = _Comparison(type_name, published, drivers, directories, chosen_kubernetes(kubernetes_version))
+    machine, driver_set, unified = _unified(compared, ())
+    overlay = _overlay(machine, unified, SystemClock().now().date().isoformat())
+    left = _left(compared, overlay) if overlay else unified
+    affected = impacts_on(pods, unified, compared.kubernetes) if pods else ()
+    if output == "table":
+        _print_text(machine, driver_set, unified, overlay, left)
+        _print_impacts(affected)
+    else:
+        document = _document(machine, driver_set, unified, overlay, left)
+        print_data({**document, **({"pods": [one.data() for one in affected]} if pods else {})}, output)
+    if not unified.equal:
+        sys.exit(DRIFT_FOUND)
+
+
+def _read(paths: Sequence[str]) -> tuple[ResourceSlice, ...]:
+    from autoscaler.errors import BadInputError
+    from autoscaler.manifests.load import load
+
+    loaded = load(paths, stdin=sys.stdin)
+    if loaded.errors:
+        raise BadInputError("\n".join(str(problem) for problem in loaded.errors))
+    if not loaded.snapshot.slices:
+        raise BadInputError(
+            f"{', '.join(paths)}: no ResourceSlice found",
+            next_step="save them with `kubectl get resourceslices -o yaml`",
+        )
+    return loaded.snapshot.slices
+
+
+def _of_node(slices: tuple[ResourceSlice, ...], node: str | None) -> tuple[ResourceSlice, ...]:
+    """The slices of the node that is asked for, or of the only one."""
+    from autoscaler.errors import BadInputError
+    from instance_catalog.drift.compare import node_names
+    from instance_catalog.spelling import did_you_mean
+
+    names = node_names(slices)
+    if node is None and len(names) != 1:
+        found = f"slices of {len(names)} nodes: {', '.join(names)}" if names else "no slice that belongs to a node"
+        raise BadInputError(
+            found, next_step="choose one with --node" if names else "give slices that have spec.nodeName"
+        )
+    chosen = node or names[0]
+    if chosen not in names:
+        step = did_you_mean(chosen, names, f"there are slices of {', '.join(names)}")
+        raise BadInputError(f"no slices of node {chosen!r}", next_step=step)
+    return tuple(piece for piece in slices if piece.reach.node_name == chosen)
+
+
+def _unified(compared: _Comparison, corrections: Sequence[Corrections]) -> tuple[InstanceType, DriverSet, Unified]:
+    from autoscaler.cli.common.choices import chosen_catalog, chosen_drivers, chosen_type
+    from instance_catalog.drift.match import nearest
+
+    machine = chosen_type(compared.type_name, chosen_catalog(compared.directories, corrections))
+    asked = (chosen_drivers(machine, compared.drivers, compared.kubernetes),) if compared.drivers else ()
+    return machine, *nearest(machine, compared.published, compared.kubernetes, asked)
+
+
+def _overlay(machine: InstanceType, unified: Unified, today: str) -> dict[str, Any] | None:
+    from instance_catalog.drift.repair import proposal
+
+    node = unified.published[0].pool.name
+    return proposal(machine, unified, source=f"ResourceSlices published by node {node}", date=today)
+
+
+def _left(compared: _Comparison, overlay: dict[str, Any]) -> Unified:
+    """What would still differ with the overlay in effect."""
+    from instance_catalog.files.layers import Corrections
+
+    return _unified(compared, [Corrections("proposed overlay", 1, overlay)])[2]
+
+
+def _print_text(
+    machine: InstanceType, driver_set: DriverSet, unified: Unified, overlay: dict[str, Any] | None, left: Unified
+) -> None:
+    from autoscaler.cli.common.output import print_data, print_table
+    from autoscaler.report.drift_text import COLUMNS, drift_rows
+    from autoscaler.report.words import counted
+
+    devices = sum(len(piece.devices) for piece in unified.published)
+    head = f"{machine.name} with {driver_set.label}: {counted(devices, 'device')} published"
+    if unified.equal:
+        click.echo(f"{head}, as predicted")
+    else:
+        click.echo(f"{head}, {counted(len(unified.differences), 'difference')} to the prediction\n")
+        print_table(COLUMNS, drift_rows(unified.differences))
+    if unified.answers:
+        click.echo(f"\n{len(unified.answers)} values that the catalog lacks are published:\n")
+        print_table(COLUMNS[1:], [row[1:] for row in drift_rows(unified.answers)])
+    if overlay is None:
+        if not unified.equal:
+            click.echo("\nThe catalog has no field that would repair this; docs/drift.md says what else to look at.")
+        return
+    click.echo(
+        f"\n# Overlay: put it into a file of a --catalog directory. {len(left.differences)} differences would be left."
+    )
+    print_data(overlay, "yaml")
+
+
+def _print_impacts(affected: Sequence[PodImpact]) -> None:
+    from autoscaler.cli.catalog.impact import COLUMNS
+    from autoscaler.cli.common.output import print_table
+
+    if affected:
+        click.echo("")
+        print_table(COLUMNS, [one.row() for one in affected])
+
+
+def _document(
+    machine: InstanceType, driver_set: DriverSet, unified: Unified, overlay: dict[str, Any] | None, left: Unified
+) -> dict[str, Any]:
+    from autoscaler.report.drift_text import drift_data
+
+    return {
+        "type": machine.name,
+        "drivers": driver_set.text,
+        "equal": unified.equal,
+        "differences": drift_data(unified.differences),
+        "answers": drift_data(unified.answers),
+        "overlay": overlay,
+        "leftWithOverlay": drift_data(left.differences),
+    }

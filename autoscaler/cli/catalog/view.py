@@ -1,0 +1,262 @@
+"""Instance types as rows, sheets and plain data, for `foreslice catalog`.
+
+Data uses the field names of catalog files, so that what is shown can be put into an overlay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import groupby
+from typing import Any, Final
+
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.instance_type import (
+    Accelerator,
+    CapacityType,
+    CpuTopology,
+    InstanceType,
+    NetworkCard,
+    PciPlacement,
+    Price,
+    Provenance,
+    RootGroup,
+    provenance_of,
+)
+from instance_catalog.types.node_allocatable import node_allocatable
+
+COLUMNS: Final = ("name", "cloud", "vcpu", "memory", "accelerator", "count", "memory/acc", "$/h")
+WIDE_COLUMNS: Final = (*COLUMNS, "arch", "sold as")
+_UNKNOWN: Final = "-"
+
+
+def as_row(instance_type: InstanceType) -> tuple[str, ...]:
+    """One line of the list."""
+    accelerator = instance_type.accelerator
+    price = instance_type.price
+    return (
+        instance_type.name,
+        instance_type.cloud,
+        str(instance_type.vcpu),
+        str(instance_type.memory),
+        accelerator.model if accelerator else _UNKNOWN,
+        str(instance_type.accelerator_count),
+        _device_memory(accelerator),
+        f"{'~' if price.guess else ''}{price.usd_per_hour:.4f}" if price else _UNKNOWN,
+    )
+
+
+def as_wide_row(instance_type: InstanceType) -> tuple[str, ...]:
+    """One line of the wide list."""
+    sold_as = ",".join(kind.value for kind in instance_type.capacity_types)
+    return (*as_row(instance_type), instance_type.architecture, sold_as)
+
+
+def as_data(instance_type: InstanceType) -> dict[str, Any]:
+    """Everything, as JSON and YAML show it. Absent and null: not known."""
+    accelerator = instance_type.accelerator
+    return {
+        "name": instance_type.name,
+        "cloud": instance_type.cloud,
+        "machine": instance_type.machine_type,
+        "architecture": instance_type.architecture,
+        "vcpu": instance_type.vcpu,
+        "cpu": {
+            "sockets": instance_type.cpu.sockets,
+            "numaNodes": instance_type.cpu.numa_nodes,
+            "threadsPerCore": instance_type.cpu.threads_per_core,
+        },
+        "memory": str(instance_type.memory),
+        "accelerator": _accelerator(accelerator, instance_type) if accelerator else None,
+        "devices": instance_type.device_count,
+        "pci": [_placement(place) for place in instance_type.placements],
+        "fabric": {
+            "link": instance_type.fabric.link,
+            "shape": instance_type.fabric.shape,
+            "gigabytesPerSecond": instance_type.fabric.gigabytes_per_second,
+            "domainNodes": list(instance_type.fabric.domain_nodes),
+        },
+        "topology": instance_type.topology,
+        "networkCards": [_card(card) for card in instance_type.network_cards],
+        "efaCards": None if instance_type.efa_cards is None else list(instance_type.efa_cards),
+        "network": instance_type.network,
+        "localNvmeGB": instance_type.local_nvme_gb,
+        "capacityTypes": [kind.value for kind in instance_type.capacity_types],
+        "zones": {region: list(zones) for region, zones in instance_type.zones.items()},
+        "prices": _prices(instance_type.prices),
+        "zonePrices": {place: _prices(prices) for place, prices in instance_type.zone_prices.items()},
+        "minDriver": instance_type.min_driver,
+        "allocatable": _quantities(node_allocatable(instance_type)),
+        "notes": list(instance_type.notes),
+        "provenance": _provenance(instance_type.provenance),
+        "file": instance_type.origin,
+    }
+
+
+def as_sheet(instance_type: InstanceType) -> list[tuple[str, str, str]]:
+    """Field, value and source, line by line."""
+    return [(field, value, _source(facts, group)) for field, value, facts, group in _lines(instance_type) if value]
+
+
+_Line = tuple[str, str, Mapping[str, Provenance], str]
+
+
+def _lines(t: InstanceType) -> Iterator[_Line]:
+    facts = t.provenance
+    yield "name", t.name, {}, ""
+    yield "cloud", t.cloud, {}, ""
+    yield "machine type", t.machine_type if t.machine_type != t.name else "", facts, "shape"
+    yield "architecture", t.architecture, facts, "shape"
+    yield "vCPU", str(t.vcpu), facts, "shape"
+    yield "CPU layout", _cpu(t.cpu), facts, "cpu"
+    yield "memory", str(t.memory), facts, "shape"
+    yield "local NVMe", f"{t.local_nvme_gb} GB" if t.local_nvme_gb else "", facts, "shape"
+    if t.accelerator:
+        yield from _accelerator_lines(t, t.accelerator)
+    yield "fabric", _fabric(t), facts, "fabric"
+    yield "topology", t.topology or "", facts, "accelerator"
+    yield "NVIDIA driver", f"{t.min_driver} or newer" if t.min_driver else "", facts, "accelerator"
+    yield "PCIe roots", _roots([p.pcie_root for p in t.placements]), facts, "pci"
+    for kind, group in groupby(t.network_cards, key=lambda card: card.kind):
+        cards = list(group)
+        roots = _roots([card.placement.pcie_root for card in cards])
+        yield f"network {kind}", f"{len(cards)}{' at ' + roots if roots else ''}", facts, "network"
+    yield "network", t.network, facts, "network"
+    yield "sold as", ", ".join(kind.value for kind in t.capacity_types), facts, "shape"
+    for kind, price in t.prices.items():
+        text = f"{_dollars(price)} in {price.region} ({price.date})"
+        yield f"price {kind.value}", text, facts, "price"
+    for place, prices in t.zone_prices.items():
+        for kind, price in prices.items():
+            yield f"price {kind.value} in {place}", f"{_dollars(price)} ({price.date})", facts, "price"
+    for region, zones in t.zones.items():
+        yield f"zones of {region}", ", ".join(zones) or "none", facts, "shape"
+    if not t.prices and not t.zone_prices:
+        yield "price", "not known: never bought until an overlay gives one", {}, ""
+    for resource, amount in node_allocatable(t).items():
+        reserved = {"": Provenance(f"model of {t.reservation.image or 'nothing reserved'} nodes", guess=True)}
+        measured = resource in t.allocatable
+        yield f"allocatable {resource}", str(amount), facts if measured else reserved, "allocatable"
+    for note in t.notes:
+        yield "note", note, {}, ""
+    yield "file", t.origin, {}, ""
+
+
+def _accelerator_lines(t: InstanceType, accelerator: Accelerator) -> Iterator[_Line]:
+    facts = accelerator.provenance
+    use = provenance_of(t.provenance, "accelerator")
+    # Where the kind of accelerator itself is a guess, so is that it has the model's name here.
+    named = (t.provenance, "accelerator") if use and use.guess else (facts, "identity")
+    part = "" if t.accelerator_count.denominator == 1 else " of a card, one device"
+    yield "accelerators", f"{t.accelerator_count}{part} x {accelerator.model}", t.provenance, "accelerator"
+    yield "accelerator key", accelerator.key, {}, ""
+    yield "product name", accelerator.product_name or "not known: selectors on it are unknown", *named
+    yield "GPU architecture", accelerator.architecture or "", facts, "identity"
+    yield "compute capability", accelerator.cuda_compute_capability or "", facts, "identity"
+    yield "brand", accelerator.brand or "", facts, "identity"
+    yield "driver memory", str(accelerator.memory) if accelerator.memory else "not known", facts, "memory"
+    yield "API memory", str(accelerator.api_memory) if accelerator.api_memory else "", facts, "identity"
+    yield "API name", accelerator.api_names.get(t.cloud, ""), facts, "identity"
+    yield "partitions (MIG)", accelerator.mig_table or "no", {}, ""
+
+
+def _dollars(price: Price) -> str:
+    return f"{price.usd_per_hour} $/h{', a guess,' if price.guess else ''}"
+
+
+def _cpu(cpu: CpuTopology) -> str:
+    known = {"sockets": cpu.sockets, "NUMA nodes": cpu.numa_nodes, "threads a core": cpu.threads_per_core}
+    return ", ".join(f"{name}: {count}" for name, count in known.items() if count is not None)
+
+
+def _fabric(t: InstanceType) -> str:
+    fabric = t.fabric
+    if fabric.link is None:
+        return ""
+    speed = f"{fabric.gigabytes_per_second} GB/s each" if fabric.gigabytes_per_second else ""
+    domain = f"domains of {' or '.join(map(str, fabric.domain_nodes))} nodes" if fabric.multi_node else ""
+    return ", ".join(part for part in (f"{fabric.link} {fabric.shape}".strip(), speed, domain) if part)
+
+
+def _roots(roots: Sequence[str | RootGroup | None]) -> str:
+    """`pci0000:44, pci0000:55 x4`: neighbours with the same root are counted."""
+    runs = [(root, len(list(run))) for root, run in groupby(roots)]
+    shown = [(f"group {r.group}" if isinstance(r, RootGroup) else r, n) for r, n in runs if r is not None]
+    return ", ".join(f"{root} x{count}" if count > 1 else str(root) for root, count in shown)
+
+
+def _source(facts: Mapping[str, Provenance], group: str) -> str:
+    found = provenance_of(facts, group)
+    if found is None:
+        return ""
+    return " ".join(part for part in ("(guess)" if found.guess else "", found.source, found.date) if part)
+
+
+def _device_memory(accelerator: Accelerator | None) -> str:
+    if accelerator is None or (accelerator.memory or accelerator.api_memory) is None:
+        return _UNKNOWN
+    return str(accelerator.memory) if accelerator.memory else f"~{accelerator.api_memory}"
+
+
+def _accelerator(accelerator: Accelerator, t: InstanceType) -> dict[str, Any]:
+    return {
+        "model": accelerator.key,
+        "count": _count(t.accelerator_count),
+        "vendor": accelerator.vendor,
+        "name": accelerator.model,
+        "apiName": accelerator.api_names.get(t.cloud),
+        "productName": accelerator.product_name,
+        "architecture": accelerator.architecture,
+        "cudaComputeCapability": accelerator.cuda_compute_capability,
+        "brand": accelerator.brand,
+        "memory": _text(accelerator.memory),
+        "apiMemory": _text(accelerator.api_memory),
+        "migTable": accelerator.mig_table,
+        "virtual": accelerator.virtual,
+        "nodeLabel": accelerator.node_label,
+        "provenance": _provenance(accelerator.provenance),
+    }
+
+
+def _placement(place: PciPlacement) -> dict[str, Any]:
+    root = place.pcie_root
+    known = {
+        "bus": place.bus_id,
+        "root": root if isinstance(root, str) else None,
+        "rootGroup": root.group if isinstance(root, RootGroup) else None,
+        "numa": place.numa_node,
+    }
+    return {field: value for field, value in known.items() if value is not None}
+
+
+def _card(card: NetworkCard) -> dict[str, Any]:
+    known = {"kind": card.kind, "subsystem": card.subsystem, "primary": card.primary or None}
+    return {**{field: value for field, value in known.items() if value is not None}, **_placement(card.placement)}
+
+
+def _prices(prices: Mapping[CapacityType, Price]) -> dict[str, Any]:
+    return {
+        kind.value: {
+            "usdPerHour": str(price.usd_per_hour),
+            "region": price.region,
+            "date": price.date,
+            **({"guess": True} if price.guess else {}),
+        }
+        for kind, price in prices.items()
+    }
+
+
+def _provenance(facts: Mapping[str, Provenance]) -> dict[str, Any]:
+    return {group: {"source": p.source, "date": p.date, "guess": p.guess} for group, p in facts.items()}
+
+
+def _quantities(amounts: Mapping[str, Quantity]) -> dict[str, str]:
+    return {resource: str(amount) for resource, amount in amounts.items()}
+
+
+def _count(count: Fraction) -> int | str:
+    return int(count) if count.denominator == 1 else str(count)
+
+
+def _text(quantity: Quantity | None) -> str | None:
+    return None if quantity is None else str(quantity)

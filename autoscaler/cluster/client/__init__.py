@@ -1,0 +1,1 @@
+"""The KubernetesApi on a real API server: HTTP, kubeconfig, answers, watches."""

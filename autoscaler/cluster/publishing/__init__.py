@@ -1,0 +1,1 @@
+"""What the controller writes for people: Events, conditions, status of pools, blocks and templates."""

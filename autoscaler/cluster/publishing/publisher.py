@@ -1,0 +1,347 @@
+"""Tells the cluster what was decided: events on pods and nodes, status of pools and blocks.
+
+Nothing is written twice: an event's name is the hash of what it says, a status is compared with what was written last.
+So a tick in which nothing changed writes nothing, and a restart repeats nothing. What cannot be told of one object
+keeps nothing from being told of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from autoscaler.checks.finding import Finding
+from autoscaler.cluster.api import (
+    ConflictError,
+    InvalidError,
+    KubernetesApi,
+    NotFoundError,
+    Object,
+)
+from autoscaler.cluster.isolation import Isolation, Trouble
+from autoscaler.cluster.publishing.event_queue import EventQueue
+from autoscaler.cluster.resources import (
+    CAPACITY_BLOCKS,
+    CAPACITY_POOLS,
+    INSTANCE_TYPE_OVERLAYS,
+    PODS,
+    Resource,
+)
+from autoscaler.kube.custom.instance_type_overlay import OVERLAY_LAYER
+from autoscaler.kube.problem import Problem, Severity
+from autoscaler.lifecycle.capacity_block import phase_of
+from autoscaler.lifecycle.provisioned_node import counts_against_limits, has_machine, may_take_pods
+from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.plan import Plan, PlannedNode
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.report.checks_text import refusal_text, verdict_of
+from autoscaler.report.events import Event, Telling, invalid_event, tellings_of
+from autoscaler.report.reasons import text_of
+from instance_catalog.files.last_good import Standing
+from instance_catalog.frozen_map import FrozenMap
+from providers.at_once import each
+
+# Of what cannot be read of an object; and of a condition, by its schema.
+_LONGEST_MESSAGE = 1024
+_LONGEST_CONDITION = 32768
+_MOST_PROPOSALS = 200
+_LONGEST_NOTE = 4096
+_NO_COUNTS: Mapping[str, int] = FrozenMap()
+_NO_ZONES: Mapping[tuple[str, str], tuple[str, ...]] = FrozenMap()
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+_ACCEPTED = ("True", "Accepted", "")
+_APPLIED = ("True", "Applied", "")
+_EXPIRED = ("False", "Expired", "its time is over; give another expiresAt, or delete it")
+_JUDGED = {resource.kind: resource for resource in (CAPACITY_POOLS, CAPACITY_BLOCKS)}
+# By whether it is a pod: what is wrong of an object that has no condition to tell it.
+_TOLD = {True: (Severity.ERROR, Severity.WARNING), False: (Severity.ERROR,)}
+
+
+class Publisher:
+    """Writes what a person reads, `at_once` nominations at a time. What it remembers only saves calls."""
+
+    def __init__(self, api: KubernetesApi, *, at_once: int = 1, events: EventQueue | None = None) -> None:
+        """`events` are written by somebody else; without it they are written as soon as they are told."""
+        self._api = api
+        self._at_once = at_once
+        self._events = EventQueue(api) if events is None else events
+        self._writes_events = events is None
+        self._isolation = Isolation(api)
+        self._troubles: list[Trouble] = []
+        self._statuses: dict[tuple[Resource, str], dict[str, Any]] = {}
+        self._conditions: dict[tuple[Resource, str, str], tuple[int, tuple[str, str, str]]] = {}
+
+    def publish(
+        self, plan: Plan, snapshot: Snapshot, now: datetime, *, accelerators: Mapping[str, int] = _NO_COUNTS
+    ) -> None:
+        """Events, nominations and statuses of one tick. `accelerators` of the nodes that each pool has, by its name."""
+        for telling in tellings_of(plan, snapshot):
+            tell = partial(self._tell_all, telling, now)
+            self._attempt(telling.kind, telling.name, tell, namespace=telling.namespace)
+        each(self._try_to_nominate, _nominations(snapshot), at_once=self._at_once)
+        for pool in snapshot.pools:
+            written = partial(_pool_status, pool, plan, snapshot, accelerators)
+            self._attempt(CAPACITY_POOLS.kind, pool.name, partial(self._status, CAPACITY_POOLS, pool.name, written))
+        for block in snapshot.blocks:
+            written = partial(_block_status, block, snapshot, now)
+            self._attempt(CAPACITY_BLOCKS.kind, block.name, partial(self._status, CAPACITY_BLOCKS, block.name, written))
+
+    def take_troubles(self) -> tuple[Trouble, ...]:
+        """What could not be told since the last time."""
+        taken, self._troubles, self._isolation = tuple(self._troubles), [], Isolation(self._api)
+        return taken
+
+    def _attempt(self, kind: str, name: str, action: Callable[[], object], *, namespace: str = "") -> None:
+        trouble = self._isolation.attempt(kind, name, action, namespace=namespace)
+        if trouble is not None:
+            self._troubles.append(trouble)
+
+    def _tell_all(self, telling: Telling, now: datetime) -> None:
+        for event in telling.events():
+            self.tell(event, now)
+
+    def judge(
+        self,
+        snapshot: Snapshot,
+        problems: Iterable[tuple[str, str, Problem]],
+        now: datetime,
+        *,
+        zones: Mapping[tuple[str, str], tuple[str, ...]] = _NO_ZONES,
+        objections: Iterable[Reason] = (),
+    ) -> None:
+        """Condition Ready of blocks and of what cannot be read: whether it can be used, and if not, what to correct.
+
+        `objections` are those of the plan. Of objects that have no such condition, and of pods with an annotation that
+        cannot be read, an event says so.
+        """
+        wrong_blocks = {reason.subject: reason for reason in objections if reason.code is Code.UNUSABLE}
+        templates = {pool.name: pool.node_template for pool in snapshot.pools}
+        for block in snapshot.blocks:
+            objection = wrong_blocks.get(f"block {block.name}")
+            judge = partial(self._judge_block, block, templates, zones, objection, now)
+            self._attempt(CAPACITY_BLOCKS.kind, block.name, judge)
+        wrong: dict[tuple[Resource, str], list[str]] = {}
+        uids: dict[str, str] | None = None
+        for kind, name, problem in problems:
+            resource = _JUDGED.get(kind)
+            if resource is not None and problem.severity is Severity.ERROR:
+                line = f"{problem.field or kind}: {problem.message}; {problem.next_step}".removesuffix("; ")
+                wrong.setdefault((resource, name), []).append(line)
+            elif resource is None and problem.severity in _TOLD[kind == PODS.kind]:
+                uids = {pod.key: pod.uid for pod in snapshot.pods} if uids is None else uids
+                self.tell(invalid_event(kind, name, uids.get(name, "") if kind == PODS.kind else "", problem), now)
+        for (resource, name), lines in wrong.items():
+            message = "\n".join(lines)[:_LONGEST_MESSAGE]
+            verdict = ("False", "Invalid", message)
+            self._attempt(resource.kind, name, partial(self._condition, resource, name, verdict, now))
+            self.tell(Event(resource.kind, "", name, "", "Warning", "Invalid", message), now)
+
+    def _judge_block(
+        self,
+        block: CapacityBlock,
+        templates: Mapping[str, tuple[str, str]],
+        zones: Mapping[tuple[str, str], tuple[str, ...]],
+        objection: Reason | None,
+        now: datetime,
+    ) -> None:
+        verdict = _usable(block, templates, zones, now)
+        if objection is not None:
+            verdict = ("False", objection.code.value, text_of(replace(objection, subject="")))
+        if verdict is not _ACCEPTED:
+            kind = "Normal" if verdict[1] == "Ended" else "Warning"
+            self.tell(Event("CapacityBlock", "", block.name, block.uid, kind, *verdict[1:]), now)
+        self._condition(CAPACITY_BLOCKS, block.name, verdict, now, generation=block.generation)
+
+    def check(self, found: Iterable[Finding], snapshot: Snapshot, now: datetime) -> None:
+        """The conditions of pools; one that is bad is an event, too."""
+        pools = {pool.name: pool for pool in snapshot.pools}
+        for finding in found:
+            pool = pools[finding.pool]
+            self._attempt(CAPACITY_POOLS.kind, pool.name, partial(self._check, finding, pool, now))
+
+    def _check(self, finding: Finding, pool: CapacityPool, now: datetime) -> None:
+        verdict = verdict_of(finding)
+        if not finding.good:
+            self.tell(Event("CapacityPool", "", pool.name, pool.uid, "Warning", *verdict[1:]), now)
+        kind = finding.condition.value
+        self._condition(CAPACITY_POOLS, pool.name, verdict, now, kind=kind, generation=pool.generation)
+
+    def overlays(self, found: Standing, now: datetime) -> None:
+        """Condition Ready of the InstanceTypeOverlays: whether they are in force, and if not, what is wrong."""
+        verdicts = {layer.name: _APPLIED for layer in found.given}
+        verdicts |= {layer.name: _EXPIRED for layer in found.expired}
+        verdicts |= {wrong.layer: ("False", "Refused", refusal_text(wrong)) for wrong in found.refused}
+        for layer, verdict in verdicts.items():
+            name = layer.removeprefix(OVERLAY_LAYER)
+            if name != layer:
+                told = partial(self._condition, INSTANCE_TYPE_OVERLAYS, name, verdict, now)
+                self._attempt(INSTANCE_TYPE_OVERLAYS.kind, name, told)
+
+    def _condition(
+        self,
+        resource: Resource,
+        name: str,
+        verdict: tuple[str, str, str],
+        now: datetime,
+        *,
+        kind: str = "Ready",
+        generation: int = 0,
+    ) -> None:
+        """Set the condition of type `kind` to (status, reason, message), unless it says so already.
+
+        `generation` is that of the spec the verdict is about, 0 when it is not known: then that of the object is taken
+        when the verdict changes. Whoever waits for a condition takes no notice of one about an older spec.
+        """
+        verdict = (*verdict[:2], verdict[2][:_LONGEST_CONDITION])
+        if self._conditions.get((resource, name, kind)) == (generation, verdict):
+            return
+        with suppress(NotFoundError, ConflictError):  # in both cases the next tick sees it anew
+            found = self._api.get(resource, name)
+            conditions = _conditions(found)
+            before: dict[str, Any] = next((entry for entry in conditions if entry["type"] == kind), {})
+            told = (before.get("status"), before.get("reason"), before.get("message"))
+            if told != verdict or before.get("observedGeneration", 0) < generation:
+                status, reason, message = verdict
+                same = before.get("status") == status and "lastTransitionTime" in before
+                condition = {
+                    "type": kind,
+                    "status": status,
+                    "reason": reason,
+                    "message": message,
+                    "observedGeneration": generation or found["metadata"].get("generation", 1),
+                    "lastTransitionTime": before["lastTransitionTime"] if same else now.strftime(_TIME),
+                }
+                others = [entry for entry in conditions if entry["type"] != kind]
+                version = found["metadata"]["resourceVersion"]
+                patch = {"metadata": {"resourceVersion": version}, "status": {"conditions": [*others, condition]}}
+                self._api.patch(resource, name, patch, subresource="status")
+            self._conditions[resource, name, kind] = (generation, verdict)
+
+    def tell(self, event: Event, now: datetime) -> None:
+        """Have an event written, unless it has been before. Never fails."""
+        self._events.offer(event, now)
+        if self._writes_events:
+            self._events.drain()
+
+    def _try_to_nominate(self, nomination: tuple[Pod, str]) -> None:
+        pod = nomination[0]
+        self._attempt(PODS.kind, pod.name, lambda: self._nominate(nomination), namespace=pod.namespace)
+
+    def _nominate(self, nomination: tuple[Pod, str]) -> None:
+        """Tell the scheduler, and other autoscalers, on which coming node a pod was planned (KEP-5278)."""
+        pod, node = nomination
+        # InvalidError: the scheduler has bound it since it was seen, so the hint is not needed any more.
+        with suppress(NotFoundError, InvalidError):
+            patch = {"status": {"nominatedNodeName": node}}
+            self._api.patch(PODS, pod.name, patch, namespace=pod.namespace, subresource="status")
+
+    def _status(self, resource: Resource, name: str, made: Callable[[], dict[str, Any]]) -> None:
+        status = made()
+        if self._statuses.get((resource, name)) == status:
+            return
+        with suppress(NotFoundError):
+            self._api.patch(resource, name, {"status": status}, subresource="status")
+            self._statuses[resource, name] = status
+
+
+def _nominations(snapshot: Snapshot) -> Iterator[tuple[Pod, str]]:
+    """The pods that do not know their coming node yet, and its name."""
+    planned = {pod: node for node in snapshot.provisioned if _accepted(node) for pod in node.pods}
+    for pod in snapshot.pods:
+        node = planned.get(pod.key)
+        if node is None or pod.node_name is not None or pod.nominated_node:
+            continue
+        # Cluster Autoscaler fails on nominated pods whose claims do not exist yet.
+        if all(entry.claim is not None for entry in pod.claims):
+            yield pod, node.node_name
+
+
+def _conditions(found: Object) -> list[dict[str, Any]]:
+    """The conditions of an object. What somebody else wrote in their place may be anything, and is written over."""
+    status = found.get("status")
+    listed = status.get("conditions") if isinstance(status, dict) else None
+    entries = listed if isinstance(listed, list) else []
+    return [entry for entry in entries if isinstance(entry, dict) and "type" in entry]
+
+
+def _accepted(node: ProvisionedNode) -> bool:
+    """Whether a machine was obtained and the node is not on its way out."""
+    return has_machine(node) and may_take_pods(node)
+
+
+def _pool_status(pool: CapacityPool, plan: Plan, snapshot: Snapshot, accelerators: Mapping[str, int]) -> dict[str, Any]:
+    nodes = [node for node in snapshot.provisioned if node.pool == pool.name and counts_against_limits(node)]
+    price = sum((Decimal(node.offering.usd_per_hour or 0) for node in nodes), Decimal(0))
+    proposed = [launch for launch in plan.launches if launch.pool == pool.name and not pool.acts]
+    return {
+        "observedGeneration": pool.generation,
+        "nodes": len(nodes),
+        "accelerators": accelerators.get(pool.name, 0),
+        "usdPerHour": str(price),
+        "proposedLaunches": _proposals(proposed),
+    }
+
+
+def _proposals(launches: list[PlannedNode]) -> list[dict[str, Any]]:
+    """Equal proposals counted together."""
+    groups: dict[object, list[PlannedNode]] = {}
+    for launch in launches:
+        groups.setdefault(launch.offering, []).append(launch)
+    return [
+        {
+            "instanceType": group[0].offering.instance_type,
+            "zone": group[0].offering.zone,
+            "capacityType": group[0].offering.capacity_type,
+            "count": len(group),
+            "usdPerHour": None if group[0].usd_per_hour is None else str(group[0].usd_per_hour),
+            "pods": sum(len(launch.pods) for launch in group),
+        }
+        for group in list(groups.values())[:_MOST_PROPOSALS]
+    ]
+
+
+def _usable(
+    block: CapacityBlock,
+    templates: Mapping[str, tuple[str, str]],
+    reach: Mapping[tuple[str, str], tuple[str, ...]],
+    now: datetime,
+) -> tuple[str, str, str]:
+    """Whether machines can be started in the block; by the node templates of pools, and the zones that these reach."""
+    if block.pool not in templates:
+        step = "create it, or name another one in spec.pool; if it is there, its condition Ready says what is wrong"
+        return ("False", "NoPool", f"there is no CapacityPool {block.pool} that can be used; {step}")
+    zones = reach.get(templates[block.pool], ())
+    if block.note:
+        return ("False", "ReservationNotUsable", block.note)
+    if now >= block.reclaimed:
+        step = "delete the object, or make another one for another reservation"
+        return ("False", "Ended", f"its machines were taken back; {step}")
+    if zones and block.zone not in zones:
+        step = f"create a subnet in {block.zone} that the node template of pool {block.pool} selects"
+        return ("False", "NoSubnetInZone", f"the pool's machines cannot start in {block.zone}; {step}")
+    return _ACCEPTED
+
+
+def _block_status(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> dict[str, Any]:
+    nodes = [n for n in snapshot.provisioned if n.offering.block == block.name and counts_against_limits(n)]
+    pods: dict[str, int] = {}
+    for pod in snapshot.pods:
+        if pod.bound and pod.node_name is not None:
+            pods[pod.node_name] = pods.get(pod.node_name, 0) + 1
+    return {
+        "observedGeneration": block.generation,
+        "phase": phase_of(block, now).value,
+        "reservation": block.reservation if block.reservation_tags else "",
+        "reclaimAt": None if block.reclaim_at is None else block.reclaim_at.strftime(_TIME),
+        "available": block.available,
+        "note": block.note[:_LONGEST_NOTE],
+        "nodes": [{"name": n.name, "phase": n.phase.value, "pods": pods.get(n.node_name, 0)} for n in nodes],
+    }

@@ -1,0 +1,1 @@
+"""What survives a restart in status fields: the account of spending, back-offs, quarantines."""

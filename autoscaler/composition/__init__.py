@@ -1,0 +1,1 @@
+"""Composition roots: the process, and AWS, KWOK and listings as the settings ask for them."""

@@ -1,0 +1,178 @@
+"""AWS composed: the providers of a cluster, and its AWSNodeTemplates as the providers take them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES, Resource
+from autoscaler.errors import ConfigurationError
+from autoscaler.kube.custom.aws_node_template import (
+    AWSNodeTemplateSpec,
+    AwsSelector,
+    AwsVolume,
+    parse_aws_group_node_template,
+    parse_aws_node_template,
+)
+from autoscaler.kube.problem import Problems
+from autoscaler.settings.settings import AwsSettings
+from instance_catalog.frozen_map import FrozenMap
+from providers.aws.capacity import Reservations
+from providers.aws.interruptions import Interruptions
+from providers.aws.node_groups.provider import AwsNodeGroups
+from providers.aws.node_template.template import (
+    Cluster,
+    GroupTemplate,
+    Image,
+    Interfaces,
+    NodeTemplate,
+    Selector,
+    UserData,
+    Volume,
+)
+from providers.aws.provider import WINDOW, Account, AwsProvider
+from providers.aws.sales.market import BlockMarket
+from providers.aws.sales.prices import Override, load_overrides
+from providers.aws.session import Aws
+from providers.contract import Announcer, Clock, KubernetesObjects, Provider, TemplateRef
+from providers.errors import TemplateError
+from providers.plugins import Surroundings
+
+
+def aws_providers(surroundings: Surroundings, settings: AwsSettings) -> Mapping[str, Provider]:
+    """The providers of a cluster by the kinds of their node templates. Raises ConfigurationError for bad prices."""
+    account = Account(
+        Aws(settings.region, profile=settings.profile), surroundings.clock, surroundings.catalog, surroundings.cluster
+    )
+    groups = AwsNodeGroups(account, AwsGroupTemplates(surroundings.objects))
+    machines = AwsProvider(
+        account,
+        AwsTemplates(surroundings.objects),
+        overrides=_overrides(settings.prices),
+        queue=settings.queue,
+        held=groups.held,
+    )
+    return {AWS_NODE_TEMPLATES.kind: machines, AWS_GROUP_NODE_TEMPLATES.kind: groups}
+
+
+def _overrides(path: str) -> tuple[Override, ...]:
+    try:
+        return load_overrides(Path(path)) if path else ()
+    except TemplateError as error:
+        raise ConfigurationError(f"aws.prices: {error.message}", next_step=error.next_step) from error
+
+
+def aws_announcer(settings: AwsSettings) -> Announcer | None:
+    """What hears of EC2's notices; None without a queue. Its clients are its own, since another thread uses them."""
+    if not settings.queue:
+        return None
+    return Interruptions(Aws(settings.region, profile=settings.profile), settings.queue)
+
+
+def aws_market(region: str, profile: str, clock: Clock) -> BlockMarket:
+    """Where capacity blocks are bought; it needs no cluster."""
+    aws = Aws(region, profile=profile)
+    return BlockMarket(aws, Reservations(aws, clock, window=WINDOW))
+
+
+class AwsTemplates:
+    """Reads templates when they are asked for, so that a launch sees them as they are."""
+
+    def __init__(self, objects: KubernetesObjects) -> None:
+        self._objects = objects
+
+    def template(self, reference: TemplateRef) -> NodeTemplate:
+        """The template of a pool. Raises TemplateError when there is none, or when it cannot be used."""
+        raw, problems = _read(self._objects, AWS_NODE_TEMPLATES, reference), Problems()
+        spec = parse_aws_node_template(raw, problems)
+        if spec is None:
+            raise _unusable(AWS_NODE_TEMPLATES, reference, problems)
+        return node_template(reference.name, spec)
+
+    def references(self) -> tuple[TemplateRef, ...]:
+        """All there are."""
+        return _references(self._objects, AWS_NODE_TEMPLATES)
+
+
+class AwsGroupTemplates:
+    """The same for AWSGroupNodeTemplates."""
+
+    def __init__(self, objects: KubernetesObjects) -> None:
+        self._objects = objects
+
+    def template(self, reference: TemplateRef) -> GroupTemplate:
+        """The template of a pool. Raises TemplateError when there is none, or when it cannot be used."""
+        raw, problems = _read(self._objects, AWS_GROUP_NODE_TEMPLATES, reference), Problems()
+        spec = parse_aws_group_node_template(raw, problems)
+        if spec is None:
+            raise _unusable(AWS_GROUP_NODE_TEMPLATES, reference, problems)
+        return GroupTemplate(
+            name=reference.name,
+            groups=spec.auto_scaling_groups,
+            cluster=spec.cluster_name,
+            node_groups=spec.node_groups,
+            by_instances=spec.launch == "Instances",
+        )
+
+    def references(self) -> tuple[TemplateRef, ...]:
+        """All there are."""
+        return _references(self._objects, AWS_GROUP_NODE_TEMPLATES)
+
+
+def node_template(name: str, spec: AWSNodeTemplateSpec) -> NodeTemplate:
+    """The spec in the provider's words."""
+    own = spec.cluster
+    return NodeTemplate(
+        name=name,
+        cluster=Cluster(own.name, own.endpoint, own.certificate_authority, own.service_cidr),
+        subnets=tuple(map(_selector, spec.subnets)),
+        security_groups=tuple(map(_selector, spec.security_groups)),
+        image=Image(spec.ami.id, spec.ami.ssm_parameter, spec.ami.follow),
+        instance_profile=spec.instance_profile,
+        user_data=UserData(spec.user_data.kind),
+        user_data_text=spec.user_data.text,
+        labels=FrozenMap(spec.labels),
+        tags=FrozenMap(spec.tags),
+        volumes=tuple(map(_volume, spec.block_devices)),
+        interfaces=Interfaces(spec.network_interfaces),
+        placement_group=spec.placement_group,
+        hop_limit=spec.metadata_hop_limit,
+        monitoring=spec.detailed_monitoring,
+        use_open_reservations=spec.open_reservations == "Use",
+    )
+
+
+def _selector(spec: AwsSelector) -> Selector:
+    return Selector(spec.id, FrozenMap(spec.tags))
+
+
+def _volume(spec: AwsVolume) -> Volume:
+    return Volume(
+        device=spec.device_name,
+        gibibytes=spec.size_gi_b,
+        kind=spec.type,
+        iops=spec.iops,
+        throughput=spec.throughput,
+        snapshot=spec.snapshot_id,
+        encrypted=spec.encrypted,
+        key=spec.kms_key_id,
+    )
+
+
+def _read(objects: KubernetesObjects, resource: Resource, reference: TemplateRef) -> Mapping[str, Any]:
+    found = objects.get((resource.api_version, resource.plural), reference.name) if reference.name else None
+    if found is None:
+        step = f"create the {resource.kind}, and name it in spec.nodeTemplateRef of the pool"
+        raise TemplateError(f"there is no {resource.kind} {reference.name!r}", next_step=step)
+    return found
+
+
+def _unusable(resource: Resource, reference: TemplateRef, problems: Problems) -> TemplateError:
+    return TemplateError(f"{resource.kind} {reference.name}: {'; '.join(str(problem) for problem in problems)}")
+
+
+def _references(objects: KubernetesObjects, resource: Resource) -> tuple[TemplateRef, ...]:
+    found = objects.list((resource.api_version, resource.plural), labels={})
+    metadata = (item["metadata"] for item in found)
+    return tuple(TemplateRef(resource.kind, about["name"], about.get("generation", 0)) for about in metadata)

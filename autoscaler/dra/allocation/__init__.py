@@ -1,0 +1,1 @@
+"""The search: requests, constraints, capacity, pruning, results, and the nearest miss."""

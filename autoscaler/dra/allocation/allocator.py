@@ -1,0 +1,144 @@
+"""The way in: give devices to all unallocated claims of a pod on one node, as kube-scheduler would.
+
+`ClusterDevices` and `AllocatedState` are the two values a caller keeps; `allocate` is a function of its arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from autoscaler.dra.allocation.capacity import guessed
+from autoscaler.dra.allocation.constraints import attribute_of
+from autoscaler.dra.allocation.context import Scene
+from autoscaler.dra.allocation.nearest_miss import explain
+from autoscaler.dra.allocation.requests import ClaimPlan, RequestPlan, guess_reason, validate
+from autoscaler.dra.allocation.results import allocation_of
+from autoscaler.dra.allocation.search import DEFAULT_BUDGET, BudgetExceededError, Search, SearchBudget
+from autoscaler.dra.fatal import FatalError
+from autoscaler.dra.inventory.allocated import AllocatedState
+from autoscaler.dra.inventory.devices import ClusterDevices
+from autoscaler.dra.inventory.pools import PooledDevice
+from autoscaler.dra.inventory.selectors import Answer
+from autoscaler.dra.outcome import (
+    Allocated,
+    AllocationOutcome,
+    FatalAllocation,
+    NotAllocated,
+    UnknownAllocation,
+)
+from autoscaler.model.node import Node
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.resource_claim import ResourceClaim
+from instance_catalog.kubernetes.resource_slice import RuntimeOnly
+
+__all__ = [
+    "DEFAULT_BUDGET",
+    "Allocated",
+    "AllocatedState",
+    "AllocationOutcome",
+    "ClusterDevices",
+    "FatalAllocation",
+    "NotAllocated",
+    "SearchBudget",
+    "UnknownAllocation",
+    "allocate",
+]
+
+
+def allocate(
+    claims: Sequence[ResourceClaim],
+    *,
+    node: Node,
+    devices: ClusterDevices,
+    allocated: AllocatedState,
+    budget: SearchBudget = DEFAULT_BUDGET,
+) -> AllocationOutcome:
+    """Allocate all `claims` (a pod's unallocated ones, in pod order) in one search.
+
+    The search runs with every unknown answer read as no. If it fails and something was unknown, it runs again with
+    unknown read as yes: if that fails as well the claims do not fit, otherwise nobody can say.
+    Allocator of k8s.io/dynamic-resource-allocation (structured/internal/incubating, v0.36 and v0.37).
+    """
+    try:
+        scene = Scene.of(node, devices, allocated)
+    except FatalError as error:
+        return FatalAllocation((error.reason,))
+    where, asked = (node.name, node.labels, budget), (*claims, *scene.uses())
+    outcome = devices.answers.of(where, asked)
+    if outcome is None:
+        outcome = _allocated(claims, scene, budget)
+        devices.answers.remember(where, asked, outcome)
+    return outcome
+
+
+def _allocated(claims: Sequence[ResourceClaim], scene: Scene, budget: SearchBudget) -> AllocationOutcome:
+    if scene.pools.undecided:
+        feature = f"sharedCounters, by {scene.profile.name}"
+        reason = Reason.of(Code.UNSUPPORTED, f"ResourceSlice {scene.pools.undecided}", feature=feature)
+        return UnknownAllocation((reason,))
+    try:
+        validation = validate(claims, scene)
+    except FatalError as error:
+        return FatalAllocation((error.reason,))
+    if validation.unknown:
+        return UnknownAllocation(tuple(dict.fromkeys(validation.unknown)))
+    strict = _attempt(validation.plans, scene, budget, lenient=False)
+    if isinstance(strict, Allocated | UnknownAllocation):
+        return strict
+    unknown = unknown_reasons(validation.plans, scene)
+    if not unknown:
+        return strict
+    lenient = _attempt(validation.plans, scene, budget, lenient=True)
+    if type(lenient) is type(strict):
+        return strict
+    return UnknownAllocation(unknown)
+
+
+def _attempt(plans: list[ClaimPlan], scene: Scene, budget: SearchBudget, *, lenient: bool) -> AllocationOutcome:
+    search = Search(scene, plans, lenient=lenient, budget=budget)
+    subject = f"node {scene.node.name}"
+    try:
+        if not search.run():
+            reasons = explain(plans, scene, lenient=lenient)
+            return NotAllocated(reasons, node_error=scene.pools.any_invalid, steps=search.steps)
+        return Allocated(
+            tuple(
+                allocation_of(plan.claim, choices, scene) for plan, choices in zip(plans, search.results, strict=True)
+            ),
+            choices=tuple(search.chosen[key] for key in sorted(search.chosen)),
+            steps=search.steps,
+        )
+    except FatalError as error:
+        return FatalAllocation((error.reason,))
+    except BudgetExceededError:
+        if search.times_out_upstream:
+            # Whether there is a solution does not matter: kube-scheduler gives up before it could find one.
+            aborts = scene.profile.allocator.deadline_is_error
+            return NotAllocated((Reason.of(Code.SEARCH_TIMEOUT, subject, aborts_attempt=aborts),), steps=search.steps)
+        return UnknownAllocation((Reason.of(Code.PLAN_BUDGET, subject, steps=budget.steps),))
+
+
+def unknown_reasons(plans: list[ClaimPlan], scene: Scene) -> tuple[Reason, ...]:
+    """What was found to be unknown about devices, each once, as far as the search looked."""
+    reasons: dict[Reason, None] = {}
+    for claim in plans:
+        for plan in claim.plans():
+            gaps = [claim.constraints[position].attribute for position in plan.constraints]
+            for pooled, answer in zip(scene.pools.devices, plan.matches.answers, strict=True):
+                if answer is None:
+                    continue
+                if answer.unknown:
+                    reasons.update(dict.fromkeys(answer.reasons))
+                if answer.lenient is Answer.YES:
+                    reasons.update(dict.fromkeys(_gaps(plan, pooled, gaps)))
+    return tuple(reasons)
+
+
+def _gaps(plan: RequestPlan, pooled: PooledDevice, attributes: list[str]) -> Iterator[Reason]:
+    """What the catalog does not know about a device and a constraint or capacity request asks for."""
+    for attribute in attributes:
+        value = attribute_of(pooled.device, pooled.driver, attribute)
+        if isinstance(value, RuntimeOnly) and value.is_catalog_gap:
+            yield Reason.of(Code.CATALOG_UNKNOWN, f"device {pooled.id}", attributes=(attribute,))
+    if guessed(plan.capacity, pooled.device.capacity):
+        yield guess_reason(pooled, plan)

@@ -1,0 +1,82 @@
+"""Proofs that a search is vain, by counting: what no order of trying devices can change.
+
+Only for searches that cannot come upon an error, since upstream would report that instead of "does not fit". Every
+bound is a relaxation: it forgets some rule, so whatever it finds impossible is impossible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import nsmallest
+
+from autoscaler.dra.allocation.requests import RequestPlan
+from autoscaler.dra.allocation.search_state import Position
+from autoscaler.dra.inventory.pools import PooledDevice
+from autoscaler.dra.inventory.selectors import Answer
+from autoscaler.dra.inventory.taints import tolerated
+
+
+def provably_vain(position: Position) -> bool:
+    """Whether some request has too few devices even alone, or all requests together too few devices or counters."""
+    together: set[int] = set()
+    wanted = 0
+    drawn: dict[str, int] = {}
+    for claim in position.plans:
+        for request in claim.requests:
+            if not isinstance(request, RequestPlan):
+                if all(len(candidates(position, plan)) < plan.number for plan in request):
+                    return True
+                continue
+            found = candidates(position, request)
+            if len(found) < request.number or (request.everything is not None and not found):
+                return True
+            if not request.admin and not any(pooled.shareable for pooled in found):
+                together.update(pooled.index for pooled in found)
+                wanted += request.number
+            for counter, amount in _least_drawn(found, request.number).items():
+                drawn[counter] = drawn.get(counter, 0) + amount
+    if wanted > len(together):
+        return True
+    available = _available(position)
+    return any(amount > available.get(counter, 0) for counter, amount in drawn.items())
+
+
+def candidates(position: Position, plan: RequestPlan) -> list[PooledDevice]:
+    """The devices that a request could have if nothing else were asked for. Counters and capacity are not looked at."""
+    found = []
+    for pooled in plan.everything if plan.everything is not None else position.scene.pools.devices:
+        answer = plan.matches.of(pooled)
+        free = plan.admin or not position.busy[pooled.index]
+        if (
+            free
+            and (answer.lenient if position.lenient else answer.strict) is Answer.YES
+            and tolerated(pooled.taints, plan.request.tolerations)
+        ):
+            found.append(pooled)
+    return found
+
+
+def _least_drawn(found: Sequence[PooledDevice], number: int) -> dict[str, int]:
+    """Per counter name, what the most frugal devices draw; a shareable one may have drawn its share before."""
+    draws: dict[str, list[int]] = {}
+    for pooled in found:
+        mine: dict[str, int] = {}
+        for (_, counter), amount in () if pooled.shareable else pooled.draws:
+            mine[counter] = mine.get(counter, 0) + amount
+        for counter, amount in mine.items():
+            draws.setdefault(counter, []).append(amount)
+    return {
+        counter: sum(nsmallest(number, amounts + [0] * (len(found) - len(amounts))))
+        for counter, amounts in draws.items()
+    }
+
+
+def _available(position: Position) -> dict[str, int]:
+    """Per counter name, what all counter sets of all pools still have."""
+    total: dict[str, int] = {}
+    for pool in position.scene.pools.pools:
+        if not pool.counters:
+            continue  # it would claim the table of a pool of the same name (0.36)
+        for (_, counter), amount in position.table(pool).available.items():
+            total[counter] = total.get(counter, 0) + max(0, amount)
+    return total

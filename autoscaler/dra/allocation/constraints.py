@@ -1,0 +1,227 @@
+"""matchAttribute and distinctAttribute: which further devices a claim's constraint admits.
+
+A constraint's state is an immutable value handed in and out, so the search can remember, compare and restore it
+(constraint.go and allocator_incubating.go of k8s.io/dynamic-resource-allocation, v0.36 and v0.37).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from autoscaler.model.resource_claim import Constraint, MatchAttribute, UnknownConstraint
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, ListValue, RuntimeOnly, Version
+
+State: TypeAlias = tuple[Any, ...]
+START: State = ()
+
+_SCALARS = (str, int, bool, Version, RuntimeOnly)
+
+
+def state_key(state: Hashable) -> Hashable:
+    """A state to be compared by: it holds attributes, and in Python 1 == True."""
+    if type(state) is tuple:
+        return tuple(map(state_key, state))
+    return (bool, state) if type(state) is bool else state
+
+
+class ConstraintRule(Protocol):
+    """How one constraint judges devices; `request` is the base name (the parent's for a subrequest)."""
+
+    @property
+    def attribute(self) -> str:
+        """The fully qualified attribute."""
+
+    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
+        """The state with one more device whose attribute is `value` (None: absent); None if it is not admitted.
+
+        `lenient` admits what a gap in the catalog leaves open.
+        """
+
+    def remove(self, state: State, request: str, before: State) -> State:
+        """The state after the device that led from `before` to `state` is taken away again."""
+
+
+def in_scope(requests: tuple[str, ...], *, request: str, subrequest: str) -> bool:
+    """Whether a constraint over `requests` covers a request, or a subrequest of it ("" for none)."""
+    return not requests or request in requests or (bool(subrequest) and f"{request}/{subrequest}" in requests)
+
+
+def attribute_of(device: Device, driver: str, attribute: str) -> AttributeValue | None:
+    """The value under the qualified name, else under the bare name if the domain is the driver's (lookupAttribute)."""
+    value = device.attributes.get(attribute)
+    if value is None:
+        domain, slash, name = attribute.partition("/")
+        if slash and domain == driver:
+            value = device.attributes.get(name)
+    return value
+
+
+def same(left: AttributeValue, right: AttributeValue) -> bool:
+    """Equal scalars of one kind. Versions compare by text, run-time tokens by kind and group, anything else never."""
+    return type(left) is type(right) and isinstance(left, _SCALARS) and left == right
+
+
+def undecided(left: AttributeValue, right: AttributeValue) -> bool:
+    """Whether a gap in the catalog leaves open if the two are equal."""
+    gap = any(isinstance(value, RuntimeOnly) and value.is_catalog_gap for value in (left, right))
+    return gap and not same(left, right) and _kind(left) == _kind(right)
+
+
+def _clash(left: AttributeValue, right: AttributeValue, *, lenient: bool) -> bool:
+    return same(left, right) or (not lenient and undecided(left, right))
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """All devices share one value. State: (number of devices, the first one's value)."""
+
+    attribute: str
+
+    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
+        """The first device may have any kind of value."""
+        if value is None:
+            return None
+        if not state:
+            return (1, value)
+        count, first = state
+        return (count + 1, first) if same(value, first) or (lenient and undecided(value, first)) else None
+
+    def remove(self, state: State, request: str, before: State) -> State:
+        """As it was."""
+        return before
+
+
+@dataclass(frozen=True, slots=True)
+class MatchSets:
+    """All devices share at least one value; a scalar is a set of one (gate DRAListTypeAttributes, v0.37)."""
+
+    attribute: str
+
+    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
+        """State: (the values common to all devices so far)."""
+        values = _as_set(value)
+        if state:
+            values &= frozenset(state)
+        return tuple(sorted(values, key=repr)) or None
+
+    def remove(self, state: State, request: str, before: State) -> State:
+        """As it was."""
+        return before
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """No two devices share a value. State: every device's value."""
+
+    attribute: str
+    lists: bool = False
+
+    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
+        """With lists, value sets have to be disjoint."""
+        if value is None:
+            return None
+        if self.lists:
+            values = _as_set(value)
+            taken = any(not values.isdisjoint(other) for other in state if isinstance(other, frozenset))
+            return None if taken or not values else (*state, values)
+        if state and not isinstance(value, _SCALARS):
+            return None
+        return None if any(_clash(value, other, lenient=lenient) for other in state) else (*state, value)
+
+    def remove(self, state: State, request: str, before: State) -> State:
+        """As it was."""
+        return before
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctPerRequest:
+    """Distinct as v0.35 and v0.36 have it: one value is remembered per base request, and forgotten on backtracking.
+
+    State: (number of devices, {request: value} as sorted pairs). Values 1, 2, 1 of one request pass.
+    """
+
+    attribute: str
+
+    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
+        """A new device is compared with all remembered values, then replaces its own request's."""
+        if value is None:
+            return None
+        count, remembered = _remembered(state)
+        if count and remembered and not isinstance(value, _SCALARS):
+            return None
+        if count and any(_clash(value, other, lenient=lenient) for other in remembered.values()):
+            return None
+        return _remember(count + 1, {**remembered, request: value})
+
+    def remove(self, state: State, request: str, before: State) -> State:
+        """The request's entry goes, even if an earlier device of it is still there."""
+        count, remembered = _remembered(state)
+        remembered.pop(request, None)
+        return _remember(count - 1, remembered)
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctIdentity:
+    """Distinct as v0.34 has it: values are compared by address, so different devices always differ."""
+
+    attribute: str
+
+    def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
+        """Only absence rejects; the same shareable device twice is not told apart here."""
+        return None if value is None else state
+
+    def remove(self, state: State, request: str, before: State) -> State:
+        """As it was."""
+        return before
+
+
+def rule_for(constraint: Constraint, profile: KubernetesProfile) -> ConstraintRule | None:
+    """The rule as the profile's allocator judges it; None for a constraint that it does not know."""
+    if isinstance(constraint, UnknownConstraint):
+        return None
+    lists = profile.gates.list_type_attributes and profile.allocator.list_constraints
+    if isinstance(constraint, MatchAttribute):
+        return MatchSets(constraint.attribute) if lists else Match(constraint.attribute)
+    if not profile.allocator.distinct_attribute:
+        return None
+    if lists or profile.allocator.distinct_remembers_all:
+        return Distinct(constraint.attribute, lists)
+    if profile.allocator.distinct_by_identity:
+        return DistinctIdentity(constraint.attribute)
+    return DistinctPerRequest(constraint.attribute)
+
+
+def _as_set(value: AttributeValue | None) -> frozenset[object]:
+    if isinstance(value, ListValue):
+        return frozenset((value.kind, item) for item in value.items)
+    return frozenset({(_kind(value), value)}) if isinstance(value, _SCALARS) else frozenset()
+
+
+def _kind(value: AttributeValue | None) -> str:
+    match value:
+        case RuntimeOnly():
+            return value.kind
+        case Version():
+            return "version"
+        case bool():
+            return "bool"
+        case int():
+            return "int"
+        case str():
+            return "string"
+        case _:
+            return ""
+
+
+def _remembered(state: State) -> tuple[int, dict[str, AttributeValue]]:
+    if not state:
+        return 0, {}
+    count, pairs = state
+    return count, dict(pairs)
+
+
+def _remember(count: int, remembered: dict[str, AttributeValue]) -> State:
+    return (count, tuple(sorted(remembered.items()))) if count else START

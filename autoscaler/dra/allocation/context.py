@@ -1,0 +1,64 @@
+"""The circumstances of one allocation: a node with its pools, and what is already given away there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from autoscaler.dra.inventory.allocated import AllocatedState, PoolUse
+from autoscaler.dra.inventory.counters import Draw
+from autoscaler.dra.inventory.devices import ClusterDevices
+from autoscaler.dra.inventory.pools import NodePool, NodePools
+from autoscaler.dra.inventory.selectable import SelectorMemo
+from autoscaler.model.node import Node
+from instance_catalog.kubernetes.profile import KubernetesProfile
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything that stays fixed while claims are allocated on a node."""
+
+    node: Node
+    pools: NodePools
+    memo: SelectorMemo
+    devices: ClusterDevices
+    allocated: AllocatedState
+
+    @staticmethod
+    def of(node: Node, devices: ClusterDevices, allocated: AllocatedState) -> Scene:
+        """Gather the node's pools. Raises FatalError."""
+        pools, memo = devices.pools_of(node)
+        return Scene(node, pools, memo, devices, allocated)
+
+    @property
+    def profile(self) -> KubernetesProfile:
+        """The Kubernetes profile that decides."""
+        return self.devices.profile
+
+    def uses(self) -> Iterator[PoolUse]:
+        """What is allocated already in each pool of the node."""
+        return (self.allocated.use_of(pool.driver, pool.name) for pool in self.pools.pools)
+
+    def exclusively_allocated(self) -> list[bool]:
+        """Per device of the node, in search order: whether a claim holds it alone.
+
+        Without the gate DRAConsumableCapacity a share counts as the whole device.
+        """
+        pools = self.allocated.pools
+        if not pools:
+            return [False] * len(self.pools.devices)
+        held: dict[str, frozenset[str]] = {}
+        for pool in self.pools.pools:
+            use = self.allocated.use_of(pool.driver, pool.name)
+            shared = frozenset[str]() if self.profile.gates.consumable_capacity else {name for name, _ in use.shares}
+            held[str(pool)] = use.exclusive | shared
+        return [pooled.name in held[str(pooled.pool)] for pooled in self.pools.devices]
+
+    def drawn(self, pool: NodePool) -> Iterator[tuple[Draw, ...]]:
+        """What the allocated devices of a pool draw from its counters; shared ones count from v0.36.2 on."""
+        use = self.allocated.use_of(pool.driver, pool.name)
+        names = set(use.exclusive)
+        if self.profile.allocator.counters_of_shared_devices:
+            names.update(use.consumed, (name for name, _ in use.shares))
+        for name in names:
+            yield from pool.draws_by_device.get(name, ())

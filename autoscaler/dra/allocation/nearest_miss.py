@@ -1,0 +1,185 @@
+"""The nearest miss: why claims do not fit a node, counted per request. Worked out only after a search has failed.
+
+Each request is followed through the same sieves as in the search: class, selectors, in use, taints, capacity, counters.
+The first sieve that leaves fewer devices than wanted is the reason. Where every request alone could be satisfied, the
+constraints are left out one by one; if that does not help either, it is the combination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from autoscaler.cel.common.work import pay
+from autoscaler.dra.allocation.capacity import CapacityError, has_room
+from autoscaler.dra.allocation.constraints import attribute_of
+from autoscaler.dra.allocation.context import Scene
+from autoscaler.dra.allocation.requests import ClaimPlan, RequestPlan, validate
+from autoscaler.dra.allocation.search import BudgetExceededError, Search, SearchBudget
+from autoscaler.dra.fatal import FatalError
+from autoscaler.dra.inventory.counters import CounterTable
+from autoscaler.dra.inventory.pools import PooledDevice
+from autoscaler.dra.inventory.selectors import Answer
+from autoscaler.dra.inventory.taints import tolerated
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.resource_claim import Constraint, ResourceClaim, UnknownConstraint
+from instance_catalog.frozen_map import FrozenMap
+
+# An explanation may not cost more than the decision: constraints are tried with small searches.
+_TRIAL = SearchBudget(steps=2_000)
+
+
+def explain(plans: Sequence[ClaimPlan], scene: Scene, *, lenient: bool) -> tuple[Reason, ...]:
+    """At least one reason, in claim and request order."""
+    reasons = [reason for plan in plans for reason in _claim_reasons(plan, scene, lenient=lenient)]
+    if not reasons:
+        reasons = [reason for plan in plans for reason in _constraint_reasons(plan.claim, scene, lenient=lenient)]
+    if not reasons:
+        reasons = [Reason.of(Code.NO_COMBINATION, f"claim {plan.claim.key}") for plan in plans]
+    reasons.extend(
+        Reason.of(Code.INVALID_POOL, f"pool {pool}", problem=pool.invalid)
+        if pool.invalid
+        else Reason.of(Code.INCOMPLETE_POOL, f"pool {pool}")
+        for pool in scene.pools.pools
+        if pool.invalid or pool.incomplete
+    )
+    return tuple(reasons)
+
+
+def _claim_reasons(plan: ClaimPlan, scene: Scene, *, lenient: bool) -> Iterator[Reason]:
+    for request in plan.requests:
+        if isinstance(request, RequestPlan):
+            miss = _miss(plan.claim, request, scene, lenient=lenient)
+            if miss is not None:
+                yield miss
+            continue
+        misses = [_miss(plan.claim, alternative, scene, lenient=lenient) for alternative in request]
+        if all(misses):
+            yield from (miss for miss in misses if miss is not None)
+
+
+def _miss(claim: ResourceClaim, plan: RequestPlan, scene: Scene, *, lenient: bool) -> Reason | None:
+    """Why one request cannot be satisfied even alone; None if it can."""
+    wanted = plan.number
+    if plan.everything is not None:
+        wanted = max(1, wanted)
+    subject = f"claim {claim.key}, request {plan.name}"
+    left = list(scene.pools.devices)
+    pay(len(left))
+    of_class = [pooled for pooled in left if plan.matches.of(pooled).stage != "class"]
+    selected = [pooled for pooled in of_class if _selects(plan, pooled, lenient=lenient)]
+    device_class = plan.request.device_class
+    if wanted and not of_class:
+        return Reason.of(Code.NO_DEVICE_OF_CLASS, subject, device_class=device_class, devices=len(left), wanted=wanted)
+    if wanted and not selected:
+        return Reason.of(
+            Code.SELECTOR_FALSE,
+            subject,
+            device_class=device_class,
+            devices=len(of_class),
+            wanted=wanted,
+            expressions=_refusing(plan, of_class),
+        )
+    if len(selected) < wanted:
+        return Reason.of(
+            Code.TOO_FEW_DEVICES, subject, wanted=wanted, found=len(selected), expressions=_refusing(plan, of_class)
+        )
+    remaining = selected
+    for code, passes in _sieves(claim, plan, scene):
+        before, remaining = remaining, [pooled for pooled in remaining if passes(pooled)]
+        if len(remaining) < wanted:
+            return Reason.of(
+                code, subject, wanted=wanted, found=len(remaining), of=len(before), **_detail(code, plan, before)
+            )
+    return None
+
+
+def _selects(plan: RequestPlan, pooled: PooledDevice, *, lenient: bool) -> bool:
+    answer = plan.matches.of(pooled)
+    return (answer.lenient if lenient else answer.strict) is Answer.YES
+
+
+def _refusing(plan: RequestPlan, candidates: Sequence[PooledDevice]) -> tuple[str, ...]:
+    """The expressions of the request that said no, most frequent first."""
+    counts: dict[str, int] = {}
+    for pooled in candidates:
+        expression = plan.matches.of(pooled).expression
+        if expression:
+            counts[expression] = counts.get(expression, 0) + 1
+    return tuple(sorted(counts, key=lambda expression: -counts[expression]))
+
+
+def _sieves(
+    claim: ResourceClaim, plan: RequestPlan, scene: Scene
+) -> Iterator[tuple[Code, Callable[[PooledDevice], bool]]]:
+    """What else a device has to pass, in the order in which a person thinks of it."""
+    busy = scene.exclusively_allocated()
+    gates = scene.profile.gates
+    yield Code.DEVICES_IN_USE, lambda pooled: plan.admin or not busy[pooled.index]
+    yield Code.DEVICE_TAINTED, lambda pooled: tolerated(pooled.taints, plan.request.tolerations)
+    if gates.consumable_capacity:
+        yield Code.CAPACITY_INSUFFICIENT, lambda pooled: _fits_capacity(plan, pooled, scene)
+    yield Code.COUNTERS_EXHAUSTED, lambda pooled: _fits_counters(pooled, scene)
+    for position in plan.constraints:
+        attribute = _attribute(claim.constraints[position])
+        yield Code.CONSTRAINT_UNSATISFIED, _Has(attribute)
+
+
+@dataclass(frozen=True, slots=True)
+class _Has:
+    """Whether a device has the attribute of a constraint at all."""
+
+    attribute: str
+
+    def __call__(self, pooled: PooledDevice) -> bool:
+        return attribute_of(pooled.device, pooled.driver, self.attribute) is not None
+
+
+def _detail(code: Code, plan: RequestPlan, before: Sequence[PooledDevice]) -> dict[str, tuple[str, ...]]:
+    if code is Code.DEVICE_TAINTED:
+        return {"taints": tuple(sorted({f"{t.key}={t.value}:{t.effect}" for p in before for t in p.taints}))}
+    if code is Code.CAPACITY_INSUFFICIENT:
+        return {"capacities": tuple(plan.capacity)}
+    if code is Code.COUNTERS_EXHAUSTED:
+        return {"counter_sets": tuple(sorted({counter[0] for p in before for counter, _ in p.draws}))}
+    return {}
+
+
+def _fits_capacity(plan: RequestPlan, pooled: PooledDevice, scene: Scene) -> bool:
+    in_use = scene.allocated.use_of(pooled.driver, pooled.pool.name).consumed.get(pooled.name)
+    try:
+        return has_room(plan.capacity, pooled.device.capacity, in_use=in_use or FrozenMap(), profile=scene.profile)
+    except CapacityError:
+        return False
+
+
+def _fits_counters(pooled: PooledDevice, scene: Scene) -> bool:
+    if not pooled.draws:
+        return not pooled.device.consumes_counters or scene.profile.gates.partitionable_devices
+    return CounterTable.of(pooled.pool.counters, scene.drawn(pooled.pool)).take(pooled.draws)
+
+
+def _constraint_reasons(claim: ResourceClaim, scene: Scene, *, lenient: bool) -> Iterator[Reason]:
+    """The constraints without which the claim alone would fit."""
+    if not claim.constraints or _alone(claim, scene, lenient=lenient):
+        return
+    for position, constraint in enumerate(claim.constraints):
+        others = claim.constraints[:position] + claim.constraints[position + 1 :]
+        if _alone(replace(claim, constraints=others), scene, lenient=lenient):
+            yield Reason.of(
+                Code.CONSTRAINT_UNSATISFIED,
+                f"claim {claim.key}",
+                attribute=_attribute(constraint),
+                requests=constraint.requests,
+            )
+
+
+def _attribute(constraint: Constraint) -> str:
+    return "" if isinstance(constraint, UnknownConstraint) else constraint.attribute
+
+
+def _alone(claim: ResourceClaim, scene: Scene, *, lenient: bool) -> bool:
+    try:
+        return Search(scene, validate([claim], scene).plans, lenient=lenient, budget=_TRIAL).run()
+    except (FatalError, BudgetExceededError):
+        return False

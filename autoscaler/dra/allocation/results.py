@@ -1,0 +1,76 @@
+"""From the devices chosen to an AllocationResult in upstream's form (Allocate and createNodeSelector, v0.36)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from autoscaler.dra.allocation.context import Scene
+from autoscaler.dra.allocation.search import Choice
+from autoscaler.dra.fatal import FatalError
+from autoscaler.model.reason import Code
+from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+
+
+def allocation_of(claim: ResourceClaim, choices: Sequence[Choice], scene: Scene) -> Allocation:
+    """The allocation of one claim. Raises FatalError for a chosen device whose node selector has several terms."""
+    devices = tuple(_result(claim, position, choice, scene) for position, choice in enumerate(choices))
+    return Allocation(devices, _node_selector(claim, choices, scene))
+
+
+def _result(claim: ResourceClaim, position: int, choice: Choice, scene: Scene) -> AllocatedDevice:
+    pooled, request, profile = choice.pooled, choice.plan.request, scene.profile
+    binding = profile.gates.binding_conditions
+    return AllocatedDevice(
+        request=choice.plan.name,
+        driver=pooled.driver,
+        pool=pooled.pool.name,
+        device=pooled.name,
+        admin_access=choice.plan.admin,
+        # Upstream draws a random id; any will do as long as it is unique, and plans have to be reproducible.
+        share_id=None if choice.consumed is None else f"{claim.uid or claim.key}/{position}",
+        consumed_capacity=choice.consumed or None,
+        tolerations=request.tolerations if profile.allocator.tolerations_in_result else (),
+        binding_conditions=(pooled.device.binding_conditions or ()) if binding else (),
+        binding_failure_conditions=(pooled.device.binding_failure_conditions or ()) if binding else (),
+    )
+
+
+def _node_selector(claim: ResourceClaim, choices: Sequence[Choice], scene: Scene) -> NodeSelector | None:
+    """Where the allocation can be used: this node, the nodes that all devices reach, or None for everywhere."""
+    expressions: list[Requirement] = []
+    fields: list[Requirement] = []
+    for choice in choices:
+        reach = choice.pooled.reach
+        if reach.node_name is not None or choice.pooled.device.binds_to_node:
+            return _this_node(scene.node.name)
+        terms = reach.node_selector.terms if reach.node_selector is not None else ()
+        if len(terms) > 1:
+            raise FatalError.of(
+                Code.BAD_NODE_SELECTOR,
+                f"claim {claim.key}",
+                device=str(choice.pooled.id),
+                problem=f"a ResourceSlice node selector with {len(terms)} terms",
+            )
+        for term in terms:
+            _merge(fields, term.match_fields)
+            _merge(expressions, term.match_expressions)
+    if not expressions and not fields:
+        return None
+    return NodeSelector((NodeSelectorTerm(tuple(expressions), tuple(fields)),))
+
+
+_this_node = lru_cache(maxsize=1024)(NodeSelector.for_node)  # the same for every claim on a node
+
+
+def _merge(into: list[Requirement], new: Sequence[Requirement]) -> None:
+    for requirement in new:
+        alike = (
+            known.key == requirement.key
+            and known.operator == requirement.operator
+            and set(known.values) == set(requirement.values)
+            for known in into
+        )
+        if not any(alike):
+            into.append(requirement)

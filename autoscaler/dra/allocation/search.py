@@ -1,0 +1,400 @@
+"""The search: depth first over claims, requests and devices; the first complete solution wins.
+
+A port of allocateOne and allocateDevice (k8s.io/dynamic-resource-allocation structured/internal/incubating, v0.36 and
+v0.37) that visits devices in the same order and raises errors at the same moment. What upstream would try in vain is
+skipped where `symmetry` proves it vain, so the answer is the same and only sooner.
+
+Each call of upstream's recursion is a generator here that yields the call it makes; `run` drives them, so no depth of
+claims and devices can exhaust the interpreter's stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeAlias
+
+from autoscaler.cel.common.work import pay
+from autoscaler.dra.allocation.capacity import CapacityError, consumption, guessed, has_room, plain, taken, violates
+from autoscaler.dra.allocation.constraints import START, DistinctPerRequest, State, attribute_of
+from autoscaler.dra.allocation.context import Scene
+from autoscaler.dra.allocation.requests import MAX_DEVICES_PER_CLAIM, ClaimPlan, RequestPlan, capacity_failure
+from autoscaler.dra.allocation.symmetry import ProvenVainError, Symmetry, Vain
+from autoscaler.dra.fatal import FatalError
+from autoscaler.dra.inventory.allocated import Consumed, added
+from autoscaler.dra.inventory.counters import CounterTable
+from autoscaler.dra.inventory.pools import NodePool, PooledDevice
+from autoscaler.dra.inventory.selectors import Answer
+from autoscaler.dra.inventory.taints import tolerated
+from autoscaler.model.reason import Code
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+
+# Units of work for one step, beside one unit for each device that it passes.
+_STEP: Final = 50
+
+
+class Result(Enum):
+    """What one call comes to. TOO_MANY: only a choice with fewer devices could help, so loops end early."""
+
+    FOUND = "found"
+    FAILED = "failed"
+    TOO_MANY = "too many"
+
+
+Call: TypeAlias = Generator["Call", Result, Result]
+
+
+class BudgetExceededError(Exception):
+    """The search used up its steps, or upstream's."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchBudget:
+    """`steps`: how often this search may look for a device before it gives up without an answer.
+
+    `upstream_steps`: what kube-scheduler manages before its filter timeout of 10 s, at about 5 µs a step; a search that
+    upstream would need more steps for counts as one that times out there.
+    """
+
+    steps: int = 10_000
+    upstream_steps: int = 2_000_000
+    prune: bool = True
+
+
+DEFAULT_BUDGET = SearchBudget()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """A device given to a request. `consumed` is None unless the device is shared out."""
+
+    plan: RequestPlan
+    pooled: PooledDevice
+    consumed: Consumed | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Undo:
+    """What has to be put back when a choice is withdrawn."""
+
+    states: tuple[State, ...]
+    draws_from: CounterTable | None
+    consumed: Consumed | None
+
+
+class Search:
+    """One search over validated plans. `lenient` reads everything unknown as yes."""
+
+    def __init__(self, scene: Scene, plans: list[ClaimPlan], *, lenient: bool, budget: SearchBudget) -> None:
+        self.scene = scene
+        self.plans = plans
+        self.lenient = lenient
+        self.budget = budget
+        self.steps = 0
+        self.results: list[list[Choice]] = [[] for _ in plans]
+        self.chosen: dict[tuple[int, int], int] = {}  # (claim, request) -> index of the alternative taken
+        self.devices = scene.pools.devices
+        self.busy = scene.exclusively_allocated()
+        self.taken = [0] * len(self.devices)  # per device: bit i is set while claim i holds it
+        self.consumed: dict[int, Consumed] = {}  # per shareable device: what this search gave away
+        self.states: list[list[State]] = [[START] * len(plan.constraints) for plan in plans]
+        self.tables: dict[object, CounterTable] = {}
+        self.requested = {plan: plan.capacity for claim in plans for plan in claim.plans()}
+        self.aliased: set[RequestPlan] = set()
+        if scene.profile.allocator.big_request_aliasing:
+            self.aliased = {plan for plan, c in self.requested.items() if c and any(q.big for q in c.values())}
+        self.symmetry = Symmetry(self) if budget.prune and not self._remembers_history() else None
+
+    def _remembers_history(self) -> bool:
+        """Whether known defects let rejected attempts change later answers, so that nothing may be skipped."""
+        allocator = self.scene.profile.allocator
+        names = [pool.name for pool in self.scene.pools.pools if pool.counters]
+        shared_table = not allocator.counters_keyed_by_driver and len(set(names)) < len(names)
+        # Beside another constraint, even a rejected device makes such a distinctAttribute forget.
+        forgetful = any(
+            len(plan.constraints) > 1 and any(isinstance(rule, DistinctPerRequest) for rule in plan.constraints)
+            for plan in self.plans
+        )
+        return allocator.leaks_on_rejection or shared_table or forgetful or bool(self.aliased)
+
+    def run(self) -> bool:
+        """Whether a solution was found; it is in `results` and `chosen`.
+
+        Raises FatalError, BudgetExceededError, BudgetSpentError.
+        """
+        try:
+            return self._drive() is Result.FOUND
+        except ProvenVainError:
+            return False
+
+    def _drive(self) -> Result:
+        calls = [self._one(0, 0, None, 0, 0)]
+        result: Result | None = None
+        while calls:
+            try:
+                call = calls[-1].send(result)  # type: ignore[arg-type]  # a fresh generator is started by sending None
+            except StopIteration as end:
+                calls.pop()
+                result = end.value
+            else:
+                calls.append(call)
+                result = None
+        assert result is not None
+        return result
+
+    def _one(self, i: int, j: int, plan: RequestPlan | None, k: int, start: int) -> Call:
+        """Upstream's allocateOne: find the k-th device of a request, then everything after it."""
+        self.steps += 1
+        pay(_STEP)
+        if self.steps > self.budget.steps or self.times_out_upstream:
+            raise BudgetExceededError
+        if i >= len(self.plans):
+            return Result.FOUND
+        claim = self.plans[i]
+        if j >= len(claim.requests):
+            result = yield self._one(i + 1, 0, None, 0, 0)
+            return Result.FAILED if result is Result.TOO_MANY else result
+        if plan is None:
+            request = claim.requests[j]
+            if not isinstance(request, RequestPlan):
+                return (yield self._alternatives(i, j, request))
+            plan = request
+        if plan.everything is not None and not plan.everything:
+            return Result.FAILED
+        if k >= plan.number:
+            return (yield self._one(i, j + 1, None, 0, 0))
+        if len(self.results[i]) + plan.number - k > MAX_DEVICES_PER_CLAIM:
+            return Result.TOO_MANY
+        if plan.everything is not None:
+            return (yield self._all_mode(i, j, plan, k))
+        return (yield self._exact_count(i, j, plan, k, start))
+
+    def _alternatives(self, i: int, j: int, alternatives: tuple[RequestPlan, ...]) -> Call:
+        """firstAvailable: the first alternative with which everything else can be found, too."""
+        only_too_many = True
+        for index, plan in enumerate(alternatives):
+            result = yield self._one(i, j, plan, 0, 0)
+            if result is Result.FOUND:
+                self.chosen[i, j] = index
+                return result
+            only_too_many = only_too_many and result is Result.TOO_MANY
+        return Result.TOO_MANY if only_too_many else Result.FAILED
+
+    def _all_mode(self, i: int, j: int, plan: RequestPlan, k: int) -> Call:
+        assert plan.everything is not None
+        pooled = plan.everything[k]
+        undo = self._take(i, plan, pooled, must=True)
+        if undo is None:
+            return Result.FAILED
+        result = yield self._one(i, j, plan, k + 1, 0)
+        if result is not Result.FOUND:
+            self._give_back(i, plan, pooled, undo)
+        return result
+
+    def _exact_count(self, i: int, j: int, plan: RequestPlan, k: int, start: int) -> Call:
+        """Try device after device from `start` on; within one request only combinations are tried, not permutations."""
+        symmetry = self.symmetry
+        key = symmetry.key(i, plan, k, start, steps=self.steps) if symmetry is not None else None
+        if key is not None and symmetry is not None and symmetry.known_vain(key):
+            return Result.FAILED
+        begun = self._effort()
+        combinations = self.scene.profile.allocator.combinations
+        capacity_counts = self.scene.profile.gates.consumable_capacity
+        answers, lenient, admin, bit = plan.matches.answers, self.lenient, plan.admin, 1 << i
+        vain: dict[Hashable, Vain] = {}
+        likeness: Callable[[int], Hashable] | None = None
+        passed = start
+        every = range(start, len(self.devices)) if symmetry is None else symmetry.worth_trying(plan, start)
+        for index in every:
+            if self.taken[index] & bit if admin else (self.busy[index] or self.taken[index]):
+                continue
+            pooled = self.devices[index]
+            if likeness is not None:
+                failed = vain.get(likeness(index))
+                if failed is not None:
+                    failed.skipped += 1
+                    continue
+            answer = answers[index] or plan.matches.of(pooled)
+            verdict = answer.lenient if lenient else answer.strict
+            if verdict is not Answer.YES:
+                if verdict is Answer.ERROR:
+                    raise FatalError(answer.reasons[-1])
+                continue
+            if capacity_counts and not self._has_room(plan, pooled):
+                continue
+            undo = self._take(i, plan, pooled, must=False)
+            if undo is None:
+                continue
+            before = self._effort()
+            pay(max(0, index - passed))
+            passed = index
+            result = yield self._one(i, j, plan, k + 1, index + 1 if combinations else 0)
+            if result is Result.FOUND:
+                self._count_skipped(vain, plan.number - k - 1)
+                return result
+            clean = self._give_back(i, plan, pooled, undo)
+            if result is Result.TOO_MANY:
+                return result
+            if symmetry is not None and clean and symmetry.learn():
+                likeness = likeness or symmetry.likenesses()
+                vain[likeness(index)] = Vain(self._effort() - before)
+        pay(len(self.devices) - passed)
+        if self.scene.pools.barrier is not None:
+            pool = self.scene.pools.barrier
+            raise FatalError.of(Code.INVALID_POOL, f"pool {pool}", problem=pool.invalid)
+        self._count_skipped(vain, plan.number - k - 1)
+        if key is not None and symmetry is not None:
+            symmetry.remember_vain(key, self._effort() - begun)
+        return Result.FAILED
+
+    def _count_skipped(self, vain: Mapping[Hashable, Vain], wanted: int) -> None:
+        if vain and self.symmetry is not None:
+            self.symmetry.count_skipped(vain.values(), wanted)
+
+    def held(self) -> Sequence[Sequence[PooledDevice]]:
+        """The devices given away so far, per claim."""
+        return [[choice.pooled for choice in choices] for choices in self.results]
+
+    def _effort(self) -> int:
+        """Steps that upstream would have made so far, as far as can be told."""
+        return self.steps + (self.symmetry.skipped_steps if self.symmetry is not None else 0)
+
+    @property
+    def times_out_upstream(self) -> bool:
+        """Whether kube-scheduler would give up before it gets here."""
+        return self._effort() > self.budget.upstream_steps
+
+    def _take(self, i: int, plan: RequestPlan, pooled: PooledDevice, *, must: bool) -> _Undo | None:
+        """Upstream's allocateDevice: check everything but selectors and mark the device. None if it cannot be had."""
+        profile, index = self.scene.profile, pooled.index
+        if plan.admin:
+            if not pooled.shareable and self.taken[index] >> i & 1:
+                return None
+        elif self.busy[index] or self.taken[index]:
+            return None
+        if pooled.device.consumes_counters and not profile.gates.partitionable_devices:
+            return None
+        table = None
+        if pooled.draws and not self._counted_already(pooled):
+            table = self.table(pooled.pool)
+            if not table.take(pooled.draws):
+                return None
+        leak = profile.allocator.leaks_on_rejection
+        states = self.states[i]
+        before = tuple(states)
+        if (pooled.taints and not tolerated(pooled.taints, plan.request.tolerations)) or not self._constrain(
+            i, plan, pooled, must=must
+        ):
+            if table is not None and not leak:
+                table.give_back(pooled.draws)
+            return None
+        undo = _Undo(before, None if leak and pooled.shareable else table, self.consumed.get(index))
+        if not pooled.shareable:
+            self.taken[index] |= 1 << i
+        consumed = None
+        if profile.gates.consumable_capacity:
+            if (must or plan in self.aliased) and not self._has_room(plan, pooled):
+                if not leak:
+                    self._give_back_marks(i, plan, pooled, undo)
+                return None
+            if pooled.shareable:
+                consumed = consumption(self.requested[plan], pooled.device.capacity, profile)
+                self.consumed[index] = added(self.consumed[index], consumed) if index in self.consumed else consumed
+        self.results[i].append(Choice(plan, pooled, consumed))
+        return undo
+
+    def _give_back(self, i: int, plan: RequestPlan, pooled: PooledDevice, undo: _Undo) -> bool:
+        """Withdraw the latest choice. Whether everything is exactly as it was (v0.36's distinctAttribute forgets)."""
+        self.results[i].pop()
+        return self._give_back_marks(i, plan, pooled, undo)
+
+    def _give_back_marks(self, i: int, plan: RequestPlan, pooled: PooledDevice, undo: _Undo) -> bool:
+        states, rules = self.states[i], self.plans[i].constraints
+        for c in plan.constraints:
+            states[c] = rules[c].remove(states[c], plan.base, undo.states[c])
+        if not pooled.shareable:
+            self.taken[pooled.index] &= ~(1 << i)
+        if undo.draws_from is not None:
+            undo.draws_from.give_back(pooled.draws)
+        if undo.consumed is not None:
+            self.consumed[pooled.index] = undo.consumed
+        else:
+            self.consumed.pop(pooled.index, None)
+        return tuple(states) == undo.states
+
+    def _constrain(self, i: int, plan: RequestPlan, pooled: PooledDevice, *, must: bool) -> bool:
+        """Add the device to all constraints that cover the request, or to none."""
+        states, rules = self.states[i], self.plans[i].constraints
+        done: list[tuple[int, State]] = []
+        for c in plan.constraints:
+            rule = rules[c]
+            before = states[c]
+            value = attribute_of(pooled.device, pooled.driver, rule.attribute)
+            after = rule.add(before, plan.base, value, lenient=self.lenient)
+            if after is None:
+                if must:
+                    raise FatalError.of(
+                        Code.ALL_VIOLATES_CONSTRAINT,
+                        f"claim {self.plans[i].claim.key}, request {plan.request.name}",
+                        device=str(pooled.id),
+                        attribute=rule.attribute,
+                    )
+                for earlier, state in done:
+                    states[earlier] = rules[earlier].remove(states[earlier], plan.base, state)
+                return False
+            done.append((c, before))
+            states[c] = after
+        return True
+
+    def _counted_already(self, pooled: PooledDevice) -> bool:
+        """A shareable device of which something is consumed already has drawn its counters."""
+        if not pooled.shareable:
+            return False
+        use = self.scene.allocated.use_of(pooled.driver, pooled.pool.name)
+        if pooled.index in self.consumed or pooled.name in use.consumed:
+            return True
+        return self.scene.profile.allocator.share_id_alone_skips_counters and use.shared(pooled.name)
+
+    def table(self, pool: NodePool) -> CounterTable:
+        """The counters of a pool. Up to v0.36.3 drivers that use one pool name share (and spoil) one table."""
+        key = (pool.driver, pool.name) if self.scene.profile.allocator.counters_keyed_by_driver else pool.name
+        found = self.tables.get(key)
+        if found is None:
+            found = self.tables[key] = CounterTable.of(pool.counters, self.scene.drawn(pool))
+        return found
+
+    def _has_room(self, plan: RequestPlan, pooled: PooledDevice) -> bool:
+        """Whether the capacity that the request takes is left (CmpRequestOverCapacity)."""
+        capacities = pooled.device.capacity
+        requested = self.requested[plan]
+        giving = self.consumed.get(pooled.index)
+        in_use = self.scene.allocated.use_of(pooled.driver, pooled.pool.name).consumed.get(pooled.name)
+        if not capacities or (not requested and giving is None and in_use is None and plain(capacities)):
+            return not requested
+        if guessed(requested, capacities):
+            return self.lenient
+        total = in_use or giving or FrozenMap()
+        if in_use is not None and giving is not None:
+            total = added(in_use, giving)
+        try:
+            return has_room(requested, capacities, in_use=total, profile=self.scene.profile)
+        except CapacityError as error:
+            raise capacity_failure(self.plans[plan.claim].claim, plan, pooled, error) from error
+        finally:
+            if plan in self.aliased and giving is not None:
+                self._alias(plan, pooled, {name: giving[name] for name in giving if name not in (in_use or ())})
+
+    def _alias(self, plan: RequestPlan, pooled: PooledDevice, giving: Mapping[str, Quantity]) -> None:
+        """Up to v0.36.3 the check adds what is given away to the claim's own request, where that is a big quantity."""
+        requested = dict(self.requested[plan])
+        for name, quantity in requested.items():
+            capacity = pooled.device.capacity.get(name)
+            if capacity is None or capacity.policy is None or not quantity.big or name not in giving:
+                continue
+            profile = self.scene.profile
+            as_written = taken(name, quantity, capacity, profile) is quantity
+            if as_written and not violates(name, quantity, capacity.policy, profile):
+                requested[name] = quantity + giving[name]
+        self.requested[plan] = FrozenMap(requested)

@@ -1,0 +1,168 @@
+"""What the search need not try, because it has failed with something equal already.
+
+Two devices are alike if nothing that the search looks at tells them apart: swapping them maps solutions to solutions
+and errors to errors. So where one failed in a place, its likes fail in the same place; and a place that failed once
+fails again whenever the same kinds of devices are in use. Neither changes which solution is found first, nor which
+errors are reached: a search that fails has looked at every device that was open to it.
+
+Whole parts of a node (see `interchange`) change places only in searches without errors and without constraints that
+remember an order. A solution moved to the other part may then be one that the search would have met earlier, since
+devices of one request are taken in ascending order; but then it was met, and was none.
+
+Nothing is computed before the first failure: most searches succeed at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from math import comb
+
+from autoscaler.dra.allocation.bounds import provably_vain
+from autoscaler.dra.allocation.constraints import state_key
+from autoscaler.dra.allocation.interchange import Kinds, find_kinds, order_matters, verdict
+from autoscaler.dra.allocation.requests import MAX_DEVICES_PER_CLAIM, RequestPlan
+from autoscaler.dra.allocation.search_state import Position
+from autoscaler.dra.inventory.selectors import Answer
+
+_PATIENCE = 100
+
+
+class ProvenVainError(Exception):
+    """The whole search cannot succeed."""
+
+
+@dataclass(slots=True)
+class Vain:
+    """A device that failed in a place after `effort` steps of upstream's; so many of its likes were skipped there."""
+
+    effort: int
+    skipped: int = 0
+
+
+@dataclass(slots=True)
+class Symmetry:
+    """What one search has learned. `skipped_steps` estimates what upstream spends where this search spends nothing."""
+
+    position: Position
+    skipped_steps: int = 0
+    _kinds: Kinds | None = None
+    _usable: bool = True
+    _vain: dict[Hashable, int] = field(default_factory=dict)
+    _uses: dict[Hashable, int] = field(default_factory=dict)  # numbers sort and compare faster than uses
+    _chosen: dict[RequestPlan, list[int]] = field(default_factory=dict)  # devices that its selectors choose
+
+    def learn(self) -> bool:
+        """Find out, at the first failure, which devices are alike. Whether anything may be skipped in this search.
+
+        Raises ProvenVainError.
+        """
+        if self._kinds is None and self._usable:
+            plans = [plan for claim in self.position.plans for plan in claim.plans()]
+            overflow = any(claim.most_devices > MAX_DEVICES_PER_CLAIM for claim in self.position.plans)
+            # All mode takes devices in order up to the first that is in use, or up to an error for a constraint; and
+            # where errors and the limit of devices meet, the order decides as well which of them is reached.
+            ordered = any(plan.everything is not None and plan.constraints for plan in plans)
+            raises = ordered or may_raise(self.position, plans)
+            if not raises and provably_vain(self.position):
+                raise ProvenVainError
+            self._usable = not ordered and not (overflow and raises)
+            if not raises:
+                self._chosen = {plan: chosen(self.position, plan) for plan in plans}
+            if self._usable:
+                renaming = not raises and not overflow and not order_matters(self.position)
+                self._kinds = find_kinds(self.position, plans, renaming=renaming)
+        return self._usable
+
+    def worth_trying(self, plan: RequestPlan, start: int) -> Sequence[int]:
+        """The devices from `start` on, without those that selectors are known to refuse."""
+        known = self._chosen.get(plan)
+        if known is None:
+            return range(start, len(self.position.busy))
+        return known[bisect_left(known, start) :]
+
+    def likenesses(self) -> Callable[[int], Hashable]:
+        """A function of devices, equal for those that are alike in the present state of the search."""
+        kinds, position, used = self._kinds, self.position, self._used(0)
+        assert kinds is not None
+
+        def likeness(index: int) -> Hashable:
+            part = kinds.parts[index]
+            around = used.get(part) if part else None
+            return kinds.kinds[index], kinds.shapes[part], around, position.taken[index], position.consumed.get(index)
+
+        return likeness
+
+    def _used(self, start: int) -> dict[int, tuple[int, ...]]:
+        """Per part that this search holds devices of: their kinds and uses, and which of them are from `start` on."""
+        kinds, position, numbers = self._kinds, self.position, self._uses
+        assert kinds is not None
+        used: dict[int, list[int]] = {}
+        for index in {pooled.index for held in position.held() for pooled in held}:
+            use = kinds.kinds[index], position.taken[index], position.consumed.get(index), index >= start
+            used.setdefault(kinds.parts[index], []).append(numbers.setdefault(use, len(numbers)))
+        return {part: tuple(sorted(uses)) for part, uses in used.items()}
+
+    def key(self, claim: int, plan: RequestPlan, k: int, start: int, *, steps: int) -> Hashable | None:
+        """Equal for places of the search where the same can still be found.
+
+        None as long as nothing was learned, and in the first `_PATIENCE` steps: short searches are cheaper repeated.
+        """
+        kinds = self._kinds
+        if kinds is None or steps < _PATIENCE:
+            return None
+        # What counters still hold follows from the devices in use.
+        used = sorted((kinds.shapes[part], uses) for part, uses in self._used(start).items())
+        held = len(self.position.held()[claim])
+        return plan, k, start, held, tuple(used), tuple(map(state_key, self.position.states[claim]))
+
+    def known_vain(self, key: Hashable) -> bool:
+        """Whether this place has failed before."""
+        effort = self._vain.get(key)
+        if effort is None:
+            return False
+        self.skipped_steps += effort
+        return True
+
+    def remember_vain(self, key: Hashable, effort: int) -> None:
+        """This place has failed, after that many of upstream's steps."""
+        self._vain[key] = effort
+
+    def count_skipped(self, failures: Iterable[Vain], wanted: int) -> None:
+        """Estimate what upstream spends on the likes of devices that failed, with `wanted` more to find each time.
+
+        Every further one leaves fewer to choose from, so the effort shrinks like the number of combinations.
+        """
+        for failure in failures:
+            whole = _combinations(failure.skipped, wanted)
+            for left in range(failure.skipped):
+                self.skipped_steps += max(1, failure.effort * _combinations(left, wanted) // whole)
+
+
+def _combinations(left: int, wanted: int) -> int:
+    """Ways to go on: too few devices make upstream try all subsets before it knows."""
+    return comb(left, wanted) if left >= wanted else 1 << left
+
+
+def chosen(position: Position, plan: RequestPlan) -> list[int]:
+    """The devices that the selectors of a request choose."""
+    return [
+        pooled.index
+        for pooled in position.scene.pools.devices
+        if verdict(plan, pooled, lenient=position.lenient) is Answer.YES
+    ]
+
+
+def may_raise(position: Position, plans: Sequence[RequestPlan]) -> bool:
+    """Whether the search could come upon an error at all."""
+    scene = position.scene
+    if scene.pools.barrier is not None:
+        return True
+    if scene.profile.allocator.capacity_errors_fatal and any(plan.capacity for plan in plans):
+        return True
+    return any(
+        verdict(plan, pooled, lenient=position.lenient) is Answer.ERROR
+        for plan in plans
+        for pooled in scene.pools.devices
+    )

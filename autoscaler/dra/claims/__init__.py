@@ -1,0 +1,1 @@
+"""From a pod to its ResourceClaims: references, PodGroups, extended resources, finished consumers."""

@@ -1,0 +1,40 @@
+"""Claims as the controller of claims leaves them within seconds (pkg/controller/resourceclaim, v1.36).
+
+Until then kube-scheduler counts what finished pods held, and a node bought for that moment would be bought in vain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from autoscaler.dra.claims.pod_groups import replaced
+from autoscaler.model.gang import Gang
+from autoscaler.model.pod import Pod
+from autoscaler.model.resource_claim import ResourceClaim
+
+
+def settled(
+    claims: Iterable[ResourceClaim], pods: Iterable[Pod], pod_groups: Mapping[str, Gang]
+) -> dict[str, ResourceClaim]:
+    """The claims by namespace/name without the reservations of pods that will not run any more.
+
+    A claim that loses its last consumer loses its devices, and so does one that is being deleted and has none. One that
+    was generated for such a pod is deleted. Consumers that nobody knows stay. `pod_groups` by namespace/name, where the
+    gate DRAWorkloadResourceClaims is on: those that were replaced by others of their name reserve nothing either.
+    """
+    done = {pod.uid for pod in pods if pod.finished or (pod.deleting and pod.node_name is None)}
+    return {claim.key: _settled(claim, done, pod_groups) for claim in claims}
+
+
+def _settled(claim: ResourceClaim, done: Collection[str], pod_groups: Mapping[str, Gang]) -> ResourceClaim:
+    left = tuple(
+        one
+        for one in claim.reserved_for
+        if not (one.resource == "pods" and one.uid in done) and not replaced(one, claim.namespace, pod_groups)
+    )
+    if left:
+        return claim if len(left) == len(claim.reserved_for) else replace(claim, reserved_for=left)
+    deleting = claim.deleting or (claim.controller != "" and claim.controller in done)
+    freed = bool(claim.reserved_for) or deleting
+    return replace(claim, reserved_for=(), deleting=deleting, allocation=None) if freed else claim

@@ -1,0 +1,104 @@
+"""What is already given away: the devices and shares of all allocated claims, as an immutable value.
+
+Upstream's AllocatedState (k8s.io/dynamic-resource-allocation structured/schedulerapi, v0.36): three sets over the whole
+cluster. Here they are kept per pool, so that a change copies one pool's entry and a node reads only its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+
+PoolKey: TypeAlias = tuple[str, str]  # driver, pool name
+Consumed: TypeAlias = FrozenMap[str, Quantity]
+
+_NOTHING: Consumed = FrozenMap()
+_ZERO = Quantity.of(0)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolUse:
+    """The use of one pool: devices by name; shares as (device, share id); consumed capacity by device, summed."""
+
+    exclusive: frozenset[str] = frozenset()
+    shares: frozenset[tuple[str, str]] = frozenset()
+    consumed: FrozenMap[str, Consumed] = field(default_factory=FrozenMap)
+
+    def shared(self, device: str) -> bool:
+        """Whether a share of the device is known."""
+        return any(name == device for name, _ in self.shares)
+
+
+UNUSED = PoolUse()
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatedState:
+    """Devices in use in the cluster. It is a set, as upstream: a device held twice and freed once is free."""
+
+    pools: Mapping[PoolKey, PoolUse] = field(default_factory=dict)
+
+    @staticmethod
+    def of(claims: Iterable[ResourceClaim]) -> AllocatedState:
+        """The state that the allocations of these claims make; claims without one count for nothing."""
+        return AllocatedState().plus(c.allocation for c in claims if c.allocation is not None)
+
+    def use_of(self, driver: str, pool: str) -> PoolUse:
+        """The use of one pool."""
+        return self.pools.get((driver, pool), UNUSED)
+
+    def plus(self, allocations: Iterable[Allocation]) -> AllocatedState:
+        """The state after these allocations were made."""
+        return self._changed(allocations, _add)
+
+    def minus(self, allocations: Iterable[Allocation]) -> AllocatedState:
+        """The state after these allocations were given back."""
+        return self._changed(allocations, _remove)
+
+    def _changed(
+        self, allocations: Iterable[Allocation], change: Callable[[PoolUse, AllocatedDevice], PoolUse]
+    ) -> AllocatedState:
+        pools = dict(self.pools)
+        for allocation in allocations:
+            for result in allocation.devices:
+                if not result.admin_access:
+                    key = (result.driver, result.pool)
+                    pools[key] = change(pools.get(key, UNUSED), result)
+        return AllocatedState(pools)
+
+
+def _add(use: PoolUse, result: AllocatedDevice) -> PoolUse:
+    if result.share_id is None:
+        return replace(use, exclusive=use.exclusive | {result.device})
+    use = replace(use, shares=use.shares | {(result.device, result.share_id)})
+    if result.consumed_capacity is None:
+        return use
+    total = added(use.consumed.get(result.device, _NOTHING), result.consumed_capacity)
+    return replace(use, consumed=use.consumed.with_items({result.device: total}))
+
+
+def _remove(use: PoolUse, result: AllocatedDevice) -> PoolUse:
+    if result.share_id is None:
+        return replace(use, exclusive=use.exclusive - {result.device})
+    use = replace(use, shares=use.shares - {(result.device, result.share_id)})
+    held = use.consumed.get(result.device)
+    if result.consumed_capacity is None or held is None:
+        return use
+    left = {name: value - result.consumed_capacity.get(name, _ZERO) for name, value in held.items()}
+    rest = {name: value for name, value in use.consumed.items() if name != result.device}
+    if any(value.sign for value in left.values()):
+        rest[result.device] = FrozenMap(left)
+    return replace(use, consumed=FrozenMap(rest))
+
+
+def added(left: Mapping[str, Quantity], right: Mapping[str, Quantity]) -> Consumed:
+    """The sum per capacity name."""
+    total = dict(left)
+    for name, value in right.items():
+        total[name] = total[name] + value if name in total else value
+    return FrozenMap(total)

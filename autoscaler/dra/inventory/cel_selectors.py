@@ -1,0 +1,51 @@
+"""The production answer to `SelectorEngine`: Kubernetes CEL."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from autoscaler.cel.checker.environment import View, dialect_of
+from autoscaler.cel.common.outcome import CompileFailure, Outcome
+from autoscaler.cel.common.work import pay
+from autoscaler.cel.interpreter.device import DeviceView
+from autoscaler.cel.program import Program, compile_selector
+from autoscaler.dra.inventory.selectors import NO, YES, Answer, Match
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import Device
+
+# Units of work for compiling one character; even the shortest expression takes as long as some characters.
+_COMPILATION: Final = 100
+_SHORTEST: Final = 10
+_MOST: Final = 4096  # programs kept
+
+
+class CelSelectors:
+    """Compiles each expression once per Kubernetes profile. Evaluating raises BudgetSpentError."""
+
+    def __init__(self, profile: KubernetesProfile) -> None:
+        self._profile = profile
+        self._dialect = dialect_of(profile, View.STORED)
+        self._programs: dict[str, Program | CompileFailure] = {}
+
+    def evaluate(self, expression: str, *, driver: str, device: Device) -> Match:
+        """As kube-scheduler's DeviceMatches (k8s.io/dynamic-resource-allocation cel/compile.go, v0.36)."""
+        program = self._programs.get(expression) or self._compiled(expression)
+        if isinstance(program, CompileFailure):
+            return Match(Answer.INVALID, program.message)
+        found = program.evaluate(DeviceView.read(driver, device, self._dialect))
+        match found.outcome:
+            case Outcome.TRUE:
+                return YES
+            case Outcome.FALSE:
+                return NO
+            case Outcome.ERROR:
+                return Match(Answer.ERROR, found.message)
+            case Outcome.UNKNOWN:
+                return Match(Answer.UNKNOWN, found.message, found.unknown_attributes)
+
+    def _compiled(self, expression: str) -> Program | CompileFailure:
+        pay(_COMPILATION * (_SHORTEST + len(expression)), expression)
+        if len(self._programs) >= _MOST:
+            self._programs.clear()
+        program = self._programs[expression] = compile_selector(expression, self._profile)
+        return program

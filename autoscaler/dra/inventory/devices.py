@@ -1,0 +1,182 @@
+"""ClusterDevices: all that allocation needs to know of a snapshot, indexed once and immutable from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from operator import is_
+from typing import Final, TypeAlias
+
+from autoscaler.dra.inventory.allocation_cache import Answers
+from autoscaler.dra.inventory.pools import NodePools, gather
+from autoscaler.dra.inventory.selectable import SelectorMemo
+from autoscaler.dra.inventory.selectors import SelectorEngine
+from autoscaler.dra.inventory.taints import rules_in_force, with_rules
+from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
+from autoscaler.model.node import Node
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
+
+Slices: TypeAlias = tuple[ResourceSlice, ...]
+_Gathered: TypeAlias = tuple[NodePools, SelectorMemo]
+_Key: TypeAlias = tuple[str, FrozenMap[str, str]]  # name and labels of a node: all that its pools depend on
+
+_MOST: Final = 16_384  # nodes remembered; hypothetical ones are among them for a while
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLayer:
+    """Slices by what a node asks for; each tuple keeps the input order.
+
+    Up to 0.36 slices with counters are for all nodes; `counters_are_local` makes them follow their nodeName.
+    """
+
+    counters_are_local: bool = False
+    local: Mapping[str, Slices] = field(default_factory=dict)
+    shared: Slices = ()
+    pools: Mapping[tuple[str, str], Slices] = field(default_factory=dict)
+
+    def plus(self, slices: Iterable[ResourceSlice]) -> SliceLayer:
+        """The same with more slices, after the present ones, split as upstream's NewAllocator does."""
+        local: dict[str, list[ResourceSlice]] = {}
+        pools: dict[tuple[str, str], list[ResourceSlice]] = {}
+        shared: list[ResourceSlice] = []
+        for piece in slices:
+            pools.setdefault((piece.driver, piece.pool.name), []).append(piece)
+            if piece.reach.node_name and (self.counters_are_local or not piece.shared_counters):
+                local.setdefault(piece.reach.node_name, []).append(piece)
+            else:
+                shared.append(piece)
+        return SliceLayer(
+            self.counters_are_local,
+            local={**self.local, **{node: self.local.get(node, ()) + tuple(new) for node, new in local.items()}},
+            shared=self.shared + tuple(shared),
+            pools={**self.pools, **{key: self.pools.get(key, ()) + tuple(new) for key, new in pools.items()}},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Layers:
+    """The cluster's slices below those of hypothetical nodes, so that adding a node copies only the latter."""
+
+    below: SliceLayer
+    above: SliceLayer
+
+    def local(self, node: str) -> Sequence[ResourceSlice]:
+        return self.below.local.get(node, ()) + self.above.local.get(node, ())
+
+    def shared(self) -> Sequence[ResourceSlice]:
+        return self.below.shared + self.above.shared
+
+    def of_pool(self, driver: str, pool: str) -> Sequence[ResourceSlice]:
+        return self.below.pools.get((driver, pool), ()) + self.above.pools.get((driver, pool), ())
+
+    def around(self, node: str) -> Slices:
+        """Every slice that the node's pools may depend on."""
+        near = (*self.local(node), *self.shared())
+        pools = dict.fromkeys((piece.driver, piece.pool.name) for piece in near)
+        return (*near, *(piece for key in pools for piece in self.of_pool(*key)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeMemory:
+    """Pools and selector answers of nodes, for as long as exactly the same slices are around them.
+
+    Most nodes have not changed since the plan before. Slices are compared by identity: they never change, and those
+    of a watch are the same objects until the API server says otherwise.
+    """
+
+    engine: SelectorEngine
+    _known: dict[_Key, tuple[Slices, _Gathered]] = field(default_factory=dict)
+
+    def of(self, key: _Key, around: Slices) -> _Gathered | None:
+        """What was remembered of the node with these slices."""
+        known, gathered = self._known.get(key, ((), None))
+        same = len(known) == len(around) and all(map(is_, known, around))
+        return gathered if same else None
+
+    def remember(self, key: _Key, around: Slices, gathered: _Gathered) -> _Gathered:
+        """Keep it in place of what was known of the node; when there are too many nodes, all are forgotten."""
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        self._known[key] = around, gathered
+        return gathered
+
+
+@lru_cache(maxsize=2)
+def node_memory(profile: KubernetesProfile) -> NodeMemory:
+    """What this process remembers of nodes under a Kubernetes profile."""
+    # Imported here because loading the CEL grammar is a good part of a command's start-up time.
+    from autoscaler.dra.inventory.cel_selectors import CelSelectors
+
+    return NodeMemory(CelSelectors(profile))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterDevices:
+    """Devices, classes and the Kubernetes profile of a snapshot. Build with `of`, extend with `with_slices`.
+
+    Memos ride along: pools and selector answers per node, and whole outcomes. They hold what would be computed again.
+    """
+
+    profile: KubernetesProfile
+    classes: Mapping[str, DeviceClass]
+    taint_rules: tuple[DeviceTaintRule, ...]
+    engine: SelectorEngine
+    layers: _Layers
+    answers: Answers = field(default_factory=Answers)
+    memory: NodeMemory | None = None
+    _nodes: dict[_Key, _Gathered] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        slices: Iterable[ResourceSlice],
+        classes: Iterable[DeviceClass],
+        taint_rules: Iterable[DeviceTaintRule],
+        profile: KubernetesProfile,
+        *,
+        engine: SelectorEngine | None = None,
+        memory: NodeMemory | None = None,
+    ) -> ClusterDevices:
+        """Index a snapshot. `engine` answers selectors; that of `memory`, or Kubernetes CEL, unless given."""
+        if engine is None and memory is not None:
+            engine = memory.engine
+        if engine is None:
+            # Imported here because loading the CEL grammar is a good part of a command's start-up time.
+            from autoscaler.dra.inventory.cel_selectors import CelSelectors
+
+            engine = CelSelectors(profile)
+        rules = rules_in_force(taint_rules, profile)
+        empty = SliceLayer(profile.allocator.counter_slices_follow_node_filter)
+        return ClusterDevices(
+            profile=profile,
+            classes={device_class.name: device_class for device_class in classes},
+            taint_rules=rules,
+            engine=engine,
+            memory=memory,
+            layers=_Layers(empty.plus(with_rules(piece, rules) for piece in slices), empty),
+        )
+
+    def with_slices(self, extra: Iterable[ResourceSlice]) -> ClusterDevices:
+        """A cluster that has these slices as well, at the cost of the extra slices only."""
+        above = self.layers.above.plus(with_rules(piece, self.taint_rules) for piece in extra)
+        return replace(self, layers=replace(self.layers, above=above), answers=Answers(), _nodes={})
+
+    def pools_of(self, node: Node) -> tuple[NodePools, SelectorMemo]:
+        """The node's pools and its memo of selector answers. Raises FatalError for an unparsable node selector."""
+        key = (node.name, node.labels)
+        found = self._nodes.get(key)
+        if found is None:
+            found = self._nodes[key] = self._remembered(key, node) if self.memory else self._gathered(node)
+        return found
+
+    def _gathered(self, node: Node) -> _Gathered:
+        pools = gather(node, self.layers, self.profile)
+        return pools, SelectorMemo(self.engine, self.profile, node, pools)
+
+    def _remembered(self, key: _Key, node: Node) -> _Gathered:
+        assert self.memory is not None
+        around = self.layers.around(node.name)
+        return self.memory.of(key, around) or self.memory.remember(key, around, self._gathered(node))

@@ -1,0 +1,42 @@
+"""The seam to CEL: the question "does this device match this expression" and its possible answers.
+
+The allocator needs no more than this, so tests can answer without CEL; `cel_selectors` has the production answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from instance_catalog.kubernetes.resource_slice import Device
+
+
+class Answer(Enum):
+    """What one expression says about one device."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"  # it depends on a value that is not known before the node runs
+    ERROR = "error"  # run-time error
+    INVALID = "invalid"  # does not compile
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An answer; `message` explains ERROR and INVALID, `attributes` names what made it UNKNOWN."""
+
+    answer: Answer
+    message: str = ""
+    attributes: tuple[str, ...] = ()
+
+
+YES = Match(Answer.YES)
+NO = Match(Answer.NO)
+
+
+class SelectorEngine(Protocol):
+    """Evaluates expressions; answers depend on the arguments alone."""
+
+    def evaluate(self, expression: str, *, driver: str, device: Device) -> Match:
+        """Whether the device, published by `driver`, matches."""

@@ -1,0 +1,114 @@
+"""Deployments of other autoscalers and ResourceQuotas to the model: what the checks before buying look at.
+
+Facts: Karpenter core 1.14 pkg/operator/options (IGNORE_DRA_REQUESTS, default true) and the AWS chart 1.15
+(settings.enableDRA); Cluster Autoscaler 1.36.1 config/flags (--enable-dynamic-resource-allocation, locked on since
+1.35; --allowed-scheduler-names).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import parse_metadata
+from autoscaler.kube.problem import Problems
+from autoscaler.model.other_autoscalers import Autoscaler, AutoscalerKind, Quota
+
+_VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
+_DRA_ALWAYS: Final = (1, 35)  # from here on Cluster Autoscaler cannot be told to leave claims alone
+_OFF: Final = ("false", "0", "f")
+
+
+def parse_autoscaler(raw: object, problems: Problems | None = None) -> Autoscaler | None:
+    """The autoscaler that a Deployment runs; None for any other Deployment, and for one that is scaled to zero."""
+    fields = Fields(raw, problems)
+    spec = fields.child("spec")
+    if spec.optional_integer("replicas") == 0:
+        return None
+    containers = Fields(spec.child("template").raw("spec")).children("containers")
+    for container in map(_container, containers):
+        kind = _kind(container)
+        if kind is not None:
+            metadata = parse_metadata(Fields(raw))
+            return Autoscaler(
+                kind=kind,
+                namespace=metadata.namespace,
+                name=metadata.name,
+                claims=_serves_claims(kind, container),
+                schedulers=tuple(
+                    name for name in container.flags.get("allowed-scheduler-names", "").split(",") if name
+                ),
+                version=container.tag,
+            )
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Container:
+    repository: str
+    tag: str
+    flags: Mapping[str, str]  # without dashes; "true" for a bare one
+    environment: Mapping[str, str]
+
+
+def _container(fields: Fields) -> _Container:
+    image = fields.text("image").partition("@")[0]
+    head, colon, tag = image.rpartition(":")
+    tagged = colon and "/" not in tag
+    words = [*_words(fields, "command"), *_words(fields, "args")]
+    return _Container(
+        repository=head if tagged else image,
+        tag=tag if tagged else "",
+        flags=dict(_flags(words)),
+        environment={entry.text("name"): entry.text("value") for entry in fields.children("env")},
+    )
+
+
+def _words(fields: Fields, name: str) -> Iterator[str]:
+    found = fields.raw(name)
+    for part in found if isinstance(found, list) else ():
+        yield from str(part).split()
+
+
+def _flags(words: list[str]) -> Iterator[tuple[str, str]]:
+    for index, word in enumerate(words):
+        if word.startswith("-"):
+            name, has_value, value = word.lstrip("-").partition("=")
+            following = words[index + 1] if index + 1 < len(words) else "-"
+            yield name, value if has_value else "true" if following.startswith("-") else following
+
+
+def _kind(container: _Container) -> AutoscalerKind | None:
+    name = container.repository.rpartition("/")[2]
+    if "karpenter" in container.repository and name in ("controller", "karpenter", "karpenter-controller"):
+        return AutoscalerKind.KARPENTER
+    if name.startswith("cluster-autoscaler"):
+        return AutoscalerKind.CLUSTER_AUTOSCALER
+    return None
+
+
+def _serves_claims(kind: AutoscalerKind, container: _Container) -> bool:
+    if kind is AutoscalerKind.KARPENTER:
+        ignores = container.flags.get("ignore-dra-requests", container.environment.get("IGNORE_DRA_REQUESTS", "true"))
+        enabled = container.environment.get("ENABLE_DRA", "false")
+        return ignores.lower() in _OFF or enabled.lower() == "true"
+    version = _VERSION.match(container.tag)
+    if version and (int(version[1]), int(version[2])) >= _DRA_ALWAYS:
+        return True
+    return container.flags.get("enable-dynamic-resource-allocation", "false").lower() not in _OFF
+
+
+def parse_quota(raw: object, problems: Problems | None = None) -> Quota:
+    """A ResourceQuota, as far as it is about pods of certain priority classes."""
+    fields = Fields(raw, problems)
+    metadata = parse_metadata(fields)
+    spec = fields.child("spec")
+    classes: list[str] = []
+    for expression in spec.child("scopeSelector").children("matchExpressions"):
+        if expression.text("scopeName") == "PriorityClass" and expression.text("operator") == "In":
+            classes += expression.texts("values")
+    hard = spec.quantities("hard").get("pods")
+    return Quota(metadata.namespace, metadata.name, tuple(classes), None if hard is None else int(hard.value))

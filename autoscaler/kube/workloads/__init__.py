@@ -1,0 +1,1 @@
+"""Workload controllers to the pods that they create."""

@@ -1,0 +1,162 @@
+"""JobSets (jobset.x-k8s.io) and LeaderWorkerSets (leaderworkerset.x-k8s.io): groups of pods made by controllers.
+
+Neither is a gang by itself: their pods start one by one. They become one where they say so: a JobSet by `gangPolicy`,
+and both by their exclusive-topology annotation, which binds a child Job or a leader-worker group to one topology domain
+that it does not share. Names and labels of the pods are those that the controllers give.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.workloads.controllers import expander, job_pods, suspended
+from autoscaler.kube.workloads.stamping import MOST_PODS, Expansion, Workload, count, stamp
+from autoscaler.model.gang import Gang
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.pod import GangRef, Pod, PodAffinityTerm
+from instance_catalog.kubernetes import labels as keys
+from instance_catalog.kubernetes.node_selector import Requirement
+
+_JOBSET_IGNORED = (
+    "network",
+    "successPolicy",
+    "failurePolicy",
+    "startupPolicy",
+    "coordinator",
+    "managedBy",
+    "ttlSecondsAfterFinished",
+    "volumeClaimPolicies",
+)
+_WHOLE, _PER_JOB = "JobSetAsGang", "JobSetGangPerReplicatedJob"
+_LWS_IGNORED = ("rolloutStrategy", "startupPolicy", "networkConfig")
+
+
+@expander
+def expand_job_set(fields: Fields, workload: Workload) -> Expansion:
+    """The pods of a JobSet: <jobset>-<replicated job>-<job index>-<pod index>."""
+    spec = fields.child("spec")
+    spec.ignore(*_JOBSET_IGNORED)
+    gang_policy = spec.optional_child("gangPolicy")
+    policy = gang_policy.choice("policy", (_WHOLE, _PER_JOB), _WHOLE) if gang_policy is not None else ""
+    name, found = workload.metadata.name, Expansion()
+    for entry in spec.children("replicatedJobs"):
+        made = _replicated_job(entry, workload, grouped=bool(policy))
+        found += _as_gang(made, workload, f"{name}-{entry.text('name')}") if policy == _PER_JOB else made
+    if policy == _WHOLE:
+        found = _as_gang(found, workload, name)
+    if suspended(spec):
+        found = Expansion()
+    spec.unread()
+    return found
+
+
+def _replicated_job(entry: Fields, workload: Workload, *, grouped: bool) -> Expansion:
+    """The pods of all Jobs of one entry. `grouped` Jobs are part of a larger gang, whose domain is not one Job's."""
+    entry.ignore("groupName", "dependsOn", "network")
+    name, template = entry.required("name"), entry.child("template")
+    annotations = workload.metadata.annotations.with_items(template.child("metadata").text_map("annotations"))
+    topology = annotations.get(keys.JOBSET_EXCLUSIVE_TOPOLOGY)
+    spec, found = template.child("spec"), Expansion()
+    for index in range(count(entry, "replicas", 1)):
+        job = f"{workload.metadata.name}-{name}-{index}"
+        labels = {
+            keys.JOBSET_NAME: workload.metadata.name,
+            keys.JOBSET_REPLICATED_JOB: name,
+            keys.JOBSET_JOB_INDEX: str(index),
+            keys.JOBSET_JOB_KEY: job,
+        }
+        # A mistake in the template is reported for the first Job only.
+        made = job_pods(spec if index == 0 else Fields(template.raw("spec")), workload, job, labels=labels)
+        if topology:
+            made = _exclusive(made, topology, keys.JOBSET_JOB_KEY, job)
+            made = made if grouped else _as_gang(made, workload, job, topology)
+        if topology and grouped:
+            made = _unsupported(made, ("exclusive-topology together with gangPolicy",))
+        found += made
+        if len(found.pods) > MOST_PODS:
+            entry.error("replicas", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
+            break
+    template.unread()
+    entry.unread()
+    return found
+
+
+@expander
+def expand_leader_worker_set(fields: Fields, workload: Workload) -> Expansion:
+    """The pods of a LeaderWorkerSet: leader <name>-<group>, workers <name>-<group>-<1 … size-1>."""
+    spec = fields.child("spec")
+    spec.ignore(*_LWS_IGNORED)
+    unsupported = spec.unsupported("scheduling", "groupIdentity")
+    template = spec.child("leaderWorkerTemplate")
+    template.ignore("restartPolicy", "resizePolicy", "persistentVolumeClaimRetentionPolicy", "subGroupPolicy")
+    unsupported += template.unsupported("volumeClaimTemplates")
+    annotations = fields.child("metadata").child("annotations")
+    unsupported += annotations.unsupported(keys.LWS_SUBGROUP_EXCLUSIVE_TOPOLOGY)
+    groups, size = count(spec, "replicas", 1), count(template, "size", 1)
+    if groups * size > MOST_PODS:
+        spec.error("replicas", f"{groups} groups of {size} are more than {MOST_PODS} pods", "plan for fewer at a time")
+        groups = 0
+    found = Expansion()
+    for index in range(groups):
+        found += _group(template, workload, index, size)
+    template.ignore("leaderTemplate", "workerTemplate")
+    template.unread()
+    spec.unread()
+    return _unsupported(found, unsupported)
+
+
+def _group(template: Fields, workload: Workload, index: int, size: int) -> Expansion:
+    """One leader and its workers. What is wrong with a template is reported by its first use only."""
+    metadata = workload.metadata
+    leader = f"{metadata.name}-{index}"
+    labels = {keys.LWS_NAME: metadata.name, keys.LWS_GROUP_INDEX: str(index), keys.LWS_GROUP_KEY: leader}
+    own, first = "leaderTemplate" in template, index == 0
+    leaders = stamp(
+        _template(template, "leaderTemplate" if own else "workerTemplate", report=first),
+        workload,
+        [leader] if size else [],
+        labels={**labels, keys.LWS_WORKER_INDEX: "0"},
+    )
+    workers = stamp(
+        _template(template, "workerTemplate", report=first and own),
+        workload,
+        [f"{leader}-{worker}" for worker in range(1, size)],
+        labels=labels,
+        labels_of=lambda worker: {keys.LWS_WORKER_INDEX: str(worker + 1)},
+    )
+    topology = metadata.annotations.get(keys.LWS_EXCLUSIVE_TOPOLOGY)
+    if not topology:
+        return leaders + workers
+    made = _exclusive(leaders + workers, topology, keys.LWS_GROUP_KEY, leader)
+    return _as_gang(made, workload, leader, topology)
+
+
+def _template(holder: Fields, name: str, *, report: bool) -> Fields:
+    return holder.child(name) if report else Fields(holder.raw(name))
+
+
+def _unsupported(made: Expansion, features: tuple[str, ...]) -> Expansion:
+    """All pods of `made` depend on features that cannot be honoured."""
+    if not features:
+        return made
+    return replace(made, pods=tuple(replace(pod, unsupported=(*pod.unsupported, *features)) for pod in made.pods))
+
+
+def _as_gang(made: Expansion, workload: Workload, name: str, topology: str | None = None) -> Expansion:
+    """All pods of `made` that name no gang themselves as one gang."""
+    namespace = workload.metadata.namespace
+    gang = Gang(namespace, name, workload.kind, len(made.pods), topology, origin=workload.origin)
+    pods = tuple(pod if pod.gang else replace(pod, gang=GangRef(namespace, name)) for pod in made.pods)
+    return replace(made, pods=pods, gangs=(*made.gangs, gang))
+
+
+def _exclusive(made: Expansion, topology: str, label: str, group: str) -> Expansion:
+    """Keeps other groups out of the group's topology domain, by the anti-affinity that the controllers add."""
+    others = LabelSelector((Requirement(label, "Exists"), Requirement(label, "NotIn", (group,))))
+
+    def apart(pod: Pod) -> Pod:
+        term = PodAffinityTerm(others, topology, (pod.namespace,))
+        return replace(pod, pod_anti_affinity=(*pod.pod_anti_affinity, term))
+
+    return replace(made, pods=tuple(apart(pod) for pod in made.pods))

@@ -1,0 +1,161 @@
+"""Ray clusters (ray.io): a head, and groups of workers, alone or made for a RayJob or a RayService.
+
+Ported rules: ray-project/kuberay v1.7.0, ray-operator/controllers/ray, common/pod.go and utils/util.go. What the
+operator adds to a template and a scheduler counts is added here too: an init container of every worker, and beside the
+head the autoscaler, where it is on. Generated name suffixes are replaced by indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.workloads.controllers import expander, suspended, within
+from autoscaler.kube.workloads.stamping import MOST_PODS, Expansion, Workload, count, stamp
+from instance_catalog.kubernetes import labels as keys
+
+_CLUSTER_IGNORED = (
+    "authOptions",
+    "gcsFaultToleranceOptions",
+    "headServiceAnnotations",
+    "historyServerOptions",
+    "managedBy",
+    "networkPolicy",
+    "rayVersion",
+    "tlsOptions",
+    "upgradeStrategy",
+)
+_HEAD_IGNORED = ("enableIngress", "headService", "ingressOptions", "rayStartParams", "resources", "serviceType")
+_WORKERS_IGNORED = ("idleTimeoutSeconds", "priority", "rayStartParams", "resources", "scaleStrategy")
+_JOB_IGNORED = (
+    "backoffLimit",
+    "deletionStrategy",
+    "entrypoint",
+    "entrypointNumCpus",
+    "entrypointNumGpus",
+    "entrypointResources",
+    "jobId",
+    "managedBy",
+    "metadata",
+    "preRunningDeadlineSeconds",
+    "runtimeEnvYAML",
+    "shutdownAfterJobFinishes",
+    "submissionMode",
+    "submitterConfig",
+    "ttlSecondsAfterFinished",
+)
+_SERVICE_IGNORED = (
+    "deploymentUnhealthySecondThreshold",
+    "excludeHeadPodFromServeSvc",
+    "managedBy",
+    "rayClusterDeletionDelaySeconds",
+    "serveConfigV2",
+    "serveService",
+    "serviceUnhealthySecondThreshold",
+    "upgradeStrategy",
+)
+_OVER = ("Complete", "Failed")
+_WAIT = {"name": "wait-gcs-ready", "resources": {"requests": {"cpu": "200m", "memory": "256Mi"}}}
+_AUTOSCALER = {"requests": {"cpu": "500m", "memory": "512Mi"}}
+
+
+@expander
+def expand_ray_cluster(fields: Fields, workload: Workload) -> Expansion:
+    """The pods of a RayCluster: <cluster>-head and <cluster>-<group>-worker-<index>."""
+    return _cluster(fields.child("spec"), workload)
+
+
+@expander
+def expand_ray_job(fields: Fields, workload: Workload) -> Expansion:
+    """The pods of a RayJob: those of the cluster it makes, and the one that submits it where the job gives it a form.
+
+    Without a form the submitter asks for half a CPU and no device.
+    """
+    spec = fields.child("spec")
+    spec.ignore(*_JOB_IGNORED)
+    found = Expansion()
+    if "rayClusterSpec" in spec:
+        found += _cluster(spec.child("rayClusterSpec"), workload)
+    if "submitterPodTemplate" in spec:
+        found += stamp(spec.child("submitterPodTemplate"), workload, [f"{workload.metadata.name}-submitter"])
+    found = within(found, spec.optional_integer("activeDeadlineSeconds"))
+    if "clusterSelector" in spec:
+        spec.warn("clusterSelector", "runs on a RayCluster that is there", "give that RayCluster to plan for its pods")
+    spec.ignore("clusterSelector")
+    if suspended(spec) or fields.child("status").text("jobDeploymentStatus") in _OVER:
+        found = Expansion()
+    spec.unread()
+    return found
+
+
+@expander
+def expand_ray_service(fields: Fields, workload: Workload) -> Expansion:
+    """The pods of the one cluster that a RayService has while it is not being upgraded."""
+    spec = fields.child("spec")
+    spec.ignore(*_SERVICE_IGNORED)
+    found = _cluster(spec.child("rayClusterConfig"), workload)
+    if suspended(spec):
+        found = Expansion()
+    spec.unread()
+    return found
+
+
+def _cluster(spec: Fields, workload: Workload) -> Expansion:
+    spec.ignore(*_CLUSTER_IGNORED)
+    head, name = spec.child("headGroupSpec"), workload.metadata.name
+    head.ignore(*_HEAD_IGNORED)
+    options = spec.child("autoscalerOptions")
+    if spec.flag("enableInTreeAutoscaling"):
+        message = "Ray will change the number of workers: planned for replicas"
+        spec.warn("enableInTreeAutoscaling", message, "to plan for more, set replicas to as many as you expect")
+        resources = options.raw("resources") or _AUTOSCALER
+        template = _with(head, "containers", {"name": "autoscaler", "resources": resources})
+    else:
+        template = head.child("template")
+    found = stamp(template, workload, [f"{name}-head"], labels=_labels(head, name, "head", "headgroup"))
+    for group in spec.children("workerGroupSpecs"):
+        found += _workers(group, workload)
+    if suspended(spec):
+        found = Expansion()
+    head.unread()
+    spec.unread()
+    return found
+
+
+def _workers(group: Fields, workload: Workload) -> Expansion:
+    """One group: as many replicas as lie between its bounds, each of `numOfHosts` pods."""
+    group.ignore(*_WORKERS_IGNORED)
+    name, cluster = group.required("groupName"), workload.metadata.name
+    replicas, least = count(group, "replicas", 0), count(group, "minReplicas", 0)
+    replicas = min(max(replicas, least), max(0, group.integer("maxReplicas", MOST_PODS)))
+    hosts = count(group, "numOfHosts", 1)
+    if replicas * hosts > MOST_PODS:
+        group.error("replicas", f"more than {MOST_PODS} pods", "plan for fewer pods at a time")
+        replicas = 0
+    if suspended(group):
+        replicas = 0
+    found = stamp(
+        _with(group, "initContainers", _WAIT),
+        workload,
+        [f"{cluster}-{name}-worker-{index}" for index in range(replicas * hosts)],
+        labels=_labels(group, cluster, "worker", name),
+    )
+    group.unread()
+    return found
+
+
+def _labels(group: Fields, cluster: str, node_type: str, name: str) -> dict[str, str]:
+    """The operator's labels; the group's and the template's own win over some of them."""
+    own = Fields(Fields(group.raw("template")).raw("metadata")).text_map("labels")
+    weak = {keys.RAY_NODE: "yes", keys.RAY_IDENTIFIER: f"{cluster}-{node_type}"}
+    fixed = {keys.RAY_CLUSTER: cluster, keys.RAY_NODE_TYPE: node_type, keys.RAY_GROUP: name}
+    return {**weak, **own, **group.text_map("labels"), **fixed}
+
+
+def _with(group: Fields, part: str, container: Mapping[str, object]) -> Fields:
+    """The group's pod template with one more container, behind those it has, so that fields keep their places."""
+    template = group.raw("template")
+    spec = template.get("spec") if isinstance(template, dict) else None
+    if isinstance(template, dict) and isinstance(spec, dict) and isinstance(spec.get(part) or [], list):
+        template = {**template, "spec": {**spec, part: [*(spec.get(part) or []), container]}}
+    return Fields(template, group.problems, (*group.path, "template"))

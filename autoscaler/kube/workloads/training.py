@@ -1,0 +1,78 @@
+"""Kubeflow's training jobs (kubeflow.org): replicas of several types, each with a pod template of its own.
+
+Ported rules: kubeflow/training-operator v1.9.0 (PyTorchJob and its kin, MPIJob v1) and kubeflow/mpi-operator v0.8.0
+(MPIJob v2beta1). That their pods start together only holds with a gang scheduler beside the operator: not known here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from autoscaler.kube.fields import Fields
+from autoscaler.kube.workloads.controllers import expander, over, suspended, within
+from autoscaler.kube.workloads.stamping import Expansion, Workload, count, stamp
+from instance_catalog.kubernetes import labels as keys
+
+# Kind to the field that holds its replicas by type.
+TRAINING_JOBS: Final = {
+    "PyTorchJob": "pytorchReplicaSpecs",
+    "TFJob": "tfReplicaSpecs",
+    "MPIJob": "mpiReplicaSpecs",
+    "JAXJob": "jaxReplicaSpecs",
+    "XGBoostJob": "xgbReplicaSpecs",
+    "PaddleJob": "paddleReplicaSpecs",
+}
+_V2: Final = "kubeflow.org/v2beta1"  # of mpi-operator, which labels pods by role
+_IGNORED = (
+    "cleanPodPolicy",
+    "elasticPolicy",  # an autoscaler may change the replicas later
+    "enableDynamicWorker",
+    "launcherCreationPolicy",
+    "mainContainer",
+    "mpiImplementation",
+    "nprocPerNode",
+    "runLauncherAsWorker",
+    "slotsPerWorker",
+    "sshAuthMountPath",
+    "successPolicy",
+)
+_POLICY_IGNORED = ("backoffLimit", "cleanPodPolicy", "managedBy", "ttlSecondsAfterFinished")
+
+
+@expander
+def expand_training_job(fields: Fields, workload: Workload) -> Expansion:
+    """The pods of a training job: <job>-<replica type>-<index>."""
+    spec = fields.child("spec")
+    spec.ignore(*_IGNORED)
+    policy = spec.child("runPolicy")
+    policy.ignore(*_POLICY_IGNORED)
+    if "schedulingPolicy" in policy:
+        message = "counts only where the operator has a gang scheduler; planned as single pods"
+        policy.warn("schedulingPolicy", message, "for a gang, give the PodGroup that its scheduler reads")
+    policy.ignore("schedulingPolicy")
+    kind_label = keys.TRAINING_ROLE if fields.raw("apiVersion") == _V2 else keys.TRAINING_REPLICA_TYPE
+    replicas = spec.child(TRAINING_JOBS.get(workload.kind, ""))
+    found = Expansion()
+    for name in replicas.names():
+        found += _replicas(replicas.child(name), workload, name.lower(), kind_label)
+    found = within(found, policy.optional_integer("activeDeadlineSeconds"))
+    if suspended(policy) or over(fields.child("status")):
+        found = Expansion()
+    policy.unread()
+    spec.unread()
+    return found
+
+
+def _replicas(entry: Fields, workload: Workload, kind: str, kind_label: str) -> Expansion:
+    entry.ignore("restartPolicy")
+    job = workload.metadata.name
+    number = count(entry, "replicas", 0 if (workload.kind, kind) == ("MPIJob", "worker") else 1)
+    found = stamp(
+        entry.child("template"),
+        workload,
+        [f"{job}-{kind}-{index}" for index in range(number)],
+        labels={keys.TRAINING_JOB: job, kind_label: kind},
+        labels_of=lambda index: {keys.TRAINING_REPLICA_INDEX: str(index)},
+    )
+    entry.unread()
+    return found

@@ -1,0 +1,1 @@
+"""Model values to the JSON of Kubernetes objects."""

@@ -1,0 +1,1 @@
+"""One tick: reflect, decide, record, carry out, publish."""

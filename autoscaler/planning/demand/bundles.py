@@ -1,0 +1,159 @@
+"""Pods that must land on one node together, and which of these bundles are equal.
+
+Pods that share an unallocated claim land where its devices are. Equal bundles ask for the same things under other
+names: they form one class, so that a thousand equal pods cost one evaluation. It must not know nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.pod import Pod
+from autoscaler.model.resource_claim import FirstAvailable, ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.demand import claim_keys
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Pods for one node, in the scheduler's order. `gang` is the key of their gang."""
+
+    pods: tuple[Pod, ...]
+
+    @property
+    def key(self) -> str:
+        """Key of the first pod: bundles are told apart by it."""
+        return self.pods[0].key
+
+    @property
+    def gang(self) -> str | None:
+        """Key of the gang they belong to."""
+        return next((pod.gang.key for pod in self.pods if pod.gang), None)
+
+    @property
+    def priority(self) -> int:
+        """The bundle waits for its most important pod."""
+        return max(pod.priority for pod in self.pods)
+
+    @property
+    def shared_claims(self) -> tuple[str, ...]:
+        """Claims that more than one of the pods names."""
+        named = [key for pod in self.pods for key in dict.fromkeys(claim_keys(pod))]
+        return tuple(key for key in dict.fromkeys(named) if named.count(key) > 1)
+
+
+def has_alternatives(bundle: Bundle, claims: Mapping[str, ResourceClaim]) -> bool:
+    """Whether a claim of the bundle uses firstAvailable, so that offerings that fit may differ in preference."""
+    keys = {key for pod in bundle.pods for key in claim_keys(pod)}
+    return any(isinstance(r, FirstAvailable) for key in keys if key in claims for r in claims[key].requests)
+
+
+@dataclass(frozen=True, slots=True)
+class BundleClass:
+    """Equal bundles, in the scheduler's order."""
+
+    members: tuple[Bundle, ...]
+
+    @property
+    def sample(self) -> Bundle:
+        """One that stands for all."""
+        return self.members[0]
+
+
+def bundles_of(pods: Sequence[Pod], claims: Mapping[str, ResourceClaim]) -> tuple[Bundle, ...]:
+    """Join the pods that share unallocated claims; in the order of their first pods."""
+    leader = {pod.key: pod.key for pod in pods}
+
+    def find(key: str) -> str:
+        while leader[key] != key:
+            key = leader[key]
+        return key
+
+    first_user: dict[str, str] = {}
+    for pod in pods:
+        for key in claim_keys(pod):
+            if key in claims and claims[key].allocation is None:
+                user = first_user.setdefault(key, pod.key)
+                leader[find(pod.key)] = find(user)
+    groups: dict[str, list[Pod]] = {}
+    for pod in pods:
+        groups.setdefault(find(pod.key), []).append(pod)
+    return tuple(Bundle(tuple(group)) for group in groups.values())
+
+
+def classes_of(bundles: Iterable[Bundle], snapshot: Snapshot) -> tuple[BundleClass, ...]:
+    """Group equal bundles; in the order of their first members, most important ones first."""
+    observed = _observed_labels(snapshot)
+    groups: dict[Hashable, list[Bundle]] = {}
+    for bundle in bundles:
+        groups.setdefault(_signature(bundle, snapshot.claims, observed), []).append(bundle)
+    classes = [BundleClass(tuple(group)) for group in groups.values()]
+    return tuple(sorted(classes, key=lambda c: -c.sample.priority))
+
+
+def _signature(bundle: Bundle, claims: Mapping[str, ResourceClaim], observed: frozenset[str]) -> Hashable:
+    """Everything that can make a difference for where they fit; names of pods and of their own claims do not.
+
+    Nor do nominations: each pod has a node of its own there, and that would make every pod a class of its own."""
+    order: dict[str, int] = {}
+    for pod in bundle.pods:
+        for key in claim_keys(pod):
+            order.setdefault(key, len(order))
+    return (
+        tuple(_pod_signature(pod, order, observed) for pod in bundle.pods),
+        tuple(_claim_signature(claims[key]) if key in claims else key for key in order),
+    )
+
+
+def _pod_signature(pod: Pod, order: Mapping[str, int], observed: frozenset[str]) -> Hashable:
+    return (
+        pod.namespace,
+        tuple((k, v) for k, v in sorted(pod.labels.items()) if k in observed),
+        # Containers' own names and their references to claims do not matter for placement.
+        tuple((c.requests, c.host_ports) for c in pod.containers),
+        tuple((c.requests, c.host_ports, c.sidecar) for c in pod.init_containers),
+        pod.overhead,
+        pod.pod_requests,
+        tuple(order[f"{pod.namespace}/{e.claim}"] if e.claim else e.claim for e in pod.claims),
+        pod.node_selector,
+        pod.affinity,
+        pod.pod_affinity,
+        pod.pod_anti_affinity,
+        pod.topology_spread,
+        pod.tolerations,
+        pod.volumes,
+        pod.host_network,
+        pod.scheduler_name,
+        pod.priority,
+        pod.gang,
+        pod.active_deadline_seconds,
+        pod.unsupported,
+    )
+
+
+def _claim_signature(claim: ResourceClaim) -> Hashable:
+    """A fresh claim is what it asks for; one with a history is itself."""
+    if claim.allocation is not None or claim.deleting or claim.reserved_for:
+        return claim.key
+    return (claim.spec_key(), claim.controller != "")
+
+
+def _observed_labels(snapshot: Snapshot) -> frozenset[str]:
+    """Label keys of pods that some selector looks at."""
+    keys: set[str] = set()
+    for selector in _selectors(snapshot):
+        if selector is not None:
+            keys.update(requirement.key for requirement in selector.requirements)
+    return frozenset(keys)
+
+
+def _selectors(snapshot: Snapshot) -> Iterable[LabelSelector | None]:
+    for pod in snapshot.pods:
+        yield from (term.selector for term in (*pod.pod_affinity, *pod.pod_anti_affinity))
+        yield from (spread.selector for spread in pod.topology_spread)
+    for block in snapshot.blocks:
+        yield block.consumers.pod_selector
+    for pool in snapshot.pools:
+        yield pool.scope.pod_selector

@@ -1,0 +1,201 @@
+"""Which pending pods want a node from us, and why the others wait.
+
+A pod may be pending for reasons that no node can cure (a scheduling gate, a claim that does not exist yet, a place that
+is being made for it). Those are told apart here, before anything is simulated. It must not know offerings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from autoscaler.lifecycle.provisioned_node import has_come
+from autoscaler.lifecycle.quarantine import SETTLED
+from autoscaler.model.gang import Gang
+from autoscaler.model.plan import LeftOut
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.scope import Scopes
+from autoscaler.planning.naming import named_like_ours
+from instance_catalog.kubernetes import labels
+
+_UNKNOWN = (Code.UNSUPPORTED, Code.UNREADABLE)
+# What decides about a pod with volumes.
+_VOLUME_KINDS = (
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "StorageClass",
+    "CSINode",
+    "CSIDriver",
+    "CSIStorageCapacity",
+    "VolumeAttachment",
+)
+_CONSUMED = (labels.CONSUME_PROVISIONING_REQUEST, labels.CA_CONSUME_PROVISIONING_REQUEST)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPods:
+    """`wanted` in the scheduler's order (priority, then as in the snapshot); no node would help the `waiting`; the
+    pools leave the `outside` to others."""
+
+    wanted: tuple[Pod, ...]
+    waiting: tuple[LeftOut, ...]
+    outside: tuple[LeftOut, ...]
+
+
+def pending(snapshot: Snapshot, scopes: Scopes) -> PendingPods:
+    """Sort the snapshot's unbound pods."""
+    wanted: list[Pod] = []
+    waiting: list[LeftOut] = []
+    outside: list[LeftOut] = []
+    for pod in pending_pods(snapshot):
+        if refusals := scopes.refusals(pod):
+            outside.append(LeftOut(pod.key, "out-of-scope", refusals, claims=claim_keys(pod)))
+        elif reasons := tuple(_waits(pod, snapshot)):
+            waiting.append(LeftOut(pod.key, _verdict(reasons), reasons, claims=claim_keys(pod)))
+        else:
+            wanted.append(pod)
+    wanted.sort(key=lambda pod: -pod.priority)
+    incomplete = _incomplete_gangs(wanted, snapshot)
+    waiting += [left for pod in wanted if (left := incomplete.get(pod.key))]
+    return PendingPods(tuple(p for p in wanted if p.key not in incomplete), tuple(waiting), tuple(outside))
+
+
+def pending_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
+    """The pods that look for a node. Those of DaemonSets belong to nodes that exist and are never demand."""
+    return tuple(
+        pod
+        for pod in snapshot.pods
+        if pod.node_name is None and pod.phase == "Pending" and not pod.deleting and not _of_daemon_set(pod)
+    )
+
+
+def _of_daemon_set(pod: Pod) -> bool:
+    return pod.owner.startswith("DaemonSet/") or pod.annotations.get(labels.CA_DAEMON_SET_POD) == "true"
+
+
+def claim_keys(pod: Pod) -> tuple[str, ...]:
+    """Keys of the claims the pod names; entries without a claim are skipped."""
+    return tuple(f"{pod.namespace}/{entry.claim}" for entry in pod.claims if entry.claim)
+
+
+def why_pending(pod: Pod, snapshot: Snapshot) -> tuple[Reason, ...]:
+    """What keeps a pending pod from running, as far as the cluster shows it: what it waits for, or what the scheduler
+    said last. A pod that waits for a claim or a gang gets no condition from kube-scheduler 1.36 (PreEnqueue)."""
+    subject = f"pod {pod.key}"
+    waits = tuple(_waits(pod, snapshot)) or tuple(_missing_members(pod, snapshot))
+    if waits:
+        return waits
+    match pod.unscheduled:
+        case "":
+            return (Reason.of(Code.NOT_TRIED, subject),)
+        case "Unschedulable":
+            return (Reason.of(Code.UNSCHEDULABLE, subject, message=pod.unscheduled_why),)
+        case reason:
+            return (Reason.of(Code.SCHEDULER_ERROR, subject, error=reason, message=pod.unscheduled_why),)
+
+
+def _waits(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
+    """Why no node would help the pod now."""
+    subject = f"pod {pod.key}"
+    if pod.scheduling_gates:
+        yield Reason.of(Code.SCHEDULING_GATED, subject, gates=pod.scheduling_gates)
+    if any(key in pod.annotations for key in _CONSUMED):
+        request = next(pod.annotations[key] for key in _CONSUMED if key in pod.annotations)
+        yield Reason.of(Code.PROVISIONING_REQUEST, subject, request=request)
+    if pod.nominated_node and _place_is_made(pod.nominated_node, snapshot):
+        yield Reason.of(Code.NOMINATED, subject, node=pod.nominated_node)
+    for entry in pod.claims:
+        if entry.claim is None:
+            yield Reason.of(Code.CLAIM_NOT_CREATED, subject, entry=entry.name, template=entry.template or "")
+        elif entry.claim and f"{pod.namespace}/{entry.claim}" not in snapshot.claims:
+            yield Reason.of(Code.CLAIM_NOT_FOUND, subject, claim=f"{pod.namespace}/{entry.claim}")
+    if pod.volumes:
+        yield from unreadable(snapshot, subject, *_VOLUME_KINDS)
+    gang = snapshot.gangs.get(pod.gang.key) if pod.gang else None
+    if pod.gang and gang is None and "PodGroup" in snapshot.unreadable:
+        yield from unreadable(snapshot, f"gang {pod.gang.key}", "PodGroup")
+    elif pod.gang and gang is None:
+        yield Reason.of(Code.GANG_INCOMPLETE, f"gang {pod.gang.key}", wanted="its group object", placed=0)
+    for feature in gang.unsupported if gang else ():
+        yield Reason.of(Code.UNSUPPORTED, f"gang {pod.gang.key}" if pod.gang else "", feature=feature)
+
+
+def unreadable(snapshot: Snapshot, subject: str, *kinds: str) -> Iterator[Reason]:
+    """One reason for each of the kinds that may not be read although they decide about the subject."""
+    for kind in kinds:
+        if kind in snapshot.unreadable:
+            yield Reason.of(Code.UNREADABLE, subject, right=snapshot.unreadable[kind])
+
+
+def _place_is_made(node: str, snapshot: Snapshot) -> bool:
+    """Whether a nomination (KEP-5278) has a place behind it that cannot be seen yet: pods that leave the node for a
+    preemption, or another autoscaler's node that is to come. Where nothing leaves, the planner looks itself."""
+    if any(found.name == node for found in snapshot.nodes):
+        return any(pod.deleting for pod in snapshot.pods if pod.node_name == node)
+    # A nomination of ours may outlive its launch, and must not keep the pod waiting then.
+    ours = named_like_ours(node, snapshot.pools) or any(found.node_name == node for found in snapshot.provisioned)
+    return not ours
+
+
+def awaited_bindings(snapshot: Snapshot, now: datetime) -> Mapping[str, str]:
+    """Pods whose own node has just come, with that node's name: kube-scheduler is about to bind them, or has.
+
+    Pods, claims and nodes arrive by watches of their own. Where the binding of a pod comes last, its place looks taken,
+    by itself; so no other node is bought for it until everything had SETTLED to arrive, and its own is kept. Karpenter
+    v1 keeps a node that it nominated for a pod for twice its longest batch (state/statenode.go, nominationWindow).
+    """
+    just_came = (
+        node
+        for node in snapshot.provisioned
+        if has_come(node) and node.phase_since is not None and now - node.phase_since < SETTLED
+    )
+    return {pod: node.node_name for node in just_came for pod in node.pods}
+
+
+def why_postponed(pod: Pod, bindings: Mapping[str, str], now: datetime) -> Reason | None:
+    """Why nothing is bought for the pod yet, though it goes wherever it fits; `bindings` are the awaited ones.
+
+    A delay counts from the pod's creation and only holds purchases back (Cluster Autoscaler 1.34
+    core/static_autoscaler.go, filterOutYoungPods).
+    """
+    if pod.key in bindings:
+        return Reason.of(Code.AWAITS_BINDING, f"pod {pod.key}", node=bindings[pod.key])
+    if pod.no_node_before is not None and now < pod.no_node_before:
+        return Reason.of(Code.SCALE_UP_DELAYED, f"pod {pod.key}", until=pod.no_node_before.isoformat())
+    return None
+
+
+def _verdict(reasons: Iterable[Reason]) -> str:
+    return "unknown" if any(r.code in _UNKNOWN for r in reasons) else "does-not-fit"
+
+
+def _missing_members(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
+    if pod.gang is None or pod.gang.key not in snapshot.gangs:
+        return
+    siblings = [other for other in pending_pods(snapshot) if other.gang == pod.gang]
+    if left := _incomplete_gangs(siblings, snapshot).get(pod.key):
+        yield from left.reasons
+
+
+def _incomplete_gangs(wanted: Iterable[Pod], snapshot: Snapshot) -> dict[str, LeftOut]:
+    """Pods of gangs of which fewer pods exist than must start together: they wait for their siblings."""
+    members: dict[str, list[Pod]] = {}
+    for pod in wanted:
+        if pod.gang:
+            members.setdefault(pod.gang.key, []).append(pod)
+    result: dict[str, LeftOut] = {}
+    for key, pods in members.items():
+        gang = snapshot.gangs[key]
+        present = len(pods) + running_members(gang, snapshot.pods)
+        if present < gang.min_count:
+            reason = Reason.of(Code.GANG_INCOMPLETE, f"gang {key}", wanted=gang.min_count, placed=present)
+            result |= {p.key: LeftOut(p.key, "does-not-fit", (reason,), claims=claim_keys(p)) for p in pods}
+    return result
+
+
+def running_members(gang: Gang, pods: Iterable[Pod]) -> int:
+    """How many pods of the gang have a node already."""
+    return sum(1 for pod in pods if pod.gang and pod.gang.key == gang.key and pod.bound)

@@ -1,0 +1,110 @@
+"""Which nodes are kept up without any pod asking for them: machines of open blocks that are held, and baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+
+from autoscaler.errors import ConfigurationError
+from autoscaler.lifecycle.provisioned_node import may_take_pods
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.plan import PlannedNode
+from autoscaler.model.reason import Code, Reason
+from autoscaler.planning.disruption.windows import Window
+from autoscaler.planning.placement.existing import Assigned
+from autoscaler.planning.placement.launches import Purchase, launch
+from autoscaler.planning.placement.packing_input import Market
+from autoscaler.planning.supply.blocks import available
+from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.planning.supply.limits import binding
+
+
+def windows_of(pool: CapacityPool) -> Iterator[Window]:
+    """The schedules that change what the pool keeps up or lets go; unreadable ones are reported by objections.py."""
+    entries = [(b.schedule, b.time_zone) for b in pool.baselines]
+    entries += [(b.schedule, "UTC") for b in pool.disruption.budgets]
+    for schedule, time_zone in entries:
+        if schedule is not None:
+            with suppress(ConfigurationError):
+                yield Window.parse(schedule, time_zone)
+
+
+def is_open(schedule: str | None, time_zone: str, now: datetime, *, unreadable: bool) -> bool:
+    """Whether a window is open; no schedule is always. One that cannot be read is reported by objections.py."""
+    try:
+        return schedule is None or Window.parse(schedule, time_zone).open_at(now)
+    except ConfigurationError:
+        return unreadable
+
+
+def floor_of(pool: CapacityPool, now: datetime) -> int:
+    """How many nodes the pool keeps up now: the largest of its open baselines."""
+    return max(
+        (b.replicas for b in pool.baselines if is_open(b.schedule, b.time_zone, now, unreadable=False)),
+        default=0,
+    )
+
+
+def holds(
+    market: Market, launched: Sequence[PlannedNode], assigned: Assigned, catalog_digest: str
+) -> tuple[PlannedNode, ...]:
+    """Nodes to launch without a pod: machines of open blocks that are held always, and missing baseline nodes."""
+    waiting = [item for item in assigned.rest if item not in assigned.stuck]
+    harmless = [
+        i
+        for i, candidate in enumerate(market.candidates)
+        if not candidate.barred and (candidate.block or candidate.pool.baselines)
+        if market.trials.breaks(market.shape_of[i], waiting) is None
+    ]
+    bought = [_candidate_of(market, node) for node in launched]
+    purchases: list[Purchase] = []
+    for index, reason in [
+        *_blocks_to_hold(market, launched, harmless),
+        *_baselines_to_fill(market, launched, harmless),
+    ]:
+        candidate = market.candidates[index]
+        if binding(candidate, market.limits, bought) is None:
+            bought.append(candidate)
+            purchases.append(Purchase(candidate, (), reasons=(reason,)))
+    world = assigned.world
+    for node in launched:  # their names are taken
+        world = world.with_node(node.node, ())
+    return launch(purchases, world, market.snapshot, catalog_digest=catalog_digest, together=False).nodes
+
+
+def _candidate_of(market: Market, node: PlannedNode) -> Candidate:
+    return next(
+        c
+        for c in market.candidates
+        if c.offering == node.offering and c.pool.name == node.pool and c.profiles == node.drivers
+    )
+
+
+def _blocks_to_hold(
+    market: Market, launched: Sequence[PlannedNode], harmless: Sequence[int]
+) -> Iterator[tuple[int, Reason]]:
+    snapshot = market.snapshot
+    for block in snapshot.blocks:
+        index = next((i for i in harmless if market.candidates[i].block == block), None)
+        if block.hold != "Always" or index is None:
+            continue
+        planned = sum(1 for node in launched if node.offering.block == block.name)
+        reason = Reason.of(Code.BLOCK_HELD, f"block {block.name}", block=block.name)
+        for _ in range(available(block, snapshot.provisioned) - planned):
+            yield index, reason
+
+
+def _baselines_to_fill(
+    market: Market, launched: Sequence[PlannedNode], harmless: Sequence[int]
+) -> Iterator[tuple[int, Reason]]:
+    snapshot = market.snapshot
+    for pool in snapshot.pools:
+        alive = [n for n in snapshot.provisioned if n.pool == pool.name and may_take_pods(n)]
+        missing = floor_of(pool, market.now) - len(alive) - sum(1 for node in launched if node.pool == pool.name)
+        mine = [i for i in harmless if market.candidates[i].pool == pool]
+        if missing <= 0 or not mine:
+            continue
+        best = min(mine, key=lambda i: (market.candidates[i].rank, market.candidates[i].usd_per_hour or 0, i))
+        for _ in range(missing):
+            yield best, Reason.of(Code.BASELINE, f"pool {pool.name}")

@@ -1,0 +1,222 @@
+"""What becomes of our own nodes. It decides only; execution/ drains.
+
+The end of a machine that its provider announced outranks everything: pods are told, then evicted in time. Otherwise a
+node goes only when no pod runs on it: because it never became usable, because it is not healthy, because it is not what
+its pool asks for any more, or because it is not needed; of what works never against a mark, and never more nodes at
+once than the pool's budgets allow. lifecycle/leaving.py says for which reasons pods are evicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from autoscaler.lifecycle.marks import mark_of_node
+from autoscaler.lifecycle.ownership import OwnNodes
+from autoscaler.lifecycle.provisioned_node import (
+    counts_against_limits,
+    has_failed,
+    has_machine,
+    is_coming,
+    is_leaving,
+    last_edge,
+    may_take_pods,
+)
+from autoscaler.lifecycle.reflect import occupies
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, Disruption, Drain
+from autoscaler.model.plan import Disposal, NodeDecision
+from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.disruption.baseline import floor_of, is_open
+from autoscaler.planning.supply.drivers import readable
+from instance_catalog.drivers.custom import CustomDriver
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import requirement_matches
+from instance_catalog.types.instance_type import ANY_ZONE
+
+# Kubernetes evicts the pods of a node that is not ready after five minutes, and a reboot takes less than ten.
+UNHEALTHY: Final = timedelta(minutes=15)
+# Machines that are taken back one by one (spot, maintenance) are drained as blocks are by default.
+_DRAIN: Final = Drain()
+
+
+def decide(
+    snapshot: Snapshot, needed: frozenset[str], now: datetime, *, custom: Mapping[str, CustomDriver]
+) -> tuple[NodeDecision, ...]:
+    """One decision for each node of ours that is not on its way out already, and for each machine of a failed one.
+
+    `needed` are names of nodes that pending pods go to, `custom` the catalog's own drivers.
+    """
+    run = _Run(snapshot, needed, now, custom)
+    return tuple(run.decide(n) for n in snapshot.provisioned if may_take_pods(n) or (has_failed(n) and has_machine(n)))
+
+
+class _Run:
+    """One pass over the nodes."""
+
+    def __init__(
+        self, snapshot: Snapshot, needed: frozenset[str], now: datetime, custom: Mapping[str, CustomDriver]
+    ) -> None:
+        self._now = now
+        self._custom = custom
+        self._nodes = OwnNodes(snapshot.nodes)
+        self._pools = {pool.name: pool for pool in snapshot.pools}
+        self._blocks = {block.name: block for block in snapshot.blocks}
+        self._busy = needed | {pod.node_name for pod in snapshot.pods if occupies(pod)}
+        self._baseline = _baseline_nodes(snapshot, now)
+        self._budget = _Budgets(snapshot, now)
+
+    def decide(self, node: ProvisionedNode) -> NodeDecision:
+        """The first of the rules that has something to say."""
+        block = self._blocks.get(node.offering.block)
+        ending = self._by_block_end(node, block) if block else self._by_reclaim(node)
+        if ending is not None:
+            return ending
+        pool = self._pools.get(node.pool)
+        if pool is not None and pool.deleting and pool.deletion_policy == "Drain":
+            return NodeDecision(node.name, Disposal.DRAIN, (Reason.of(Code.POOL_DELETED, f"pool {node.pool}"),))
+        if has_failed(node):
+            return self._failed(node)
+        held = block is not None and block.hold == "Always"
+        why_kept = self._needed(node)
+        if why_kept is None:
+            why = self._why_it_goes(node, pool, wanted=held or node.name in self._baseline)
+            if why is not None:
+                return self._unless_protected(node, why)
+        if block is not None and held:
+            reason = Reason.of(Code.BLOCK_HELD, f"block {block.name}", block=block.name)
+            return NodeDecision(node.name, Disposal.HOLD, (reason,), deadline=block.reclaimed)
+        if why_kept is None and node.name in self._baseline:
+            why_kept = Reason.of(Code.BASELINE, f"pool {node.pool}")
+        unhealthy = self._unhealthy(node)
+        also = () if unhealthy is None else (unhealthy,)
+        return NodeDecision(node.name, Disposal.KEEP, (why_kept or self._empty(node), *also))
+
+    def _failed(self, node: ProvisionedNode) -> NodeDecision:
+        """It goes, but not under a pod: one that tolerates everything may run on a node that never became ready."""
+        why = Reason.of(Code.NODE_FAILED, why=last_edge(node))
+        if node.node_name in self._busy:
+            return NodeDecision(node.name, Disposal.KEEP, (Reason.of(Code.ALREADY_BOUND), why))
+        return NodeDecision(node.name, Disposal.DRAIN, (why,))
+
+    def _by_block_end(self, node: ProvisionedNode, block: CapacityBlock) -> NodeDecision | None:
+        ending = (Reason.of(Code.BLOCK_ENDING, f"block {block.name}", block=block.name),)
+        if self._now >= block.drain_starts:
+            return NodeDecision(node.name, Disposal.DRAIN, ending, deadline=block.reclaimed)
+        if self._now >= block.notice_at:
+            return NodeDecision(node.name, Disposal.NOTICE, ending, deadline=block.reclaimed)
+        return None
+
+    def _by_reclaim(self, node: ProvisionedNode) -> NodeDecision | None:
+        if node.reclaim_at is None or self._now < node.reclaim_at - _DRAIN.budget - _DRAIN.notice:
+            return None
+        why = (Reason.of(Code.NODE_RECLAIMED, f"node {node.name}", at=node.reclaim_at.isoformat()),)
+        drains = self._now >= node.reclaim_at - _DRAIN.budget
+        return NodeDecision(node.name, Disposal.DRAIN if drains else Disposal.NOTICE, why, deadline=node.reclaim_at)
+
+    def _needed(self, node: ProvisionedNode) -> Reason | None:
+        """Why it must stay whatever the policy is: pods, or it has not come yet."""
+        if node.node_name in self._busy:
+            return Reason.of(Code.ALREADY_BOUND)
+        return Reason.of(Code.COMING_NODE) if is_coming(node) else None
+
+    def _why_it_goes(self, node: ProvisionedNode, pool: CapacityPool | None, *, wanted: bool) -> Reason | None:
+        """Why an empty node goes, if it does. `wanted`: it is kept up without pods, so being empty is no reason."""
+        disruption = pool.disruption if pool else Disruption()
+        unhealthy = self._unhealthy(node)
+        if unhealthy is not None:
+            return unhealthy
+        if disruption.drift == "WhenEmpty" and pool is not None:
+            drift = drifted(node, pool, self._blocks.get(node.offering.block), custom=self._custom)
+            if drift:
+                return Reason.of(Code.NODE_DRIFTED, f"pool {pool.name}", what=drift)
+        idle = disruption.consolidate == "WhenEmpty" and node.empty_since is not None
+        if not wanted and idle and node.empty_since is not None and self._now >= node.empty_since + disruption.after:
+            return self._empty(node)
+        return None
+
+    def _unhealthy(self, node: ProvisionedNode) -> Reason | None:
+        if node.unhealthy_since is None or self._now < node.unhealthy_since + UNHEALTHY:
+            return None
+        return Reason.of(Code.NODE_UNHEALTHY, seconds=_seconds(self._now - node.unhealthy_since))
+
+    def _unless_protected(self, node: ProvisionedNode, why: Reason) -> NodeDecision:
+        found = self._nodes.of(node)
+        mark = mark_of_node(found) if found else ""
+        if mark:
+            return NodeDecision(node.name, Disposal.KEEP, (Reason.of(Code.DO_NOT_DISRUPT, mark=mark), why))
+        disposal = Disposal.DRAIN if self._budget.take(node.pool) else Disposal.KEEP
+        return NodeDecision(node.name, disposal, (why,))
+
+    def _empty(self, node: ProvisionedNode) -> Reason:
+        return Reason.of(Code.NODE_EMPTY, seconds=_seconds(self._now - node.empty_since) if node.empty_since else 0)
+
+
+def drifted(
+    node: ProvisionedNode, pool: CapacityPool, block: CapacityBlock | None, *, custom: Mapping[str, CustomDriver]
+) -> str:
+    """The field of the pool that the node does not match any more; "" while it matches.
+
+    Compared with what was written down when the node was bought, never with its Node: a label that somebody changed
+    there, or that a provider did not set, must not end nodes and buy them again for ever.
+    """
+    if any(node.labels.get(key) != value for key, value in pool.labels.items()):
+        return "labels"
+    wanted = readable((block.drivers if block else ()) or pool.drivers, custom=custom)
+    if wanted and wanted.profiles and wanted != readable(node.prediction.drivers, custom=custom):
+        return "drivers"
+    facts = {labels.CAPACITY_TYPE: node.offering.capacity_type}
+    if node.offering.zone != ANY_ZONE:
+        facts[labels.ZONE] = node.offering.zone
+    bound = [requirement for requirement in pool.requirements if requirement.key in facts]
+    return "" if all(requirement_matches(requirement, facts) for requirement in bound) else "requirements"
+
+
+@dataclass(slots=True)
+class _Budgets:
+    """How many more nodes of each pool may be disrupted now."""
+
+    _left: dict[str, int]
+
+    def __init__(self, snapshot: Snapshot, now: datetime) -> None:
+        self._left = {}
+        for pool in snapshot.pools:
+            alive = [n for n in snapshot.provisioned if n.pool == pool.name and counts_against_limits(n)]
+            going = sum(1 for n in alive if is_leaving(n))
+            allowed = [
+                _amount(b.nodes, len(alive))
+                for b in pool.disruption.budgets
+                if is_open(b.schedule, "UTC", now, unreadable=True)
+            ]
+            if allowed:
+                self._left[pool.name] = max(0, min(allowed) - going)
+
+    def take(self, pool: str) -> bool:
+        """Use one disruption of the pool; False if there is none left."""
+        if pool not in self._left:
+            return True
+        self._left[pool] -= 1
+        return self._left[pool] >= 0
+
+
+def _amount(text: str, nodes: int) -> int:
+    """ "3" or "10%" of the nodes, rounded up as Karpenter does, so that small pools can change at all."""
+    if text.endswith("%"):
+        return -(-nodes * int(text[:-1]) // 100)
+    return int(text)
+
+
+def _baseline_nodes(snapshot: Snapshot, now: datetime) -> set[str]:
+    """Names of the ProvisionedNodes that a baseline keeps: the first ones by name, so that they stay the same."""
+    kept: set[str] = set()
+    for pool in snapshot.pools:
+        alive = sorted(n.name for n in snapshot.provisioned if n.pool == pool.name and may_take_pods(n))
+        kept.update(alive[: floor_of(pool, now)])
+    return kept
+
+
+def _seconds(span: timedelta) -> int:
+    return int(span.total_seconds())

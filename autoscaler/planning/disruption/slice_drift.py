@@ -1,0 +1,81 @@
+"""Nodes of ours whose drivers published something else than was predicted when they were bought.
+
+Each machine is compared once, when it has become usable. Whether its type is avoided from then on is the policy's to
+say; whose claims count are those of the pods that it was bought for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from autoscaler.dra.drift import DriftPolicy, matters, quarantines
+from autoscaler.lifecycle.ownership import OwnNodes
+from autoscaler.lifecycle.provisioned_node import became_ready
+from autoscaler.lifecycle.quarantine import Drift
+from autoscaler.model.node import Node
+from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.model.resource_claim import ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.placement.existing import as_coming
+from instance_catalog.drift.compare import Unified, unify
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
+from instance_catalog.types.catalog import Catalog
+
+
+def slice_drifts(snapshot: Snapshot, catalog: Catalog, policy: DriftPolicy, now: datetime) -> tuple[Drift, ...]:
+    """The nodes that became ready at `now` and differ from their prediction with today's catalog.
+
+    Only drivers that were predicted are compared: others that publish too are not the type's. Taints of devices are
+    left out, since a sick device says nothing about its type.
+    """
+    nodes = OwnNodes(snapshot.nodes)
+    found = []
+    for provisioned in snapshot.provisioned:
+        node = nodes.of(provisioned)
+        if node is None or not became_ready(provisioned, now):
+            continue
+        unified = _compared(provisioned, snapshot, catalog)
+        if unified is None or unified.equal:
+            continue
+        avoided = _avoided(policy, unified, node, provisioned, snapshot)
+        found.append(Drift(provisioned, unified.differences, avoided=avoided))
+    return tuple(found)
+
+
+def _compared(provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog) -> Unified | None:
+    """Both sides; None where nothing can be predicted, or nothing was published."""
+    expected = as_coming(provisioned, snapshot, catalog)
+    drivers = {piece.driver for piece in expected.slices} if expected else set()
+    published = [
+        _without_taints(piece)
+        for piece in snapshot.slices
+        if piece.reach.node_name == provisioned.node_name and piece.driver in drivers
+    ]
+    return unify(expected.slices, published) if expected and published else None
+
+
+def _avoided(
+    policy: DriftPolicy, unified: Unified, node: Node, provisioned: ProvisionedNode, snapshot: Snapshot
+) -> bool:
+    impact = matters(
+        unified,
+        _claims_for(provisioned, snapshot),
+        node=node,
+        classes=snapshot.classes,
+        profile=snapshot.profile,
+    )
+    return quarantines(policy, unified, [impact])
+
+
+def _claims_for(provisioned: ProvisionedNode, snapshot: Snapshot) -> Iterator[ResourceClaim]:
+    """The claims of the pods it was bought for, a shared one once."""
+    bought_for = set(provisioned.pods)
+    keys = dict.fromkeys(key for pod in snapshot.pods if pod.key in bought_for for key in claim_keys(pod))
+    return (snapshot.claims[key] for key in keys if key in snapshot.claims)
+
+
+def _without_taints(piece: ResourceSlice) -> ResourceSlice:
+    return replace(piece, devices=tuple(replace(device, taints=()) for device in piece.devices))

@@ -1,0 +1,290 @@
+"""Pods go to nodes that exist or are coming before anything is bought: what kube-scheduler will do by itself.
+
+This imitates the scheduler and optimizes nothing: pods in its order, for each the feasible node with the best
+firstAvailable choices, present nodes before coming ones. A bundle whose check aborts on any node (verdict *fatal*) is
+stuck, because kube-scheduler gives up the whole attempt; buying nodes would not help it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from autoscaler.cel.common.work import BudgetSpentError
+from autoscaler.lifecycle.ownership import is_node_of
+from autoscaler.lifecycle.provisioned_node import awaits_machine, is_coming, is_over, may_take_pods
+from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.node import Node
+from autoscaler.model.plan import Target
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.model.reason import Reason
+from autoscaler.model.resource_claim import Allocation
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.verdict import Fatal, Fits, Unknown
+from autoscaler.planning.demand.bundles import Bundle, BundleClass
+from autoscaler.planning.demand.demand import awaited_bindings, claim_keys, why_postponed
+from autoscaler.planning.supply.blocks import admission
+from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.planning.supply.drivers import readable
+from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
+from autoscaler.planning.work import Ledger, budget_reason, over_budget
+from autoscaler.scheduling.node_filters import amounts_of, shortages
+from autoscaler.scheduling.world import World
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.prediction.predict import unpredictable
+from instance_catalog.types.catalog import Catalog
+
+# Taints of a node that is starting: they go by themselves, or were left over by a drain that did not take place.
+_STARTING = (labels.NOT_READY_TAINT, labels.UNINITIALIZED_TAINT, labels.DRAINING_TAINT)
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The nodes pods can go to without buying, by name: whether they are there or coming, and whose block they are."""
+
+    world: World
+    targets: Mapping[str, Target]
+    blocks: Mapping[str, CapacityBlock] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A bundle with its node and what its claims get there."""
+
+    bundle: Bundle
+    node: str
+    target: Target
+    verdict: Fits
+
+    def allocations_of(self, pod: Pod) -> FrozenMap[str, Allocation]:
+        """What the pod's own claims get, the one for its extended resources included."""
+        own = {*claim_keys(pod), f"{pod.key}-extended-resources"}
+        return FrozenMap({key: allocation for key, allocation in self.verdict.allocations.items() if key in own})
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """What present nodes take. By index of the class: `rest`, the bundles they do not; `stuck`, why nothing helps;
+    `doubted`, why nobody knows whether one of them would take the rest.
+
+    `postponed`, by key of the bundle: why nothing is bought for it yet. Those are in no `rest`.
+    """
+
+    world: World
+    placed: tuple[Placed, ...]
+    rest: Mapping[int, tuple[Bundle, ...]]
+    stuck: Mapping[int, Fatal | Unknown]
+    postponed: Mapping[str, Reason]
+    doubted: Mapping[int, Unknown] = field(default_factory=dict)
+
+
+def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present:
+    """The snapshot's nodes, with those of ours that are coming as they will be; what failed or leaves takes nothing."""
+    named = {node.node_name: node for node in snapshot.provisioned if not is_over(node)}
+    blocks = {block.name: block for block in snapshot.blocks}
+    targets: dict[str, Target] = {}
+    ours: dict[str, ProvisionedNode] = {}
+    for node in snapshot.nodes:
+        provisioned = named.pop(node.name, None)
+        # While nobody knows its machine, a Node with the expected name is taken for the one that was bought.
+        if provisioned is not None and (is_node_of(node, provisioned) or awaits_machine(provisioned)):
+            ours[node.name] = provisioned
+        else:
+            provisioned = None
+        if node.deleting or (provisioned and not may_take_pods(provisioned)):
+            continue
+        targets[node.name] = Target.COMING if provisioned and is_coming(provisioned) else Target.EXISTING
+        if provisioned and is_coming(provisioned):
+            world = _started(node, provisioned, snapshot, catalog, world)
+        elif provisioned:
+            world = _wanted_again(node, world)
+    ours |= named
+    for name, provisioned in sorted(ours.items()):
+        future = None if name in targets or not is_coming(provisioned) else as_coming(provisioned, snapshot, catalog)
+        if future:
+            targets[name] = Target.COMING
+            world = future.added_to(world)
+    held = {
+        name: blocks[node.offering.block]
+        for name, node in ours.items()
+        if name in targets and node.offering.block in blocks
+    }
+    return Present(world, targets, held)
+
+
+def as_coming(provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog) -> Hypothetical | None:
+    """The node that a ProvisionedNode will be, from its offering; None if its slices cannot be predicted any more."""
+    offering = provisioned.offering
+    instance_type = catalog.types.get(offering.instance_type)
+    drivers = readable(provisioned.prediction.drivers, custom=catalog.drivers)
+    if instance_type is None or drivers is None or unpredictable(instance_type, drivers):
+        return None
+    pool = next((p for p in snapshot.pools if p.name == provisioned.pool), CapacityPool(provisioned.pool))
+    block = next((b for b in snapshot.blocks if b.name == offering.block), None)
+    candidate = Candidate(
+        pool=replace(pool, labels=pool.labels.with_items(provisioned.labels)),
+        instance_type=instance_type,
+        drivers=drivers,
+        offering=offering,
+        usd_per_hour=None,
+        block=block,
+    )
+    return hypothetical(candidate, snapshot, name=provisioned.node_name)
+
+
+def _wanted_again(node: Node, world: World) -> World:
+    """A node without the taint of a drain that is only being considered: a pod that needs the node ends that."""
+    taints = tuple(taint for taint in node.taints if taint.key != labels.DRAINING_TAINT)
+    if taints == node.taints:
+        return world
+    return world.with_node(replace(node, taints=taints), (), daemon_pods=world.nodes[node.name].pods)
+
+
+def _started(node: Node, provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog, world: World) -> World:
+    """A registered node as it will be once it has started: without startup taints, with slices if none are there."""
+    pool = next((p for p in snapshot.pools if p.name == provisioned.pool), None)
+    startup = {(t.key, t.effect) for t in pool.startup_taints} if pool else set()
+    taints = tuple(t for t in node.taints if t.key not in _STARTING and (t.key, t.effect) not in startup)
+    published = any(piece.reach.node_name == node.name for piece in snapshot.slices)
+    future = None if published else as_coming(provisioned, snapshot, catalog)
+    allocatable = node.allocatable or (future.node.allocatable if future else node.allocatable)
+    ready = replace(node, taints=taints, ready=True, allocatable=allocatable)
+    daemons = world.nodes[node.name].pods
+    return world.with_node(ready, future.slices if future else (), daemon_pods=daemons)
+
+
+def with_room(sample: Bundle, names: Iterable[str], world: World) -> list[str]:
+    """Of these nodes, those that have the amounts that the first pod of the bundle requests.
+
+    All others say that it does not fit, whatever its claims are: no filter before NodeResourcesFit says anything else.
+    """
+    first = sample.pods[0]
+    if first.unsupported:
+        return list(names)
+    wanted = amounts_of(first)
+    return [name for name in names if next(shortages(wanted, world.nodes[name], world), None) is None]
+
+
+def places_made(snapshot: Snapshot) -> dict[str, str]:
+    """The pods for which nodes are coming, with the names of those nodes."""
+    return {pod: node.node_name for node in snapshot.provisioned if is_coming(node) for pod in node.pods}
+
+
+def assign(
+    classes: Mapping[int, BundleClass], present: Present, snapshot: Snapshot, *, now: datetime, ledger: Ledger
+) -> Assigned:
+    """Put bundles onto present nodes, class by class in the scheduler's order (the order of the mapping).
+
+    Before that, classes that are not decided in this round keep what is coming for them. In their turn they take what
+    they find with the least of units; otherwise they stay unknown.
+    """
+    run = _Run(present, snapshot, now, ledger)
+    for index in filter(ledger.waits, classes):
+        run.keep_places(index, classes[index])
+    for index, bundle_class in classes.items():
+        run.take(index, bundle_class)
+    return Assigned(run.world, tuple(run.placed), run.rest, run.stuck, run.postponed, run.doubted)
+
+
+def joined(parts: Sequence[Assigned]) -> Assigned:
+    """Several assignments as one; the world is that of the first, which was made last."""
+    return Assigned(
+        world=parts[0].world,
+        placed=tuple(entry for part in parts for entry in part.placed),
+        rest={index: bundles for part in parts for index, bundles in part.rest.items()},
+        stuck={index: verdict for part in parts for index, verdict in part.stuck.items()},
+        postponed={key: reason for part in parts for key, reason in part.postponed.items()},
+        doubted={index: verdict for part in parts for index, verdict in part.doubted.items()},
+    )
+
+
+class _Run:
+    """One pass over the classes."""
+
+    def __init__(self, present: Present, snapshot: Snapshot, now: datetime, ledger: Ledger) -> None:
+        self.world = present.world
+        self.placed: list[Placed] = []
+        self.rest: dict[int, tuple[Bundle, ...]] = {}
+        self.stuck: dict[int, Fatal | Unknown] = {}
+        self.postponed: dict[str, Reason] = {}
+        self.doubted: dict[int, Unknown] = {}
+        self._bindings = awaited_bindings(snapshot, now)
+        self._made = places_made(snapshot)
+        self._held: set[str] = set()
+        self._present = present
+        self._snapshot = snapshot
+        self._now = now
+        self._ledger = ledger
+
+    def take(self, index: int, bundle_class: BundleClass) -> None:
+        """Place the members one by one. Nodes only fill up, so one that refused a member refuses its equals."""
+        waits = self._ledger.waits(index)
+        members = tuple(bundle for bundle in bundle_class.members if bundle.key not in self._held)
+        roomy = with_room(bundle_class.sample, self._order(), self.world)
+        open_nodes = [name for name in roomy if self._welcome(bundle_class.sample, name)]
+        for number, bundle in enumerate(members):
+            found = self._best(index, bundle, open_nodes, ask_all=number == 0 and not waits)
+            if not isinstance(found, tuple):
+                left = members[number:]
+                if waits and found is None:
+                    found = Unknown((budget_reason(bundle.pods[0], BudgetSpentError()),))
+                if found is not None:
+                    self.stuck[index] = found
+                else:
+                    self.postponed |= {b.key: why for b in left if (why := self._why_postponed(b))}
+                self.rest[index] = tuple(bundle for bundle in left if bundle.key not in self.postponed)
+                return
+            self._place(bundle, *found)
+
+    def _place(self, bundle: Bundle, name: str, verdict: Fits) -> None:
+        self.world = self.world.placed(bundle.pods, name, verdict)
+        self.placed.append(Placed(bundle, name, self._present.targets[name], verdict))
+
+    def keep_places(self, index: int, bundle_class: BundleClass) -> None:
+        """A class that waits keeps the nodes that are coming for it: others would take them."""
+        for bundle in bundle_class.members:
+            name = self._made.get(bundle.key)
+            if name in self._present.targets and name and self._welcome(bundle, name):
+                verdict = self._ledger.fit_present(index, bundle.pods, name, self.world)
+                if isinstance(verdict, Fits):
+                    self._place(bundle, name, verdict)
+                    self._held.add(bundle.key)
+
+    def _why_postponed(self, bundle: Bundle) -> Reason | None:
+        reasons = (why_postponed(pod, self._bindings, self._now) for pod in bundle.pods)
+        return next((reason for reason in reasons if reason), None)
+
+    def _best(
+        self, index: int, bundle: Bundle, open_nodes: list[str], *, ask_all: bool
+    ) -> tuple[str, Fits] | Fatal | Unknown | None:
+        """The best node; nodes that refuse are struck off the list. All are asked once, to see a fatal verdict."""
+        best: tuple[str, Fits] | None = None
+        nominated = {pod.nominated_node for pod in bundle.pods}
+        for name in sorted(open_nodes, key=lambda name: name not in nominated):  # a stable sort: those come first
+            verdict = self._ledger.fit_present(index, bundle.pods, name, self.world)
+            if isinstance(verdict, Fatal):
+                return verdict
+            if over_budget(verdict):
+                # What the other nodes would say is not known: nothing is bought for it.
+                return best or verdict
+            if isinstance(verdict, Unknown):
+                self.doubted.setdefault(index, verdict)
+            if not isinstance(verdict, Fits):
+                open_nodes.remove(name)
+            elif best is None or verdict.preference < best[1].preference:
+                best = (name, verdict)
+            if best and not best[1].preference and not ask_all:
+                break
+        return best
+
+    def _order(self) -> Iterator[str]:
+        """Nodes that are there, then coming ones."""
+        for wanted in (Target.EXISTING, Target.COMING):
+            yield from (name for name, target in self._present.targets.items() if target is wanted)
+
+    def _welcome(self, bundle: Bundle, name: str) -> bool:
+        block = self._present.blocks.get(name)
+        return block is None or admission(bundle, block, self._snapshot, self._now).refusal is None

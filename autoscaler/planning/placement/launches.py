@@ -1,0 +1,166 @@
+"""From the optimizer's answer to planned nodes: names, replay, placements.
+
+The chosen nodes get their names and slices, all of them join the world, and every bundle is placed again through `fit`,
+now with everything else in sight. What does not hold in that replay is not in the plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, replace
+
+from autoscaler.model.plan import PlannedNode, Target
+from autoscaler.model.provisioned_node import OfferingRef, Prediction
+from autoscaler.model.reason import Reason
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.verdict import Fits, Verdict
+from autoscaler.planning.demand.bundles import Bundle
+from autoscaler.planning.naming import prefix_of
+from autoscaler.planning.placement.existing import Placed
+from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
+from autoscaler.planning.supply.units import DeviceUnits, devices_of
+from autoscaler.scheduling.fit import fit
+from autoscaler.scheduling.world import World
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
+from instance_catalog.prediction.concrete import for_node
+from instance_catalog.prediction.predict import PLACEHOLDER_NODE
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """A node to buy: the candidate, the bundles it is for, further offerings that take the same bundles."""
+
+    candidate: Candidate
+    bundles: tuple[Bundle, ...]
+    alternates: tuple[OfferingRef, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """The planned nodes, what they take, the bundles that did not fit in the replay and why, and the world after it."""
+
+    nodes: tuple[PlannedNode, ...]
+    placed: tuple[Placed, ...]
+    failed: tuple[tuple[Bundle, Verdict], ...]
+    world: World
+
+
+def launch(
+    purchases: Sequence[Purchase], world: World, snapshot: Snapshot, *, catalog_digest: str, together: bool
+) -> Launches:
+    """Replay the purchases. `together`: with all new nodes in sight, for pods that look at other pods.
+
+    Otherwise each new node is replayed beside the present ones, with what was given out before: fresh nodes share no
+    devices, and looking at each other's would cost the square of their number.
+    """
+    futures = _named(purchases, world, snapshot)
+    replay = _Replay(world)
+    if together:
+        for future in futures:
+            replay.world = future.added_to(replay.world)
+        pairs = [(bundle, f.node.name) for p, f in zip(purchases, futures, strict=True) for bundle in p.bundles]
+        # The scheduler's order: more important pods first, whatever node they go to.
+        for bundle, name in sorted(pairs, key=lambda pair: -pair[0].priority):
+            replay.place(bundle, name)
+    else:
+        for purchase, future in zip(purchases, futures, strict=True):
+            present = replay.world
+            replay.world = future.added_to(present)
+            for bundle in purchase.bundles:
+                replay.place(bundle, future.node.name)
+            after = replay.world
+            replay.world = replace(present, claims=after.claims, allocated=after.allocated, volumes=after.volumes)
+    by_node: dict[str, list[Placed]] = {}
+    for entry in replay.placed:
+        by_node.setdefault(entry.node, []).append(entry)
+    nodes = tuple(
+        _planned(purchase, future, by_node.get(future.node.name, []), catalog_digest)
+        for purchase, future in zip(purchases, futures, strict=True)
+        # A node none of whose bundles held in the replay is not bought; held nodes have no bundles.
+        if future.node.name in by_node or not purchase.bundles
+    )
+    return Launches(nodes, tuple(replay.placed), tuple(replay.failed), replay.world)
+
+
+class _Replay:
+    """A world in which bundles are placed one after the other."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.placed: list[Placed] = []
+        self.failed: list[tuple[Bundle, Verdict]] = []
+
+    def place(self, bundle: Bundle, name: str) -> None:
+        """Put the bundle onto the node if it fits now."""
+        verdict = fit(bundle.pods, name, self.world)
+        if isinstance(verdict, Fits):
+            self.world = self.world.placed(bundle.pods, name, verdict)
+            self.placed.append(Placed(bundle, name, Target.NEW, verdict))
+        else:
+            self.failed.append((bundle, verdict))
+
+
+def _named(purchases: Sequence[Purchase], world: World, snapshot: Snapshot) -> list[Hypothetical]:
+    """The nodes to be, each with a name of its own."""
+    taken = {*world.nodes, *(name for node in snapshot.provisioned for name in (node.name, node.node_name))}
+    futures: list[Hypothetical] = []
+    for purchase in purchases:
+        name = node_name(purchase, taken)
+        taken.add(name)
+        futures.append(hypothetical(purchase.candidate, snapshot, name=name))
+    return futures
+
+
+def node_name(purchase: Purchase, taken: Set[str]) -> str:
+    """A name that follows from the pool, the offering and the pods: the same plan again has the same names."""
+    offering = purchase.candidate.offering
+    pods = [pod.key for bundle in purchase.bundles for pod in bundle.pods]
+    facts = [
+        purchase.candidate.pool.name,
+        offering.instance_type,
+        offering.zone,
+        offering.capacity_type,
+        offering.block,
+        *purchase.candidate.profiles,
+        *pods,
+    ]
+    prefix = prefix_of(purchase.candidate.pool)
+    attempt = 0
+    while True:
+        digest = hashlib.sha256("\n".join([*facts, str(attempt)]).encode()).hexdigest()
+        if (name := f"{prefix}{digest[:10]}") not in taken:
+            return name
+        attempt += 1
+
+
+def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed], catalog_digest: str) -> PlannedNode:
+    candidate = purchase.candidate
+    units = DeviceUnits(future.slices)
+    used = [d for d in devices_of(a for p in placed for a in p.verdict.allocations.values()) if d in units.by_device]
+    return PlannedNode(
+        name=future.node.name,
+        pool=candidate.pool.name,
+        drivers=candidate.profiles,
+        offerings=(candidate.offering, *purchase.alternates),
+        node=future.node,
+        slices=future.slices,
+        pods=tuple(pod.key for p in placed for pod in p.bundle.pods),
+        devices_used=tuple(sorted(set(used))),
+        devices_total=units.total(device.driver for device in used),
+        usd_per_hour=candidate.usd_per_hour,
+        prediction=Prediction(
+            instance_type=candidate.instance_type.name,
+            drivers=candidate.profiles,
+            catalog_digest=catalog_digest,
+            slices_digest=digest_of(future.slices),
+        ),
+        reasons=purchase.reasons,
+    )
+
+
+def digest_of(slices: Iterable[ResourceSlice]) -> str:
+    """Identifies what was predicted, whatever the node is called: nodes alike in it are launched together."""
+    return hashlib.sha256(repr(for_node(slices, PLACEHOLDER_NODE)).encode()).hexdigest()[:16]

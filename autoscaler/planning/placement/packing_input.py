@@ -1,0 +1,231 @@
+"""The packing problem of a plan: which classes, candidates and limits it has, in the optimizer's numbers.
+
+Built once per plan; every attempt (without a gang that turned out impossible, without a node that would break another
+pod) asks it for a Problem again and shares all verdicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from functools import cached_property
+
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.bundles import BundleClass
+from autoscaler.planning.demand.demand import running_members
+from autoscaler.planning.demand.scope import Scopes, pools_of
+from autoscaler.planning.packing.problem import GangRule, Item, Kind, Problem
+from autoscaler.planning.placement.architecture import asks_for_architecture, offered_unasked
+from autoscaler.planning.placement.trial import Trials
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.blocks import Admission, admission
+from autoscaler.planning.supply.candidates import Candidate, candidates_of
+from autoscaler.planning.supply.hypothetical import Shape, shapes_of, watched_labels
+from autoscaler.planning.supply.limits import Limit, limits_of
+from autoscaler.planning.work import Ledger
+from autoscaler.scheduling.world import World
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import NodeSelector
+from instance_catalog.types.catalog import Catalog
+
+WELCOME = Admission()
+
+
+@dataclass(frozen=True)
+class Market:
+    """Classes and candidates by index; `shape_of` gives a candidate's shape. `now` decides about blocks.
+
+    `strangers` are, by pool, the classes that its scope leaves out, with the reason.
+    """
+
+    snapshot: Snapshot
+    now: datetime
+    classes: tuple[BundleClass, ...]
+    candidates: tuple[Candidate, ...]
+    shapes: tuple[Shape, ...]
+    shape_of: tuple[int, ...]
+    limits: tuple[Limit, ...]
+    trials: Trials
+    pods_relate: bool
+    strangers: Mapping[str, Mapping[int, Reason]]
+
+    @cached_property
+    def gangs(self) -> tuple[str, ...]:
+        """Keys of the classes' gangs."""
+        return tuple(dict.fromkeys(c.sample.gang for c in self.classes if c.sample.gang))
+
+    @cached_property
+    def by_cost(self) -> tuple[int, ...]:
+        """Candidates by price, unpriced ones last."""
+        prices = [candidate.usd_per_hour for candidate in self.candidates]
+        return tuple(sorted(range(len(prices)), key=lambda i: (prices[i] is None, prices[i] or Decimal(0), i)))
+
+    def admission(self, candidate: int, item: int) -> Admission:
+        """Whether the candidate's pool, and its block if it has one, take the class."""
+        offered, bundle = self.candidates[candidate], self.classes[item].sample
+        stranger = self.strangers.get(offered.pool.name, {}).get(item)
+        if stranger:
+            return Admission(stranger)
+        if not offered_unasked(offered) and not asks_for_architecture(bundle):
+            architecture = offered.instance_type.architecture
+            return Admission(Reason.of(Code.ARCHITECTURE_UNASKED, architecture=architecture))
+        return WELCOME if offered.block is None else admission(bundle, offered.block, self.snapshot, self.now)
+
+    def bar(self, candidate: int, item: int) -> Reason | None:
+        """Why the candidate is not bought for the class although it may fit."""
+        return self.candidates[candidate].barred or self.admission(candidate, item).refusal
+
+    def everything(self) -> Offered:
+        """All candidates, nothing bought yet, every class protected."""
+        return Offered(frozenset(range(len(self.candidates))), tuple(range(len(self.classes))))
+
+    def problem(
+        self, counts: Mapping[int, int], started: Mapping[str, int], offered: Offered, banned: frozenset[int]
+    ) -> Sale:
+        """The problem of placing `counts` bundles of the classes with what is offered, without the shapes `banned`.
+
+        `started` says how many pods of each gang have a place already.
+        """
+        levels = sorted({c.sample.priority for c in self.classes}, reverse=True)
+        items = tuple(
+            Item(
+                count=counts.get(i, 0),
+                pods=len(c.sample.pods),
+                level=levels.index(c.sample.priority),
+                gang=self.gangs.index(c.sample.gang) if c.sample.gang else None,
+            )
+            for i, c in enumerate(self.classes)
+        )
+        buyable = tuple(
+            i for i in sorted(offered.candidates) if not self.candidates[i].barred and self.shape_of[i] not in banned
+        )
+        used = [sum((limit.uses(c) for c in offered.bought), Decimal(0)) for limit in self.limits]
+        limits = [limit.remaining - amount for limit, amount in zip(self.limits, used, strict=True)]
+        return Sale(
+            Problem(
+                items=items,
+                kinds=tuple(self._kind(i) for i in buyable),
+                limits=(*limits, Decimal("Infinity") if offered.most_nodes is None else Decimal(offered.most_nodes)),
+                gangs=tuple(self._rule(key, items, index, started) for index, key in enumerate(self.gangs)),
+            ),
+            buyable,
+        )
+
+    def _kind(self, index: int) -> Kind:
+        candidate = self.candidates[index]
+        choosy = candidate.block is not None or not offered_unasked(candidate) or candidate.pool.name in self.strangers
+        admissions = [self.admission(index, item) for item in range(len(self.classes))] if choosy else []
+        spot = candidate.offering.capacity_type == "spot"
+        return Kind(
+            shape=self.shape_of[index],
+            usd_per_hour=candidate.usd_per_hour or Decimal(0),
+            rank=candidate.rank,
+            weight=candidate.pool.weight,
+            uses=(*(limit.uses(candidate) for limit in self.limits), Decimal(1)),
+            refuses=frozenset(i for i, a in enumerate(admissions) if a.refusal),
+            risk=tuple(len(c.sample.pods) for c in self.classes) if spot else tuple(a.at_risk for a in admissions),
+        )
+
+    def _rule(self, key: str, items: Sequence[Item], index: int, started: Mapping[str, int]) -> GangRule:
+        """How many pods may be left out, of those that still want a place."""
+        wanted = sum(item.pods * item.count for item in items if item.gang == index)
+        missing = self.snapshot.gangs[key].min_count - started.get(key, 0)
+        return GangRule(max(0, wanted - max(0, missing)))
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The candidates that may be bought, after what was bought before; at most `most_nodes` more nodes.
+
+    `protected` are the classes whose pods must not be broken by what is bought.
+    """
+
+    candidates: frozenset[int]
+    protected: tuple[int, ...] = ()
+    bought: tuple[Candidate, ...] = ()
+    most_nodes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sale:
+    """A problem and, for each of its kinds, the candidate it stands for."""
+
+    problem: Problem
+    candidates: tuple[int, ...]
+
+
+def open_market(
+    classes: tuple[BundleClass, ...],
+    world: World,
+    snapshot: Snapshot,
+    catalog: Catalog,
+    *,
+    scopes: Scopes,
+    policy: Policy,
+    now: datetime,
+    ledger: Ledger,
+) -> Market:
+    """Everything that could be bought for the classes in this world; the ledger pays for what is asked about it."""
+    pods = [pod for c in classes for pod in c.sample.pods]
+    pods_relate = any(pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread for pod in pods) or any(
+        pod.pod_anti_affinity for state in world.states() for pod in state.pods
+    )
+    candidates = candidates_of(snapshot, catalog, policy, now=now, zones=named_zones(classes, snapshot))
+    shapes, shape_of = shapes_of(candidates, snapshot, watched_labels(snapshot, pods))
+    return Market(
+        snapshot=snapshot,
+        now=now,
+        classes=classes,
+        candidates=candidates,
+        shapes=shapes,
+        shape_of=shape_of,
+        limits=limits_of(snapshot, catalog, policy, now),
+        # A fresh node is decided by itself alone, unless pods look at other pods.
+        trials=Trials(world if pods_relate else replace(world, nodes={}), shapes, classes, ledger),
+        pods_relate=pods_relate,
+        strangers=_strangers(classes, scopes),
+    )
+
+
+def _strangers(classes: Sequence[BundleClass], scopes: Scopes) -> dict[str, dict[int, Reason]]:
+    """By pool, the classes with a pod that it does not serve."""
+    found: dict[str, dict[int, Reason]] = {}
+    for pool in pools_of(scopes.snapshot):
+        for item, bundle_class in enumerate(classes):
+            reason = next((r for pod in bundle_class.sample.pods if (r := scopes.refusal(pool, pod))), None)
+            if reason:
+                found.setdefault(pool.name, {})[item] = reason
+    return found
+
+
+def named_zones(classes: Sequence[BundleClass], snapshot: Snapshot) -> tuple[str, ...]:
+    """Zones that pods or their volumes ask for by name."""
+    pods = [pod for c in classes for pod in c.sample.pods]
+    named: set[str] = {pod.node_selector[labels.ZONE] for pod in pods if labels.ZONE in pod.node_selector}
+    for pod in pods:
+        named.update(_zones(pod.affinity))
+        for claim in pod.volumes:
+            found = snapshot.volume_claims.get(f"{pod.namespace}/{claim}")
+            volume = snapshot.volumes.get(found.volume) if found and found.volume else None
+            if volume:
+                named.update(volume.topology.get(labels.ZONE, ()))
+                named.update(_zones(volume.node_affinity))
+    return tuple(sorted(named))
+
+
+def _zones(selector: NodeSelector | None) -> Iterator[str]:
+    for term in selector.terms if selector else ():
+        for requirement in term.match_expressions:
+            if requirement.key == labels.ZONE and requirement.operator == "In":
+                yield from requirement.values
+
+
+def started_members(market: Market, placed: Mapping[str, int]) -> dict[str, int]:
+    """How many pods of each gang run or were just placed (`placed` by gang key)."""
+    return {
+        key: running_members(market.snapshot.gangs[key], market.snapshot.pods) + placed.get(key, 0)
+        for key in market.gangs
+    }

@@ -1,0 +1,53 @@
+"""Whether a plan holds when kube-scheduler, not the plan, decides where pods go.
+
+All launched and coming nodes are there at once, and the plan's pods are scheduled by scores in the scheduler's order.
+Pods are not bound to what the plan says: nominations in their status are what keeps them to it, and only if they are
+there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autoscaler.model.plan import Plan
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.placement.existing import present_nodes
+from autoscaler.scheduling.daemons import daemon_pods
+from autoscaler.scheduling.schedule import Choice, schedule
+from autoscaler.scheduling.world import World
+from instance_catalog.types.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Where the plan's pods went, by their keys, and which found no place."""
+
+    placed: Mapping[str, str]
+    stuck: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every pod that the plan places found a place."""
+        return not self.stuck
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """A warning for each pod that found none."""
+        return tuple(Reason.of(Code.REPLAY_STUCK, f"pod {key}") for key in self.stuck)
+
+
+def replay(plan: Plan, snapshot: Snapshot, catalog: Catalog, choose: Choice) -> Replay:
+    """Schedule the pods of the plan on the nodes it has: those that stay, those that are coming, those it launches."""
+    present = present_nodes(snapshot, catalog, World.of(snapshot, catalog.drivers.values()))
+    world = present.world
+    for name in [name for name in world.nodes if name not in present.targets]:
+        world = world.without_node(name)
+    for launch in plan.launches:
+        daemons = daemon_pods(launch.node, snapshot.daemon_sets)
+        world = world.with_node(launch.node, launch.slices, daemon_pods=daemons)
+    wanted = {placement.pod for placement in plan.placements}
+    pods = sorted((pod for pod in snapshot.pods if pod.key in wanted), key=lambda pod: -pod.priority)
+    found = schedule(pods, world, choose)
+    return Replay({entry.pod.key: entry.node for entry in found.bound}, tuple(pod.key for pod in found.left))

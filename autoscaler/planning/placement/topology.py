@@ -1,0 +1,118 @@
+"""Gangs whose pods must share a value of one node label: a zone, or an NVLink domain that does not exist yet.
+
+Each such gang is placed on its own, before everything else, in the best single domain. A domain is known by its label
+value; an NVLink domain across machines has none before launch, so every offering that is sold as such a unit is one
+domain of limited size. A key that hypothetical nodes do not have cannot be promised by buying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from autoscaler.model.gang import Gang
+from autoscaler.planning.demand.bundles import BundleClass
+from autoscaler.planning.packing.objective import Score
+from autoscaler.planning.placement.existing import Assigned, Present, assign
+from autoscaler.planning.placement.packing_input import Market, Offered, started_members
+from autoscaler.planning.placement.purchases import Buying, buy
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.planning.supply.hypothetical import future_node
+from instance_catalog.kubernetes import labels
+from instance_catalog.prediction.predict import PLACEHOLDER_NODE, is_future_clique
+
+_GEOGRAPHY = (labels.ZONE, labels.REGION)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Nodes that share a label value: present ones by name, candidates by index, at most `most_nodes` new ones."""
+
+    present: frozenset[str]
+    candidates: frozenset[int]
+    most_nodes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A gang in its domain."""
+
+    assigned: Assigned
+    buying: Buying
+
+
+def settle(gang: Gang, market: Market, present: Present, offered: Offered, policy: Policy) -> Settled | None:
+    """The gang in the best domain that takes it; None if no domain does."""
+    classes = {i: c for i, c in enumerate(market.classes) if c.sample.gang == gang.key}
+    best: tuple[tuple[int, Score], Settled] | None = None
+    for domain in _domains(gang, market, present):
+        found = _in_domain(gang, classes, domain, market, present, offered, policy)
+        if found is not None and (best is None or found[0] < best[0]):
+            best = found
+    return best[1] if best else None
+
+
+def _in_domain(
+    gang: Gang,
+    classes: Mapping[int, BundleClass],
+    domain: Domain,
+    market: Market,
+    present: Present,
+    offered: Offered,
+    policy: Policy,
+) -> tuple[tuple[int, Score], Settled] | None:
+    """The gang in one domain, with what compares domains: pods left out, then the score of what is bought."""
+    nodes = {name: target for name, target in present.targets.items() if name in domain.present}
+    assigned = assign(
+        classes, replace(present, targets=nodes), market.snapshot, now=market.now, ledger=market.trials.ledger
+    )
+    if assigned.stuck:
+        return None
+    placed = sum(len(entry.bundle.pods) for entry in assigned.placed)
+    started = started_members(market, {gang.key: placed})
+    narrowed = replace(offered, candidates=offered.candidates & domain.candidates, most_nodes=domain.most_nodes)
+    buying = buy(market, assigned.rest, started, narrowed, policy)
+    bought = sum(len(bundle.pods) for purchase in buying.purchases for bundle in purchase.bundles)
+    if started[gang.key] + bought < gang.min_count:
+        return None
+    wanted = sum(len(bundle.pods) for c in classes.values() for bundle in c.members)
+    return (wanted - placed - bought, buying.score), Settled(assigned, buying)
+
+
+def _domains(gang: Gang, market: Market, present: Present) -> Iterator[Domain]:
+    """The domains to try; only the one that running members are in, if there are any."""
+    key = gang.topology_key or ""
+    values = {name: present.world.nodes[name].node.labels.get(key) for name in present.targets}
+    homes = {p.node_name for p in market.snapshot.pods if p.bound and p.gang and p.gang.key == gang.key}
+    held = {node.labels.get(key) for node in market.snapshot.nodes if node.name in homes}
+    offers: dict[tuple[str, str], set[int]] = {}
+    for index, candidate in enumerate(market.candidates):
+        value = _value(candidate, key)
+        if value is not None:
+            offers.setdefault((value, candidate.instance_type.cloud if key in _GEOGRAPHY else ""), set()).add(index)
+    names: dict[str, set[str]] = {}
+    for name, value in values.items():
+        if value is not None:
+            names.setdefault(value, set()).add(name)
+    for value, nodes in sorted(names.items()):
+        if not held or value in held:
+            same = set[int]().union(*(found for (offer, _), found in offers.items() if offer == value))
+            yield Domain(frozenset(nodes), frozenset(same))
+    for (value, _), found in sorted(offers.items()):
+        if value not in names and (not held or value in held):
+            yield from _new_domains(value, found, market)
+
+
+def _new_domains(value: str, found: set[int], market: Market) -> Iterator[Domain]:
+    if not is_future_clique(value):
+        yield Domain(frozenset(), frozenset(found))
+        return
+    for index in sorted(found):
+        sizes = market.candidates[index].instance_type.fabric.domain_nodes
+        yield Domain(frozenset(), frozenset({index}), most_nodes=max(sizes, default=1))
+
+
+def _value(candidate: Candidate, key: str) -> str | None:
+    """The label's value on a node of the candidate; None if it cannot be known."""
+    return None if key == labels.HOSTNAME else future_node(candidate, PLACEHOLDER_NODE).labels.get(key)

@@ -1,0 +1,90 @@
+"""Who may use a capacity block, and how much of it is left.
+
+A block's taint is not tolerated on anybody's behalf: kube-scheduler will not place a pod that does not tolerate it, and
+the planner does not promise what will not happen. Time is counted to the start of the drain, not to the block's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from autoscaler.lifecycle.provisioned_node import counts_against_limits
+from autoscaler.model.capacity import CapacityBlock
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.bundles import Bundle
+from autoscaler.planning.demand.demand import claim_keys
+from instance_catalog.frozen_map import EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Whether a bundle may use a block. `at_risk`: pods that may still run when the block ends."""
+
+    refusal: Reason | None = None
+    at_risk: int = 0
+
+
+def admission(bundle: Bundle, block: CapacityBlock, snapshot: Snapshot, now: datetime) -> Admission:
+    """Consumers and remaining time; the first refusal counts."""
+    at_risk = 0
+    for pod in bundle.pods:
+        refusal = _not_consumer(pod, bundle, block, snapshot) or _too_long(pod, block, now)
+        if refusal:
+            return Admission(refusal)
+        at_risk += pod.active_deadline_seconds is None
+    return Admission(at_risk=at_risk)
+
+
+def _not_consumer(pod: Pod, bundle: Bundle, block: CapacityBlock, snapshot: Snapshot) -> Reason | None:
+    consumers = block.consumers
+    namespace = snapshot.namespaces.get(pod.namespace, EMPTY.with_items({"kubernetes.io/metadata.name": pod.namespace}))
+    welcome = (
+        (consumers.namespace_selector is None or consumers.namespace_selector.matches(namespace))
+        and (consumers.pod_selector is None or consumers.pod_selector.matches(pod.labels))
+        and (consumers.min_accelerators == 0 or devices_wanted(bundle, snapshot.claims) >= consumers.min_accelerators)
+    )
+    return None if welcome else Reason.of(Code.BLOCK_NOT_CONSUMER, f"pod {pod.key}", block=block.name)
+
+
+def _too_long(pod: Pod, block: CapacityBlock, now: datetime) -> Reason | None:
+    left = int((block.drain_starts - now).total_seconds())
+    needed = pod.active_deadline_seconds
+    if needed is None and block.unknown_duration == "Deny":
+        return Reason.of(Code.BLOCK_DURATION_UNKNOWN, f"pod {pod.key}", block=block.name)
+    if needed is None:
+        needed = int(block.min_remaining.total_seconds())
+    if needed > left:
+        return Reason.of(Code.BLOCK_ENDS_TOO_SOON, f"pod {pod.key}", block=block.name, needed=needed, left=left)
+    return None
+
+
+def devices_wanted(bundle: Bundle, claims: Mapping[str, ResourceClaim]) -> int:
+    """The least number of devices the bundle's claims ask for; All counts as one, for nobody knows how many that is."""
+    keys = dict.fromkeys(key for pod in bundle.pods for key in claim_keys(pod))
+    return sum(_least(request) for key in keys if key in claims for request in claims[key].requests)
+
+
+def _least(request: DeviceRequest | FirstAvailable) -> int:
+    if isinstance(request, FirstAvailable):
+        return min((_least(sub) for sub in request.subrequests), default=0)
+    return request.count if request.allocation_mode == "ExactCount" else 1
+
+
+def nodes_of(block: CapacityBlock, provisioned: tuple[ProvisionedNode, ...]) -> tuple[ProvisionedNode, ...]:
+    """Our nodes that hold or will hold a machine of the block."""
+    return tuple(p for p in provisioned if counts_against_limits(p) and p.offering.block == block.name)
+
+
+def available(block: CapacityBlock, provisioned: tuple[ProvisionedNode, ...]) -> int:
+    """How many more machines of the block can be started.
+
+    What the provider last said, but never more than the block's size less our nodes: its answer lags behind launches.
+    """
+    free = block.count - len(nodes_of(block, provisioned))
+    return max(0, free if block.available is None else min(free, block.available))

@@ -1,0 +1,265 @@
+"""Everything that could be bought: pool × offering × drivers, and what bars some of it. It must not know pods."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+
+from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
+from autoscaler.planning.demand.scope import pools_of
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.blocks import available
+from autoscaler.planning.supply.drivers import driver_sets, running_drivers
+from instance_catalog.drivers.profile import DriverSet
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement, requirement_matches
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, InstanceType, Offering
+
+# us-east-1a, us-central1-a; the letter with or without a dash tells the clouds apart.
+# What a provider answers when there is nothing to have, "" where that was not written down.
+_SOLD_OUT = frozenset({"", "Capacity", "NotOffered", "ReservationExhausted", "Shortage"})
+_ZONE = {"aws": re.compile(r".*\d[a-z]\Z"), "gcp": re.compile(r".*\d-[a-z]\Z")}
+_REGION = {"aws": re.compile(r"(.*\d)[a-z]\Z"), "gcp": re.compile(r"(.*\d)-[a-z]\Z")}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One thing that could be bought. `usd_per_hour` None: no price is known.
+
+    `barred` says why it is not bought although it may fit; it takes part in explanations only.
+    """
+
+    pool: CapacityPool
+    instance_type: InstanceType
+    drivers: DriverSet
+    offering: OfferingRef
+    usd_per_hour: Decimal | None
+    block: CapacityBlock | None = None
+    barred: Reason | None = None
+
+    @property
+    def rank(self) -> int:
+        """The capacity type's place in the pool's order."""
+        return self.pool.capacity_types.index(self.offering.capacity_type)
+
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """The driver profiles its pool must have, as people write them."""
+        return tuple(profile.text for profile in self.drivers.profiles)
+
+
+def candidates_of(
+    snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, zones: tuple[str, ...] = ()
+) -> tuple[Candidate, ...]:
+    """All candidates in their stable order: heavier pools, plainer drivers, cheaper offerings first.
+
+    `zones` are zones that the demand names; a catalog that was not synchronised knows only "any".
+    """
+    found: list[Candidate] = []
+    running = running_drivers(snapshot)
+    for pool in pools_of(snapshot):
+        offers = [*_block_offers(pool, snapshot, catalog, now=now), *_catalog_offers(pool, snapshot, catalog, zones)]
+        numbered = [
+            (variant, _candidate(pool, drivers, offer, snapshot, policy=policy, now=now))
+            for offer in offers
+            for variant, drivers in enumerate(
+                driver_sets(pool, offer.instance_type, kubernetes=snapshot.profile, block=offer.block, running=running)
+            )
+        ]
+        found += [candidate for _, candidate in sorted(numbered, key=_order) if _admits(candidate)]
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """An offering before it is joined with drivers."""
+
+    instance_type: InstanceType
+    offering: Offering
+    block: CapacityBlock | None = None
+
+
+def _order(numbered: tuple[int, Candidate]) -> tuple[object, ...]:
+    variant, candidate = numbered
+    price = candidate.usd_per_hour
+    offering = candidate.offering
+    return (variant, price is None, price or 0, offering.instance_type, candidate.rank, offering.zone, offering.block)
+
+
+def _block_offers(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog, *, now: datetime) -> Iterator[_Offer]:
+    if CapacityType.CAPACITY_BLOCK.value not in pool.capacity_types:
+        return
+    for block in snapshot.blocks:
+        instance_type = catalog.types.get(block.instance_type)
+        if block.pool not in ("", pool.name) or not block.open_at(now) or instance_type is None:
+            continue
+        if available(block, snapshot.provisioned):
+            reservation = block.reservation or block.name
+            offering = Offering(
+                instance_type.name, block.zone, CapacityType.CAPACITY_BLOCK, Decimal(0), reservation=reservation
+            )
+            yield _Offer(instance_type, offering, block)
+
+
+def _catalog_offers(
+    pool: CapacityPool, snapshot: Snapshot, catalog: Catalog, zones: tuple[str, ...]
+) -> Iterator[_Offer]:
+    """What the catalog lists and the pool may buy; a pool with a reservation does not overflow unless it says so."""
+    reserved_only = pool.overflow == "Never" and any(block.pool == pool.name for block in snapshot.blocks)
+    wanted = _zones(pool, zones)
+    for instance_type in catalog:
+        for offering in instance_type.offerings(z for z in wanted if _in_cloud(z, instance_type.cloud)):
+            if offering.capacity_type.value not in pool.capacity_types:
+                continue
+            if offering.capacity_type.needs_reservation or not reserved_only:
+                yield _Offer(instance_type, offering)
+
+
+def _zones(pool: CapacityPool, zones: tuple[str, ...]) -> tuple[str, ...]:
+    """The zones a pool is asked for: those it requires, or any, and those the demand names."""
+    for requirement in pool.requirements:
+        if requirement.key == labels.ZONE and requirement.operator == "In":
+            return requirement.values
+    return (ANY_ZONE, *zones)
+
+
+def _in_cloud(zone: str, cloud: str) -> bool:
+    """Whether a zone's name can be one of the cloud's; clouds whose names are not known have every zone."""
+    pattern = _ZONE.get(cloud)
+    return zone == ANY_ZONE or pattern is None or pattern.match(zone) is not None
+
+
+def admits_type(pool: CapacityPool, instance_type: InstanceType) -> bool:
+    """Whether the pool's requirements admit the type in some offering, as far as they speak of the type."""
+    facts = _type_labels(instance_type)
+    return all(_meets(r, facts, instance_type) for r in pool.requirements if r.key in facts)
+
+
+def _candidate(
+    pool: CapacityPool,
+    drivers: DriverSet,
+    offer: _Offer,
+    snapshot: Snapshot,
+    *,
+    policy: Policy,
+    now: datetime,
+) -> Candidate:
+    offering, price = offer.offering, offer.offering.usd_per_hour
+    ref = OfferingRef(
+        instance_type=offering.instance_type,
+        zone=offering.zone,
+        capacity_type=offering.capacity_type.value,
+        usd_per_hour=None if price is None else str(price),
+        reservation=offering.reservation or "",
+        block=offer.block.name if offer.block else "",
+    )
+    found = Candidate(pool, offer.instance_type, drivers, ref, price, offer.block)
+    return replace(found, barred=_barred(found, offering, snapshot, policy=policy, now=now))
+
+
+def _barred(
+    candidate: Candidate, offering: Offering, snapshot: Snapshot, *, policy: Policy, now: datetime
+) -> Reason | None:
+    """Why the offering is not bought now."""
+    ref, subject = candidate.offering, f"offering {candidate.offering.instance_type}"
+    if offering.capacity_type.needs_reservation and not offering.reservation:
+        return Reason.of(Code.NEEDS_RESERVATION, subject, capacity_type=ref.capacity_type)
+    if offering.usd_per_hour is None and not policy.buy_unpriced:
+        return Reason.of(Code.NO_PRICE, subject)
+    for backoff in snapshot.backoffs:
+        if backoff.until > now and _matches(backoff, ref, candidate.pool):
+            return _unavailable(backoff, subject)
+    for quarantine in snapshot.quarantines:
+        if quarantine.until is not None and quarantine.until > now and _quarantines(quarantine, candidate):
+            what = {
+                "boots": len(quarantine.failed_boots),
+                "mispredictions": len(quarantine.mispredictions),
+                "drifts": len(quarantine.drifts),
+            }
+            return Reason.of(Code.QUARANTINED, subject, until=quarantine.until.isoformat(), **what)
+    return None
+
+
+def _unavailable(backoff: Backoff, subject: str) -> Reason:
+    """The cloud has none, or would not say so much."""
+    until = backoff.until.isoformat(timespec="seconds")
+    if backoff.reason in _SOLD_OUT:
+        return Reason.of(Code.SHORTAGE, subject, until=until)
+    return Reason.of(Code.LAUNCH_FAILED, subject, until=until, error=backoff.reason, message=backoff.message)
+
+
+def _quarantines(quarantine: Quarantine, candidate: Candidate) -> bool:
+    about = (quarantine.pool, quarantine.instance_type, quarantine.drivers)
+    return about == (candidate.pool.name, candidate.instance_type.name, candidate.profiles)
+
+
+def _matches(backoff: Backoff, ref: OfferingRef, pool: CapacityPool) -> bool:
+    pairs = (
+        (backoff.instance_type, ref.instance_type),
+        (backoff.zone, ref.zone),
+        (backoff.capacity_type, ref.capacity_type),
+        (backoff.pool, pool.name),
+    )
+    return all(wanted in ("", found) for wanted, found in pairs)
+
+
+def _admits(candidate: Candidate) -> bool:
+    """Whether the pool's requirements admit the offering."""
+    facts = offering_labels(candidate)
+    return all(_meets(requirement, facts, candidate.instance_type) for requirement in candidate.pool.requirements)
+
+
+def _meets(requirement: Requirement, facts: Mapping[str, str], instance_type: InstanceType) -> bool:
+    """A requirement on the type or the accelerator may use any of its names."""
+    names = _names(requirement.key, instance_type)
+    if not names:
+        return requirement_matches(requirement, facts)
+    answers = [requirement_matches(requirement, {requirement.key: name}) for name in names]
+    return all(answers) if requirement.operator == "NotIn" else any(answers)
+
+
+def _names(key: str, instance_type: InstanceType) -> tuple[str, ...]:
+    """What people call a type or an accelerator; () for keys with one value only.
+
+    A machine with attached accelerators (n1) has the catalog's name for the pair beside the machine type of its label.
+    """
+    if key == labels.INSTANCE_TYPE:
+        return (instance_type.name, instance_type.machine_type)
+    accelerator = instance_type.accelerator
+    if key != labels.ACCELERATOR or accelerator is None:
+        return ()
+    return tuple(name for name in (accelerator.key, accelerator.model, accelerator.product_name) if name)
+
+
+def offering_labels(candidate: Candidate) -> dict[str, str]:
+    """Labels that follow from the offering, on the node and for the requirements of pools."""
+    instance_type, offering = candidate.instance_type, candidate.offering
+    facts = {
+        **_type_labels(instance_type),
+        labels.ZONE: offering.zone,
+        labels.CAPACITY_TYPE: offering.capacity_type,
+    }
+    region = _REGION.get(instance_type.cloud)
+    found = region.match(offering.zone) if region else None
+    if found:
+        facts[labels.REGION] = found[1]
+    return facts
+
+
+def _type_labels(instance_type: InstanceType) -> dict[str, str]:
+    facts = {
+        labels.INSTANCE_TYPE: instance_type.machine_type,
+        labels.ARCHITECTURE: instance_type.architecture,
+        labels.OPERATING_SYSTEM: "linux",
+        labels.CLOUD: instance_type.cloud,
+    }
+    if instance_type.accelerator:
+        facts[labels.ACCELERATOR] = instance_type.accelerator.key
+    return facts

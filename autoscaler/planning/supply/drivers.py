@@ -1,0 +1,76 @@
+"""Which DRA drivers the nodes of a pool run: as listed, as the cluster's DaemonSets run them, or as assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.snapshot import NO_DRIVERS, Snapshot
+from instance_catalog.drivers.custom import CustomDriver
+from instance_catalog.drivers.profile import (
+    NO_CUSTOM_DRIVERS,
+    DriverProfile,
+    DriverProfileError,
+    DriverSet,
+    parse_driver_set,
+)
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.prediction.predict import runs_on, unpredictable
+from instance_catalog.prediction.variants import implicit_driver_sets
+from instance_catalog.types.instance_type import InstanceType
+
+# Node templates whose provider publishes the slices itself (trait publishes_slices): no DaemonSet runs there.
+PUBLISHING_TEMPLATES = frozenset({"SimulatedNodeTemplate", "KwokNodeTemplate"})
+
+
+def running_drivers(snapshot: Snapshot) -> DriverSet:
+    """What the driver DaemonSets of the cluster run. Of two that run one driver differently the first by name counts;
+    the set's notes say so, and what was assumed of them."""
+    found: dict[str, DriverProfile] = {}
+    homes: dict[str, str] = {}
+    notes: list[str] = []
+    for daemon_set in snapshot.daemon_sets:
+        notes += daemon_set.drivers.notes
+        for profile in daemon_set.drivers.profiles:
+            if found.setdefault(profile.name, profile) != profile:
+                notes.append(
+                    f"{profile.name} runs differently in DaemonSets {homes[profile.name]} and {daemon_set.key}; the "
+                    "first counts. Name the drivers in the CapacityPool to decide"
+                )
+            homes.setdefault(profile.name, daemon_set.key)
+    return DriverSet(tuple(found.values()), tuple(dict.fromkeys(notes)))
+
+
+def driver_sets(
+    pool: CapacityPool,
+    instance_type: InstanceType,
+    *,
+    kubernetes: KubernetesProfile,
+    block: CapacityBlock | None = None,
+    running: DriverSet = NO_DRIVERS,
+) -> tuple[DriverSet, ...]:
+    """The drivers that a node of the pool may run, in order of preference.
+
+    As the pool or the block lists them; every variant in implicit pools; for Auto those of `running` that have devices
+    on the type. Where no driver runs, and where the provider publishes by itself, the plainest variant is assumed.
+    """
+    listed = (block.drivers if block else ()) or pool.drivers
+    if listed:
+        drivers = readable(listed, custom=instance_type.custom_drivers)
+        return (drivers,) if drivers and unpredictable(instance_type, drivers) is None else ()
+    if running.profiles and not pool.implicit and pool.node_template[0] not in PUBLISHING_TEMPLATES:
+        there = DriverSet(tuple(profile for profile in running.profiles if runs_on(instance_type, profile)))
+        return (there,) if there.profiles and unpredictable(instance_type, there) is None else ()
+    variants = implicit_driver_sets(instance_type, kubernetes)
+    return variants if pool.implicit else variants[:1]
+
+
+def readable(profiles: Sequence[str], *, custom: Mapping[str, CustomDriver] = NO_CUSTOM_DRIVERS) -> DriverSet | None:
+    """The driver profiles as a set; None if they cannot be read (objections.py reports that).
+
+    `custom` are the drivers that the catalog describes.
+    """
+    try:
+        return parse_driver_set(",".join(profiles), custom=custom) if profiles else NO_DRIVERS
+    except DriverProfileError:
+        return None

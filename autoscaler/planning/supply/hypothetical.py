@@ -1,0 +1,159 @@
+"""The node that a candidate would become: labels, taints, allocatable, slices, and the DaemonSet pods it will carry.
+
+Nodes that nothing in the demand can tell apart share a shape: the same slices, allocatable, taints and DaemonSets, and
+the same values of the labels that somebody looks at. All shapes are evaluated under one placeholder name, so that
+predictions and selector answers are shared; a node that is planned gets its own name and slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from autoscaler.model.node import Node
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.supply.candidates import Candidate, offering_labels
+from autoscaler.planning.supply.units import DeviceUnits
+from autoscaler.scheduling.daemons import daemon_pods
+from autoscaler.scheduling.world import World
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import NodeSelector
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
+from instance_catalog.prediction.predict import PLACEHOLDER_NODE, node_labels, predict
+from instance_catalog.types.node_allocatable import node_allocatable
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothetical:
+    """A node that could come: as the API server would show it, with its slices and DaemonSet pods."""
+
+    node: Node
+    slices: tuple[ResourceSlice, ...]
+    daemons: tuple[Pod, ...] = ()
+
+    def added_to(self, world: World) -> World:
+        """The world with this node in it."""
+        return world.with_node(self.node, self.slices, daemon_pods=self.daemons)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A hypothetical node that stands for several candidates; predicted only when somebody asks about it."""
+
+    node: Node
+    daemons: tuple[Pod, ...]
+    candidate: Candidate
+    profile: KubernetesProfile
+    # Index of the shape of the same machine with its plainest drivers, if this is another preparation of it.
+    plain: int | None = None
+
+    @cached_property
+    def sample(self) -> Hypothetical:
+        """The node with what its drivers publish."""
+        return Hypothetical(self.node, _slices(self.candidate, self.profile, self.node.name), self.daemons)
+
+    @cached_property
+    def units(self) -> DeviceUnits:
+        """Its devices, counted."""
+        return DeviceUnits(self.sample.slices)
+
+
+def hypothetical(candidate: Candidate, snapshot: Snapshot, *, name: str) -> Hypothetical:
+    """The node `name` of the candidate."""
+    node = future_node(candidate, name)
+    return Hypothetical(node, _slices(candidate, snapshot.profile, name), daemon_pods(node, snapshot.daemon_sets))
+
+
+def future_node(candidate: Candidate, name: str, *, allocatable: FrozenMap[str, Quantity] | None = None) -> Node:
+    """The Node object alone; `allocatable` if it is known already. Startup taints are gone when pods are placed."""
+    pool, block = candidate.pool, candidate.block
+    facts = {
+        **offering_labels(candidate),
+        labels.HOSTNAME: name,
+        **node_labels(candidate.instance_type, candidate.drivers, unit=block.name if block else ""),
+        **({} if pool.implicit else {labels.POOL: pool.name}),
+        **({labels.CAPACITY_BLOCK: block.name} if block else {}),
+        **pool.labels,
+    }
+    return Node(
+        name=name,
+        labels=FrozenMap(facts),
+        taints=(*pool.taints, *((block.taint,) if block and block.taint else ())),
+        allocatable=_allocatable(candidate) if allocatable is None else allocatable,
+        declared_features=None,
+    )
+
+
+def _allocatable(candidate: Candidate) -> FrozenMap[str, Quantity]:
+    return node_allocatable(candidate.instance_type, reserved=candidate.pool.kubelet_reserved)
+
+
+def _slices(candidate: Candidate, profile: KubernetesProfile, name: str) -> tuple[ResourceSlice, ...]:
+    return predict(candidate.instance_type, candidate.drivers, kubernetes=profile, node_name=name)
+
+
+def shapes_of(
+    candidates: Sequence[Candidate], snapshot: Snapshot, watched: frozenset[str]
+) -> tuple[tuple[Shape, ...], tuple[int, ...]]:
+    """The distinct shapes and, for each candidate, the index of its shape. `watched` are the label keys that matter."""
+    shapes: list[Shape] = []
+    index: dict[tuple[object, ...], int] = {}
+    of_candidate: list[int] = []
+    plainest: dict[tuple[str, OfferingRef], int] = {}
+    machines: dict[tuple[object, ...], FrozenMap[str, Quantity]] = {}
+    for candidate in candidates:
+        machine = (candidate.instance_type.name, candidate.pool.kubelet_reserved)
+        if machine not in machines:
+            machines[machine] = _allocatable(candidate)
+        node = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine])
+        daemons = daemon_pods(node, snapshot.daemon_sets)
+        kept = FrozenMap({key: value for key, value in sorted(node.labels.items()) if key in watched})
+        # The same type with the same drivers publishes the same slices: comparing those would cost far more.
+        key = (machine, candidate.drivers, kept, node.taints, daemons)
+        if key not in index:
+            index[key] = len(shapes)
+            plain = plainest.setdefault((candidate.pool.name, candidate.offering), len(shapes))
+            special = plain if plain != len(shapes) else None
+            shapes.append(Shape(replace(node, labels=kept), daemons, candidate, snapshot.profile, special))
+        of_candidate.append(index[key])
+    return tuple(shapes), tuple(of_candidate)
+
+
+def watched_labels(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
+    """Keys of node labels that the placement of these pods, or the reach of a device or volume, depends on."""
+    keys: set[str] = set()
+    for pod in pods:
+        keys.update(pod.node_selector)
+        keys.update(_keys(pod.affinity))
+        keys.update(term.topology_key for term in (*pod.pod_affinity, *pod.pod_anti_affinity))
+        keys.update(spread.topology_key for spread in pod.topology_spread)
+        if pod.volumes:
+            keys.update((labels.ZONE, labels.REGION))
+    for pod in snapshot.pods:
+        keys.update(term.topology_key for term in pod.pod_anti_affinity if pod.bound)
+    for selector in _selectors(snapshot):
+        keys.update(_keys(selector))
+    keys.update(gang.topology_key for gang in snapshot.gangs.values() if gang.topology_key)
+    return frozenset(keys)
+
+
+def _selectors(snapshot: Snapshot) -> Iterator[NodeSelector | None]:
+    for claim in snapshot.claims.values():
+        yield claim.allocation.node_selector if claim.allocation else None
+    for piece in snapshot.slices:
+        yield piece.reach.node_selector
+        if piece.per_device_node_selection:
+            yield from (device.reach.node_selector for device in piece.devices)
+    yield from (volume.node_affinity for volume in snapshot.volumes.values())
+    yield from (storage_class.topologies for storage_class in snapshot.storage_classes.values())
+
+
+def _keys(selector: NodeSelector | None) -> Iterator[str]:
+    for term in selector.terms if selector else ():
+        yield from (requirement.key for requirement in term.match_expressions)

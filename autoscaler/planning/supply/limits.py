@@ -1,0 +1,138 @@
+"""How much may still be bought: limits of pools, machines left in blocks, the spending guard.
+
+Each becomes one number in the packing problem, with what is in use already taken off. It must not know pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+
+from autoscaler.lifecycle.provisioned_node import counts_against_limits
+from autoscaler.lifecycle.spending import hours_left_today, recent_launches, spent_today
+from autoscaler.model.plan import Plan
+from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.spending import Spending
+from autoscaler.planning.demand.scope import pools_of
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.blocks import available
+from autoscaler.planning.supply.candidates import Candidate
+from instance_catalog.types.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """`remaining` of `resource` ("accelerators", "nodes", "usdPerHour", "machines") in a pool or block, or overall."""
+
+    resource: str
+    bound: Decimal
+    remaining: Decimal
+    pool: str | None = None
+    block: str | None = None
+    guard: str = ""  # the setting's name, of limits over all pools
+
+    def uses(self, candidate: Candidate) -> Decimal:
+        """How much one node of the candidate takes."""
+        if self.pool is not None and candidate.pool.name != self.pool:
+            return Decimal(0)
+        if self.block is not None:
+            return Decimal(candidate.offering.block == self.block)
+        match self.resource:
+            case "accelerators":
+                return _accelerators(candidate.instance_type.accelerator_count)
+            case "nodes":
+                return Decimal(1)
+            case _:
+                return candidate.usd_per_hour or Decimal(0)
+
+    def reason(self) -> Reason:
+        """What to say when it binds."""
+        if self.block is not None:
+            return Reason.of(Code.BLOCK_FULL, f"block {self.block}", block=self.block, count=int(self.bound))
+        if self.pool is not None:
+            return Reason.of(
+                Code.POOL_LIMIT, f"pool {self.pool}", pool=self.pool, resource=self.resource, limit=str(self.bound)
+            )
+        return Reason.of(Code.SPENDING_GUARD, guard=self.guard, limit=str(self.bound))
+
+
+def limits_of(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> tuple[Limit, ...]:
+    """Every limit that is set, less what nodes of ours use already."""
+    alive = [node for node in snapshot.provisioned if counts_against_limits(node)]
+    found: list[Limit] = []
+    for pool in pools_of(snapshot):
+        own = [node for node in alive if node.pool == pool.name]
+        bounds = (
+            ("accelerators", pool.limits.accelerators, sum((_accelerators_of(n, catalog) for n in own), Decimal(0))),
+            ("nodes", pool.limits.nodes, Decimal(len(own))),
+            ("usdPerHour", pool.limits.usd_per_hour, _spent(own)),
+        )
+        found += [
+            Limit(resource, Decimal(bound), Decimal(bound) - used, pool=pool.name)
+            for resource, bound, used in bounds
+            if bound is not None
+        ]
+    found += [
+        Limit("machines", Decimal(b.count), Decimal(available(b, snapshot.provisioned)), block=b.name)
+        for b in snapshot.blocks
+    ]
+    return (*found, *_guards(snapshot.spending, _spent(alive), policy, now))
+
+
+def accelerators_in_use(snapshot: Snapshot, catalog: Catalog) -> Mapping[str, int]:
+    """By pool, the accelerators of its nodes as its limit counts them; a type that left the catalog counts as none.
+
+    Parts of accelerators, which some types have, are added up before they are rounded up.
+    """
+    used: dict[str, Decimal] = {}
+    for node in snapshot.provisioned:
+        if counts_against_limits(node):
+            used[node.pool] = used.get(node.pool, Decimal(0)) + _accelerators_of(node, catalog)
+    return {pool: ceil(count) for pool, count in used.items()}
+
+
+def _guards(account: Spending | None, usd_per_hour: Decimal, policy: Policy, now: datetime) -> Iterator[Limit]:
+    """The bounds over all pools. The day's one is turned into dollars per hour for the rest of the day."""
+    if (most := policy.max_usd_per_hour) is not None:
+        yield Limit("usdPerHour", most, most - usd_per_hour, guard="maxUsdPerHour")
+    if (daily := policy.max_usd_per_day) is not None:
+        left = (daily - spent_today(account, now)) / hours_left_today(now) - usd_per_hour
+        yield Limit("usdPerHour", daily, left, guard="maxUsdPerDay")
+    if (launches := policy.max_launches_per_hour) is not None:
+        used = recent_launches(account, launches, now)
+        yield Limit("nodes", Decimal(launches), launches - used, guard="maxLaunchesPerHour")
+
+
+def binding_guards(plan: Plan) -> tuple[str, ...]:
+    """The guards that a plan names as the reason why a pod gets no node."""
+    reasons = (reason for left in plan.left_out for reason in left.reasons)
+    return tuple(sorted({str(r.detail["guard"]) for r in reasons if r.code is Code.SPENDING_GUARD}))
+
+
+def binding(candidate: Candidate, limits: Sequence[Limit], bought: Iterable[Candidate]) -> Limit | None:
+    """The limit that one more node of the candidate would break after `bought`, or None."""
+    nodes = list(bought)
+    for limit in limits:
+        use = limit.uses(candidate)
+        if use and use + sum((limit.uses(other) for other in nodes), Decimal(0)) > limit.remaining:
+            return limit
+    return None
+
+
+def _spent(nodes: Iterable[ProvisionedNode]) -> Decimal:
+    return sum((Decimal(node.offering.usd_per_hour or 0) for node in nodes), Decimal(0))
+
+
+def _accelerators(count: Fraction) -> Decimal:
+    return Decimal(count.numerator) / Decimal(count.denominator)
+
+
+def _accelerators_of(node: ProvisionedNode, catalog: Catalog) -> Decimal:
+    known = catalog.types.get(node.offering.instance_type)
+    return _accelerators(known.accelerator_count) if known else Decimal(0)

@@ -1,0 +1,66 @@
+"""Counting devices as people do: eight GPUs are eight, however many partitions they could be cut into.
+
+Devices that draw from one counter set are ways to use one thing, so they count once. Only drivers that a node's pods
+use are counted: nobody misses the free channel of a compute domain. It must not know how devices are chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from autoscaler.model.resource_claim import Allocation
+from instance_catalog.kubernetes.resource_slice import DeviceId, ResourceSlice
+
+Unit: TypeAlias = tuple[str, str, str]  # driver, pool, counter set or device
+
+
+@dataclass(frozen=True)
+class DeviceUnits:
+    """The units that the devices of some slices are, or are parts of."""
+
+    slices: tuple[ResourceSlice, ...]
+
+    @cached_property
+    def by_device(self) -> Mapping[DeviceId, frozenset[Unit]]:
+        """Every device with its units."""
+        return {
+            DeviceId(piece.driver, piece.pool.name, device.name): frozenset(
+                (piece.driver, piece.pool.name, name)
+                for name in ([c.counter_set for c in device.consumes_counters] or [device.name])
+            )
+            for piece in self.slices
+            for device in piece.devices
+        }
+
+    @cached_property
+    def totals(self) -> Mapping[str, int]:
+        """How many units each driver has."""
+        units = set[Unit]().union(*self.by_device.values())
+        return {driver: sum(1 for unit in units if unit[0] == driver) for driver in sorted({u[0] for u in units})}
+
+    @cached_property
+    def divisible(self) -> bool:
+        """Whether some unit can be used by several devices."""
+        return any(device.consumes_counters for piece in self.slices for device in piece.devices)
+
+    def touched(self, devices: Iterable[DeviceId]) -> frozenset[Unit]:
+        """The units of these devices; devices of other slices have none here."""
+        return frozenset().union(*(self.by_device.get(device, frozenset()) for device in devices))
+
+    def total(self, drivers: Iterable[str]) -> int:
+        """Units of these drivers; of all, if none is named."""
+        wanted = set(drivers) or set(self.totals)
+        return sum(count for driver, count in self.totals.items() if driver in wanted)
+
+
+def devices_of(allocations: Iterable[Allocation]) -> tuple[DeviceId, ...]:
+    """The devices that allocations hold, admin access aside: that holds nothing."""
+    return tuple(
+        DeviceId(result.driver, result.pool, result.device)
+        for allocation in allocations
+        for result in allocation.devices
+        if not result.admin_access
+    )

@@ -1,0 +1,1 @@
+"""Metrics: the table of all, their values after a tick, and the dashboard that shows them."""

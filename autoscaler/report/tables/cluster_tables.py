@@ -1,0 +1,205 @@
+"""What Foreslice has in a cluster, as entries for programs and tables for people: pools, nodes, capacity blocks.
+
+It reads a snapshot; where that came from and how it is printed is the business of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from autoscaler.checks.finding import Finding
+from autoscaler.lifecycle.capacity_block import BlockPhase, phase_of
+from autoscaler.lifecycle.provisioned_node import counts_against_limits
+from autoscaler.lifecycle.spending import spent_today
+from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.plan import Plan
+from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.report.checks_text import verdict_of
+from autoscaler.report.events import offering_text
+from autoscaler.report.reasons import texts_of
+from autoscaler.report.tables.plan_tables import Table
+from autoscaler.report.words import age_text
+
+
+def block_entries(snapshot: Snapshot, now: datetime) -> list[dict[str, Any]]:
+    """One entry per CapacityBlock, by name; moments as RFC 3339."""
+    return [_block(block, snapshot, now) for block in snapshot.blocks]
+
+
+def _block(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> dict[str, Any]:
+    held = [n for n in snapshot.provisioned if n.offering.block == block.name and counts_against_limits(n)]
+    phase = phase_of(block, now)
+    moment = block.starts_at if phase is BlockPhase.PENDING else block.reclaimed
+    return {
+        "name": block.name,
+        "phase": phase.value,
+        "instanceType": block.instance_type,
+        "zone": block.zone,
+        "count": block.count,
+        "nodes": len(held),
+        "hold": block.hold,
+        "pool": block.pool,
+        "reservation": block.reservation,
+        "note": block.note,
+        "startsAt": block.starts_at.isoformat(),
+        "drainStartsAt": block.drain_starts.isoformat(),
+        "reclaimedAt": block.reclaimed.isoformat(),
+        "left": age_text(moment - now),
+    }
+
+
+def blocks_table(entries: Iterable[Mapping[str, Any]]) -> Table:
+    """`left` is the time to the start of a block that has not begun, else to the moment its machines are taken."""
+    columns = ("name", "phase", "type", "zone", "nodes", "hold", "left", "reservation", "note")
+    rows = tuple(
+        (
+            entry["name"],
+            entry["phase"],
+            entry["instanceType"],
+            entry["zone"],
+            f"{entry['nodes']}/{entry['count']}",
+            entry["hold"],
+            entry["left"],
+            entry["reservation"],
+            entry["note"],
+        )
+        for entry in entries
+    )
+    return Table("", columns, rows)
+
+
+def node_entries(snapshot: Snapshot, now: datetime) -> list[dict[str, Any]]:
+    """One entry per ProvisionedNode, by name."""
+    return [_node(node, snapshot, now) for node in snapshot.provisioned]
+
+
+def _node(node: ProvisionedNode, snapshot: Snapshot, now: datetime) -> dict[str, Any]:
+    first = node.history[0][1] if node.history else node.phase_since
+    pods = [pod.key for pod in snapshot.pods if pod.bound and pod.node_name == node.node_name]
+    return {
+        "name": node.name,
+        "node": node.node_name,
+        "phase": node.phase.value,
+        "since": node.phase_since.isoformat() if node.phase_since else None,
+        "age": age_text(now - first) if first else "",
+        "pool": node.pool,
+        "instanceType": node.offering.instance_type,
+        "zone": node.offering.zone,
+        "capacityType": node.offering.capacity_type,
+        "block": node.offering.block,
+        "usdPerHour": node.offering.usd_per_hour,
+        "pods": pods,
+        "boughtFor": list(node.pods),
+        "why": texts_of(node.reasons) or (node.history[-1][2] if node.history else ""),
+    }
+
+
+def nodes_table(entries: Iterable[Mapping[str, Any]]) -> Table:
+    """`why` is the reason of the last change."""
+    columns = ("name", "phase", "age", "pool", "type", "zone", "capacity", "$/h", "pods", "why")
+    rows = tuple(
+        (
+            entry["name"],
+            entry["phase"],
+            entry["age"],
+            entry["pool"],
+            entry["instanceType"],
+            entry["zone"],
+            f"{entry['capacityType']} {entry['block']}".rstrip(),
+            entry["usdPerHour"] or "?",
+            str(len(entry["pods"])),
+            entry["why"],
+        )
+        for entry in entries
+    )
+    return Table("", columns, rows)
+
+
+def status_entry(snapshot: Snapshot, plan: Plan, found: Iterable[Finding], now: datetime) -> dict[str, Any]:
+    """The pools with what they have, propose and lack; the spending; how many pods wait."""
+    bad: dict[str, list[dict[str, str]]] = {}
+    stopped: set[str] = set()
+    for finding in found:
+        if finding.stops:
+            stopped.add(finding.pool)
+        if not finding.good:
+            _, reason, message = verdict_of(finding)
+            entry = {"condition": finding.condition.value, "reason": reason, "message": message}
+            bad.setdefault(finding.pool, []).append(entry)
+    return {
+        "pools": [_pool(pool, snapshot, plan, bad.get(pool.name, []), pool.name in stopped) for pool in snapshot.pools],
+        "podsPlaced": len(plan.placements),
+        "podsLeftOut": len(plan.left_out),
+        "podsOutOfScope": len(plan.outside),
+        "usdSpentToday": str(round(spent_today(snapshot.spending, now), 2)),
+        "bindingGuards": list(snapshot.spending.binding) if snapshot.spending else [],
+    }
+
+
+def _pool(
+    pool: CapacityPool, snapshot: Snapshot, plan: Plan, bad: list[dict[str, str]], stopped: bool
+) -> dict[str, Any]:
+    nodes = [node for node in snapshot.provisioned if node.pool == pool.name and counts_against_limits(node)]
+    launches = [launch for launch in plan.launches if launch.pool == pool.name]
+    return {
+        "name": pool.name,
+        "mode": pool.mode.value,
+        "acts": pool.acts and not stopped,
+        "nodes": len(nodes),
+        "usdPerHour": str(sum((Decimal(node.offering.usd_per_hour or 0) for node in nodes), Decimal(0))),
+        "proposed": [
+            {
+                "offering": offering_text(launch.offering),
+                "usdPerHour": None if launch.usd_per_hour is None else str(launch.usd_per_hour),
+                "pods": list(launch.pods),
+            }
+            for launch in launches
+        ],
+        "proposedUsdPerHour": str(sum((launch.usd_per_hour or Decimal(0) for launch in launches), Decimal(0))),
+        "conditions": bad,
+    }
+
+
+def status_tables(found: Mapping[str, Any]) -> list[Table]:
+    """Pools, what they would launch, and what keeps them from acting."""
+    pools = tuple(
+        (
+            pool["name"],
+            pool["mode"] if pool["acts"] or pool["mode"] == "Observe" else f"{pool['mode']}, held back",
+            str(pool["nodes"]),
+            pool["usdPerHour"],
+            str(len(pool["proposed"])),
+            pool["proposedUsdPerHour"],
+        )
+        for pool in found["pools"]
+    )
+    proposed = tuple(
+        (pool["name"], entry["offering"], entry["usdPerHour"] or "?", str(len(entry["pods"])))
+        for pool in found["pools"]
+        for entry in pool["proposed"]
+    )
+    wrong = tuple(
+        (pool["name"], entry["condition"], entry["message"]) for pool in found["pools"] for entry in pool["conditions"]
+    )
+    tables = [
+        Table("Pools", ("pool", "mode", "nodes", "$/h", "to launch", "$/h more"), pools),
+        Table("To launch", ("pool", "offering", "$/h", "pods"), proposed),
+        Table("To put right", ("pool", "condition", "what"), wrong),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def status_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """What is said below the tables."""
+    if not found["pools"]:
+        yield "no CapacityPools; `foreslice plan --live` shows what the pending pods need"
+    yield (
+        f"pending pods: {found['podsPlaced']} with a place, {found['podsLeftOut']} without, "
+        f"{found['podsOutOfScope']} left to others; `foreslice explain NAMESPACE/POD` says why"
+    )
+    guards = f"; held up by {', '.join(found['bindingGuards'])}" if found["bindingGuards"] else ""
+    yield f"spent today (UTC): {found['usdSpentToday']} ${guards}"

@@ -1,0 +1,1 @@
+"""Every setting: declared once, named in file, environment and flags, loaded and checked."""

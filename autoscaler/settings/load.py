@@ -1,0 +1,272 @@
+"""Settings from one file, the environment and flags; each overrides those before it.
+
+The dataclasses of settings.py are the only declaration: the pydantic models that check what was given are made of them
+here. The values of one setting are never mixed: a list from the environment replaces the one of the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, create_model
+from pydantic import Field as FieldConstraint
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from autoscaler.errors import BadInputError, ConfigurationError
+from autoscaler.settings.names import SECTIONS, Section, Setting, all_settings, camel_case
+from autoscaler.settings.settings import DEFAULTS, OFF, LeaseSettings, LoopSettings, Settings
+from autoscaler.settings.spans import span, span_text
+from instance_catalog.spelling import did_you_mean
+
+# A retry may come later than its period by so much (client-go tools/leaderelection, JitterFactor).
+RETRY_JITTER: Final = 1.2
+# Variables that the kubelet sets for Services whose names begin with foreslice.
+_OF_A_SERVICE: Final = re.compile(r"_(SERVICE_(HOST|PORT)|PORT(_\d+_(TCP|UDP|SCTP))?)(_|$)")
+
+
+def read_settings(
+    path: Path | None = None, *, environment: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None
+) -> Settings:
+    """The settings of a process. `flags` are values by flag (--batch-idle), only those that were given.
+
+    Raises BadInputError naming the file, variable or flag, and ConfigurationError for values in contradiction.
+    """
+    variables = dict(os.environ if environment is None else environment)
+    from_file = {} if path is None else _read_file(path)
+    from_flags = _nested({_by_flag()[name]: value for name, value in (flags or {}).items()})
+    _refuse_unknown_variables(variables)
+    sources: dict[str, Any] = {"_file": from_file, "_flags": from_flags, "_variables": variables}
+    try:
+        edge = _edge()(**sources)
+    except ValidationError as error:
+        raise _explained(error, path, variables, flags or {}) from error
+    found: dict[str, Any] = {section.target: _section(section, getattr(edge, section.name)) for section in SECTIONS}
+    settings = replace(DEFAULTS, **found)
+    settings = replace(settings, policy=replace(settings.policy, work=settings.work))
+    _check(settings)
+    return settings
+
+
+_TARGETS: Final = {section.name: section.target for section in SECTIONS}
+
+
+# -- pydantic models made of the dataclasses
+
+
+class _Edge(BaseSettings):
+    """The sources, strongest first: flags, environment, file."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="FORESLICE_",
+        env_nested_delimiter="_",
+        env_nested_max_split=1,
+        extra="forbid",
+        frozen=True,
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        assert isinstance(init_settings, InitSettingsSource)
+        given = init_settings.init_kwargs
+        return (
+            InitSettingsSource(settings_cls, given["_flags"]),
+            _Variables(settings_cls, given["_variables"]),
+            InitSettingsSource(settings_cls, given["_file"]),
+        )
+
+
+class _Variables(EnvSettingsSource):
+    """The environment that was handed in, which in tests is not the process's own. An empty variable is none."""
+
+    def __init__(self, settings_cls: type[BaseSettings], variables: Mapping[str, str]) -> None:
+        self._given = variables
+        super().__init__(settings_cls)
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        return {name.lower(): value for name, value in self._given.items() if value}
+
+
+@cache
+def _edge() -> type[_Edge]:
+    sections: dict[str, Any] = {}
+    for section in SECTIONS:
+        declared: dict[str, Any] = {s.field: (_READERS.get(s.type, s.type), s.default) for s in section.settings()}
+        config = ConfigDict(extra="forbid", frozen=True)
+        model = create_model(f"{section.name.capitalize()}Section", __config__=config, **declared)
+        sections[section.name] = (model, model())
+    return create_model("SettingsSources", __base__=_Edge, **sections)
+
+
+def _words(value: object) -> object:
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+_READERS: Final[Mapping[object, Any]] = {
+    timedelta: Annotated[timedelta, BeforeValidator(span)],
+    tuple[str, ...]: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)],
+    Decimal | None: Annotated[Decimal, FieldConstraint(ge=0)] | None,
+    int: Annotated[int, FieldConstraint(ge=1)],
+    int | None: Annotated[int, FieldConstraint(ge=0)] | None,
+}
+
+
+def _section(section: Section, edge: BaseModel) -> object:
+    return replace(getattr(DEFAULTS, section.target), **dict(edge))
+
+
+def _check(settings: Settings) -> None:
+    """What the type of a value does not say."""
+    for setting in all_settings():
+        value = getattr(getattr(settings, _TARGETS[setting.section]), setting.field)
+        if value == timedelta(0) and setting.key != "batch.idle":
+            raise ConfigurationError(
+                f"{setting.key} is 0s, which never ends", next_step=f"leave it out for {setting.default_text}"
+            )
+    _check_lease(settings.lease)
+    _check_staleness(settings.loop)
+    if (settings.sync.aws or settings.sync.gcp) and not settings.sync.directory:
+        raise ConfigurationError(
+            "sync lists a cloud, and sync.directory does not say where to keep it",
+            next_step="give a directory that can be written to; the chart mounts one",
+        )
+    if settings.batch.idle > settings.batch.longest:
+        raise ConfigurationError(
+            "batch.idle is longer than batch.longest", next_step="wait for quiet at most as long as for everything"
+        )
+
+
+def _check_lease(lease: LeaseSettings) -> None:
+    """The bounds of k8s.io/client-go tools/leaderelection (v1.36, NewLeaderElector), and what a Lease can hold."""
+    step = "leave them out, or keep the proportions of 2s, 10s and 15s"
+    if lease.duration % timedelta(seconds=1):
+        raise ConfigurationError(
+            f"lease.duration ({span_text(lease.duration)}) is no whole number of seconds, which is all a Lease can say",
+            next_step="round it up",
+        )
+    if lease.renew_deadline >= lease.duration:
+        raise ConfigurationError(
+            f"lease.renewDeadline ({span_text(lease.renew_deadline)}) must be shorter than lease.duration "
+            f"({span_text(lease.duration)}): the leader must have stopped before another replica begins",
+            next_step=step,
+        )
+    if lease.renew_deadline <= lease.retry * RETRY_JITTER:
+        raise ConfigurationError(
+            f"lease.renewDeadline ({span_text(lease.renew_deadline)}) must be longer than {RETRY_JITTER} times "
+            f"lease.retry ({span_text(lease.retry)}): the leader must have time to renew",
+            next_step=step,
+        )
+
+
+def _check_staleness(loop: LoopSettings) -> None:
+    """What is listed at half of loop.stale must be looked at by then."""
+    if loop.stale < 2 * loop.resync:
+        raise ConfigurationError(
+            f"loop.stale ({span_text(loop.stale)}) must be at least twice loop.resync ({span_text(loop.resync)}), the "
+            "longest rest between two looks at the cluster",
+            next_step="raise loop.stale with loop.resync",
+        )
+
+
+# -- the file
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    """The file's values by section and field, as Python names them."""
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BadInputError(f"{path} cannot be read: {error}", next_step="give a YAML file of settings") from error
+    known = {section.name: {camel_case(s.field): s.field for s in section.settings()} for section in SECTIONS}
+    sections = _mapping({} if found is None else found, str(path))
+    read: dict[str, Any] = {}
+    for name, content in sections.items():
+        _refuse_unknown(name, known, str(path))
+        values = _mapping({} if content is None else content, f"{path}: {name}")
+        for key in values:
+            _refuse_unknown(key, known[name], f"{path}: {name}")
+        read[name] = {known[name][key]: value for key, value in values.items() if value is not None}
+    return read
+
+
+def _mapping(found: object, where: str) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise BadInputError(
+            f"{where} is {found!r}, not a mapping", next_step="write sections such as `batch: {idle: 1s}`"
+        )
+    return {str(key): value for key, value in found.items()}
+
+
+def _refuse_unknown(name: str, known: Mapping[str, object], where: str) -> None:
+    if name not in known:
+        step = did_you_mean(name, known, f"the settings are: {', '.join(sorted(known))}")
+        raise BadInputError(f"{where}: there is no setting {name!r}", next_step=step)
+
+
+def _refuse_unknown_variables(variables: Mapping[str, str]) -> None:
+    known = {setting.variable for setting in all_settings()} | {"FORESLICE_CONFIG"}
+    for name in sorted(variables):
+        if name.startswith("FORESLICE_") and name not in known and not _OF_A_SERVICE.search(name):
+            _refuse_unknown(name, dict.fromkeys(known), "the environment")
+
+
+# -- errors
+
+
+def _explained(
+    error: ValidationError, path: Path | None, variables: Mapping[str, str], flags: Mapping[str, object]
+) -> BadInputError:
+    """The first mistake, by the name under which the value was given; the value itself is not repeated."""
+    first = error.errors(include_url=False)[0]
+    location = [str(part) for part in first["loc"][:2]]
+    setting = next((s for s in all_settings() if [s.section, s.field] == location), None)
+    if setting is None:
+        return BadInputError(f"{'.'.join(location)}: {first['msg']}", next_step="docs/settings.md lists the settings")
+    if setting.flag in flags:
+        where = setting.flag
+    elif variables.get(setting.variable):
+        where = setting.variable
+    else:
+        where = f"{path}: {setting.key}"
+    problem = str(first["msg"]).removeprefix("Value error, ")
+    return BadInputError(
+        f"{where}: {problem}", next_step=f"{setting.key} is {setting.unit}, such as {_example(setting)}"
+    )
+
+
+def _example(setting: Setting) -> str:
+    return setting.default_text or {"list": "a,b", "US dollars": "12.50", "number": "10"}.get(setting.unit, OFF)
+
+
+def _nested(values: Mapping[Setting, object]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for setting, value in values.items():
+        found.setdefault(setting.section, {})[setting.field] = value
+    return found
+
+
+@cache
+def _by_flag() -> Mapping[str, Setting]:
+    return {setting.flag: setting for setting in all_settings()}

@@ -1,0 +1,1 @@
+"""Predicted against published ResourceSlices, and the overlay that repairs a difference."""

@@ -1,0 +1,368 @@
+"""Drift: what a node really published, against what was predicted for its type.
+
+Both are the same type. `unify` gives the prediction the values that only the node could know, after which comparing is
+`==`; what is left is listed as differences. Values are bound one to one: a token gets one value everywhere, two tokens
+of one attribute never share a value, and no token takes a value that the prediction knows of another device, because
+all of that is what constraints in claims rely on. Pure; must not know drivers, nor how differences are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TypeAlias
+
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import (
+    NOWHERE,
+    AttributeValue,
+    Capacity,
+    Device,
+    ListValue,
+    NodeReach,
+    Pool,
+    ResourceSlice,
+    RuntimeOnly,
+    Unset,
+    Version,
+    exact,
+)
+
+Compared: TypeAlias = AttributeValue | Capacity | Quantity | tuple[object, ...] | NodeReach | None
+
+
+class SeveralNodesError(ValueError):
+    """The slices belong to more than one node, or to none, so they are not what one node published."""
+
+
+class Change(Enum):
+    """How reality differs from the prediction."""
+
+    MISSING = "missing"  # predicted, not published
+    EXTRA = "extra"  # published, not predicted
+    DIFFERENT = "different"
+
+
+class Aspect(Enum):
+    """What differs."""
+
+    DRIVER = "driver"
+    LAYOUT = "slices"  # how devices and counter sets are divided over slices
+    DEVICE = "device"
+    ATTRIBUTE = "attribute"
+    CAPACITY = "capacity"
+    COUNTER = "counter"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference. `device` and `field` are "" where it is about more than one; None: there is no value."""
+
+    change: Change
+    aspect: Aspect
+    driver: str
+    device: str = ""
+    field: str = ""
+    predicted: Compared = None
+    published: Compared = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unified:
+    """Both sides in one form: same node, names and order.
+
+    `bound` says which value each token stands for. `answers` are gaps of the catalog that the published slices fill;
+    they are no differences.
+    """
+
+    predicted: tuple[ResourceSlice, ...]
+    published: tuple[ResourceSlice, ...]
+    bound: FrozenMap[RuntimeOnly, AttributeValue]
+    answers: tuple[Difference, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether the node published what was predicted."""
+        return not self.differences
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """Every difference, by driver and device; () where both sides are `==`."""
+        return tuple(_differences(self.predicted, self.published))
+
+
+def node_names(slices: Iterable[ResourceSlice]) -> tuple[str, ...]:
+    """The nodes that published them, by name; slices that are not of one node (network-attached devices) count not."""
+    return tuple(sorted({piece.reach.node_name for piece in slices if piece.reach.node_name}))
+
+
+def unify(predicted: Iterable[ResourceSlice], published: Iterable[ResourceSlice]) -> Unified:
+    """The two sides, to be compared. Of published pools only the newest generation counts, as for the allocator.
+
+    Not compared: slice names, the generation, the order of slices and of devices within a slice, and whether a
+    capacity is a guess. Raises SeveralNodesError if the published slices are not those of one node.
+    """
+    real = tuple(published)
+    nodes = node_names(real)
+    if len(nodes) != 1 or any(not piece.reach.node_name for piece in real):
+        raise SeveralNodesError(f"expected the slices of one node, found {', '.join(nodes) or 'none'}")
+    node = nodes[0]
+    wanted = _canonical(predicted, node)
+    found = _canonical(_newest(real), node)
+    binding = _Binding.among(wanted)
+    renamed = {driver: binding.pair(_devices(wanted, driver), _devices(found, driver)) for driver in _drivers(wanted)}
+    bound = (
+        replace(piece, devices=tuple(binding.applied(d, renamed[piece.driver]) for d in piece.devices))
+        for piece in wanted
+    )
+    answers = tuple(_answers(wanted, renamed, binding.values))
+    return Unified(_canonical(bound, node), found, FrozenMap(binding.values), answers)
+
+
+def _answers(
+    wanted: tuple[ResourceSlice, ...],
+    renamed: Mapping[str, Mapping[str, str]],
+    values: Mapping[RuntimeOnly, AttributeValue],
+) -> Iterator[Difference]:
+    for piece in wanted:
+        for device in piece.devices:
+            name = renamed[piece.driver].get(device.name, "")
+            for field, token in device.attributes.items():
+                if name and isinstance(token, RuntimeOnly) and token.is_catalog_gap and token in values:
+                    value = values[token]
+                    yield Difference(Change.DIFFERENT, Aspect.ATTRIBUTE, piece.driver, name, field, token, value)
+
+
+class _Binding:
+    """The values given to tokens so far. A catalog gap may turn out to be any value, also one of another gap."""
+
+    def __init__(self, known: dict[str, set[Hashable]]) -> None:
+        self.values: dict[RuntimeOnly, AttributeValue] = {}
+        self._taken = known  # by attribute, each with its kind
+
+    @staticmethod
+    def among(slices: Iterable[ResourceSlice]) -> _Binding:
+        known: dict[str, set[Hashable]] = {}
+        for piece in slices:
+            for device in piece.devices:
+                for name, value in device.attributes.items():
+                    known.setdefault(name, set()).update(() if isinstance(value, RuntimeOnly) else (exact(value),))
+        return _Binding(known)
+
+    def pair(self, wanted: Mapping[str, Device], found: Mapping[str, Device]) -> dict[str, str]:
+        """Published names of predicted devices: namesakes first, then the most alike of those that contradict nothing.
+
+        A device without namesake has a name that the prediction made up, since it derives from an unknown address.
+        """
+        names: dict[str, str] = {}
+        for name, device in wanted.items():
+            if name in found:
+                names[name] = name
+                self._take(device, found[name])
+        left = {name: device for name, device in found.items() if name not in names}
+        for name, device in wanted.items():
+            alike = (
+                [(self._likeness(device, other), other.name) for other in left.values()] if name not in names else []
+            )
+            best = max(alike, key=lambda item: item[0], default=(0, ""))
+            if best[0] > 0:
+                names[name] = best[1]
+                self._take(device, left.pop(best[1]))
+        return names
+
+    def applied(self, device: Device, names: Mapping[str, str]) -> Device:
+        """The predicted device with the values bound and the name it turned out to have."""
+        values = {n: self.values.get(v, v) if isinstance(v, RuntimeOnly) else v for n, v in device.attributes.items()}
+        return replace(device, name=names.get(device.name, device.name), attributes=FrozenMap(values))
+
+    def _take(self, wanted: Device, found: Device) -> None:
+        for name, token in wanted.attributes.items():
+            value = found.attributes.get(name)
+            if not isinstance(token, RuntimeOnly) or token in self.values:
+                continue
+            if value is None or not _is_kind(value, token.kind):
+                continue
+            taken = self._taken.setdefault(name, set())
+            if token.is_catalog_gap:
+                self.values[token] = value
+            elif exact(value) not in taken:
+                taken.add(exact(value))
+                self.values[token] = value
+
+    def _likeness(self, wanted: Device, found: Device) -> int:
+        """How many attributes agree; 0 if a known value is contradicted."""
+        count = 0
+        for name, value in wanted.attributes.items():
+            known = self.values.get(value, value) if isinstance(value, RuntimeOnly) else value
+            if isinstance(known, RuntimeOnly) or name not in found.attributes:
+                continue
+            if exact(known) != exact(found.attributes[name]):
+                return 0
+            count += 1
+        return count
+
+
+def _newest(slices: tuple[ResourceSlice, ...]) -> tuple[ResourceSlice, ...]:
+    newest: dict[tuple[str, str], int] = {}
+    for piece in slices:
+        key = (piece.driver, piece.pool.name)
+        newest[key] = max(newest.get(key, 0), piece.pool.generation)
+    return tuple(piece for piece in slices if piece.pool.generation == newest[piece.driver, piece.pool.name])
+
+
+def _canonical(slices: Iterable[ResourceSlice], node: str) -> tuple[ResourceSlice, ...]:
+    """One form for both sides: slices of a driver ordered by what they hold, and named by that order."""
+    ordered = sorted((_ordered(piece) for piece in slices), key=_content)
+    numbers: dict[str, int] = {}
+    found = []
+    for piece in ordered:
+        number = numbers[piece.driver] = numbers.get(piece.driver, -1) + 1
+        pool = Pool(node, slice_count=piece.pool.slice_count)
+        found.append(replace(piece, name=f"{number}", pool=pool, reach=NodeReach(node_name=node)))
+    return tuple(found)
+
+
+def _ordered(piece: ResourceSlice) -> ResourceSlice:
+    devices = (_unqualified(device, piece.driver) for device in piece.devices)
+    return replace(
+        piece,
+        devices=tuple(sorted(devices, key=lambda device: device.name)),
+        shared_counters=tuple(sorted(piece.shared_counters, key=lambda counters: counters.name)),
+    )
+
+
+def _unqualified(device: Device, driver: str) -> Device:
+    """Names in the driver's own domain without it, which means the same; capacities without the mark of a guess."""
+    own = f"{driver}/"
+    return replace(
+        device,
+        attributes=FrozenMap({name.removeprefix(own): value for name, value in device.attributes.items()}),
+        capacity=FrozenMap({n.removeprefix(own): replace(c, guess=False) for n, c in device.capacity.items()}),
+        consumes_counters=tuple(sorted(device.consumes_counters, key=lambda consumed: consumed.counter_set)),
+    )
+
+
+def _content(piece: ResourceSlice) -> tuple[object, ...]:
+    return piece.driver, [d.name for d in piece.devices], [c.name for c in piece.shared_counters]
+
+
+def _drivers(slices: Iterable[ResourceSlice]) -> tuple[str, ...]:
+    return tuple(sorted({piece.driver for piece in slices}))
+
+
+def _devices(slices: Iterable[ResourceSlice], driver: str) -> dict[str, Device]:
+    return {device.name: device for piece in slices if piece.driver == driver for device in piece.devices}
+
+
+def _is_kind(value: AttributeValue, kind: str) -> bool:
+    match value:
+        case bool():
+            return kind == "bool"
+        case int():
+            return kind == "int"
+        case str():
+            return kind == "string"
+        case Version():
+            return kind == "version"
+        case ListValue():
+            return value.kind == kind
+        case RuntimeOnly() | Unset():
+            return False
+
+
+def _differences(wanted: tuple[ResourceSlice, ...], found: tuple[ResourceSlice, ...]) -> Iterator[Difference]:
+    for driver in sorted({*_drivers(wanted), *_drivers(found)}):
+        here = tuple(piece for piece in wanted if piece.driver == driver)
+        there = tuple(piece for piece in found if piece.driver == driver)
+        if not here or not there:
+            yield Difference(Change.EXTRA if there else Change.MISSING, Aspect.DRIVER, driver)
+            continue
+        yield from _of_layout(driver, here, there)
+        yield from _of_counter_sets(driver, here, there)
+        devices = _devices(here, driver), _devices(there, driver)
+        for name in sorted({*devices[0], *devices[1]}):
+            one, other = devices[0].get(name), devices[1].get(name)
+            if one is None or other is None:
+                yield Difference(_change(one, other), Aspect.DEVICE, driver, name)
+            else:
+                yield from _of_device(driver, one, other)
+
+
+def _of_layout(
+    driver: str, wanted: tuple[ResourceSlice, ...], found: tuple[ResourceSlice, ...]
+) -> Iterator[Difference]:
+    """How devices and counter sets that both sides have are divided, and fields of whole slices."""
+    common = {*_names(wanted)} & {*_names(found)}
+    layouts = [_slice_fields(wanted, common), _slice_fields(found, common)]
+    yield from _fields(driver, "", Aspect.LAYOUT, *layouts)
+
+
+def _slice_fields(slices: tuple[ResourceSlice, ...], common: set[str]) -> dict[str, Compared]:
+    return {
+        "contents": tuple(tuple(name for name in _names((piece,)) if name in common) for piece in slices),
+        "resourceSliceCount": tuple(piece.pool.slice_count for piece in slices),
+        "perDeviceNodeSelection": tuple(p.name for p in slices if p.per_device_node_selection),
+        "other": tuple(name for piece in slices for name in piece.unsupported),
+    }
+
+
+def _names(slices: tuple[ResourceSlice, ...]) -> list[str]:
+    """Devices and counter sets, which cannot have the same name by their form in any driver."""
+    return [name for piece in slices for name in [*(d.name for d in piece.devices), *_sets_of(piece)]]
+
+
+def _sets_of(piece: ResourceSlice) -> list[str]:
+    return [f"counters {counters.name}" for counters in piece.shared_counters]
+
+
+def _of_counter_sets(
+    driver: str, wanted: tuple[ResourceSlice, ...], found: tuple[ResourceSlice, ...]
+) -> Iterator[Difference]:
+    sets = [{c.name: c.counters for piece in slices for c in piece.shared_counters} for slices in (wanted, found)]
+    yield from _fields(driver, "", Aspect.COUNTER, _flat(sets[0]), _flat(sets[1]))
+
+
+def _of_device(driver: str, wanted: Device, found: Device) -> Iterator[Difference]:
+    name = found.name
+    yield from _fields(driver, name, Aspect.ATTRIBUTE, wanted.attributes, found.attributes)
+    yield from _fields(driver, name, Aspect.CAPACITY, wanted.capacity, found.capacity)
+    yield from _fields(driver, name, Aspect.COUNTER, _consumed(wanted), _consumed(found))
+    yield from _fields(driver, name, Aspect.DEVICE, _device_fields(wanted), _device_fields(found))
+
+
+def _fields(
+    driver: str, device: str, aspect: Aspect, wanted: Mapping[str, Compared], found: Mapping[str, Compared]
+) -> Iterator[Difference]:
+    for name in sorted({*wanted, *found}):
+        one, other = wanted.get(name), found.get(name)
+        if one != other or type(one) is not type(other):  # True == 1 in Python, not in an attribute
+            yield Difference(_change(one, other), aspect, driver, device, name, one, other)
+
+
+def _change(wanted: Compared | Device, found: Compared | Device) -> Change:
+    return Change.EXTRA if wanted is None else Change.MISSING if found is None else Change.DIFFERENT
+
+
+def _consumed(device: Device) -> dict[str, Quantity]:
+    return _flat({consumed.counter_set: consumed.counters for consumed in device.consumes_counters})
+
+
+def _flat(sets: Mapping[str, Mapping[str, Quantity]]) -> dict[str, Quantity]:
+    """ "SET/COUNTER" → value."""
+    return {f"{name}/{counter}": value for name, counters in sets.items() for counter, value in counters.items()}
+
+
+def _device_fields(device: Device) -> dict[str, Compared]:
+    """What is neither attribute, capacity nor counter, where it is set; named as in the API."""
+    given: dict[str, Compared] = {
+        "taints": device.taints or None,
+        "allowMultipleAllocations": device.allow_multiple_allocations or None,
+        "bindsToNode": device.binds_to_node or None,
+        "bindingConditions": device.binding_conditions,
+        "bindingFailureConditions": device.binding_failure_conditions,
+        "nodeName": device.reach if device.reach != NOWHERE else None,
+        "other": device.unsupported or None,
+    }
+    return {name: value for name, value in given.items() if value is not None}

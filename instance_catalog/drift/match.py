@@ -1,0 +1,47 @@
+"""Which drivers published what a node has, of several that its type may run: those predicted nearest to it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from instance_catalog.drift.compare import Aspect, Unified, unify
+from instance_catalog.drivers.profile import DriverSet, ImageFacts
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
+from instance_catalog.prediction.predict import predict
+from instance_catalog.prediction.variants import implicit_driver_sets
+from instance_catalog.types.instance_type import InstanceType
+
+
+def nearest(
+    machine: InstanceType,
+    published: Sequence[ResourceSlice],
+    kubernetes: KubernetesProfile,
+    sets: Iterable[DriverSet] = (),
+) -> tuple[DriverSet, Unified]:
+    """The driver set, of `sets` (none: of those the type may run), whose prediction differs least, and how it differs.
+
+    Raises SeveralNodesError.
+    """
+    candidates = tuple(sets) or _likely_sets(machine, published, kubernetes)
+    tried = [(one, unify(predict(machine, one, kubernetes=kubernetes), published)) for one in candidates]
+    return min(tried, key=lambda item: _distance(item[1]))
+
+
+def _distance(unified: Unified) -> tuple[int, int]:
+    """Devices that only one side has weigh more than any number of attributes."""
+    whole = sum(d.aspect in (Aspect.DEVICE, Aspect.DRIVER) and not d.field for d in unified.differences)
+    return whole, len(unified.differences)
+
+
+def _likely_sets(
+    machine: InstanceType, published: Sequence[ResourceSlice], kubernetes: KubernetesProfile
+) -> tuple[DriverSet, ...]:
+    """The implicit driver sets, as far as their drivers publish; versions of the image are the node's own."""
+    running = {piece.driver for piece in published}
+    found = {
+        DriverSet(tuple(replace(p, image=ImageFacts()) for p in driver_set.profiles if p.driver in running)): None
+        for driver_set in implicit_driver_sets(machine, kubernetes)
+    }
+    return tuple(found) or (DriverSet(()),)

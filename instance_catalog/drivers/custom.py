@@ -1,0 +1,98 @@
+"""A driver described in a catalog file: what its devices look like, as templates over the hardware of a type.
+
+Templates are text with fields in braces, `{model}`; an attribute whose text is one field takes the field's value, also
+where that is only known to be equal on some devices. Must not know how files are read or what other drivers publish.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from instance_catalog.drivers.terms import NOTHING_REFUSED, DeviceClassFacts, PrepareRules
+from instance_catalog.frozen_map import FrozenMap
+
+ForEach: TypeAlias = Literal["accelerator", "networkCard", "node"]
+Kind: TypeAlias = Literal["string", "int", "bool", "version"]
+
+_OF_TYPE: Final[Mapping[str, Kind]] = {"instanceType": "string", "cloud": "string", "vcpu": "int"}
+_OF_DEVICE: Final[Mapping[str, Kind]] = {
+    "index": "int",
+    "count": "int",
+    "numaNode": "int",
+    "pciBusID": "string",
+    "pcieRoot": "string",
+}
+# What a template may fill in, and what kind of attribute the field makes.
+FIELDS: Final[Mapping[ForEach, Mapping[str, Kind]]] = {
+    "node": _OF_TYPE,
+    "accelerator": {
+        **_OF_TYPE,
+        **_OF_DEVICE,
+        "vendor": "string",
+        "model": "string",
+        "productName": "string",
+        "architecture": "string",
+        "cudaComputeCapability": "version",
+    },
+    "networkCard": {**_OF_TYPE, **_OF_DEVICE, "kind": "string", "subsystem": "string", "rdma": "bool"},
+}
+# Fields that a template's `where` may compare, and those that capacities may be.
+CONDITIONS: Final[Mapping[ForEach, tuple[str, ...]]] = {
+    "node": ("cloud", "instanceType"),
+    "accelerator": ("vendor", "model", "architecture", "cloud", "instanceType"),
+    "networkCard": ("kind", "cloud", "instanceType"),
+}
+AMOUNTS: Final[Mapping[ForEach, tuple[str, ...]]] = {
+    "node": ("vcpu",),
+    "accelerator": ("memory", "vcpu"),
+    "networkCard": ("vcpu",),
+}
+_FIELD: Final = re.compile(r"\{([^{}]*)\}")
+
+
+def fields_in(text: str) -> tuple[str, ...]:
+    """The fields of a template: "{kind}-{index}" has kind and index."""
+    return tuple(_FIELD.findall(text))
+
+
+def only_field(text: str) -> str | None:
+    """The field if the text is nothing else."""
+    found = _FIELD.fullmatch(text)
+    return found[1] if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeTemplate:
+    """An attribute: its kind and text. None: the value exists only on a running node and differs between devices."""
+
+    kind: Kind
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTemplate:
+    """One device for each accelerator or network card of a type, or one a node, where `where` holds."""
+
+    for_each: ForEach
+    name: str
+    where: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    attributes: FrozenMap[str, AttributeTemplate] = field(default_factory=FrozenMap)
+    capacity: FrozenMap[str, str] = field(default_factory=FrozenMap)  # quantities, or one field of AMOUNTS
+    allow_multiple_allocations: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CustomDriver:
+    """A driver of one release. `name` is its profile's, `driver` what stands in ResourceSlices."""
+
+    name: str
+    driver: str
+    release: str
+    devices: tuple[DeviceTemplate, ...]
+    node_labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    prepare: PrepareRules = NOTHING_REFUSED
+    device_classes: tuple[DeviceClassFacts, ...] = ()
+    source: str = ""

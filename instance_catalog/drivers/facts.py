@@ -1,0 +1,348 @@
+"""The facts about DRA drivers that ship with Foreslice: releases, gates, DeviceClasses, MIG tables.
+
+They are constants of the package, kept as YAML (data/drivers, data/mig) because people check and correct data more
+easily than code. Must not know instance types or what a prediction does with the facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from instance_catalog.drivers.custom import CustomDriver
+from instance_catalog.drivers.terms import NOTHING_REFUSED, DeviceClassFacts, PrepareRules
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.package_data import contents
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release of a driver; `features` name what it publishes differently (see the driver's prediction module)."""
+
+    name: str
+    features: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A feature gate of a driver: its default and the first release that knows it."""
+
+    default: bool
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class OptionFacts:
+    """An option of a driver: what its values look like (`pattern`), and the default (None: the option is off).
+
+    A `switch` is given without a value, `hint` says for people what may stand there, and only with the gate on the
+    driver reads the option.
+    """
+
+    pattern: str = ""
+    default: str | None = None
+    hint: str = ""
+    switch: bool = False
+    gate: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddressingMode:
+    """The NVML addressing mode on nodes of an architecture, with GPUs of one of `gpu` and an NVIDIA driver branch."""
+
+    branch: str
+    node: str
+    gpu: tuple[str, ...]
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class CardFacts:
+    """What every network card of one kind publishes. None: differs or is not known.
+
+    `rdma_device` is a pattern over the PCI bus and slot numbers. `pci_ids` are beginnings of "vendor:device".
+    """
+
+    vendor: str
+    device: str | None
+    subsystem: str | None
+    netdev: bool
+    sriov: bool | None
+    mtu: int | None
+    rdma_device: str | None
+    source: str
+    pci_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NeuronFacts:
+    """Which machines neuron.aws.com is understood on, and the EFA address that serves each of their devices."""
+
+    described: frozenset[str]  # accelerator keys
+    ultra_servers: frozenset[str]  # type names
+    efa_addresses: FrozenMap[str, tuple[str, ...]]  # type name → address by device
+
+
+@dataclass(frozen=True, slots=True)
+class DriverFacts:
+    """A driver as data. `releases` are ordered oldest first, which version numbers are not (25.12 came before 0.4)."""
+
+    profile: str
+    driver: str
+    source: str
+    releases: tuple[Release, ...]
+    calendar: FrozenMap[str, str]  # "25.12" → "0.3": calendar lines and the minors they count as
+    gates: FrozenMap[str, Gate]
+    exclusive_gates: tuple[tuple[str, str], ...]
+    prepare: PrepareRules
+    node_labels: FrozenMap[str, str]
+    device_classes: tuple[DeviceClassFacts, ...]
+    options: FrozenMap[str, OptionFacts] = field(default_factory=FrozenMap)
+    models: FrozenMap[str, FrozenMap[str, Any]] = field(default_factory=FrozenMap)  # Accelerator.model → driver's facts
+    addressing_modes: tuple[AddressingMode, ...] = ()  # gpu.nvidia.com only
+    cards: FrozenMap[str, CardFacts] = field(default_factory=FrozenMap)  # dra.net only, by NetworkCard.kind
+    neuron: NeuronFacts | None = None  # neuron.aws.com only
+
+    def release(self, name: str) -> Release | None:
+        """The release of exactly this name."""
+        return next((r for r in self.releases if r.name == name), None)
+
+    def knows_gate(self, gate: str, release: str) -> bool:
+        """Whether `release` has the gate."""
+        names = [r.name for r in self.releases]
+        return gate in self.gates and names.index(release) >= names.index(self.gates[gate].since)
+
+
+@dataclass(frozen=True, slots=True)
+class MigProfile:
+    """A GPU instance profile of one GPU model. `figures` maps capacity names to values.
+
+    `guess`: the figures are plausible but nobody has read them on hardware. `gi_id` is
+    nvmlGpuInstanceProfileInfo.id; `starts` and `size` count memory slices.
+    """
+
+    kind: str  # the profile class shared by all models of a geometry, e.g. 1g+me
+    name: str
+    gi_id: int
+    size: int
+    starts: tuple[int, ...]
+    figures: FrozenMap[str, Quantity]
+    guess: bool = False
+    takes: FrozenMap[str, int] = field(default_factory=FrozenMap)  # of the table's shared engines
+
+
+@dataclass(frozen=True, slots=True)
+class MigTable:
+    """How one GPU model can be partitioned. `balanced` counts profile kinds in nvidia-mig-parted's all-balanced.
+
+    `shared` are engines of the GPU that cannot be divided further, and how many of each there are.
+    """
+
+    model: str
+    memory_slices: int
+    shared: FrozenMap[str, int]
+    profiles: tuple[MigProfile, ...]
+    balanced: FrozenMap[str, int]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """What Foreslice takes for granted about drivers and images where nobody says otherwise (defaults.yaml)."""
+
+    releases: FrozenMap[str, str]  # profile name → release
+    nvidia_driver: str | None = None
+    cuda: str | None = None
+    assumed_on: str = ""
+    source: str = field(default="", compare=False)
+
+
+# Capacity name in the slice ← field in the data file (kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1 deviceinfo.go).
+_MIG_FIGURES = {
+    "multiprocessors": "multiprocessors",
+    "copyEngines": "copy_engines",
+    "decoders": "decoders",
+    "encoders": "encoders",
+    "jpegEngines": "jpeg_engines",
+    "ofaEngines": "ofa_engines",
+    "memory": "memory",
+}
+
+
+@cache
+def driver_facts() -> FrozenMap[str, DriverFacts]:
+    """All drivers with a prediction, by profile name."""
+    rows = (_driver(content) for content in contents("drivers").values() if "driver" in content)
+    return FrozenMap({row.profile: row for row in rows})
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePlugin:
+    """A device plugin hands out the devices of `driver` without DRA. `images` are ends of its image's repository,
+    `resource_prefixes` beginnings of the extended resources it offers."""
+
+    driver: str
+    images: tuple[str, ...]
+    resource_prefixes: tuple[str, ...]
+    source: str
+
+
+@cache
+def device_plugins() -> tuple[DevicePlugin, ...]:
+    """The device plugins that compete with a driver for its devices (device_plugins.yaml)."""
+    content = contents("drivers")["device_plugins"]
+    return tuple(
+        DevicePlugin(row["of"], tuple(row["images"]), tuple(row["resources"]), row["source"])
+        for row in content["plugins"]
+    )
+
+
+@cache
+def facts_of(custom: CustomDriver) -> DriverFacts:
+    """A driver that the catalog describes, in the terms of the shipped ones: one release, no gates, no options."""
+    return DriverFacts(
+        profile=custom.name,
+        driver=custom.driver,
+        source=custom.source,
+        releases=(Release(custom.release, frozenset({"index-first-slice-names"})),),
+        calendar=FrozenMap(),
+        gates=FrozenMap(),
+        exclusive_gates=(),
+        prepare=custom.prepare,
+        node_labels=custom.node_labels,
+        device_classes=custom.device_classes,
+    )
+
+
+def prepare_rules(driver: str, custom: Iterable[CustomDriver] = ()) -> PrepareRules:
+    """What a driver such as tpu.google.com refuses after scheduling; nothing is known of other drivers' refusals.
+
+    `custom` are the drivers that the catalog describes.
+    """
+    rules = [facts.prepare for facts in driver_facts().values() if facts.driver == driver]
+    rules += [described.prepare for described in custom if described.driver == driver]
+    return next(iter(rules), NOTHING_REFUSED)
+
+
+@cache
+def assumptions() -> Assumptions:
+    """The content of data/drivers/defaults.yaml."""
+    content = contents("drivers")["defaults"]
+    return Assumptions(
+        releases=FrozenMap({name: row["release"] for name, row in content["profiles"].items()}),
+        nvidia_driver=content["image"]["nvidia_driver"],
+        cuda=content["image"]["cuda"],
+        assumed_on=str(content["assumed_on"]),
+        source=content["source"],
+    )
+
+
+@cache
+def mig_tables() -> FrozenMap[str, MigTable]:
+    """All MIG tables by the name under which accelerators refer to them."""
+    content = dict(contents("mig"))
+    geometries = content.pop("geometries")
+    return FrozenMap({name: _mig_table(row, geometries[row["geometry"]]) for name, row in content.items()})
+
+
+@cache
+def builtin_device_classes(
+    kubernetes: KubernetesProfile, custom: tuple[CustomDriver, ...] = ()
+) -> tuple[DeviceClassFacts, ...]:
+    """The DeviceClasses that driver charts install, by name; `custom` are the drivers that the catalog describes.
+
+    Without the gate DRAExtendedResource the API server drops extendedResourceName, so the classes have none.
+    """
+    rows = [row for facts in driver_facts().values() for row in facts.device_classes]
+    others = contents("drivers")["other_classes"]
+    rows += [_device_class(row, row["source"]) for row in others["device_classes"]]
+    rows += [row for described in custom for row in described.device_classes]
+    if not kubernetes.gates.extended_resource:
+        rows = [DeviceClassFacts(r.name, r.selectors, None, r.source) for r in rows]
+    return tuple(sorted(rows, key=lambda row: row.name))
+
+
+def _driver(content: Mapping[str, Any]) -> DriverFacts:
+    return DriverFacts(
+        profile=content["profile"],
+        driver=content["driver"],
+        source=content["source"],
+        releases=tuple(Release(r["name"], frozenset(r["features"])) for r in content["releases"]),
+        calendar=FrozenMap(content.get("calendar", {})),
+        gates=FrozenMap({name: Gate(g["default"], g["since"]) for name, g in content.get("gates", {}).items()}),
+        exclusive_gates=tuple((first, second) for first, second in content.get("exclusive_gates", ())),
+        prepare=PrepareRules(**content.get("prepare", {})),
+        node_labels=FrozenMap(content.get("node_labels", {})),
+        device_classes=tuple(_device_class(row, content["source"]) for row in content["device_classes"]),
+        options=FrozenMap({name: OptionFacts(**row) for name, row in content.get("options", {}).items()}),
+        models=FrozenMap({name: FrozenMap(row) for name, row in content.get("models", {}).items()}),
+        addressing_modes=tuple(
+            AddressingMode(row["branch"], row["node"], tuple(row["gpu"]), row["mode"])
+            for row in content.get("addressing_modes", ())
+        ),
+        cards=FrozenMap({kind: _card(row) for kind, row in content.get("cards", {}).items()}),
+        neuron=_neuron(content) if "efa_addresses" in content else None,
+    )
+
+
+def _neuron(content: Mapping[str, Any]) -> NeuronFacts:
+    return NeuronFacts(
+        frozenset(content["described"]),
+        frozenset(content["ultra_servers"]),
+        FrozenMap({name: tuple(addresses) for name, addresses in content["efa_addresses"].items()}),
+    )
+
+
+def _card(row: Mapping[str, Any]) -> CardFacts:
+    return CardFacts(
+        vendor=row["vendor"],
+        device=row.get("device"),
+        subsystem=row.get("subsystem"),
+        netdev=row["netdev"],
+        sriov=row.get("sriov"),
+        mtu=row.get("mtu"),
+        rdma_device=row.get("rdma_device"),
+        source=row["source"],
+        pci_ids=tuple(row.get("pci_ids", ())),
+    )
+
+
+def _device_class(row: Mapping[str, Any], source: str) -> DeviceClassFacts:
+    return DeviceClassFacts(row["name"], tuple(row["selectors"]), row.get("extended_resource_name"), source)
+
+
+def _mig_table(content: Mapping[str, Any], geometry: Mapping[str, Any]) -> MigTable:
+    return MigTable(
+        model=content["model"],
+        memory_slices=geometry["memory_slices"],
+        shared=FrozenMap(geometry["shared"]),
+        profiles=tuple(
+            _mig_profile(kind, row, geometry["profiles"][kind]) for kind, row in content["profiles"].items()
+        ),
+        balanced=FrozenMap(geometry["balanced"]),
+        source=content["source"],
+    )
+
+
+def _mig_profile(kind: str, row: Mapping[str, Any], place: Mapping[str, Any]) -> MigProfile:
+    # Data-centre GPUs have no encoders; the driver publishes the zero all the same.
+    values = {"encoders": "0", **{key: str(value) for key, value in row.items()}}
+    return MigProfile(
+        kind=kind,
+        name=row["name"],
+        gi_id=place["id"],
+        size=place["size"],
+        starts=tuple(place["starts"]),
+        figures=FrozenMap({name: _binary(values[key]) for name, key in _MIG_FIGURES.items()}),
+        guess=row.get("guess", False),
+        takes=FrozenMap(place.get("takes", {})),
+    )
+
+
+def _binary(text: str) -> Quantity:
+    """The driver builds every capacity with resource.NewQuantity(n, BinarySI), which prints the largest suffix."""
+    return Quantity.of(int(Quantity.parse(text).value), "BinarySI")

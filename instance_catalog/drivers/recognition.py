@@ -1,0 +1,70 @@
+"""How a container is recognised as a DRA driver: the table data/drivers/daemonsets.yaml as values.
+
+Knows nothing of DaemonSets; drivers/daemonsets.py applies the table to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from instance_catalog import package_data
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where a container is told something: an environment variable, an argument, or either of them."""
+
+    environment: str | None = None
+    argument: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OptionSetting:
+    """A setting that becomes an option of the driver's profile.
+
+    `ignored` are values that mean the default; a `switch` is there or not.
+    """
+
+    option: str
+    setting: Setting
+    ignored: frozenset[str] = frozenset()
+    switch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DriverRecognition:
+    """How a container is recognised as a driver, and how its profile is read from it."""
+
+    profile: str
+    images: frozenset[str]  # last part of the image's repository
+    command: str | None  # a word of the command line, where several plugins share an image
+    gates: Setting | None
+    options: tuple[OptionSetting, ...]
+
+
+@cache
+def driver_recognition() -> tuple[DriverRecognition, ...]:
+    """The table, in its order."""
+    return tuple(_recognition(row) for row in package_data.contents("drivers")["daemonsets"]["recognition"])
+
+
+def _recognition(row: Mapping[str, Any]) -> DriverRecognition:
+    return DriverRecognition(
+        profile=row["profile"],
+        images=frozenset(row["images"]),
+        command=row.get("command"),
+        gates=Setting(**row["gates"]) if "gates" in row else None,
+        options=tuple(_option(option) for option in row.get("options", ())),
+    )
+
+
+def _option(row: Mapping[str, Any]) -> OptionSetting:
+    return OptionSetting(
+        row["option"],
+        Setting(row.get("environment"), row.get("argument")),
+        frozenset(map(str, row.get("ignored", ()))),
+        row.get("switch", False),
+    )

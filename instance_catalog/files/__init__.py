@@ -1,0 +1,1 @@
+"""Catalog files: schema, layers, merging, findings, and changes to their text."""

@@ -1,0 +1,116 @@
+"""The catalog of a process that goes on while its layers change: of what is defective, the last good version counts.
+
+Pure. The controller reads the layers when they change (files, ConfigMap, InstanceTypeOverlay objects) and passes what
+stood before; it gets what stands now, and what to tell about the layers that do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from instance_catalog.files.layers import Layer, in_force
+from instance_catalog.files.merging import catalog_of
+from instance_catalog.files.problem import CatalogError, CatalogProblem
+from instance_catalog.types.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A layer that does not count as given. `kept`: its last good version still does; else nothing of it."""
+
+    layer: str
+    kept: bool
+    problems: tuple[CatalogProblem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The catalog in force: `given` are the layers that were to count, `layers` those that do.
+
+    `expired` are those whose time is over.
+    """
+
+    catalog: Catalog
+    given: tuple[Layer, ...]
+    layers: tuple[Layer, ...]
+    refused: tuple[Refused, ...] = ()
+    expired: tuple[Layer, ...] = ()
+
+    @property
+    def wake_at(self) -> datetime | None:
+        """When the first of the layers in force expires: the catalog is another one then."""
+        return min((layer.expires for layer in self.layers if layer.expires is not None), default=None)
+
+
+def standing(layers: Iterable[Layer], *, now: datetime, before: Standing | None = None) -> Standing:
+    """What stands at `now`, with the last good version (of `before`) of every layer that is defective.
+
+    Nothing is computed when nothing has changed: the answer is `before` then. Raises CatalogError only when the shipped
+    layers are defective, which is a broken installation.
+    """
+    every = tuple(layers)
+    given = in_force(every, now)
+    expired = tuple(layer for layer in every if layer.expires is not None and layer.expires <= now)
+    if before is not None and before.given == given and in_force(before.layers, now) == before.layers:
+        return before if before.expired == expired else replace(before, expired=expired)
+    try:
+        return Standing(catalog_of(given), given, given, expired=expired)
+    except CatalogError as error:
+        return replace(_without_defects(given, error, now=now, before=before), expired=expired)
+
+
+def _without_defects(
+    given: tuple[Layer, ...], error: CatalogError, *, now: datetime, before: Standing | None
+) -> Standing:
+    """Start from the layers that nothing was found against; then every other one, or its last version, that fits."""
+    good, catalog = _sound(given, error)
+    refused: list[Refused] = []
+    for layer in given:
+        if layer in good:
+            continue
+        tried, problems = _tried([*good, layer], given)
+        if tried is not None:
+            good, catalog = [*good, layer], tried
+            continue
+        last = in_force(_last_good(layer, before), now)
+        tried, _ = _tried([*good, *last], given) if last else (None, ())
+        if tried is not None:
+            good, catalog = [*good, *last], tried
+        refused.append(Refused(layer.name, tried is not None, problems))
+    return Standing(catalog, given, tuple(_ordered(good, given)), tuple(refused))
+
+
+def _sound(given: Sequence[Layer], error: CatalogError) -> tuple[list[Layer], Catalog]:
+    """What remains without all layers that have a part in a defect. Raises CatalogError: not even that is sound."""
+    good = list(given)
+    while True:
+        suspects = {name for problem in error.problems for name in (problem.file, *problem.sources)}
+        fewer = [layer for layer in good if layer.shipped or layer.name not in suspects]
+        if len(fewer) == len(good):
+            raise error
+        good = fewer
+        try:
+            return good, catalog_of(good)
+        except CatalogError as next_error:
+            error = next_error
+
+
+def _tried(layers: Sequence[Layer], given: Sequence[Layer]) -> tuple[Catalog | None, tuple[CatalogProblem, ...]]:
+    try:
+        return catalog_of(_ordered(layers, given)), ()
+    except CatalogError as error:
+        return None, error.problems
+
+
+def _ordered(layers: Collection[Layer], given: Sequence[Layer]) -> list[Layer]:
+    """In the order in which they, or what stands for them now, were given."""
+    place = {layer.name: index for index, layer in reversed(list(enumerate(given)))}
+    return sorted(layers, key=lambda layer: place.get(layer.name, place.get(layer.group, len(place))))
+
+
+def _last_good(layer: Layer, before: Standing | None) -> tuple[Layer, ...]:
+    """What stood for it before; of a directory that cannot be read any more, all its files."""
+    known = before.layers if before is not None else ()
+    return tuple(old for old in known if old.name == layer.name or old.group == layer.name)

@@ -1,0 +1,120 @@
+"""What a catalog is made of: files, and what would be files (keys of a ConfigMap, InstanceTypeOverlay objects).
+
+A layer is one of them, read and of the right shape, or the reasons why it is not. Overlays are layers that say how
+important they are, why they exist or when they end. Pure: text and mappings come in from loader.py and from the
+cluster; what the layers say together is merging.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from instance_catalog.files.findings import Findings
+from instance_catalog.files.problem import CatalogProblem
+from instance_catalog.files.schema import CatalogFile
+from instance_catalog.files.yaml_text import YamlTextError, read
+
+SHIPPED: Final = "shipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """What a catalog file would hold, said elsewhere (an InstanceTypeOverlay): `name` and `line` tell where."""
+
+    name: str
+    line: int
+    content: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One file. `file` is None where it cannot be used, and `problems` says why.
+
+    Files of one `group` (a directory, a ConfigMap) that are no overlays must not describe the same entry twice.
+    """
+
+    name: str
+    group: str
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    file: CatalogFile | None = field(default=None, repr=False)
+    text: str = field(default="", repr=False)
+    line: int = 1
+    problems: tuple[CatalogProblem, ...] = ()
+
+    @property
+    def shipped(self) -> bool:
+        """Whether it came with the package; such layers lie below all others."""
+        return self.group == SHIPPED
+
+    @property
+    def priority(self) -> int:
+        """Layers of higher priority override those of lower; among equals the later one wins."""
+        return self.file.priority if self.file is not None else 0
+
+    @property
+    def reason(self) -> str:
+        """Why it is there, as its author says."""
+        return self.file.reason if self.file is not None else ""
+
+    @property
+    def expires(self) -> datetime | None:
+        """From then on it does not count."""
+        return self.file.expires if self.file is not None else None
+
+    @property
+    def is_overlay(self) -> bool:
+        """Whether it may say again what another file of its group says."""
+        return bool(self.priority or self.reason or self.expires)
+
+
+def text_layer(name: str, group: str, text: str) -> Layer:
+    """A layer from YAML text. Never raises: what is wrong is in its `problems`."""
+    findings = Findings()
+    try:
+        raw = read(text)
+    except YamlTextError as error:
+        allowed = "YAML, every key once and fields of one mapping indented alike"
+        findings.add_at(name, error.line, found=str(error), allowed=allowed)
+        return Layer(name, group, text=text, problems=findings.problems)
+    findings.remember(name, text)
+    file = findings.checked_file(CatalogFile, {} if raw is None else raw, name)
+    return Layer(name, group, raw or {}, file, text, problems=findings.problems)
+
+
+def content_layer(corrections: Corrections) -> Layer:
+    """A layer from what is no text of its own; it is its own group. Never raises."""
+    findings = Findings()
+    findings.remember_line(corrections.name, corrections.line)
+    file = findings.checked_file(CatalogFile, corrections.content, corrections.name)
+    return Layer(
+        corrections.name,
+        corrections.name,
+        corrections.content,
+        file,
+        line=corrections.line,
+        problems=findings.problems,
+    )
+
+
+def config_map_layers(config_map: str, data: Mapping[str, str]) -> tuple[Layer, ...]:
+    """The layers of a ConfigMap's `data`, a catalog file a key, in the order of the keys; `config_map` names it."""
+    return tuple(text_layer(f"ConfigMap {config_map}[{key}]", config_map, data[key]) for key in sorted(data))
+
+
+def unreadable(name: str, *, found: str, allowed: str, group: str = "") -> Layer:
+    """A layer that could not even be read."""
+    return Layer(name, group or name, problems=(CatalogProblem(name, 1, "", "", found, allowed),))
+
+
+def in_force(layers: Iterable[Layer], now: datetime | None) -> tuple[Layer, ...]:
+    """The layers that have not expired at `now` (None: none has), lowest first: shipped ones, then by priority."""
+    alive = [layer for layer in layers if now is None or layer.expires is None or layer.expires > now]
+    return tuple(sorted(alive, key=lambda layer: (not layer.shipped, 0 if layer.shipped else layer.priority)))
+
+
+def problems_of(layers: Sequence[Layer]) -> tuple[CatalogProblem, ...]:
+    """Everything wrong with the layers by themselves."""
+    return tuple(problem for layer in layers for problem in layer.problems)

@@ -1,0 +1,69 @@
+"""What providers quote at this moment, as a layer of the catalog: over listings, below nodes and people.
+
+Pure. Only prices of what a catalog has and sells are taken over; everything else a listing must bring first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from instance_catalog.files.last_good import Standing
+from instance_catalog.files.layers import Corrections, Layer, content_layer
+from instance_catalog.files.merging import catalog_of
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, region_of
+
+# Between what a sync wrote (-20) and what nodes taught (-10).
+PRIORITY: Final = -15
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A price in US dollars per machine and hour on `date` (ISO), in `zone`, or in every zone of `region`."""
+
+    instance_type: str
+    zone: str
+    capacity_type: CapacityType
+    usd_per_hour: Decimal
+    region: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """The catalog that stands, with what is quoted at this moment."""
+
+    standing: Standing
+    quotes: tuple[Quote, ...]
+    catalog: Catalog
+
+
+def priced(standing: Standing, quotes: tuple[Quote, ...], *, before: Priced | None = None) -> Priced:
+    """The quotes over what stands. Nothing is computed when nothing has changed: the answer is `before` then."""
+    if before is not None and before.standing is standing and before.quotes == quotes:
+        return before
+    if not quotes:
+        return Priced(standing, quotes, standing.catalog)
+    return Priced(standing, quotes, catalog_of((*standing.layers, quoted_layer(quotes, standing.catalog))))
+
+
+def quoted_layer(quotes: Iterable[Quote], catalog: Catalog) -> Layer:
+    """The prices among `quotes` that are for a type of `catalog`, and for a capacity type in which it is sold."""
+    types: dict[str, dict[str, Any]] = {}
+    for quote in quotes:
+        known = catalog.types.get(quote.instance_type)
+        if known is None or quote.capacity_type not in known.capacity_types:
+            continue
+        entry = types.setdefault(known.name, {"name": known.name, "prices": {}, "zonePrices": {}})
+        everywhere = quote.zone == ANY_ZONE
+        prices = entry["prices"] if everywhere else entry["zonePrices"].setdefault(quote.zone, {})
+        prices[quote.capacity_type.value] = {
+            "usdPerHour": f"{quote.usd_per_hour:f}",
+            "region": quote.region if everywhere else region_of(quote.zone),
+            "date": quote.date,
+        }
+    content = {"priority": PRIORITY, "reason": "quoted by the provider", "types": list(types.values())}
+    return content_layer(Corrections("prices of providers", 1, content))

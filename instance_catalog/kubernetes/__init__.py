@@ -1,0 +1,1 @@
+"""Kubernetes' own vocabulary: quantities, labels, taints, node selectors, ResourceSlices, versions."""

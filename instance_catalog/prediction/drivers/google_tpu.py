@@ -1,0 +1,89 @@
+"""tpu.google.com: the chips of a TPU node (kubernetes-sigs/dra-driver-google-tpu v0.2.0 manager.go, util.go).
+
+The driver reads its facts from node labels that GKE sets per node pool, so they are known before launch. A release
+without the feature described-chips (v0.1.0) publishes the generation alone. Must not know other drivers.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from instance_catalog.drivers.profile import DriverProfile
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import AttributeValue, Device
+from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.prediction.tokens import on_node
+from instance_catalog.types.instance_type import InstanceType
+
+GOOGLE: Final = "Google"
+_WHOLE_NAME: Final = re.compile(r"tpu\d+[a-z]?\Z")
+_PAST_NAME: Final = re.compile(r"tpu-v\d+([ep]?-slice)?((?:-lite)?-(device|podslice))?\Z")
+# Up to v4 the chips are /dev/accel<n>; later ones are bound to VFIO and named by number.
+_ACCEL_GENERATIONS: Final = ("v2", "v3", "v4")
+
+
+def runs_on(instance_type: InstanceType) -> bool:
+    """Whether the type has TPU chips."""
+    return instance_type.accelerator is not None and instance_type.accelerator.vendor == GOOGLE
+
+
+def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
+    """Why the slices cannot be predicted, or None if they can."""
+    if not runs_on(instance_type):
+        return None
+    accelerator = _accelerator(instance_type)
+    if accelerator is None:
+        return (
+            "the catalog has no nodeLabel (cloud.google.com/gke-tpu-accelerator) for the accelerator of "
+            f"{instance_type.name}; add it"
+        )
+    if not (_WHOLE_NAME.match(accelerator) or _PAST_NAME.match(accelerator)):
+        return f"the driver understands no accelerator {accelerator!r}; correct its nodeLabel, such as tpu-v6e-slice"
+    return None
+
+
+def contents(
+    instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile
+) -> tuple[SliceContents, ...]:
+    """One slice with every chip, by index; the driver's own order is random. No capacities."""
+    accelerator = _accelerator(instance_type)
+    if accelerator is None:
+        return ()
+    generation = tpu_generation(accelerator)
+    prefix = "accel" if generation.startswith(_ACCEL_GENERATIONS) else ""
+    common: dict[str, AttributeValue] = {
+        # Derived from the node's name, hence equal for all chips of a node.
+        "uuid": on_node("string", "tpu", "uuid"),
+        "tpuGen": generation,
+    }
+    if "described-chips" in profile.features:
+        common |= {"brand": GOOGLE, "accelerator": accelerator, "chipCount": instance_type.device_count}
+        if topology := topology_of(instance_type, profile):
+            common["topology"] = topology
+    chips = (Device(f"{prefix}{i}", FrozenMap({"index": i, **common})) for i in range(instance_type.device_count))
+    return (SliceContents(tuple(chips)),)
+
+
+def topology_of(instance_type: InstanceType, profile: DriverProfile) -> str | None:
+    """The slice topology: the pool's choice for multi-host slices, else that of the single host."""
+    return profile.topology or instance_type.topology
+
+
+def tpu_generation(accelerator: str) -> str:
+    """tpu-v6e-slice → v6e, tpu-v5-lite-podslice → v5litepod, tpu7x → tpu7x (util.go AcceleratorGen)."""
+    if _WHOLE_NAME.match(accelerator):
+        return accelerator
+    generation = accelerator.split("-")[1]
+    if "lite" in accelerator:
+        generation += "lite"
+    if generation.startswith("v5") and "podslice" in accelerator:
+        generation += "pod"
+    return generation
+
+
+def _accelerator(instance_type: InstanceType) -> str | None:
+    if instance_type.accelerator is None or not runs_on(instance_type):
+        return None
+    return instance_type.accelerator.node_label

@@ -1,0 +1,1 @@
+"""Catalog entries from a cloud's listing and from nodes that run."""

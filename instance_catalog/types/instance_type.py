@@ -1,0 +1,298 @@
+"""Instance types and what can be bought, as frozen values.
+
+The one vocabulary for hardware facts: prediction turns them into ResourceSlices, planning into candidates, the
+providers into launch requests. Facts are data (instance_catalog/data) with a provenance per group; nothing here knows a
+type by name, reads files, or knows what a driver publishes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from instance_catalog.drivers.custom import CustomDriver
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.node_reservation import NOTHING_RESERVED, NodeReservation
+from instance_catalog.types.provenance import Provenance as Provenance  # part of this vocabulary
+
+ANY_ZONE: Final = "any"
+# us-east-1a, us-central1-a; the zone of a Local Zone (us-east-1-atl-2a) has prices of its own, so it is its own region.
+_IN_REGION: Final = re.compile(r"([a-z]+(?:-[a-z]+)*-?\d+)-?[a-z]\Z", re.ASCII)
+
+
+class CapacityType(Enum):
+    """How a machine is paid for and assured."""
+
+    CAPACITY_BLOCK = "capacity-block"  # prepaid for a period: AWS Capacity Block, GCP calendar reservation
+    RESERVED = "reserved"  # held for us: AWS ODCR, GCP reservation
+    SPOT = "spot"
+    ON_DEMAND = "on-demand"
+
+    @property
+    def needs_reservation(self) -> bool:
+        """Whether nothing can be launched without naming a reservation."""
+        return self in (CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED)
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """One accelerator model; facts that hold wherever it is built in.
+
+    `model` is the short name people say ("H100"), `api_names` what each cloud's API calls it; neither is the
+    `product_name`, which is NVML's and what selectors compare (None: not known, so selectors on it are *unknown*).
+    `memory` is the capacity the driver reports without MIG (None: not known, or the driver publishes none);
+    `api_memory` is the figure of the cloud's API, which differs and is never what a claim compares with.
+    `cuda_compute_capability` is a version with patch ("9.0.0"). `mig_table` names the partition table of prediction,
+    None for devices that cannot be partitioned. A `virtual` device is a vGPU: never partitioned.
+    `node_label` is the value of the cloud's accelerator node label (cloud.google.com/gke-tpu-accelerator,
+    cloud.google.com/gke-accelerator), where the cloud has one.
+    `provenance` is by fact group: "identity", "productName", "memory".
+    """
+
+    key: str
+    vendor: str  # NVIDIA, AMD, AWS, Google, Habana, Qualcomm
+    model: str
+    product_name: str | None = None
+    architecture: str | None = None  # as published: "Hopper", "Ada Lovelace"
+    cuda_compute_capability: str | None = None
+    brand: str | None = None  # as published: "Nvidia", "Tesla", "NvidiaVWS"
+    memory: Quantity | None = None
+    api_memory: Quantity | None = None
+    mig_table: str | None = None
+    virtual: bool = False
+    node_label: str | None = None
+    api_names: FrozenMap[str, str] = field(default_factory=FrozenMap)  # by cloud
+    provenance: FrozenMap[str, Provenance] = field(default_factory=FrozenMap)
+
+    @property
+    def mig(self) -> bool:
+        """Whether the device can be partitioned."""
+        return self.mig_table is not None
+
+
+@dataclass(frozen=True, slots=True)
+class RootGroup:
+    """A PCIe root of which only the equality is known: devices of one type with equal groups share a root."""
+
+    group: int
+
+
+PcieRoot: TypeAlias = str | RootGroup
+
+
+@dataclass(frozen=True, slots=True)
+class PciPlacement:
+    """Where a device sits. None: not known.
+
+    `bus_id` is "0000:53:00.0"; `pcie_root` is "pci0000:44" where verified, else the group of devices it is equal with.
+    """
+
+    bus_id: str | None = None
+    pcie_root: PcieRoot | None = None
+    numa_node: int | None = None
+
+
+NOT_PLACED: Final = PciPlacement()
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkCard:
+    """One network device as it can appear on the node; which of them do appear is the node template's choice.
+
+    `kind` is "ena", "efa", "gvnic" or "rdma". `subsystem` is the PCI subsystem as dranet publishes it ("efa1").
+    The `primary` card carries the default route; dranet does not publish it.
+    """
+
+    kind: str
+    placement: PciPlacement = NOT_PLACED
+    subsystem: str | None = None
+    primary: bool = False
+
+    @property
+    def rdma(self) -> bool:
+        """Whether the device speaks RDMA."""
+        return self.kind in ("efa", "rdma")
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """How the accelerators reach each other.
+
+    `link` is the technology ("NVLink", "NeuronLink", "ICI"; None: PCIe only or a single device), `shape` how it is
+    wired ("switch", "mesh", "ring", "NVL72"), `gigabytes_per_second` per accelerator. `domain_nodes` are the sizes, in
+    nodes, in which an NVLink domain across machines is sold (p6e-gb200: 9 or 18); () if the fabric ends at the node.
+    """
+
+    link: str | None = None
+    shape: str = ""
+    gigabytes_per_second: int | None = None
+    domain_nodes: tuple[int, ...] = ()
+
+    @property
+    def multi_node(self) -> bool:
+        """Whether an NVLink domain spans nodes."""
+        return bool(self.domain_nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTopology:
+    """How the CPUs are laid out. None: not known."""
+
+    sockets: int | None = None
+    numa_nodes: int | None = None
+    threads_per_core: int | None = None
+
+
+UNKNOWN_CPU: Final = CpuTopology()
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per hour for one machine, in one region, on one day. A `guess` is no price that anybody has quoted."""
+
+    usd_per_hour: Decimal
+    region: str
+    date: str
+    guess: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Offering:
+    """Something that can be launched: a type in a zone under a capacity type. `zone` is "any" until a sync says more.
+
+    `usd_per_hour` None: no price is known, so it is listed last and never bought. `price_region` and `price_date` say
+    what the price was read for. `reservation` is the provider's id.
+    """
+
+    instance_type: str
+    zone: str
+    capacity_type: CapacityType
+    usd_per_hour: Decimal | None = None
+    price_region: str = ""
+    price_date: str = ""
+    reservation: str | None = None
+
+    @property
+    def buyable(self) -> bool:
+        """Whether it has a price and, where its capacity type needs one, a reservation."""
+        return self.usd_per_hour is not None and (
+            self.reservation is not None or not self.capacity_type.needs_reservation
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """One machine type.
+
+    `accelerator_count` may be a fraction of a card (AWS g6f: one vGPU device is published); `device_count` is what the
+    node shows. `placements` are the accelerators' PCI facts in device order, () if nothing is known.
+    `topology` is the accelerators' wiring as the node label says it (TPU "2x4"). `prices` are list prices by capacity
+    type, `zone_prices` those that are known better for a zone or a region; `capacity_types` what is sold at all, in the
+    order of CapacityType; `zones` where, by region; of others nothing is known. `min_driver` is the oldest NVIDIA
+    driver branch that knows the device. `allocatable` was measured on a node, and wins over the cloud's model.
+    `provenance` is by fact group: "shape", "cpu", "accelerator", "pci", "fabric", "network", "price", "allocatable".
+    `origin` is the data file, for messages.
+    """
+
+    cloud: str
+    name: str
+    architecture: str  # amd64, arm64
+    vcpu: int
+    memory: Quantity
+    accelerator: Accelerator | None = None
+    accelerator_count: Fraction = Fraction(0)
+    placements: tuple[PciPlacement, ...] = ()
+    fabric: Fabric = Fabric()
+    topology: str | None = None
+    network_cards: tuple[NetworkCard, ...] = ()
+    efa_cards: tuple[int, ...] | None = ()  # indexes of the cloud's cards that take EFA interfaces; None: not known
+    network: str = ""  # as the cloud words it: "3200 Gbps peak"
+    local_nvme_gb: int | None = None  # decimal gigabytes; None: not known
+    capacity_types: tuple[CapacityType, ...] = ()
+    prices: FrozenMap[CapacityType, Price] = field(default_factory=FrozenMap)
+    zones: FrozenMap[str, tuple[str, ...]] = field(default_factory=FrozenMap)
+    zone_prices: FrozenMap[str, FrozenMap[CapacityType, Price]] = field(default_factory=FrozenMap)
+    min_driver: str | None = None
+    reservation: NodeReservation = field(default=NOTHING_RESERVED, repr=False)  # what a node keeps for itself
+    allocatable: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
+    notes: tuple[str, ...] = ()
+    provenance: FrozenMap[str, Provenance] = field(default_factory=FrozenMap)
+    # The cloud's machine type and value of the node's instance-type label, where accelerators are attached to a machine
+    # (name n1-standard-8+1xnvidia-tesla-t4, machine n1-standard-8); else the name.
+    machine: str = ""
+    cpu: CpuTopology = UNKNOWN_CPU
+    # The drivers that the catalog describes beside the shipped ones, by profile name: what a pool's `drivers` may name.
+    custom_drivers: FrozenMap[str, CustomDriver] = field(default_factory=FrozenMap, compare=False, repr=False)
+    origin: str = field(default="", compare=False, repr=False)
+
+    @property
+    def machine_type(self) -> str:
+        """What the cloud calls the machine, and what the node's label node.kubernetes.io/instance-type says."""
+        return self.machine or self.name
+
+    @property
+    def device_count(self) -> int:
+        """Accelerator devices on the node: a part of a card counts as one."""
+        return math.ceil(self.accelerator_count)
+
+    @property
+    def price(self) -> Price | None:
+        """The on-demand list price: the yardstick for comparing types, also where on-demand is not sold."""
+        return self.prices.get(CapacityType.ON_DEMAND)
+
+    def placement(self, index: int) -> PciPlacement:
+        """PCI facts of accelerator `index`."""
+        return self.placements[index] if index < len(self.placements) else NOT_PLACED
+
+    def cards(self, kind: str) -> tuple[NetworkCard, ...]:
+        """The network cards of one kind, in order."""
+        return tuple(card for card in self.network_cards if card.kind == kind)
+
+    def offering(
+        self, capacity_type: CapacityType, *, zone: str = ANY_ZONE, reservation: str | None = None
+    ) -> Offering:
+        """The offering at list price; with `reservation`, of that reservation."""
+        offering = Offering(self.name, zone, capacity_type, reservation=reservation)
+        price = self.price_in(zone, capacity_type)
+        if price is None:
+            return offering
+        return replace(offering, usd_per_hour=price.usd_per_hour, price_region=price.region, price_date=price.date)
+
+    def price_in(self, zone: str, capacity_type: CapacityType) -> Price | None:
+        """The price in a zone: what is known of the zone, else of its region, else the list price."""
+        for place in (zone, region_of(zone)):
+            price = self.zone_prices.get(place, _NO_PRICES).get(capacity_type)
+            if price is not None:
+                return price
+        return self.prices.get(capacity_type)
+
+    def sold_in(self, zone: str) -> bool:
+        """False only where it is known which zones of the region have the type, and this one is not among them."""
+        listed = self.zones.get(region_of(zone))
+        return listed is None or zone in listed
+
+    def offerings(self, zones: Iterable[str] = (ANY_ZONE,)) -> tuple[Offering, ...]:
+        """Everything this type is sold as, in every zone that may have it."""
+        places = [zone for zone in zones if self.sold_in(zone)]
+        return tuple(self.offering(kind, zone=zone) for zone in places for kind in self.capacity_types)
+
+
+_NO_PRICES: Final[FrozenMap[CapacityType, Price]] = FrozenMap()
+
+
+def region_of(zone: str) -> str:
+    """us-east-1 of us-east-1a, us-central1 of us-central1-a; what has another form is its own region."""
+    match = _IN_REGION.match(zone)
+    return match[1] if match else zone
+
+
+def provenance_of(facts: Mapping[str, Provenance], group: str) -> Provenance | None:
+    """The provenance of a fact group, or of everything (group ""), or None."""
+    return facts.get(group) or facts.get("")

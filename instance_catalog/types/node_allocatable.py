@@ -1,0 +1,95 @@
+"""What pods can have of a node that does not exist yet: cpu, memory, ephemeral-storage and pods.
+
+Allocatable = capacity - kube-reserved - hard eviction thresholds (kubernetes/kubernetes pkg/kubelet/cm
+node_container_manager_linux.go, v1.36), with the cloud's NodeReservation for each. Conservative: a bound that is a
+range counts at its worse end, so that a pod that fits here fits there. Values measured on a node
+(InstanceType.allocatable) win. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from math import ceil, floor
+from typing import Final
+
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.instance_type import InstanceType
+from instance_catalog.types.node_reservation import DiskReservation, NodeReservation, PodRange, Tier
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+PODS: Final = "pods"
+_KIBI: Final = 1024
+_NOTHING_ELSE: Final[FrozenMap[str, Quantity]] = FrozenMap()
+
+
+def node_allocatable(
+    instance_type: InstanceType,
+    *,
+    reserved: Mapping[str, Quantity] = _NOTHING_ELSE,
+    root_disk: Quantity | None = None,
+    max_pods: int | None = None,
+) -> FrozenMap[str, Quantity]:
+    """Allocatable cpu (cores), memory, ephemeral-storage (bytes) and pods of a node of this type.
+
+    `reserved` replaces the image's kube-reserved, resource by resource; `root_disk` and `max_pods` its defaults.
+    """
+    model = instance_type.reservation
+    pods = _pod_range(model, instance_type.vcpu, max_pods)
+    disk = model.root_disk if root_disk is None else root_disk
+    kube = {
+        CPU: Quantity(_cpu_millis(model, instance_type.vcpu), -3),
+        MEMORY: _bytes(_kube_memory(model, instance_type.memory.value, pods.most)),
+        EPHEMERAL_STORAGE: _bytes(_kube_disk(model.disk, disk.value)),
+        **reserved,
+    }
+    memory = instance_type.memory.value * (1 - model.memory_overhead)
+    predicted = {
+        CPU: Quantity(max(0, instance_type.vcpu * 1000 - kube[CPU].milli()), -3),
+        MEMORY: _whole(memory - kube[MEMORY].value - model.eviction_memory.value),
+        EPHEMERAL_STORAGE: _whole(disk.value * (1 - model.eviction_disk) - kube[EPHEMERAL_STORAGE].value),
+        PODS: Quantity.of(pods.least),
+    }
+    return FrozenMap({**predicted, **instance_type.allocatable})
+
+
+def _cpu_millis(model: NodeReservation, vcpu: int) -> int:
+    return ceil(_tiered(model.cpu_tiers, Fraction(vcpu)) * 1000)
+
+
+def _kube_memory(model: NodeReservation, memory: Fraction, pods: int) -> Fraction:
+    return model.memory_base.value + model.memory_per_pod.value * pods + _tiered(model.memory_tiers, memory)
+
+
+def _kube_disk(model: DiskReservation, disk: Fraction) -> Fraction:
+    bounds = [model.base.value + model.share * disk, model.most_share * disk]
+    if model.most is not None:
+        bounds.append(model.most.value)
+    return min(bounds)
+
+
+def _tiered(tiers: tuple[Tier, ...], amount: Fraction) -> Fraction:
+    total, covered = Fraction(0), Fraction(0)
+    for tier in tiers:
+        upper = amount if tier.up_to is None else min(amount, tier.up_to.value)
+        total += max(Fraction(0), upper - covered) * tier.share
+        covered = max(covered, upper)
+    return total
+
+
+def _pod_range(model: NodeReservation, vcpu: int, max_pods: int | None) -> PodRange:
+    if max_pods is not None:
+        return PodRange(max_pods, max_pods)
+    return next(range_ for range_ in model.pods if range_.vcpu_up_to is None or vcpu <= range_.vcpu_up_to)
+
+
+def _bytes(amount: Fraction) -> Quantity:
+    return Quantity.of(ceil(amount), "BinarySI")
+
+
+def _whole(amount: Fraction) -> Quantity:
+    """Bytes rounded down to KiB, as nodes show them; never less than nothing."""
+    return Quantity.of(max(0, floor(amount / _KIBI)) * _KIBI, "BinarySI")

@@ -1,0 +1,1 @@
+"""Auto-scaling groups and managed node groups as a provider."""

@@ -1,0 +1,209 @@
+"""Auto-scaling groups as EC2 Auto Scaling describes them, and what their machines are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import takewhile
+from typing import Any, Final
+
+from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
+from providers.aws.errors import MEANINGS, of_code, translated
+from providers.aws.node_groups.slots import SLOT_TAG, slot_of
+from providers.aws.node_template.template import GroupTemplate
+from providers.aws.session import Aws
+from providers.aws.ttl_cache import Remembered
+from providers.contract import Clock, LaunchForm, OfferingKey
+from providers.errors import NotOfferedError, ProviderError, TemplateError
+
+# What a launch template says does not change under a version number; numbers such as $Latest are read again soon.
+_LIFETIME: Final = timedelta(minutes=5)
+# What scaling activities say without a code, in EC2's own words.
+_PHRASES: Final = (
+    ("do not have sufficient", "InsufficientInstanceCapacity"),
+    ("more vcpu capacity than your current vcpu limit", "VcpuLimitExceeded"),
+    ("not supported in your requested availability zone", "Unsupported"),
+    ("reservation does not have sufficient", "ReservationCapacityExceeded"),
+    ("spot request", "InsufficientInstanceCapacity"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group: how many machines it wants, which it has, and what it starts."""
+
+    name: str
+    desired: int
+    largest: int
+    zones: tuple[str, ...]
+    members: tuple[str, ...]
+    tags: Mapping[str, str]
+    types: tuple[str, ...]
+    market: str
+    reservation: str
+    form: LaunchForm
+
+    @property
+    def capacity_type(self) -> CapacityType:
+        """How its machines are paid for."""
+        if self.market == "capacity-block":
+            return CapacityType.CAPACITY_BLOCK
+        if self.reservation:
+            return CapacityType.RESERVED
+        return CapacityType.SPOT if self.market == "spot" else CapacityType.ON_DEMAND
+
+    def serves(self, offering: OfferingKey) -> bool:
+        """Whether its machines are what the offering says."""
+        return (
+            offering.instance_type in self.types
+            and offering.zone in (*self.zones, ANY_ZONE)
+            and offering.capacity_type == self.capacity_type.value
+            and offering.reservation == self.reservation
+        )
+
+
+class Groups:
+    """Reads groups."""
+
+    def __init__(self, aws: Aws, clock: Clock) -> None:
+        self._aws = aws
+        self._names: Remembered[tuple[tuple[str, LaunchForm], ...]] = Remembered(clock, _LIFETIME)
+        self._launches: Remembered[Mapping[str, Any]] = Remembered(clock, _LIFETIME)
+
+    def of(self, template: GroupTemplate) -> tuple[Group, ...]:
+        """The groups of a template as they are now. Raises TemplateError when one of them does not exist."""
+        forms = dict(self._names.get(template, lambda: tuple(self._named(template))))
+        with translated("DescribeAutoScalingGroups"):
+            pages = list(
+                self._aws.autoscaling.get_paginator("describe_auto_scaling_groups").paginate(
+                    AutoScalingGroupNames=sorted(forms)
+                )
+            )
+        found = {group["AutoScalingGroupName"]: group for page in pages for group in page["AutoScalingGroups"]}
+        for name in forms:
+            if name not in found:
+                step = "correct spec.autoScalingGroups, or create it"
+                raise TemplateError(f"AWSGroupNodeTemplate {template.name}: no group {name!r}", next_step=step)
+        return tuple(self._group(found[name], form) for name, form in sorted(forms.items()))
+
+    def existing(self, template: GroupTemplate) -> Iterator[Group]:
+        """Those of its groups that exist."""
+        try:
+            yield from self.of(template)
+        except TemplateError:
+            for alone in _one_by_one(template):
+                with suppress(TemplateError):
+                    yield from self.of(alone)
+
+    def serving(self, template: GroupTemplate, offering: OfferingKey) -> Group:
+        """The group that starts such machines. Raises NotOfferedError when none does."""
+        groups = self.of(template)
+        chosen = next((group for group in groups if group.serves(offering)), None)
+        if chosen is None:
+            known = ", ".join(f"{g.name} ({'/'.join(g.types)} in {'/'.join(g.zones)})" for g in groups)
+            raise NotOfferedError(f"no group of AWSGroupNodeTemplate {template.name} starts {offering}: {known}")
+        return chosen
+
+    def named(self, group: Group) -> Group:
+        """The group as it is by now."""
+        with translated(f"DescribeAutoScalingGroups {group.name}"):
+            found = self._aws.autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[group.name])
+        return self._group(found["AutoScalingGroups"][0], group.form)
+
+    def resized_for(self, token: str) -> Group | None:
+        """The group whose size is being changed for a launch, among all of the account."""
+        noted = [{"Name": "tag-key", "Values": [SLOT_TAG]}]
+        with translated("DescribeAutoScalingGroups"):
+            pages = list(self._aws.autoscaling.get_paginator("describe_auto_scaling_groups").paginate(Filters=noted))
+        for found in (found for page in pages for found in page["AutoScalingGroups"]):
+            slot = slot_of(_tags(found))
+            if slot is not None and slot.open and slot.token == token:
+                return self._group(found, LaunchForm.GROUP)
+        return None
+
+    def tags(self, name: str) -> Mapping[str, str]:
+        """The tags of a group by now; none when it does not exist any more."""
+        with translated(f"DescribeAutoScalingGroups {name}"):
+            found = self._aws.autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[name])
+        return {key: value for group in found["AutoScalingGroups"] for key, value in _tags(group).items()}
+
+    def newest_activity(self, group: Group) -> str:
+        """The id of the group's newest scaling activity; "-" without any."""
+        return next((str(found["ActivityId"]) for found in self._activities(group)), "-")
+
+    def failures_after(self, group: Group, activity: str) -> Iterator[ProviderError]:
+        """Why launches of the group failed since an activity, newest first."""
+        for found in takewhile(lambda one: one["ActivityId"] != activity, self._activities(group)):
+            if found["StatusCode"] in ("Failed", "Cancelled"):
+                message = found.get("StatusMessage", "")
+                yield of_code(f"group {group.name}", _code_in(message), message)
+
+    def _activities(self, group: Group) -> Sequence[Mapping[str, Any]]:
+        with translated(f"DescribeScalingActivities {group.name}"):
+            found = self._aws.autoscaling.describe_scaling_activities(AutoScalingGroupName=group.name)
+        activities: Sequence[Mapping[str, Any]] = found["Activities"]
+        return activities
+
+    def _named(self, template: GroupTemplate) -> Iterator[tuple[str, LaunchForm]]:
+        yield from ((name, LaunchForm.GROUP) for name in template.groups)
+        for name in template.node_groups:
+            with translated(f"DescribeNodegroup {name}"):
+                found = self._aws.eks.describe_nodegroup(clusterName=template.cluster, nodegroupName=name)["nodegroup"]
+            for group in found.get("resources", {}).get("autoScalingGroups", ()):
+                yield group["name"], LaunchForm.MANAGED_GROUP
+
+    def _group(self, found: Mapping[str, Any], form: LaunchForm) -> Group:
+        launch, types = self._launch(found)
+        target = launch.get("CapacityReservationSpecification", {}).get("CapacityReservationTarget", {})
+        return Group(
+            name=found["AutoScalingGroupName"],
+            desired=found["DesiredCapacity"],
+            largest=found["MaxSize"],
+            zones=tuple(sorted(found["AvailabilityZones"])),
+            members=tuple(sorted(member["InstanceId"] for member in found.get("Instances", ()))),
+            tags=_tags(found),
+            types=types,
+            market=launch.get("InstanceMarketOptions", {}).get("MarketType", ""),
+            reservation=target.get("CapacityReservationId", ""),
+            form=form,
+        )
+
+    def _launch(self, found: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+        """The content of the group's launch template, and the types it starts."""
+        mixed = found.get("MixedInstancesPolicy", {}).get("LaunchTemplate", {})
+        chosen = mixed.get("LaunchTemplateSpecification") or found.get("LaunchTemplate") or {}
+        types = tuple(o["InstanceType"] for o in mixed.get("Overrides", ()) if "InstanceType" in o)
+        if not chosen:
+            return {}, types
+        key = (chosen.get("LaunchTemplateId") or chosen["LaunchTemplateName"], chosen.get("Version", "$Default"))
+        data = self._launches.get(key, lambda: self._read_launch(chosen))
+        return data, types or ((data["InstanceType"],) if "InstanceType" in data else ())
+
+    def _read_launch(self, chosen: Mapping[str, str]) -> Mapping[str, Any]:
+        named = {key: chosen[key] for key in ("LaunchTemplateId", "LaunchTemplateName") if chosen.get(key)}
+        one = dict([next(iter(named.items()))])
+        with translated("DescribeLaunchTemplateVersions"):
+            found = self._aws.ec2.describe_launch_template_versions(**one, Versions=[chosen.get("Version", "$Default")])
+        data: Mapping[str, Any] = found["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+        return data
+
+
+def _one_by_one(template: GroupTemplate) -> Iterator[GroupTemplate]:
+    """The template for each of its groups alone."""
+    yield from (replace(template, groups=(name,), node_groups=()) for name in template.groups)
+    yield from (replace(template, groups=(), node_groups=(name,)) for name in template.node_groups)
+
+
+def _tags(found: Mapping[str, Any]) -> dict[str, str]:
+    return {tag["Key"]: tag.get("Value", "") for tag in found.get("Tags", ())}
+
+
+def _code_in(message: str) -> str:
+    """The EC2 error code that an activity's message is about; "" when it names none that we know."""
+    words = set(message.replace(".", " ").replace(",", " ").replace("(", " ").replace(")", " ").split())
+    known: Iterable[str] = (code for code in MEANINGS if code in words)
+    lowered = message.lower()
+    phrase = next((code for text, code in _PHRASES if text in lowered), "")
+    return next(iter(known), phrase)

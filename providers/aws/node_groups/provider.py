@@ -1,0 +1,398 @@
+"""Auto-scaling groups and managed node groups as a provider: others start the machines, we say how many and which go.
+
+LaunchInstances takes our token and answers with errors. Where it cannot be used, the size is raised, and the token's
+machines are told apart afterwards: a tag on the group says, before the size changes, for which token it changes and to
+what. Until the group has started them, or failed to, the launch is ambiguous. One token at a time uses a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from providers.aws.capacity import Reservations
+from providers.aws.describe import GROUP_TAG, STATES, instance_of, listed, named, owned, provider_id, tags_of
+from providers.aws.errors import of_code, translated
+from providers.aws.launch import answer_of, fingerprint
+from providers.aws.node_groups.groups import Group, Groups
+from providers.aws.node_groups.slots import SLOT_TAG, Slot, slot_of
+from providers.aws.node_template.launch_template import tag_list
+from providers.aws.node_template.status import GroupVerdicts
+from providers.aws.node_template.template import GroupTemplates
+from providers.aws.preflight import group_findings
+from providers.aws.provider import WINDOW, Account
+from providers.contract import (
+    TAG_BATCH,
+    TAG_CLUSTER,
+    Finding,
+    Instance,
+    InstancePage,
+    InstanceState,
+    LaunchAnswer,
+    LaunchForm,
+    LaunchRequest,
+    OfferingFailure,
+    OfferingKey,
+    OfferingStatus,
+    Reservation,
+    TemplateVerdict,
+    TerminateAnswer,
+    Traits,
+)
+from providers.errors import (
+    AmbiguousError,
+    BusyError,
+    CapacityError,
+    GoneError,
+    NotOfferedError,
+    PermissionDeniedError,
+    ProviderError,
+    RefusedError,
+    TemplateError,
+    TokenReusedError,
+)
+
+TRAITS: Final = Traits(exact=False, counted=True, consistency_window=WINDOW, reserves=True)
+# How far EC2's clock and ours may be apart.
+_SKEW: Final = timedelta(minutes=5)
+
+
+class AwsNodeGroups:
+    """Machines of groups that exist already. Also a Preflight and a TemplateJudge."""
+
+    def __init__(self, account: Account, templates: GroupTemplates) -> None:
+        self._aws = account.aws
+        self._clock = account.clock
+        self._cluster = account.cluster
+        self._templates = templates
+        self._groups = Groups(account.aws, account.clock)
+        self._verdicts = GroupVerdicts(self._groups, templates, account.clock)
+        self._reservations = {
+            form: Reservations(account.aws, account.clock, window=WINDOW, form=form)
+            for form in (LaunchForm.GROUP, LaunchForm.MANAGED_GROUP)
+        }
+
+    @property
+    def name(self) -> str:
+        """As it is written into ProvisionedNodes."""
+        return "aws-groups"
+
+    @property
+    def traits(self) -> Traits:
+        """Only sizes are set; machines get our tags once they exist."""
+        return TRAITS
+
+    def launch(self, request: LaunchRequest) -> LaunchAnswer:
+        """Machines of the group that starts the first offering; other offerings are left to other requests."""
+        offering = request.offerings[0]
+        self._check_token(request)
+        try:
+            group, by_instances = self._group_of(request, offering)
+            if by_instances:
+                machines, failures = self._by_instances(request, group, offering)
+            else:
+                machines, failures = self._by_size(request, group, offering)
+        except CapacityError as error:
+            return LaunchAnswer(missing=request.nodes, failures=(OfferingFailure(offering, error),))
+        if len(machines) < request.minimum:
+            self._undo(machines, group)
+            machines = []
+        return answer_of(request, machines, failures)
+
+    def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
+        """All members with these tags, on one page."""
+        found = sorted((o for o in listed(self._aws, tags) if GROUP_TAG in tags_of(o)), key=lambda o: o["InstanceId"])
+        ends = {r.id: r.reclaim_at for r in self.reservations()} if found else {}
+        return InstancePage(
+            tuple(instance_of(one, reclaim_at=ends.get(one.get("CapacityReservationId", ""))) for one in found)
+        )
+
+    def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
+        """End members of groups, whose sizes shrink with them."""
+        going, gone, failures = [], [], dict[str, ProviderError]()
+        wanted = tuple(dict.fromkeys(ids))
+        found = {one["InstanceId"]: one for one in named(self._aws, wanted)}
+        for machine in wanted:
+            state = STATES.get(found[machine]["State"]["Name"]) if machine in found else InstanceState.TERMINATED
+            if state is InstanceState.TERMINATED:
+                gone.append(machine)
+            elif state is InstanceState.TERMINATING:
+                going.append(machine)
+            elif tags_of(found[machine]).get(TAG_CLUSTER) != self._cluster or not owned(tags_of(found[machine])):
+                failures[machine] = PermissionDeniedError(f"{machine} was not launched for this cluster")
+            else:
+                try:
+                    self._end(machine, tags_of(found[machine])[GROUP_TAG])
+                    going.append(machine)
+                except GoneError:
+                    gone.append(machine)
+                except (TemplateError, BusyError) as error:
+                    failures[machine] = error
+        return TerminateAnswer(tuple(going), tuple(gone), FrozenMap(failures))
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """Those that the groups start their machines in; managed groups empty themselves earlier before the end."""
+        forms = {group.reservation: group.form for group in self._all_groups() if group.reservation}
+        return tuple(
+            reservation
+            for form, reservations in self._reservations.items()
+            if form in forms.values()
+            for reservation in reservations.all()
+            if forms.get(reservation.id) is form
+        )
+
+    def held(self) -> frozenset[str]:
+        """The ids of reservations that belong to groups."""
+        return frozenset(group.reservation for group in self._all_groups() if group.reservation)
+
+    def offerings(self) -> tuple[OfferingStatus, ...]:
+        """What the groups start, without prices."""
+        return tuple(
+            OfferingStatus(
+                OfferingKey(kind, zone, group.capacity_type.value, group.reservation),
+                available=max(group.largest - group.desired, 0),
+            )
+            for group in self._all_groups()
+            for kind in group.types
+            for zone in group.zones
+        )
+
+    def check(self) -> tuple[Finding, ...]:
+        """Whether the groups exist and may be resized."""
+        return group_findings(self._groups, self._templates, self._cluster)
+
+    def judged(self) -> tuple[TemplateVerdict, ...]:
+        """What the AWSGroupNodeTemplates come to."""
+        return self._verdicts.all()
+
+    def _all_groups(self) -> Iterator[Group]:
+        """Those that exist. What is wrong with a template hides no other's groups; `judged` tells it."""
+        for reference in self._templates.references():
+            with suppress(TemplateError):
+                yield from self._groups.existing(self._templates.template(reference))
+
+    def _group_of(self, request: LaunchRequest, offering: OfferingKey) -> tuple[Group, bool]:
+        """The group of a launch, and whether it launches by LaunchInstances.
+
+        A launch that has begun to change a group's size goes on there, whatever its template says by now.
+        """
+        try:
+            template = self._templates.template(request.template)
+            group = self._groups.serving(template, offering)
+        except (TemplateError, NotOfferedError):
+            begun = self._groups.resized_for(request.token)
+            if begun is None:
+                raise
+            return begun, False
+        slot = slot_of(group.tags)
+        if template.by_instances or (slot is not None and slot.token == request.token):
+            return group, template.by_instances
+        return self._groups.resized_for(request.token) or group, False
+
+    # --- LaunchInstances -----------------------------------------------------------------------------------------
+
+    def _by_instances(
+        self, request: LaunchRequest, group: Group, offering: OfferingKey
+    ) -> tuple[list[Instance], tuple[OfferingFailure, ...]]:
+        zone = {} if offering.zone not in group.zones else {"AvailabilityZones": [offering.zone]}
+        with translated(f"LaunchInstances {group.name}"):
+            answer = self._aws.autoscaling.launch_instances(
+                AutoScalingGroupName=group.name,
+                RequestedCapacity=len(request.nodes),
+                ClientToken=request.token,
+                RetryStrategy="none",
+                **zone,
+            )
+        started = {
+            key: row.get("AvailabilityZone", "")
+            for row in answer.get("Instances", ())
+            for key in row.get("InstanceIds", ())
+        }
+        self._own(request, sorted(started))
+        failures = tuple(
+            OfferingFailure(offering, of_code("LaunchInstances", row.get("ErrorCode", ""), row.get("ErrorMessage", "")))
+            for row in answer.get("Errors", ())
+        )
+        shown = {one["InstanceId"]: one for one in named(self._aws, sorted(started))}
+        zones = {key: zone or _zone_of(shown.get(key)) for key, zone in started.items()}
+        if not all(zones.values()):
+            raise AmbiguousError(f"LaunchInstances {group.name}: EC2 does not show yet in which zone machines started")
+        ended = {key for key, one in shown.items() if not _alive(one)}
+        machines = [self._machine(request, replace(offering, zone=zones[key]), key) for key in sorted(zones)]
+        return [machine for machine in machines if machine.id not in ended], failures[:1]
+
+    # --- desired capacity ----------------------------------------------------------------------------------------
+
+    def _by_size(
+        self, request: LaunchRequest, group: Group, offering: OfferingKey
+    ) -> tuple[list[Instance], tuple[OfferingFailure, ...]]:
+        owned = self._owned(request)
+        slot = slot_of(group.tags)
+        if slot is None or slot.token != request.token or not slot.open:
+            if owned:
+                return self._machines(request, offering, owned), ()  # a finished launch, asked for again
+            slot = self._opened(request, group, slot)
+        if group.desired < slot.size:
+            try:
+                self._resize(group, slot.size)
+            except RefusedError:
+                self._write(group, replace(slot, open=False))  # this token is not used again
+                raise
+            group = self._groups.named(group)
+        fresh = self._unowned(group, slot, len(request.nodes) - len(owned))
+        self._own(request, [one["InstanceId"] for one in fresh])
+        owned = [*owned, *fresh]
+        if len(owned) == len(request.nodes):
+            self._write(group, replace(slot, open=False))
+            return self._machines(request, offering, owned), ()
+        return self._failed(request, group, slot, offering, owned)
+
+    def _failed(
+        self,
+        request: LaunchRequest,
+        group: Group,
+        slot: Slot,
+        offering: OfferingKey,
+        owned: list[Mapping[str, Any]],
+    ) -> tuple[list[Instance], tuple[OfferingFailure, ...]]:
+        """Give up what did not come once the group says why; until then nobody knows."""
+        error = next(self._groups.failures_after(group, slot.after), None)
+        if error is None:
+            raise AmbiguousError(
+                f"group {group.name} has started {len(owned)} of {len(request.nodes)} machines",
+                next_step="Nothing to do: it is looked at again until the group has started them or failed to.",
+            )
+        self._resize(group, slot.size - (len(request.nodes) - len(owned)))
+        self._write(group, replace(slot, open=False))
+        return self._machines(request, offering, owned), (OfferingFailure(offering, error),)
+
+    def _opened(self, request: LaunchRequest, group: Group, busy: Slot | None) -> Slot:
+        """Write down that this token is about to change the size. Raises when another one is about to."""
+        if busy is not None and busy.open:
+            raise _busy(group.name)
+        size = group.desired + len(request.nodes)
+        if size > group.largest:
+            step = f"raise the maximum size of {group.name}, now {group.largest}"
+            raise TemplateError(f"group {group.name} cannot have {size} machines", next_step=step)
+        slot = Slot(request.token, size, self._clock.now(), self._groups.newest_activity(group))
+        self._write(group, slot)
+        return slot
+
+    def _write(self, group: Group, slot: Slot) -> None:
+        tag = {
+            "ResourceId": group.name,
+            "ResourceType": "auto-scaling-group",
+            "Key": SLOT_TAG,
+            "Value": slot.text,
+            "PropagateAtLaunch": False,
+        }
+        with translated(f"CreateOrUpdateTags {group.name}"):
+            self._aws.autoscaling.create_or_update_tags(Tags=[tag])
+
+    def _resize(self, group: Group, size: int) -> None:
+        with translated(f"SetDesiredCapacity {group.name}"):
+            self._aws.autoscaling.set_desired_capacity(
+                AutoScalingGroupName=group.name, DesiredCapacity=size, HonorCooldown=False
+            )
+
+    def _unowned(self, group: Group, slot: Slot, count: int) -> list[Mapping[str, Any]]:
+        """Members that came since the slot was opened and belong to no launch, by id."""
+        found = [
+            one
+            for one in named(self._aws, group.members)
+            if TAG_BATCH not in tags_of(one) and one["LaunchTime"] >= slot.since - _SKEW and _alive(one)
+        ]
+        return sorted(found, key=lambda one: str(one["InstanceId"]))[:count]
+
+    # --- ownership -----------------------------------------------------------------------------------------------
+
+    def _check_token(self, request: LaunchRequest) -> None:
+        if any(tags_of(one).get(labels.LAUNCH_PARAMETERS) != fingerprint(request) for one in self._owned(request)):
+            raise TokenReusedError(f"token {request.token} was used with other parameters")
+
+    def _owned(self, request: LaunchRequest) -> list[Mapping[str, Any]]:
+        return list(listed(self._aws, {labels.LAUNCH_TOKEN: request.token}))
+
+    def _own(self, request: LaunchRequest, ids: list[str]) -> None:
+        """Tag new members as ours. A repetition of the launch tags those that this one did not get to."""
+        if not ids:
+            return
+        tags = {
+            **request.tags,
+            labels.CAPACITY_TYPE: request.offerings[0].capacity_type,
+            labels.LAUNCH_TOKEN: request.token,
+            labels.LAUNCH_PARAMETERS: fingerprint(request),
+        }
+        try:
+            with translated("CreateTags"):
+                self._aws.ec2.create_tags(Resources=ids, Tags=tag_list(tags))
+        except GoneError as error:
+            raise AmbiguousError(f"new machines are not visible yet: {error.message}", code=error.code) from error
+
+    def _machines(
+        self, request: LaunchRequest, offering: OfferingKey, found: list[Mapping[str, Any]]
+    ) -> list[Instance]:
+        zones = {one["InstanceId"]: one["Placement"]["AvailabilityZone"] for one in found if _alive(one)}
+        return [self._machine(request, replace(offering, zone=zones[key]), key) for key in sorted(zones)]
+
+    def _machine(self, request: LaunchRequest, offering: OfferingKey, key: str) -> Instance:
+        return Instance(
+            id=key,
+            provider_id=provider_id(offering.zone, key),
+            offering=offering,
+            state=InstanceState.PENDING,
+            launched_at=self._clock.now(),
+            tags=request.tags,
+        )
+
+    def _undo(self, machines: Iterable[Instance], group: Group) -> None:
+        """End what a launch below its minimum started: the group knows them, although EC2 may not show them yet.
+
+        What keeps one of them leaves the launch open, so that its repetition ends it. Raises BusyError and errors that
+        are not refusals, too.
+        """
+        for machine in machines:
+            try:
+                self._end(machine.id, group.name)
+            except GoneError:
+                continue
+            except RefusedError as error:
+                message = f"{machine.id} of a launch below its minimum cannot be ended: {error.message}"
+                raise AmbiguousError(message, code=error.code, next_step=error.next_step) from error
+
+    def _end(self, machine: str, group: str) -> None:
+        """Raises GoneError when it is no member any more, TemplateError when the group may not shrink.
+
+        BusyError: the group grows to a size that a launch has written down, which must not shrink under it.
+        """
+        slot = slot_of(self._groups.tags(group))
+        if slot is not None and slot.open:
+            raise _busy(group)
+        try:
+            with translated(f"TerminateInstanceInAutoScalingGroup {machine}"):
+                self._aws.autoscaling.terminate_instance_in_auto_scaling_group(
+                    InstanceId=machine, ShouldDecrementDesiredCapacity=True
+                )
+        except TemplateError as error:
+            if "not found" in error.message:
+                raise GoneError(error.message, code=error.code) from error
+            step = "lower the minimum size of its group"
+            raise TemplateError(error.message, code=error.code, next_step=step) from error
+
+
+def _alive(found: Mapping[str, Any]) -> bool:
+    return STATES.get(found["State"]["Name"]) in (InstanceState.PENDING, InstanceState.RUNNING)
+
+
+def _zone_of(found: Mapping[str, Any] | None) -> str:
+    return str(found["Placement"]["AvailabilityZone"]) if found else ""
+
+
+def _busy(group: str) -> BusyError:
+    step = f"Nothing to do while that launch goes on; when none does, take the tag {SLOT_TAG} off the group."
+    return BusyError(f"group {group} is being resized for another launch", next_step=step)

@@ -1,0 +1,47 @@
+"""Which launch changes a group's size, written on the group before it does: the memory of launches by desired capacity.
+
+Text and values only; node_groups/provider.py reads and writes the tag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+SLOT_TAG: Final = "foreslice.dev/resizing"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Which token changes a group's size and to what; the text of a tag on the group.
+
+    `since` is when that began by our clock, `after` the newest scaling activity of that moment ("-": there was none).
+    """
+
+    token: str
+    size: int
+    since: datetime
+    after: str
+    open: bool = True
+
+    @property
+    def text(self) -> str:
+        """As written on the group."""
+        state = "open" if self.open else "closed"
+        return f"{self.token} {self.size} {self.since.isoformat()} {self.after} {state}"
+
+
+def slot_of(tags: Mapping[str, str]) -> Slot | None:
+    """The slot among the tags of a group; None without one, or where the tag holds something else."""
+    parts = tags.get(SLOT_TAG, "").split()
+    if len(parts) != 5:
+        return None
+    try:
+        size, since = int(parts[1]), datetime.fromisoformat(parts[2])
+    except ValueError:  # anybody may tag a group
+        return None
+    if since.tzinfo is None:
+        return None
+    return Slot(parts[0], size, since, parts[3], parts[4] == "open")

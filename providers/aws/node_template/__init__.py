@@ -1,0 +1,1 @@
+"""An AWSNodeTemplate resolved: images, network, launch template, user data, and its status."""

@@ -1,0 +1,47 @@
+"""How machines find the cluster: what the template leaves out is asked of EKS, once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from providers.aws.errors import translated
+from providers.aws.node_template.template import Cluster
+from providers.aws.session import Aws
+from providers.aws.ttl_cache import Remembered
+from providers.contract import Clock
+
+# An endpoint changes only when the cluster is made anew.
+_LIFETIME: Final = timedelta(hours=1)
+
+
+class Clusters:
+    """Completes what templates say of their cluster."""
+
+    def __init__(self, aws: Aws, clock: Clock) -> None:
+        self._aws = aws
+        self._known: Remembered[Cluster] = Remembered(clock, _LIFETIME)
+
+    def joined(self, cluster: Cluster) -> Cluster:
+        """The cluster with endpoint, certificate authority and service network. Raises TemplateError when unknown."""
+        if cluster.endpoint and cluster.certificate_authority and cluster.service_cidr:
+            return cluster
+        found = self._known.get(cluster.name, lambda: self._read(cluster.name))
+        return replace(
+            cluster,
+            endpoint=cluster.endpoint or found.endpoint,
+            certificate_authority=cluster.certificate_authority or found.certificate_authority,
+            service_cidr=cluster.service_cidr or found.service_cidr,
+        )
+
+    def _read(self, name: str) -> Cluster:
+        with translated(f"DescribeCluster {name}"):
+            found = self._aws.eks.describe_cluster(name=name)["cluster"]
+        network = found.get("kubernetesNetworkConfig", {})
+        return Cluster(
+            name=name,
+            endpoint=found.get("endpoint", ""),
+            certificate_authority=found.get("certificateAuthority", {}).get("data", ""),
+            service_cidr=network.get("serviceIpv4Cidr", "") or network.get("serviceIpv6Cidr", ""),
+        )

@@ -1,0 +1,58 @@
+"""Images: an AMI by id, or by an SSM parameter that is read once. What it named then stays until the template changes.
+
+Where the first reading is kept is launch_template.py; this module only asks.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from providers.aws.calls import PARAMETERS
+from providers.aws.errors import translated
+from providers.aws.node_template.template import Image
+from providers.aws.session import Aws
+from providers.errors import TemplateError
+
+_AMI: Final = re.compile(r"ami-[0-9a-f]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFacts:
+    """What an AMI is."""
+
+    id: str
+    name: str
+    architecture: str  # amd64, arm64
+    root_device: str
+
+
+def resolve(aws: Aws, image: Image) -> str:
+    """The id of the AMI now.
+
+    Raises TemplateError when the parameter may not be read, does not exist or holds no AMI id. What it holds instead is
+    not told: templates are written by more people than may read the account's parameters.
+    """
+    if image.id:
+        return image.id
+    if not image.parameter.startswith(PARAMETERS):
+        step = f"use one of AWS under {PARAMETERS[0]}, or keep your own under {PARAMETERS[1]}"
+        raise TemplateError(f"SSM parameter {image.parameter} is none that Foreslice reads", next_step=step)
+    with translated(f"GetParameter {image.parameter}"):
+        value = str(aws.ssm.get_parameter(Name=image.parameter)["Parameter"]["Value"])
+    if not _AMI.fullmatch(value):
+        step = "name a parameter that holds an AMI id, such as EKS's image_id parameters"
+        raise TemplateError(f"SSM parameter {image.parameter} holds no AMI id", next_step=step)
+    return value
+
+
+def facts(aws: Aws, ami: str) -> ImageFacts:
+    """What EC2 says of an AMI. Raises TemplateError when it does not exist, or is not shared with this account."""
+    with translated(f"DescribeImages {ami}"):
+        found = aws.ec2.describe_images(ImageIds=[ami])["Images"]
+    if not found:
+        step = "choose an AMI of this region, or have it shared with this account"
+        raise TemplateError(f"there is no image {ami}", code="InvalidAMIID.NotFound", next_step=step)
+    architecture = {"x86_64": "amd64"}.get(found[0]["Architecture"], found[0]["Architecture"])
+    return ImageFacts(ami, found[0].get("Name", ""), architecture, found[0].get("RootDeviceName", ""))

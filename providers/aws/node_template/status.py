@@ -1,0 +1,209 @@
+"""What node templates come to: subnets, groups, image, profile and placement group, each resolved or what is wrong.
+
+Looked at every few minutes, apart from launches, so that a deleted subnet is told before somebody needs a machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from providers.aws.errors import translated
+from providers.aws.launch import Launcher
+from providers.aws.node_groups.groups import Groups
+from providers.aws.node_template.images import ImageFacts, facts, resolve
+from providers.aws.node_template.template import GroupTemplates, NodeTemplate, Templates
+from providers.aws.session import Aws
+from providers.aws.ttl_cache import Remembered
+from providers.contract import Clock, TemplateFault, TemplateRef, TemplateVerdict
+from providers.errors import (
+    PermissionDeniedError,
+    ProviderError,
+    TemplateError,
+    ThrottledError,
+    UncertainError,
+    UnknownRefusalError,
+)
+
+# Six calls or so for each template. What was wrong is looked at sooner, because somebody may be correcting it.
+_LIFETIME: Final = timedelta(minutes=10)
+_WHILE_WRONG: Final = timedelta(minutes=2)
+_BETWEEN_TIDYINGS: Final = timedelta(hours=1)
+# Codes of calls that are not allowed, as opposed to credentials that are no good for any call.
+_DENIED: Final = frozenset({"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"})
+# Launches do not make these calls, so a role that lacks them launches all the same.
+_NOT_NEEDED_TO_LAUNCH: Final = frozenset({"spec.instanceProfile", "spec.placementGroup"})
+TAKE_NEW_IMAGE: Final = "nothing must be done; to take the new one, change spec.ami (set its id, or follow: true)"
+
+
+class _Kept:
+    """Verdicts as they were given last, by template and generation."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._good: Remembered[TemplateVerdict] = Remembered(clock, _LIFETIME)
+        self._bad: Remembered[TemplateVerdict] = Remembered(clock, _WHILE_WRONG)
+
+    def of(self, reference: TemplateRef, look: Callable[[TemplateRef], TemplateVerdict]) -> TemplateVerdict:
+        """The verdict on a template, which `look` gives when the last one is too old."""
+        known = next((kept.last(reference) for kept in (self._bad, self._good) if kept.fresh(reference)), None)
+        return known or self._kept(look(reference))
+
+    def _kept(self, verdict: TemplateVerdict) -> TemplateVerdict:
+        return (self._bad if verdict.faults else self._good).get(verdict.template, lambda: verdict)
+
+
+class Verdicts:
+    """The verdicts on all AWSNodeTemplates of a cluster."""
+
+    def __init__(self, launcher: Launcher, templates: Templates) -> None:
+        self._launcher = launcher
+        self._templates = templates
+        self._known = _Kept(launcher.clock)
+        self._tidied: Remembered[None] = Remembered(launcher.clock, _BETWEEN_TIDYINGS)
+
+    def all(self) -> tuple[TemplateVerdict, ...]:
+        """By name. Raises ProviderErrors only when the templates cannot be listed."""
+        references = self._templates.references()
+        names = frozenset(reference.name for reference in references)
+        # What is not deleted now is deleted another time, and costs nothing meanwhile.
+        with suppress(ProviderError):
+            self._tidied.get(names, partial(self._launcher.launch_templates.tidy, names))
+        return tuple(self._known.of(reference, self._look) for reference in references)
+
+    def _look(self, reference: TemplateRef) -> TemplateVerdict:
+        try:
+            template = self._templates.template(reference)
+        except ProviderError as error:
+            return TemplateVerdict(reference, faults=(fault_of("spec", error),))
+        self._launcher.network.forget(template)
+        parts: Mapping[str, Callable[[NodeTemplate], Mapping[str, Any]]] = {
+            "spec.cluster": self._cluster,
+            "spec.subnets": self._subnets,
+            "spec.securityGroups": self._groups,
+            "spec.ami": self._image,
+            "spec.instanceProfile": self._profile,
+            "spec.placementGroup": self._placement,
+        }
+        resolved: dict[str, Any] = {}
+        faults: list[TemplateFault] = []
+        for field, look in parts.items():
+            try:
+                resolved |= look(template)
+            except ProviderError as error:
+                if _concerns_every_call(error):
+                    faults = [fault_of("", error)]
+                    break
+                faults.append(fault_of(field, error))
+        zones = sorted({subnet["zone"] for subnet in resolved.get("subnets", ())})
+        return TemplateVerdict(reference, resolved, tuple(faults), tuple(zones), drift=resolved.pop("drift", None))
+
+    def _cluster(self, template: NodeTemplate) -> Mapping[str, Any]:
+        return {"endpoint": self._launcher.clusters.joined(template.cluster).endpoint}
+
+    def _subnets(self, template: NodeTemplate) -> Mapping[str, Any]:
+        found = self._launcher.network.subnets(template)
+        return {"subnets": [{"id": subnet.id, "zone": subnet.zone} for subnet in found]}
+
+    def _groups(self, template: NodeTemplate) -> Mapping[str, Any]:
+        return {"securityGroups": list(self._launcher.network.security_groups(template))}
+
+    def _image(self, template: NodeTemplate) -> Mapping[str, Any]:
+        image, drift = image_of(self._launcher, template)
+        return {
+            "image": {"id": image.id, "name": image.name, "architecture": image.architecture},
+            "drift": drift and f"{drift}; {TAKE_NEW_IMAGE}",
+        }
+
+    def _profile(self, template: NodeTemplate) -> Mapping[str, Any]:
+        return {"nodeRole": role_of(self._launcher.aws, template)}
+
+    def _placement(self, template: NodeTemplate) -> Mapping[str, Any]:
+        return {"placementStrategy": strategy_of(self._launcher.aws, template)} if template.placement_group else {}
+
+
+class GroupVerdicts:
+    """The verdicts on all AWSGroupNodeTemplates of a cluster: which groups they name, and what those start."""
+
+    def __init__(self, groups: Groups, templates: GroupTemplates, clock: Clock) -> None:
+        self._groups = groups
+        self._templates = templates
+        self._known = _Kept(clock)
+
+    def all(self) -> tuple[TemplateVerdict, ...]:
+        """By name. Raises ProviderErrors only when the templates cannot be listed."""
+        return tuple(self._known.of(reference, self._look) for reference in self._templates.references())
+
+    def _look(self, reference: TemplateRef) -> TemplateVerdict:
+        try:
+            groups = self._groups.of(self._templates.template(reference))
+        except ProviderError as error:
+            return TemplateVerdict(reference, faults=(fault_of("spec", error),))
+        shown = [
+            {
+                "name": group.name,
+                "zones": list(group.zones),
+                "instanceTypes": list(group.types),
+                "capacityType": group.capacity_type.value,
+                "maxSize": group.largest,
+            }
+            for group in groups
+        ]
+        zones = sorted({zone for group in groups for zone in group.zones})
+        return TemplateVerdict(reference, {"groups": shown}, zones=tuple(zones))
+
+
+def image_of(launcher: Launcher, template: NodeTemplate) -> tuple[ImageFacts, str]:
+    """The image that launches use, and how it differs from what its parameter names by now; "" if it does not.
+
+    Raises TemplateError when the image is gone, also when the one that was pinned is.
+    """
+    pinned = launcher.launch_templates.pinned(template)
+    current = resolve(launcher.aws, template.image)
+    try:
+        used = facts(launcher.aws, pinned or current)
+    except TemplateError as error:
+        if pinned in ("", current):
+            raise
+        message = f"{pinned}, which {template.image.parameter} named at first, is gone: {error.message}"
+        step = f"take the image that it names now: set spec.ami to id: {current}, or to follow: true"
+        raise TemplateError(message, code=error.code, next_step=step) from error
+    moved = pinned not in ("", current)
+    return used, f"launches use {pinned}, {template.image.parameter} names {current} by now" if moved else ""
+
+
+def role_of(aws: Aws, template: NodeTemplate) -> str:
+    """The name of the role behind the instance profile. Raises TemplateError when there is no profile, or no role."""
+    name = template.instance_profile.rpartition("/")[2]
+    with translated(f"GetInstanceProfile {name}"):
+        roles = aws.iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"]["Roles"]
+    if not roles:
+        step = "add the node role: aws iam add-role-to-instance-profile"
+        raise TemplateError(f"instance profile {name} has no role", next_step=step)
+    return str(roles[0]["RoleName"])
+
+
+def strategy_of(aws: Aws, template: NodeTemplate) -> str:
+    """The strategy of the placement group: cluster, partition or spread. Raises TemplateError when there is none."""
+    name = template.placement_group
+    with translated(f"DescribePlacementGroups {name}"):
+        found = aws.ec2.describe_placement_groups(GroupNames=[name])["PlacementGroups"]
+    if not found or found[0]["State"] != "available":
+        step = f"create it: aws ec2 create-placement-group --group-name {name} --strategy cluster"
+        raise TemplateError(f"placement group {name} is not available", next_step=step)
+    return str(found[0]["Strategy"])
+
+
+def fault_of(field: str, error: ProviderError) -> TemplateFault:
+    """An error as what is wrong with a field; without certainty where the provider could not look."""
+    blind = isinstance(error, ThrottledError | UncertainError | UnknownRefusalError)
+    denied = error.code in _DENIED and field in _NOT_NEEDED_TO_LAUNCH
+    return TemplateFault(field, error.kind, error.message, error.next_step, certain=not blind and not denied)
+
+
+def _concerns_every_call(error: ProviderError) -> bool:
+    """Whether the next look would only find the same: no answer, no credentials, too many calls."""
+    credentials = isinstance(error, PermissionDeniedError) and error.code not in _DENIED
+    return credentials or isinstance(error, ThrottledError | UncertainError | UnknownRefusalError)

@@ -1,0 +1,1 @@
+"""What EC2 sells: listings, prices, Capacity Blocks on offer."""

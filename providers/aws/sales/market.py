@@ -1,0 +1,118 @@
+"""Capacity Blocks on offer, and buying one. Never used by the controller, whose policy does not even allow it.
+
+PurchaseCapacityBlock cannot be cancelled and takes no token, so what was bought carries a mark, and whoever repeats a
+purchase looks for the mark first. Whoever asks here sits at a terminal, so advice is for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from providers.aws.capacity import Reservations
+from providers.aws.errors import translated
+from providers.aws.node_template.launch_template import tag_list
+from providers.aws.session import Aws
+from providers.contract import Reservation
+from providers.errors import GoneError, NotOfferedError, PermissionDeniedError, ProviderError, TemplateError
+from providers.market import PURCHASE_TAG, CapacityOffer, CapacityQuery, CapacitySegment, PriceCeilingError
+
+# What EC2 sells blocks for; a block's machines run images of this platform only.
+_PLATFORM: Final = "Linux/UNIX"
+_ANOTHER: Final = "it was sold, or its time has passed: `foreslice blocks find` lists what is on offer now"
+_SOLD: Final = "ask for a type that AWS sells in Capacity Blocks in this region, and for a time it may begin at"
+_ADVICE: Final[Mapping[type[ProviderError], str]] = {
+    TemplateError: _SOLD,
+    NotOfferedError: _SOLD,
+    GoneError: _ANOTHER,
+    PermissionDeniedError: "have deploy/aws/buyer-policy.json attached to whoever runs this",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BlockMarket:
+    """A CapacityMarket."""
+
+    aws: Aws
+    reservations: Reservations
+
+    def find(self, query: CapacityQuery) -> tuple[CapacityOffer, ...]:
+        """Offerings of this account and region, by start and price."""
+        what: dict[str, Any] = (
+            {"UltraserverType": query.ultraserver, "UltraserverCount": query.count}
+            if query.ultraserver
+            else {"InstanceType": query.instance_type, "InstanceCount": query.count}
+        )
+        window = {"StartDateRange": query.earliest, "EndDateRange": query.latest and query.latest + query.lasts}
+        with _advised(), translated("DescribeCapacityBlockOfferings"):
+            pages = list(
+                self.aws.ec2.get_paginator("describe_capacity_block_offerings").paginate(
+                    **what,
+                    **{key: moment for key, moment in window.items() if moment},
+                    CapacityDurationHours=int(query.lasts / timedelta(hours=1)),
+                    **({"AllAvailabilityZones": True} if query.every_zone else {}),
+                )
+            )
+        offers = [_offer(found) for page in pages for found in page["CapacityBlockOfferings"]]
+        return tuple(sorted(offers, key=lambda offer: (offer.starts_at, offer.price, offer.id)))
+
+    def bought(self, mark: str) -> tuple[Reservation, ...]:
+        """The reservations with this mark."""
+        with _advised():
+            return tuple(found for found in self.reservations.all() if found.tags.get(PURCHASE_TAG) == mark)
+
+    def buy(self, offer: CapacityOffer, *, mark: str, ceiling: Decimal) -> tuple[Reservation, ...]:
+        """Buy it, if it costs no more than `ceiling`."""
+        if offer.price > ceiling:
+            raise PriceCeilingError(
+                f"{offer.id} costs {offer.price} {offer.currency}, more than the limit of {ceiling}"
+            )
+        tags = [{"ResourceType": "capacity-reservation", "Tags": tag_list({PURCHASE_TAG: mark})}]
+        with _advised(), translated(f"PurchaseCapacityBlock {offer.id}"):
+            answer = self.aws.ec2.purchase_capacity_block(
+                CapacityBlockOfferingId=offer.id, InstancePlatform=_PLATFORM, TagSpecifications=tags
+            )
+        found = answer.get("CapacityReservations") or [answer["CapacityReservation"]]
+        return tuple(sorted(map(self.reservations.reservation, found), key=lambda one: one.id))
+
+
+@contextmanager
+def _advised() -> Iterator[None]:
+    """Give errors without a next step of their own one for a buyer, not for whoever runs the controller."""
+    try:
+        yield
+    except ProviderError as error:
+        if error.next_step == error.advice:
+            error.next_step = _ADVICE.get(type(error), error.advice)
+        raise
+
+
+def _offer(found: Mapping[str, Any]) -> CapacityOffer:
+    segments = tuple(
+        CapacitySegment(
+            segment["InstanceType"],
+            segment["AvailabilityZone"],
+            segment["InstanceCount"],
+            segment["StartDate"],
+            segment["EndDate"],
+        )
+        for segment in found.get("CapacityBlockOfferingSegments", ())
+    )
+    starts_at: datetime = found["StartDate"]
+    minutes = found.get("CapacityBlockDurationMinutes") or found["CapacityBlockDurationHours"] * 60
+    return CapacityOffer(
+        id=found["CapacityBlockOfferingId"],
+        instance_type=found.get("InstanceType", "") or (segments[0].instance_type if segments else ""),
+        zone=found["AvailabilityZone"],
+        count=found.get("InstanceCount") or found.get("UltraserverCount", 1),
+        starts_at=starts_at,
+        ends_at=found.get("EndDate") or starts_at + timedelta(minutes=minutes),
+        price=Decimal(found["UpfrontFee"]),
+        currency=found.get("CurrencyCode", "USD"),
+        ultraserver=found.get("UltraserverType", ""),
+        segments=segments,
+    )

@@ -1,0 +1,180 @@
+"""Prices: the price list for on-demand, the history for spot, nothing more for what is prepaid, and a file over all.
+
+No feed is right for everybody: discounts and savings plans are only known to whoever signed them. The overrides come
+from a YAML file that names instance types or families. Prices are USD per machine and hour.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal, InvalidOperation
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from instance_catalog.spelling import did_you_mean
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
+from providers.aws.errors import translated
+from providers.aws.session import Aws
+from providers.aws.ttl_cache import Remembered
+from providers.contract import Clock, OfferingKey, OfferingStatus
+from providers.errors import TemplateError
+
+_LIST_LIFETIME: Final = timedelta(hours=12)
+_SPOT_LIFETIME: Final = timedelta(minutes=10)
+# The price list is asked type by type. More than this in one look would keep the loop waiting for seconds.
+_AT_ONCE: Final = 8
+_REQUIRED: Final = frozenset({"instanceType", "capacityType"})
+_AMOUNTS: Final = ("usdPerHour", "factor")
+_KEYS: Final = _REQUIRED | set(_AMOUNTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """What a type (with "*" a family, such as p5.*) costs under a capacity type: a price, or a share of the list's."""
+
+    instance_type: str
+    capacity_type: str
+    usd_per_hour: Decimal | None = None
+    factor: Decimal | None = None
+
+    def applied(self, price: Decimal | None) -> Decimal | None:
+        """The price under this override."""
+        if self.usd_per_hour is not None:
+            return self.usd_per_hour
+        return price * self.factor if price is not None and self.factor is not None else price
+
+
+def load_overrides(path: Path) -> tuple[Override, ...]:
+    """The overrides of a file:
+
+        prices:
+          - {instanceType: p5.48xlarge, capacityType: on-demand, usdPerHour: "38.50"}
+          - {instanceType: "g6.*", capacityType: on-demand, factor: "0.72"}
+
+    Raises TemplateError that names the entry and what to write.
+    """
+    try:
+        entries = yaml.safe_load(path.read_text(encoding="utf-8"))["prices"]
+        return tuple(_override(index, entry) for index, entry in enumerate(entries))
+    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        step = 'write a list `prices` of {instanceType, capacityType, usdPerHour: "…" or factor: "…"}'
+        raise TemplateError(f"{path}: price overrides cannot be read: {error}", next_step=step) from error
+
+
+def _override(index: int, entry: Mapping[str, Any]) -> Override:
+    if not isinstance(entry, Mapping):
+        raise TypeError(f"prices[{index}] is no object")
+    for key in sorted(_REQUIRED - entry.keys()):
+        raise TemplateError(f"prices[{index}] lacks {key}", next_step=f"add {key}")
+    for key in sorted(map(str, entry.keys() - _KEYS)):
+        step = did_you_mean(key, _KEYS, f"take it away; there are {', '.join(sorted(_KEYS))}")
+        raise TemplateError(f"prices[{index}].{key} is not known", next_step=step)
+    amounts = [key for key in _AMOUNTS if key in entry]
+    step = "give a capacity type and exactly one of usdPerHour and factor, as decimal text"
+    if len(amounts) != 1:
+        raise TemplateError(f"prices[{index}] has {len(amounts)} amounts", next_step=step)
+    try:
+        amount = Decimal(str(entry[amounts[0]]))
+        capacity_type = CapacityType(entry["capacityType"]).value
+    except (ValueError, InvalidOperation) as error:
+        raise TemplateError(f"prices[{index}]: {error}", next_step=step) from error
+    if not amount.is_finite() or amount < 0:
+        raise TemplateError(f"prices[{index}]: {amount} is no amount", next_step="give an amount of zero or more")
+    if amounts == ["factor"]:
+        return Override(entry["instanceType"], capacity_type, factor=amount)
+    return Override(entry["instanceType"], capacity_type, usd_per_hour=amount)
+
+
+def list_price(aws: Aws, instance_type: str) -> Decimal | None:
+    """On-demand, in the region of `aws`; None when the type is not on the price list there. Raises ProviderErrors."""
+    terms = {
+        "instanceType": instance_type,
+        "regionCode": aws.region,
+        "operatingSystem": "Linux",
+        "tenancy": "Shared",
+        "preInstalledSw": "NA",
+        "capacitystatus": "Used",
+    }
+    filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in terms.items()]
+    with translated(f"GetProducts {instance_type}"):
+        pages = list(aws.pricing.get_paginator("get_products").paginate(ServiceCode="AmazonEC2", Filters=filters))
+    found = [price for page in pages for text in page["PriceList"] for price in _hourly(json.loads(text))]
+    return min(found, default=None)
+
+
+class Prices:
+    """Prices of a region for the catalog's types."""
+
+    def __init__(self, aws: Aws, clock: Clock, catalog: Catalog, overrides: tuple[Override, ...] = ()) -> None:
+        self._aws = aws
+        self._clock = clock
+        self._catalog = catalog
+        self._overrides = overrides
+        self._list: Remembered[Decimal | None] = Remembered(clock, _LIST_LIFETIME)
+        self._spot: Remembered[tuple[OfferingStatus, ...]] = Remembered(clock, _SPOT_LIFETIME)
+
+    def on_demand(self, instance_type: str) -> Decimal | None:
+        """The list price in this region; None when the type is not on the list."""
+        listed = self._list.get(instance_type, lambda: list_price(self._aws, instance_type))
+        return self._overridden(instance_type, CapacityType.ON_DEMAND.value, listed)
+
+    def listed(self, instance_types: Iterable[str]) -> Iterator[OfferingStatus]:
+        """The on-demand prices that are known by now, in any zone; each look learns a few more."""
+        left = _AT_ONCE
+        for name in instance_types:
+            if left and not self._list.fresh(name):
+                left -= 1
+                self.on_demand(name)
+            price = self._overridden(name, CapacityType.ON_DEMAND.value, self._list.last(name))
+            if price is not None:
+                offering = OfferingKey(name, ANY_ZONE, CapacityType.ON_DEMAND.value)
+                yield OfferingStatus(offering, price, region=self._aws.region)
+
+    def spot(self) -> tuple[OfferingStatus, ...]:
+        """The newest spot price of every type of the catalog in every zone where it is sold."""
+        return self._spot.get("", lambda: tuple(self._read_spot()))
+
+    def _read_spot(self) -> Iterator[OfferingStatus]:
+        types = sorted(
+            t.machine_type
+            for t in self._catalog.types.values()
+            if t.cloud == "aws" and CapacityType.SPOT in t.capacity_types
+        )
+        newest: dict[tuple[str, str], Any] = {}
+        with translated("DescribeSpotPriceHistory"):
+            pages = list(
+                self._aws.ec2.get_paginator("describe_spot_price_history").paginate(
+                    InstanceTypes=types, ProductDescriptions=["Linux/UNIX"], StartTime=self._clock.now()
+                )
+            )
+        for page in pages:
+            for entry in page["SpotPriceHistory"]:
+                key = (entry["InstanceType"], entry["AvailabilityZone"])
+                if key not in newest or entry["Timestamp"] > newest[key]["Timestamp"]:
+                    newest[key] = entry
+        for (instance_type, zone), entry in sorted(newest.items()):
+            offering = OfferingKey(instance_type, zone, CapacityType.SPOT.value)
+            price = self._overridden(instance_type, CapacityType.SPOT.value, Decimal(entry["SpotPrice"]))
+            yield OfferingStatus(offering, price)
+
+    def _overridden(self, instance_type: str, capacity_type: str, price: Decimal | None) -> Decimal | None:
+        """The last override that matches wins, so that exceptions follow rules in the file."""
+        for override in reversed(self._overrides):
+            if override.capacity_type == capacity_type and fnmatchcase(instance_type, override.instance_type):
+                return override.applied(price)
+        return price
+
+
+def _hourly(product: Mapping[str, Any]) -> Iterator[Decimal]:
+    for term in product.get("terms", {}).get("OnDemand", {}).values():
+        for dimension in term["priceDimensions"].values():
+            amount = Decimal(dimension["pricePerUnit"].get("USD", "0"))
+            if dimension.get("unit") == "Hrs" and amount > 0:
+                yield amount

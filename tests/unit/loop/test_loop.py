@@ -1,0 +1,34 @@
+"""When the loop looks again although nothing is reported."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from autoscaler.lifecycle.quarantine import SETTLED
+from autoscaler.loop.loop import next_wake
+from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.settings.settings import DEFAULTS
+from tests.unit.planning.scene import NOW, ours, pod, snapshot
+
+LATER = NOW + timedelta(minutes=5)
+READY = ours("n", phase=Phase.READY, phase_since=NOW, pods=("default/a",))
+
+
+@pytest.mark.parametrize(
+    ("state", "wait"),
+    [
+        pytest.param(snapshot([]), None, id="nothing"),
+        pytest.param(snapshot([pod("a", no_node_before=LATER)]), timedelta(minutes=5), id="a-pod-asked-to-wait"),
+        pytest.param(snapshot([pod("a", no_node_before=NOW)]), None, id="it-has-waited"),
+        pytest.param(snapshot([pod("a", no_node_before=LATER, node_name="n")]), None, id="it-is-bound"),
+        pytest.param(snapshot([], provisioned=(READY,)), SETTLED, id="a-binding-is-awaited"),
+        pytest.param(snapshot([], provisioned=(replace(READY, pods=()),)), None, id="bought-for-nobody"),
+        pytest.param(snapshot([], provisioned=(replace(READY, phase_since=NOW - SETTLED),)), None, id="there-for-long"),
+    ],
+)
+def test_the_next_moment_at_which_something_falls_due(state: Snapshot, wait: timedelta | None) -> None:
+    assert next_wake(state, DEFAULTS.loop, NOW) == (None if wait is None else NOW + wait)

@@ -1,0 +1,89 @@
+"""One tick does things in their order: it stops while it is uninstalled, and charges a launch before it asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from autoscaler.cluster.api import ForbiddenError, list_all
+from autoscaler.cluster.intercepted import AttendedApi
+from autoscaler.cluster.resources import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    LAUNCH_BATCHES,
+    PROVISIONED_NODES,
+    SPENDINGS,
+    Resource,
+)
+from autoscaler.errors import ConfigurationError
+from autoscaler.loop.loop import Tick
+from autoscaler.simulation.simulation import Simulation
+from tests.crash.life import START, scenario, small_catalog
+
+
+@pytest.fixture
+def simulation() -> Simulation:
+    """Pods wait for machines."""
+    made = Simulation(catalog=small_catalog(), start=START)
+    made.add(scenario())
+    made.settle_cluster()
+    return made
+
+
+def tick(simulation: Simulation, before_write: Callable[[Resource], None]) -> Tick:
+    @contextmanager
+    def attend(verb: str, resource: Resource) -> Iterator[None]:
+        if verb not in ("get", "list", "watch"):
+            before_write(resource)
+        yield
+
+    return simulation.new_loop(AttendedApi(simulation.api, attend)).tick()
+
+
+def test_a_launch_is_charged_before_it_is_written_down(simulation: Simulation) -> None:
+    written: list[Resource] = []
+    done = tick(simulation, written.append)
+    assert len(simulation.cloud.machines) == len(done.plan.launches) > 0
+    assert written.index(SPENDINGS) < written.index(LAUNCH_BATCHES) < written.index(PROVISIONED_NODES)
+    (account,) = list_all(simulation.api, SPENDINGS)[0]
+    assert float(account["status"]["recentLaunches"]) == len(done.plan.launches)
+
+
+def test_without_an_account_nothing_is_launched(simulation: Simulation) -> None:
+    def refuse(resource: Resource) -> None:
+        if resource == SPENDINGS:
+            raise ForbiddenError("spendings may not be written")
+
+    done = tick(simulation, refuse)
+    assert [trouble.kind for trouble in done.troubles] == ["Spending"]
+    assert done.plan.launches != ()
+    assert simulation.cloud.machines == {}
+    assert list_all(simulation.api, LAUNCH_BATCHES)[0] == ()
+
+
+def test_nothing_is_ended_while_the_definitions_go(simulation: Simulation) -> None:
+    loop = simulation.new_loop()
+    loop.tick()
+    name = str(PROVISIONED_NODES)
+    simulation.api.create(
+        CUSTOM_RESOURCE_DEFINITIONS, {"metadata": {"name": name, "finalizers": ["customresourcecleanup"]}, "spec": {}}
+    )
+    for node in list_all(simulation.api, PROVISIONED_NODES)[0]:
+        simulation.api.delete(PROVISIONED_NODES, node["metadata"]["name"])
+    simulation.api.delete(CUSTOM_RESOURCE_DEFINITIONS, name)
+    machines = dict(simulation.cloud.machines)
+    with pytest.raises(ConfigurationError, match="all machines stay"):
+        loop.tick()
+    assert dict(simulation.cloud.machines) == machines
+    assert list_all(simulation.api, PROVISIONED_NODES)[0] == ()
+
+
+def test_what_was_written_down_before_the_clock_was_set_back_is_past(simulation: Simulation) -> None:
+    loop = simulation.new_loop()
+    loop.tick()
+    for node in list_all(simulation.api, PROVISIONED_NODES)[0]:
+        node["status"]["phaseSince"] = "2026-01-05T12:00:00Z"
+        simulation.api.update(PROVISIONED_NODES, node, subresource="status")
+    known = loop.tick().snapshot.provisioned
+    assert {node.phase_since for node in known} == {START}
