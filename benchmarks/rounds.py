@@ -103,7 +103,7 @@ def main() -> None:
     print("|---" * (len(PARTS) + 3) + "|")
     cluster = Cluster(options.nodes)
     cluster.round("the first one")
-    cluster.round("rehearsal", Loop.rehearse)
+    cluster.round("rehearsal", Loop.warm_up)
     cluster.round("nothing changed")
     cluster.ask("first")
     cluster.round("the first pod")

@@ -14,7 +14,7 @@ ALIKE: Final = 0.6
 _MANY: Final = 300
 
 
-def nearest(name: str, known: Iterable[str], *, most: int = 1, likeness: float = ALIKE) -> list[str]:
+def nearest(name: str, known: Iterable[str], *, most: int = 1, equivalence_key: float = ALIKE) -> list[str]:
     """Known names that are near enough to be what was meant, the nearest first; case does not count.
 
     Comparing takes time; among very many names only those are tried that begin alike.
@@ -24,7 +24,7 @@ def nearest(name: str, known: Iterable[str], *, most: int = 1, likeness: float =
     if len(candidates) > _MANY:
         start = name.lower()[:3]
         candidates = [lower for lower in candidates if lower.startswith(start)][:_MANY]
-    return [by_lower[found] for found in get_close_matches(name.lower(), candidates, n=most, cutoff=likeness)]
+    return [by_lower[found] for found in get_close_matches(name.lower(), candidates, n=most, cutoff=equivalence_key)]
 
 
 def completed(part: str, known: Iterable[str], *, most: int = 3) -> list[str]:
@@ -35,10 +35,10 @@ def completed(part: str, known: Iterable[str], *, most: int = 3) -> list[str]:
 
 
 def did_you_mean(
-    name: str, known: Iterable[str], otherwise: str = "", *, most: int = 1, likeness: float = ALIKE
+    name: str, known: Iterable[str], otherwise: str = "", *, most: int = 1, equivalence_key: float = ALIKE
 ) -> str:
     """ "did you mean 'x' or 'y'?" with the nearest known names; `otherwise` when none is near."""
-    return question(nearest(name, known, most=most, likeness=likeness), otherwise)
+    return question(nearest(name, known, most=most, equivalence_key=equivalence_key), otherwise)
 
 
 def question(names: Iterable[str], otherwise: str = "") -> str:

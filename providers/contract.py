@@ -336,7 +336,7 @@ class TemplateFault:
 
 
 @dataclass(frozen=True, slots=True)
-class TemplateVerdict:
+class TemplateStatus:
     """What a node template comes to now.
 
     `resolved` are the fields of the template's status that say what its names and selectors stand for. `zones` are
@@ -355,7 +355,7 @@ class TemplateVerdict:
 class TemplateJudge(Protocol):
     """Optional: a provider that can say what is wrong with a node template before a machine is asked for."""
 
-    def judged(self) -> tuple[TemplateVerdict, ...]:
+    def template_statuses(self) -> tuple[TemplateStatus, ...]:
         """Verdicts on all its templates, by name, a few minutes old at most. Raises only when none can be listed."""
 
 

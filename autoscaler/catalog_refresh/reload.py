@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from autoscaler.errors import BadInputError
-from instance_catalog.files.last_good import Refused, Standing, standing
+from instance_catalog.files.last_good import EffectiveCatalog, Refused, standing
 from instance_catalog.files.layers import Layer
 from instance_catalog.files.loader import directory_layers, shipped_layers
 from instance_catalog.types.catalog import Catalog
@@ -22,7 +22,7 @@ from providers.contract import Clock
 _LOG: Final = structlog.get_logger("foreslice")
 
 
-class Shelf:
+class ReloadingCatalog:
     """`directories` are those of people, each of which must exist; `synced` is written by the controller itself."""
 
     def __init__(self, directories: Sequence[Path], clock: Clock, *, synced: Path | None = None) -> None:
@@ -61,7 +61,7 @@ class Shelf:
         _LOG.info("catalog_changed", digest=self.catalog.digest, types=len(self.catalog.types))
         return True
 
-    def _read(self, before: Standing | None) -> Standing:
+    def _read(self, before: EffectiveCatalog | None) -> EffectiveCatalog:
         written = (self._synced,) if self._synced is not None and any(self._synced.glob("*.yaml")) else ()
         files = [
             layer for directory in (*written, *self._directories) for layer in directory_layers(directory, settled=True)

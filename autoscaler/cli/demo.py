@@ -13,8 +13,8 @@ from autoscaler.cli.common.terminal import styled
 from autoscaler.clock import SystemClock
 from autoscaler.report.printable import printable_json
 from autoscaler.report.timeline import (
-    Happening,
     Summary,
+    TimelineEvent,
     document_of,
     lines_of,
     mark_of,
@@ -24,7 +24,7 @@ from autoscaler.report.timeline import (
 from autoscaler.settings.settings import LoopSettings, Settings
 from autoscaler.simulation.scenario import load_scenario
 from autoscaler.simulation.simulation import Simulation
-from autoscaler.simulation.timeline_recorder import Chronicle
+from autoscaler.simulation.timeline_recorder import TimelineRecorder
 from instance_catalog.files.loader import load_catalog
 from providers.contract import OfferingKey
 
@@ -51,7 +51,7 @@ def demo(speed: float, output: str) -> None:
     block = OfferingKey("p5.48xlarge", "us-east-1a", "capacity-block")
     simulation.cloud.reserve("cr-november", block, count=1, starts_at=START, ends_at=START + timedelta(hours=7))
     simulation.add(scenario)
-    chronicle = Chronicle(simulation.api, show.happening)
+    chronicle = TimelineRecorder(simulation.api, show.happening)
     simulation.run(START + LENGTH, chronicle.observe)
     summary = chronicle.summary(scenario.expected(), simulation.clock.now())
     show.summary(summary)
@@ -61,7 +61,7 @@ def demo(speed: float, output: str) -> None:
 class _Json:
     """One JSON object a line, the summary last."""
 
-    def happening(self, happening: Happening) -> None:
+    def happening(self, happening: TimelineEvent) -> None:
         click.echo(printable_json(json.dumps(document_of(happening), ensure_ascii=False)))
 
     def summary(self, summary: Summary) -> None:
@@ -78,7 +78,7 @@ class _Text:
         click.echo("A cluster and a cloud, both simulated, with the catalog's prices and a virtual clock.")
         click.echo("  + a pod comes in   * a decision   ! nothing can help   · a pod runs or ends")
 
-    def happening(self, happening: Happening) -> None:
+    def happening(self, happening: TimelineEvent) -> None:
         if happening.at != self._at:
             if self._speed and self._at is not None:
                 self._clock.wait((happening.at - self._at).total_seconds() / self._speed)

@@ -36,7 +36,7 @@ T_co = TypeVar("T_co", covariant=True)
 _RAREST: Final = 16
 
 
-class Mirror(Generic[T_co]):
+class Informer(Generic[T_co]):
     """All objects of `resource` as values of `parse`, which answers None for an object that cannot be used.
 
     Without the right to read them there are none if they are `dispensable`; otherwise `refresh` raises ForbiddenError.
@@ -50,7 +50,7 @@ class Mirror(Generic[T_co]):
         resource: Resource,
         parse: Callable[[Object, Problems], T_co | None],
         *,
-        dispensable: bool = False,
+        optional: bool = False,
         clock: Clock | None = None,
         stale: timedelta = timedelta.max,
     ) -> None:
@@ -66,7 +66,7 @@ class Mirror(Generic[T_co]):
         self._ordered: tuple[T_co, ...] | None = None
         self._unserved = 0  # how often in a row it was not served
         self._skipped = 0  # refreshes since it was last asked for
-        self._dispensable = dispensable
+        self._dispensable = optional
         self._refused = False
 
     @property

@@ -13,13 +13,13 @@ from autoscaler.cluster.api import NO_FIELDS, NO_LABELS, KubernetesApi, Object, 
 from autoscaler.cluster.lease import LeadershipLostError
 from autoscaler.cluster.resources import PODS, Resource
 
-Attendant: TypeAlias = Callable[[str, Resource], AbstractContextManager[None]]
+Interceptor: TypeAlias = Callable[[str, Resource], AbstractContextManager[None]]
 """Entered with verb and resource before a request, left after it, with its error if it failed."""
 
 _READS: Final = frozenset({"get", "list", "watch"})
 
 
-def only_while(leads: Callable[[], bool]) -> Attendant:
+def leader_only(leads: Callable[[], bool]) -> Interceptor:
     """Refuses writes with LeadershipLostError once another replica may act; each call of a provider follows a write."""
 
     @contextmanager
@@ -31,10 +31,10 @@ def only_while(leads: Callable[[], bool]) -> Attendant:
     return refuse
 
 
-class AttendedApi:
+class InterceptedApi:
     """The same API, with every request passing the attendant."""
 
-    def __init__(self, api: KubernetesApi, attendant: Attendant) -> None:
+    def __init__(self, api: KubernetesApi, attendant: Interceptor) -> None:
         self._api = api
         self._attend = attendant
 

@@ -30,7 +30,7 @@ _READ: Final = (
 )
 
 
-class Interned:
+class PodInterner:
     """Parts of pods that were seen before."""
 
     def __init__(self) -> None:

@@ -33,7 +33,7 @@ from autoscaler.cluster.api import (
 from autoscaler.cluster.finalizers import set_finalizer
 from autoscaler.cluster.intents import batches_of, halves, make, nodes_of, part_of, pods_of
 from autoscaler.cluster.isolation import Intents, Isolation, Trouble, raise_first
-from autoscaler.cluster.own_writes import Copies
+from autoscaler.cluster.own_writes import OwnWrites
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES
 from autoscaler.kube.custom.launch_batch import FINALIZER as BATCH_FINALIZER
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
@@ -41,7 +41,7 @@ from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, writ
 from autoscaler.lifecycle.leaving import evicts
 from autoscaler.lifecycle.provisioned_node import Why, awaits_machine, can_take, edge_of, may_take_pods, take
 from autoscaler.model.capacity import Mode
-from autoscaler.model.plan import Disposal, NodeDecision, Plan
+from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.reason import Reason
 from autoscaler.model.snapshot import Snapshot
@@ -80,8 +80,8 @@ class Journal:
     def __init__(self, api: KubernetesApi, *, at_once: int = 1) -> None:
         self._api = api
         self._at_once = at_once
-        self._batches: Copies[LaunchBatch] = Copies()
-        self._nodes: Copies[ProvisionedNode] = Copies()
+        self._batches: OwnWrites[LaunchBatch] = OwnWrites()
+        self._nodes: OwnWrites[ProvisionedNode] = OwnWrites()
         self._decisions: tuple[NodeDecision, ...] = ()
         self._incomplete: set[str] = set()  # batches of which not everything is written down
         self._odd: set[str] = set()  # planned nodes that could not be written down, or came with one that could not
@@ -155,7 +155,7 @@ class Journal:
             node = self._nodes.get(decision.provisioned_node)
             if node is None or not can_take(node, Why.UNWANTED):
                 continue
-            ordered = decision.disposal is Disposal.DRAIN and evicts(decision.reasons) and node.pool in acting
+            ordered = decision.action is NodeAction.DRAIN and evicts(decision.reasons) and node.pool in acting
             # Deleting the object is a person's order, whatever the pool's mode is.
             if node.deleting or ordered:
                 reasons = () if node.deleting else decision.reasons

@@ -23,7 +23,7 @@ class Versioned(Protocol):
 V = TypeVar("V", bound=Versioned)
 
 
-class Copies(Generic[V]):
+class OwnWrites(Generic[V]):
     """The objects of one kind, by name."""
 
     def __init__(self) -> None:

@@ -14,8 +14,8 @@ from typing import Final, Protocol, TypeVar
 import structlog
 
 from autoscaler.cluster.api import KubernetesApi, Object, key_of
-from autoscaler.cluster.informer import Mirror
-from autoscaler.cluster.interning import Interned
+from autoscaler.cluster.informer import Informer
+from autoscaler.cluster.interning import PodInterner
 from autoscaler.cluster.resources import (
     CAPACITY_BLOCKS,
     CAPACITY_POOLS,
@@ -120,33 +120,33 @@ class Store:
     ) -> None:
         """`stale`: how old any of it may become by `clock`. Without a clock nothing ages, for who reads it once."""
         self.profile = profile
-        timed = partial(Mirror, clock=clock, stale=stale)
+        timed = partial(Informer, clock=clock, stale=stale)
         # Without these, what they decide is unknown; without any other, nothing can be decided.
-        dispensable = partial(timed, api, dispensable=True)
-        self._priorities: Mirror[PriorityClass] = timed(api, PRIORITY_CLASSES, parse_priority_class)
-        self._interned = Interned()
-        self._pods: Mirror[Pod] = timed(api, PODS, self._parse_pod)
+        optional = partial(timed, api, optional=True)
+        self._priorities: Informer[PriorityClass] = timed(api, PRIORITY_CLASSES, parse_priority_class)
+        self._interned = PodInterner()
+        self._pods: Informer[Pod] = timed(api, PODS, self._parse_pod)
         self._nodes = timed(api, NODES, parse_node)
         self._claims = timed(api, RESOURCE_CLAIMS, _doubted(parse_resource_claim))
         self._classes = timed(api, DEVICE_CLASSES, _doubted(parse_device_class))
         self._slices = timed(api, RESOURCE_SLICES, _doubted(parse_resource_slice))
         self._taint_rules = timed(api, DEVICE_TAINT_RULES, _doubted(parse_device_taint_rule))
-        self._gangs = dispensable(POD_GROUPS, parse_pod_group)
-        self._native_gangs = dispensable(NATIVE_POD_GROUPS, parse_pod_group)
+        self._gangs = optional(POD_GROUPS, parse_pod_group)
+        self._native_gangs = optional(NATIVE_POD_GROUPS, parse_pod_group)
         self._daemon_sets = timed(api, DAEMON_SETS, parse_daemon_set)
-        self._autoscalers = dispensable(DEPLOYMENTS, parse_autoscaler)
-        self._quotas = dispensable(QUOTAS, parse_quota)
+        self._autoscalers = optional(DEPLOYMENTS, parse_autoscaler)
+        self._quotas = optional(QUOTAS, parse_quota)
         self._namespaces = timed(api, NAMESPACES, _parse_namespace)
-        self._volumes = dispensable(PERSISTENT_VOLUMES, parse_persistent_volume)
-        self._volume_claims = dispensable(PERSISTENT_VOLUME_CLAIMS, parse_persistent_volume_claim)
-        self._storage_classes = dispensable(STORAGE_CLASSES, parse_storage_class)
-        self._volume_limits = dispensable(CSI_NODES, parse_volume_limits)
-        self._attachments = dispensable(VOLUME_ATTACHMENTS, parse_volume_attachment)
-        self._storage_capacities = dispensable(STORAGE_CAPACITIES, parse_storage_capacity)
-        self._capacity_trackers = dispensable(CSI_DRIVERS, parse_capacity_tracker)
+        self._volumes = optional(PERSISTENT_VOLUMES, parse_persistent_volume)
+        self._volume_claims = optional(PERSISTENT_VOLUME_CLAIMS, parse_persistent_volume_claim)
+        self._storage_classes = optional(STORAGE_CLASSES, parse_storage_class)
+        self._volume_limits = optional(CSI_NODES, parse_volume_limits)
+        self._attachments = optional(VOLUME_ATTACHMENTS, parse_volume_attachment)
+        self._storage_capacities = optional(STORAGE_CAPACITIES, parse_storage_capacity)
+        self._capacity_trackers = optional(CSI_DRIVERS, parse_capacity_tracker)
         self._pools = timed(api, CAPACITY_POOLS, _parse_pool)
         self._blocks = timed(api, CAPACITY_BLOCKS, parse_capacity_block)
-        self._overlays: Mirror[Layer] = timed(api, INSTANCE_TYPE_OVERLAYS, lambda raw, _: overlay_layer(raw))
+        self._overlays: Informer[Layer] = timed(api, INSTANCE_TYPE_OVERLAYS, lambda raw, _: overlay_layer(raw))
         self._provisioned = timed(api, PROVISIONED_NODES, _own(parse_provisioned_node))
         self._batches = timed(api, LAUNCH_BATCHES, _own(parse_launch_batch))
         self._spendings = timed(api, SPENDINGS, _parse_account)
@@ -229,7 +229,7 @@ class Store:
             problems.error((), f"it cannot be read: {type(error).__name__}: {error}", step)
             return _unread(raw)
 
-    def _mirrors(self) -> tuple[Mirror[object], ...]:
+    def _mirrors(self) -> tuple[Informer[object], ...]:
         return (
             self._nodes,
             self._claims,

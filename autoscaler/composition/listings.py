@@ -1,4 +1,4 @@
-"""The listings that the settings ask for: with composition/process.py the only place of the controller that names clouds."""
+"""The listings that the settings ask for: with `process.py` the only place of the controller that names clouds."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ import structlog
 
 from autoscaler.catalog_refresh.periodic import PeriodicSync
 from autoscaler.catalog_refresh.prices import PriceWatch
-from autoscaler.catalog_refresh.reload import Shelf
+from autoscaler.catalog_refresh.reload import ReloadingCatalog
 from autoscaler.cluster.api import KubernetesApi, NotFoundError
 from autoscaler.cluster.client.client import KubernetesClient
 from autoscaler.cluster.client.transport import connect
-from autoscaler.cluster.intercepted import AttendedApi, only_while
+from autoscaler.cluster.intercepted import InterceptedApi, leader_only
 from autoscaler.cluster.lease import Election, campaign
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.publishing.event_queue import EventQueue
@@ -32,14 +32,14 @@ from autoscaler.cluster.publishing.event_writer import EventWriter
 from autoscaler.cluster.resources import CAPACITY_POOLS, KWOK_NODE_TEMPLATES, NAMESPACES
 from autoscaler.composition.kwok import KwokMachines
 from autoscaler.composition.listings import listings_of
-from autoscaler.controller.controller import Bell, Controller
+from autoscaler.controller.controller import Controller, Wakeup
 from autoscaler.controller.interruption_watch import NoticeWatch
-from autoscaler.controller.observers import Telling
-from autoscaler.controller.periodic_tasks import Duty, Timetable, periods_of
+from autoscaler.controller.observers import TickObservers
+from autoscaler.controller.periodic_tasks import Task, Timetable, periods_of
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import Providers
 from autoscaler.loop.loop import Loop, Stage
-from autoscaler.serve.access import Door
+from autoscaler.serve.access import RequestAuthorizer
 from autoscaler.serve.health import Heartbeat, Sight
 from autoscaler.serve.listener import Listener
 from autoscaler.serve.recorder import Recorder
@@ -68,7 +68,7 @@ class Process:
         *,
         listeners: tuple[Listener, ...],
         election: Election,
-        bell: Bell,
+        bell: Wakeup,
         heartbeat: Heartbeat,
         tracing: Tracing,
         clock: Clock,
@@ -100,7 +100,7 @@ class Process:
                 _LOG.info("listening", serves=listener.serves, address=listener.address)
                 stack.callback(listener.stop)
             periods = periods_of(self._settings)
-            for duty in periods.keys() & {Duty.SYNC, Duty.PRICES}:
+            for duty in periods.keys() & {Task.SYNC, Task.PRICES}:
                 self._controller.mark(duty)  # the others may wait for their first time
             timetable = Timetable(periods, self._controller.mark, self._clock)
             timetable.start()
@@ -120,7 +120,7 @@ class Process:
 
 
 @contextmanager
-def _candidacy(election: Election, settings: LeaseSettings, bell: Bell) -> Iterator[threading.Thread]:
+def _candidacy(election: Election, settings: LeaseSettings, bell: Wakeup) -> Iterator[threading.Thread]:
     """Attempt in a thread of its own: a long round must not keep the Lease from being renewed."""
     ended = threading.Event()
     thread = threading.Thread(
@@ -143,8 +143,8 @@ def controller(settings: Settings, clock: Clock) -> Process:
     """The controller of a cluster. Raises ConfigurationError when the cluster is not prepared, ApiError when unread."""
     listings = listings_of(settings, clock)
     own = Path(settings.sync.directory) if listings else None
-    shelf = Shelf([Path(directory) for directory in settings.cluster.catalog], clock, synced=own)
-    bell, heartbeat, board = Bell(), Heartbeat(clock), Board()
+    shelf = ReloadingCatalog([Path(directory) for directory in settings.cluster.catalog], clock, synced=own)
+    bell, heartbeat, board = Wakeup(), Heartbeat(clock), Board()
     cluster = settings.cluster
     client = KubernetesClient(
         connect(clock, kubeconfig=cluster.kubeconfig, context=cluster.context), clock, ring=bell.ring
@@ -162,7 +162,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
     leads = election.leads if settings.lease.elect else _always
     recorder = Recorder(clock, version=release, leads=leads)
     tracing = tracing_of(settings.tracing, cluster=cluster.name, version=release)
-    counted = AttendedApi(client, recorder.counting)
+    counted = InterceptedApi(client, recorder.counting)
     api = leaders_only(counted, leads)
     uid = str(counted.get(NAMESPACES, "kube-system")["metadata"]["uid"])
 
@@ -175,11 +175,11 @@ def controller(settings: Settings, clock: Clock) -> Process:
     prices = PriceWatch(
         lambda: shelf.catalog, lambda catalog: providers(catalog).by_template.values(), clock, changed=bell.ring
     )
-    telling = Telling(heartbeat, recorder, board, settings.serve.liveness, span=tracing.span)
+    observers = TickObservers(heartbeat, recorder, board, settings.serve.liveness, span=tracing.span)
     events = EventQueue(api)
     recorder.watch_events(lambda: {fate.value: count for fate, count in events.fates.items()}, lambda: len(events))
     loop = Loop(
-        api=AttendedApi(api, telling.request),
+        api=InterceptedApi(api, observers.request),
         providers=providers(shelf.catalog),
         catalog=shelf.catalog,
         profile=profile,
@@ -191,18 +191,18 @@ def controller(settings: Settings, clock: Clock) -> Process:
         remake=providers,
         at_once=_AT_ONCE,
         events=events,
-        announce=telling.decided,
+        announce=observers.decided,
     )
     recorder.follows(loop.ages)
     sync: PeriodicSync | None = None
 
-    def perform(duty: Duty) -> None:
+    def perform(duty: Task) -> None:
         """What a duty asks for besides another round."""
-        if duty is Duty.SYNC and sync is not None:
+        if duty is Task.SYNC and sync is not None:
             sync.start()
-        if duty is Duty.PRICES:
+        if duty is Task.PRICES:
             prices.start()
-        if duty is Duty.CATALOG:
+        if duty is Task.CATALOG:
             shelf.changed()
             if shelf.whole:
                 recorder.catalog_read()
@@ -212,7 +212,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
         bell,
         clock,
         settings,
-        telling=telling,
+        observers=observers,
         leads=leads,
         perform=perform,
     )
@@ -222,10 +222,10 @@ def controller(settings: Settings, clock: Clock) -> Process:
             clock,
             directory=own,
             layers=lambda: shelf.layers,
-            changed=lambda: ticking.mark(Duty.CATALOG),
+            changed=lambda: ticking.mark(Task.CATALOG),
             told=recorder.catalog_synced,
         )
-    page = page_app(board, Door(counted), cluster=cluster.name, holder=lambda: election.holder)
+    page = page_app(board, RequestAuthorizer(counted), cluster=cluster.name, holder=lambda: election.holder)
     addresses = (
         ("probes", settings.serve.health_address, health_app(heartbeat, Sight(loop.ages, settings.loop.stale))),
         ("metrics", settings.serve.metrics_address, metrics_app(recorder.registry)),
@@ -248,10 +248,10 @@ def controller(settings: Settings, clock: Clock) -> Process:
 
 def leaders_only(api: KubernetesApi, leads: Callable[[], bool]) -> KubernetesApi:
     """The API as the loop and the providers get it: a replica that does not lead any more writes nothing."""
-    return AttendedApi(api, only_while(leads))
+    return InterceptedApi(api, leader_only(leads))
 
 
-def _notices(settings: Settings, bell: Bell, leads: Callable[[], bool]) -> NoticeWatch | None:
+def _notices(settings: Settings, bell: Wakeup, leads: Callable[[], bool]) -> NoticeWatch | None:
     """The thread that hears of a cloud's notices; None where nothing announces any."""
     if "aws" not in settings.cluster.providers or not settings.aws.queue:
         return None

@@ -14,8 +14,8 @@ from typing import Final, Protocol
 
 from autoscaler.cluster.api import ApiError
 from autoscaler.cluster.lease import LeadershipLostError
-from autoscaler.controller.observers import Telling
-from autoscaler.controller.periodic_tasks import Agenda, Duty
+from autoscaler.controller.observers import TickObservers
+from autoscaler.controller.periodic_tasks import PeriodicTasks, Task
 from autoscaler.errors import ConfigurationError, InternalError
 from autoscaler.loop.loop import Tick
 from autoscaler.settings.settings import Settings
@@ -26,7 +26,7 @@ _FIRST_RETRY: Final = timedelta(seconds=1)
 _UNBOUNDED: Final = timedelta(days=1)
 
 
-class Bell:
+class Wakeup:
     """Tells one waiting thread that something has happened.
 
     A queue, because its `put` may interrupt its own `get`: a signal handler rings in the middle of a wait. The lock of
@@ -61,7 +61,7 @@ class Ticking(Protocol):
     def follow(self) -> None:
         """Take over what changed in the cluster, and do nothing about it."""
 
-    def rehearse(self) -> None:
+    def warm_up(self) -> None:
         """Work out what the first plan needs, once the cluster was read."""
 
 
@@ -71,22 +71,22 @@ class Controller:
     def __init__(
         self,
         loop: Ticking,
-        bell: Bell,
+        bell: Wakeup,
         clock: Clock,
         settings: Settings,
         *,
-        telling: Telling,
+        observers: TickObservers,
         leads: Callable[[], bool] = lambda: True,
-        perform: Callable[[Duty], None] = lambda duty: None,
+        perform: Callable[[Task], None] = lambda duty: None,
     ) -> None:
         self._loop = loop
         self._bell = bell
         self._clock = clock
         self._settings = settings
-        self._telling = telling
+        self._telling = observers
         self._leads = leads
         self._perform = perform
-        self._agenda = Agenda(bell.ring)
+        self._agenda = PeriodicTasks(bell.ring)
         self._stopping = False
         self._failures = 0
         self._rehearsed = False
@@ -97,10 +97,10 @@ class Controller:
         self._stopping = True
         self._bell.ring()
 
-    def mark(self, duty: Duty) -> None:
+    def mark(self, duty: Task) -> None:
         """A duty is due. May be called from any thread."""
         moment = self._wake_at
-        if duty is not Duty.BLOCK_CLOCK or (moment is not None and self._clock.now() >= moment):
+        if duty is not Task.BLOCK_CLOCK or (moment is not None and self._clock.now() >= moment):
             self._agenda.mark(duty)
 
     def run(self) -> None:
@@ -155,7 +155,7 @@ class Controller:
         self._failures = 0
         if not self._rehearsed:
             self._rehearsed = True
-            self._loop.rehearse()
+            self._loop.warm_up()
 
     def _next_attempt(self) -> timedelta:
         """After another failure in a row: how long to wait."""

@@ -50,7 +50,7 @@ class NoticeWatch:
             self._thread.join(timeout=_WAIT.total_seconds())
 
     def listen(self) -> float:
-        """Wait once for an announcement and ring; how many seconds to rest before the next time."""
+        """Wait once for an observers and ring; how many seconds to rest before the next time."""
         if not self._leads():
             return _STANDING_BY
         try:

@@ -12,7 +12,7 @@ import structlog
 
 from autoscaler.cluster.resources import Resource
 from autoscaler.loop.loop import Decided, Stage, Tick
-from autoscaler.model.plan import Disposal
+from autoscaler.model.plan import NodeAction
 from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, ProvisionedNode
 from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import texts_of
@@ -29,11 +29,11 @@ _STEPS: Final = {
     Phase.FAILED: "removing",
     Phase.GONE: "removing",
 }
-_SIGNS: Final = {Disposal.HOLD: "holding", Disposal.NOTICE: "giving_notice"}
+_SIGNS: Final = {NodeAction.HOLD: "holding", NodeAction.NOTICE: "giving_notice"}
 
 
 @dataclass(slots=True)
-class Telling:
+class TickObservers:
     """Tells all of them. `liveness` is how long a round may last before /healthz fails; `span` makes a trace of it."""
 
     heartbeat: Heartbeat
@@ -144,11 +144,11 @@ def _intentions(decided: Decided) -> Iterator[_Line]:
         fields = (("pods", there.get(node.node_name, 0)), ("reason", reason), ("provider_id", node.provider_id))
         yield "info", _STEPS[node.phase], (*_about(node), *fields)
     for node, decision in decided.pending.decisions:
-        if decision.disposal in _SIGNS:
+        if decision.action in _SIGNS:
             ends = None if decision.deadline is None else decision.deadline.isoformat()
             why = texts_of(decision.reasons)
             told = (("pods", there.get(node.node_name, 0)), ("reason", why), ("ends_at", ends))
-            yield "info", _SIGNS[decision.disposal], (*_about(node), *told)
+            yield "info", _SIGNS[decision.action], (*_about(node), *told)
 
 
 def _of_batch(batch: LaunchBatch, reason: str) -> tuple[tuple[str, Any], ...]:

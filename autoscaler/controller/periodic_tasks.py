@@ -24,7 +24,7 @@ _SLEW: Final = 1.0  # seconds by which clocks may part between two looks without
 _LOOK: Final = 30.0  # seconds until the wall clock is looked at again, whatever is due
 
 
-class Duty(Enum):
+class Task(Enum):
     """What comes round."""
 
     RESYNC = "resync"  # another round, though nothing was reported: machines, orphans, time-outs
@@ -34,36 +34,36 @@ class Duty(Enum):
     BLOCK_CLOCK = "block clock"  # whether the wall clock has passed the moment the loop rests until
 
 
-def periods_of(settings: Settings) -> Mapping[Duty, timedelta]:
+def periods_of(settings: Settings) -> Mapping[Task, timedelta]:
     """How often each duty comes due; those are left out that could find nothing new."""
     periods = {
-        Duty.RESYNC: settings.loop.resync,
-        Duty.BLOCK_CLOCK: settings.periods.block_clock,
+        Task.RESYNC: settings.loop.resync,
+        Task.BLOCK_CLOCK: settings.periods.block_clock,
     }
     if settings.cluster.catalog:
-        periods[Duty.CATALOG] = settings.periods.catalog
+        periods[Task.CATALOG] = settings.periods.catalog
     if settings.sync.aws or settings.sync.gcp:
-        periods[Duty.SYNC] = settings.sync.every
+        periods[Task.SYNC] = settings.sync.every
     if set(settings.cluster.providers) - _WITHOUT_PRICES:
-        periods[Duty.PRICES] = settings.periods.prices
+        periods[Task.PRICES] = settings.periods.prices
     return periods
 
 
-class Agenda:
+class PeriodicTasks:
     """The duties that are due. `ring` wakes the loop."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
         self._lock = threading.Lock()
-        self._due: set[Duty] = set()
+        self._due: set[Task] = set()
 
-    def mark(self, duty: Duty) -> None:
+    def mark(self, duty: Task) -> None:
         """It is due. May be called from any thread."""
         with self._lock:
             self._due.add(duty)
         self._ring()
 
-    def take(self) -> frozenset[Duty]:
+    def take(self) -> frozenset[Task]:
         """What is due; it is not due any more afterwards."""
         with self._lock:
             due, self._due = frozenset(self._due), set()
@@ -73,7 +73,7 @@ class Agenda:
 class Timetable:
     """Marks each duty when its period is over, in a thread of its own."""
 
-    def __init__(self, periods: Mapping[Duty, timedelta], mark: Callable[[Duty], None], clock: Clock) -> None:
+    def __init__(self, periods: Mapping[Task, timedelta], mark: Callable[[Task], None], clock: Clock) -> None:
         self.scheduler: Final = SteadyScheduler(clock)
         for duty, period in periods.items():
             self.scheduler.add_job(

@@ -16,15 +16,15 @@ from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import Drained, cordon, evict_all, occupants, occupants_now, uncordon
 from autoscaler.execution.hold import give_notice, hold, release
 from autoscaler.execution.launch import Providers, give_up, launch
-from autoscaler.execution.orphans import find_orphans, sweep
-from autoscaler.execution.pools import guard
-from autoscaler.execution.terminate import bury, is_alive, terminate
+from autoscaler.execution.orphans import collect_orphans, find_orphans
+from autoscaler.execution.pools import sync_finalizer
+from autoscaler.execution.terminate import is_alive, remove_objects, terminate
 from autoscaler.lifecycle.absence import absence
 from autoscaler.lifecycle.leaving import may_evict
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import Why, can_take
 from autoscaler.model.capacity import Mode
-from autoscaler.model.plan import Disposal, NodeDecision
+from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
@@ -35,7 +35,7 @@ _CORDONED_BY: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observed:
     """What the tick observed: the cluster, and the machines of each provider that answered, by provider id."""
 
     snapshot: Snapshot
@@ -61,15 +61,21 @@ class Executor:
     backoffs: Backoffs
     providers: Providers
 
-    def carry_out(self, pending: Pending, seen: Seen, now: datetime) -> tuple[Trouble, ...]:
+    def carry_out(self, pending: Pending, seen: Observed, now: datetime) -> tuple[Trouble, ...]:
         """Launch, drain, terminate, hold and give notice as written down. What failed is told and tried again."""
         providers = tuple(self.providers.by_template.values())
         work: list[tuple[str, str, Callable[[], None]]] = [
             *(("LaunchBatch", b.name, partial(self._launch, b, seen, now)) for b in self._in_turn(pending.launches)),
             *(("ProvisionedNode", node.name, partial(self._remove, node, seen, now)) for node in pending.leaving),
-            *(("ProvisionedNode", n.name, partial(self._tend, n, d, seen, now)) for n, d in pending.decisions),
-            *(("CapacityPool", p.name, partial(guard, self.api, p, self._now(seen))) for p in seen.snapshot.pools),
-            *(("Provider", p.name, partial(self._sweep, p, seen, now)) for p in providers),
+            *(
+                ("ProvisionedNode", n.name, partial(self._apply_decision, n, d, seen, now))
+                for n, d in pending.decisions
+            ),
+            *(
+                ("CapacityPool", p.name, partial(sync_finalizer, self.api, p, self._now(seen)))
+                for p in seen.snapshot.pools
+            ),
+            *(("Provider", p.name, partial(self._collect_orphans, p, seen, now)) for p in providers),
             *(("Provider", p.name, partial(self._tell_missing, p, seen, now)) for p in providers),
         ]
         isolation = Isolation(self.api)
@@ -86,7 +92,7 @@ class Executor:
             turn = self.backoffs.failures(pool) % len(batches)
             yield from (*batches[turn:], *batches[:turn])
 
-    def _launch(self, batch: LaunchBatch, seen: Seen, now: datetime) -> None:
+    def _launch(self, batch: LaunchBatch, seen: Observed, now: datetime) -> None:
         """Launch for pools that act. What a pool asked for before it was told to observe, or deleted, is given up, and
         so is a batch that a person deletes."""
         acts = any(pool.name == batch.pool and pool.acts for pool in seen.snapshot.pools)
@@ -95,12 +101,12 @@ class Executor:
             return
         launch(batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs, now=now)
 
-    def _remove(self, node: ProvisionedNode, seen: Seen, now: datetime) -> None:
+    def _remove(self, node: ProvisionedNode, seen: Observed, now: datetime) -> None:
         """One step of a node on its way out."""
         # A launch just carried out may have given it its machine.
         node = self.journal.node(node.name) or node
         if node.phase is Phase.GONE or (not node.provider_id and not self._may_still_come(node)):
-            bury(node, api=self.api, journal=self.journal)
+            remove_objects(node, api=self.api, journal=self.journal)
             return
         provider = self.providers.named(node.provider)
         machines = seen.machines.get(node.provider, {})
@@ -109,7 +115,7 @@ class Executor:
         if node.provider_id and self._may_end(node, seen, now) and provider is not None:
             terminate(node, provider=provider, machines=machines, journal=self.journal, now=now)
 
-    def _may_end(self, node: ProvisionedNode, seen: Seen, now: datetime) -> bool:
+    def _may_end(self, node: ProvisionedNode, seen: Observed, now: datetime) -> bool:
         """Take one step of what comes before a machine may be ended; whether it may."""
         if may_evict(node):
             return node.phase is Phase.TERMINATING or self._drained(node, seen, now)
@@ -127,7 +133,7 @@ class Executor:
             )
         return not pods
 
-    def _drained(self, node: ProvisionedNode, seen: Seen, now: datetime) -> bool:
+    def _drained(self, node: ProvisionedNode, seen: Observed, now: datetime) -> bool:
         """Take one step of a drain; whether the machine may go. BlockedError names the pods that may not leave yet."""
         found, name = seen.own.of(node), seen.own.name_of(node)
         cordoned = found is None or cordon(self.api, found) or _long_ago(node.phase_since, now)
@@ -145,7 +151,7 @@ class Executor:
             raise BlockedError(message, next_step=next_step)
         return False
 
-    def _tell_missing(self, provider: Provider, seen: Seen, now: datetime) -> None:
+    def _tell_missing(self, provider: Provider, seen: Observed, now: datetime) -> None:
         """Tell of machines that the provider does not list and of which nothing is concluded."""
         listed = seen.machines.get(provider.name)
         if listed is None:
@@ -161,7 +167,7 @@ class Executor:
                 "Delete the ProvisionedNodes of those that are gone",
             )
 
-    def _sweep(self, provider: Provider, seen: Seen, now: datetime) -> None:
+    def _collect_orphans(self, provider: Provider, seen: Observed, now: datetime) -> None:
         """Adopt or terminate a provider's machines that have no object."""
         machines = seen.machines.get(provider.name, {})
         orphans = find_orphans(machines, journal=self.journal, nodes=seen.snapshot.nodes, now=now)
@@ -170,9 +176,9 @@ class Executor:
                 f"more than max(2, 10 %) of the {len(machines)} machines of provider {provider.name} have no object",
                 next_step="restore the ProvisionedNodes, or end the machines by hand; none is terminated until then",
             )
-        sweep(orphans, provider=provider, journal=self.journal, now=now)
+        collect_orphans(orphans, provider=provider, journal=self.journal, now=now)
 
-    def _now(self, seen: Seen) -> Snapshot:
+    def _now(self, seen: Observed) -> Snapshot:
         """What was seen, with the nodes as they are written down now."""
         return replace(seen.snapshot, provisioned=self.journal.nodes)
 
@@ -180,24 +186,24 @@ class Executor:
         """Whether a call that is under way may yet produce the node's machine."""
         return any(batch.name == node.batch and batch.outcome in UNFINISHED for batch in self.journal.batches)
 
-    def _tend(self, node: ProvisionedNode, decision: NodeDecision, seen: Seen, now: datetime) -> None:
+    def _apply_decision(self, node: ProvisionedNode, decision: NodeDecision, seen: Observed, now: datetime) -> None:
         """Hold a node, let it go again, give notice on it, or begin a drain that demands an empty node."""
         found = seen.own.of(node)
         if found is None:
             return
         acts = any(pool.name == node.pool and pool.mode is Mode.ACT for pool in seen.snapshot.pools)
-        if decision.disposal is Disposal.DRAIN and acts:
+        if decision.action is NodeAction.DRAIN and acts:
             # A pod that was found and that the plan did not see yet keeps the node with the next plan.
             if cordon(self.api, found) and not occupants_now(self.api, found.name):
                 self.journal.move(node, Why.UNWANTED, now, decision.reasons)
             return
         # Left over by a drain that was taken back or not decided again, perhaps by a process before this one.
         uncordon(self.api, found)
-        if decision.disposal is Disposal.KEEP:
+        if decision.action is NodeAction.KEEP:
             release(self.api, found)
-        elif decision.disposal is Disposal.HOLD:
+        elif decision.action is NodeAction.HOLD:
             hold(self.api, found)
-        elif decision.disposal is Disposal.NOTICE and decision.deadline is not None:
+        elif decision.action is NodeAction.NOTICE and decision.deadline is not None:
             give_notice(self.api, found, seen.occupants.get(found.name, ()), decision.deadline)
 
 

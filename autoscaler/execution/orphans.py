@@ -59,7 +59,7 @@ def _old_enough(machine: Instance, now: datetime) -> bool:
     return abs(now - machine.launched_at) >= MINIMUM_AGE
 
 
-def sweep(orphans: Orphans, *, provider: Provider, journal: Journal, now: datetime) -> None:
+def collect_orphans(orphans: Orphans, *, provider: Provider, journal: Journal, now: datetime) -> None:
     """Adopt and terminate as decided."""
     for machine, node in orphans.adopt:
         journal.adopt(_adopted(machine, node, provider.name, now))

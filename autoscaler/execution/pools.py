@@ -16,7 +16,7 @@ from autoscaler.model.capacity import CapacityPool, Mode
 from autoscaler.model.snapshot import Snapshot
 
 
-def guard(api: KubernetesApi, pool: CapacityPool, snapshot: Snapshot) -> None:
+def sync_finalizer(api: KubernetesApi, pool: CapacityPool, snapshot: Snapshot) -> None:
     """Put the finalizer on a pool with nodes to drain, or take it away. Writes nothing when it is right already."""
     nodes = any(node.pool == pool.name and not is_over(node) for node in snapshot.provisioned)
     wanted = nodes and pool.mode is Mode.ACT and pool.deletion_policy == "Drain"

@@ -26,7 +26,7 @@ from providers.contract import (
     Reservation,
     ReservationState,
     TemplateJudge,
-    TemplateVerdict,
+    TemplateStatus,
     describe_all,
 )
 from providers.errors import ProviderError, RefusedError
@@ -114,12 +114,12 @@ def _read(provider: Provider, cluster: str, listed: list[Instance], held: list[S
     held += map(_seen, provider.reservations())
 
 
-def verdicts(providers: Providers) -> tuple[tuple[TemplateVerdict, ...], tuple[Trouble, ...]]:
+def verdicts(providers: Providers) -> tuple[tuple[TemplateStatus, ...], tuple[Trouble, ...]]:
     """What the providers say of their node templates, and what kept one from saying it other than its cloud.
 
     One that could not say is asked again at the next tick.
     """
-    found: list[TemplateVerdict] = []
+    found: list[TemplateStatus] = []
     troubles: list[Trouble] = []
     for provider in providers.by_template.values():
         if isinstance(provider, TemplateJudge):
@@ -129,8 +129,8 @@ def verdicts(providers: Providers) -> tuple[tuple[TemplateVerdict, ...], tuple[T
     return tuple(found), tuple(troubles)
 
 
-def _judge(judge: TemplateJudge, found: list[TemplateVerdict]) -> None:
-    found += judge.judged()
+def _judge(judge: TemplateJudge, found: list[TemplateStatus]) -> None:
+    found += judge.template_statuses()
 
 
 def _seen(reservation: Reservation) -> SeenReservation:

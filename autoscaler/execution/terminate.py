@@ -46,7 +46,7 @@ def is_alive(node: ProvisionedNode, machines: Mapping[str, Instance]) -> bool:
     return machine is not None and machine.state in (InstanceState.PENDING, InstanceState.RUNNING)
 
 
-def bury(node: ProvisionedNode, *, api: KubernetesApi, journal: Journal) -> None:
+def remove_objects(node: ProvisionedNode, *, api: KubernetesApi, journal: Journal) -> None:
     """Remove what is left of a node without a machine: its Node object, then its ProvisionedNode."""
     with suppress(NotFoundError):
         found = parse_node(api.get(NODES, node.node_name))

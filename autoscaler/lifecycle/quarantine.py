@@ -31,7 +31,7 @@ FAILED_BOOTS: Final = 3
 # pod that still waits then was not overlooked.
 SCHEDULER_GRACE: Final = timedelta(minutes=6)
 # Watches of pods, claims and slices do not arrive together: for a moment a pod looks pending that is bound already.
-SETTLED: Final = timedelta(seconds=30)
+WATCH_SKEW: Final = timedelta(seconds=30)
 FIRST: Final = timedelta(hours=1)
 LONGEST: Final = timedelta(hours=24)
 # The last pieces of evidence are kept; a person needs no more.
@@ -81,7 +81,7 @@ def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Mispred
     for node in _undisturbed(snapshot):
         ready_for = now - (node.phase_since or now)
         overlooked = ready_for >= SCHEDULER_GRACE
-        settled = ready_for >= SETTLED
+        settled = ready_for >= WATCH_SKEW
         for pod in _waiting(node, pods):
             placement = placed.get(pod.key)
             nowhere = placement is None or placement.target is Target.NEW

@@ -134,7 +134,7 @@ def _other_drivers(holder: Holder, known: PublishedNames) -> Finding | None:
         return None
     place, first = holder.place(len(holder.before)), min(named)
     names = known.drivers | known.unpredicted
-    step = "" if first in names else did_you_mean(first, names, likeness=MISSPELT)
+    step = "" if first in names else did_you_mean(first, names, equivalence_key=MISSPELT)
     if step:
         message = f"no known driver is called {first}"
         return Finding(UNKNOWN_DRIVER, holder.object, place, message, step)

@@ -66,7 +66,7 @@ class PublishedNames:
         if domain in self.attributes | self.capacity:
             right, _, left_out = domain.partition("/")
             return f"{domain} is a name, not a domain", f'read device.{group}["{right}"].{left_out}'
-        step = did_you_mean(domain, self.domains, likeness=MISSPELT)
+        step = did_you_mean(domain, self.domains, equivalence_key=MISSPELT)
         return (f"no known driver publishes names of the domain {domain}", step) if step else None
 
     @property

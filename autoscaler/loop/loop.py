@@ -26,7 +26,7 @@ from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.cluster.status_memory.quarantines import save_quarantines
 from autoscaler.cluster.store import Store
 from autoscaler.errors import ConfigurationError
-from autoscaler.execution.executor import Executor, Seen
+from autoscaler.execution.executor import Executor, Observed
 from autoscaler.execution.launch import Providers
 from autoscaler.execution.providers_seen import ask, verdicts
 from autoscaler.execution.uninstall import stop_while_uninstalling
@@ -34,11 +34,11 @@ from autoscaler.kube.custom.spending import CLUSTER
 from autoscaler.lifecycle.capacity_block import next_moment
 from autoscaler.lifecycle.moments import without_future
 from autoscaler.lifecycle.provisioned_node import awaits_node, has_failed, has_machine, may_take_pods, times_out_at
-from autoscaler.lifecycle.quarantine import SETTLED, Drift, Misprediction, mispredicted, quarantined
+from autoscaler.lifecycle.quarantine import WATCH_SKEW, Drift, Misprediction, mispredicted, quarantined
 from autoscaler.lifecycle.reflect import reflect
 from autoscaler.lifecycle.spending import moved_on, price_of
 from autoscaler.model.capacity import Mode
-from autoscaler.model.plan import Disposal, Plan
+from autoscaler.model.plan import NodeAction, Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.apart import Odd, plan_apart
@@ -47,7 +47,7 @@ from autoscaler.planning.disruption.slice_drift import slice_drifts
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.supply.drivers import readable
 from autoscaler.planning.supply.limits import accelerators_in_use, binding_guards
-from autoscaler.planning.warm_up import rehearse
+from autoscaler.planning.warm_up import warm_up
 from autoscaler.report.events import drift_event, misprediction_event, not_launched_event, trouble_event
 from autoscaler.report.words import advised
 from autoscaler.settings.settings import DEFAULTS, LoopSettings, Settings
@@ -57,7 +57,7 @@ from instance_catalog.files.quotes import Priced, Quote, priced
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.prediction.predict import predict, unpredictable
 from instance_catalog.types.catalog import Catalog
-from providers.contract import Clock, TemplateVerdict
+from providers.contract import Clock, TemplateStatus
 from providers.errors import backoff_of
 
 _LOG: Final = structlog.get_logger("foreslice.loop")
@@ -146,10 +146,10 @@ class Loop:
         self._store.refresh()
         self._followed = True
 
-    def rehearse(self) -> None:
+    def warm_up(self) -> None:
         """Work out what the first plan needs, before anybody waits for it: after a tick, or a follow."""
         with self._stage("rehearse"):
-            rehearse(self._store.snapshot())
+            warm_up(self._store.snapshot())
 
     def tick(self) -> Tick:
         """Observe, reflect, decide, record, carry out, publish."""
@@ -176,7 +176,7 @@ class Loop:
         with self._stage("carry_out"):
             pending = self._journal.pending()
             self._announce(Decided(now, snapshot, plan, pending))
-            failed = self._executor.carry_out(pending, Seen(snapshot, seen.machines), now)
+            failed = self._executor.carry_out(pending, Observed(snapshot, seen.machines), now)
             troubles = (*half, *unmade, *seen.silent, *unnoted, *unlearned, *unrecorded, *failed)
         after = replace(snapshot, provisioned=self._journal.nodes)
         with self._stage("publish"):
@@ -205,11 +205,11 @@ class Loop:
             return self._journal.record(plan, snapshot, now)
         return (uncharged, *self._journal.record(replace(plan, launches=()), snapshot, now))
 
-    def _templates_told(self, judged: Iterable[TemplateVerdict], now: datetime) -> tuple[Trouble, ...]:
+    def _templates_told(self, judged: Iterable[TemplateStatus], now: datetime) -> tuple[Trouble, ...]:
         """The statuses and events of node templates; which could not be written."""
         isolation = Isolation(self._api)
 
-        def write(verdict: TemplateVerdict) -> None:
+        def write(verdict: TemplateStatus) -> None:
             for event in self._templates.write(verdict, now):
                 self._publisher.tell(event, now)
 
@@ -328,7 +328,7 @@ def _next_step(plan: Plan, snapshot: Snapshot, settings: LoopSettings, now: date
     """When to look again at a node that was tainted and is not drained before the taint was seen; a watch of Nodes
     wakes a controller earlier."""
     acting = {pool.name for pool in snapshot.pools if pool.mode is Mode.ACT}
-    drained = {decision.provisioned_node for decision in plan.nodes if decision.disposal is Disposal.DRAIN}
+    drained = {decision.provisioned_node for decision in plan.nodes if decision.action is NodeAction.DRAIN}
     waits = any(n.name in drained and n.pool in acting and may_take_pods(n) for n in snapshot.provisioned)
     return now + settings.retry if waits else None
 
@@ -354,7 +354,7 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
         if timeout is not None:
             yield timeout
         if node.pods and node.phase_since is not None:
-            yield node.phase_since + SETTLED  # what its pods still lack then is bought for
+            yield node.phase_since + WATCH_SKEW  # what its pods still lack then is bought for
         if node.empty_since is not None and node.pool in after:
             yield node.empty_since + after[node.pool]
         if node.phase is Phase.LAUNCHING or (has_failed(node) and not has_machine(node)):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from autoscaler.kube.workloads.generated_claims import generate_claims
-from autoscaler.manifests.manifest_set import Gathered
+from autoscaler.manifests.manifest_set import ManifestSet
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import with_volume_limits
 from autoscaler.model.snapshot import Snapshot
@@ -20,7 +20,7 @@ V = TypeVar("V")
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"  # a label that every namespace has
 
 
-def complete(gathered: Gathered, profile: KubernetesProfile, drivers: tuple[CustomDriver, ...] = ()) -> None:
+def complete(gathered: ManifestSet, profile: KubernetesProfile, drivers: tuple[CustomDriver, ...] = ()) -> None:
     """Add the driver charts' DeviceClasses, generated claims, replicas of gangs, and default storage classes.
 
     `drivers` are those that the catalog describes, whose classes count like those of a chart.
@@ -43,7 +43,7 @@ def complete(gathered: Gathered, profile: KubernetesProfile, drivers: tuple[Cust
             gathered.volume_claims[key] = replace(claim, storage_class=default)
 
 
-def _add_gang_replica(gathered: Gathered, key: str) -> None:
+def _add_gang_replica(gathered: ManifestSet, key: str) -> None:
     """A pod group of a v1alpha1 Workload is one gang for each podGroupReplicaKey."""
     group, _, replica = key.rpartition("/")
     if replica and key not in gathered.gangs and group in gathered.gangs:
@@ -51,7 +51,7 @@ def _add_gang_replica(gathered: Gathered, key: str) -> None:
         gathered.gangs[key] = replace(gang, name=f"{gang.name}/{replica}")
 
 
-def assemble(gathered: Gathered, profile: KubernetesProfile) -> Snapshot:
+def assemble(gathered: ManifestSet, profile: KubernetesProfile) -> Snapshot:
     """The Snapshot."""
     spaces = {pod.namespace for pod in gathered.pods.values()} | {claim.namespace for claim in gathered.claims.values()}
     labels = {space: FrozenMap[str, str]() for space in spaces} | gathered.namespaces

@@ -14,7 +14,7 @@ from autoscaler.manifests.classify import classify
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.documents import read_documents
 from autoscaler.manifests.kinds import KINDS, Kind
-from autoscaler.manifests.manifest_set import Gathered
+from autoscaler.manifests.manifest_set import ManifestSet
 from autoscaler.manifests.plan_context import PlanContext
 from autoscaler.manifests.problem import LocatedProblem
 from autoscaler.manifests.references import check_references, check_use
@@ -89,7 +89,7 @@ def load(
             objects.append(found)
         else:
             problems.append(found)
-    gathered = Gathered()
+    gathered = ManifestSet()
     used = _interpret(objects, gathered)
     context = gathered.contexts[0] if gathered.contexts else PlanContext()
     decided = context.profile_over(profile)
@@ -134,7 +134,7 @@ def _read(paths: Sequence[str], stdin: TextIO | None) -> Iterator[_Object | Loca
                 yield _Object(document, kind, parse_metadata(Fields(document.value)), problems)
 
 
-def _interpret(objects: Sequence[_Object], gathered: Gathered) -> set[tuple[str, str, str, str]]:
+def _interpret(objects: Sequence[_Object], gathered: ManifestSet) -> set[tuple[str, str, str, str]]:
     """Read every object, in the order of the table of kinds, and return the keys of those that were used.
 
     A workload is not expanded where the files hold what its controller has made of it.

@@ -33,7 +33,7 @@ from instance_catalog.kubernetes.resource_slice import ResourceSlice
 
 
 @dataclass(slots=True)
-class Gathered:
+class ManifestSet:
     """By name or namespace/name, in the order of the files. `raw` are objects that other rooms interpret."""
 
     contexts: list[PlanContext] = field(default_factory=list)
@@ -82,4 +82,4 @@ class Gathered:
         return {f"{pod.namespace}/{entry.claim}" for pod in self.pods.values() for entry in pod.claims if entry.claim}
 
 
-Reader: TypeAlias = Callable[[Gathered, Document, Problems], None]
+Reader: TypeAlias = Callable[[ManifestSet, Document, Problems], None]

@@ -29,7 +29,7 @@ from autoscaler.kube.workloads.daemon_set import parse_daemon_set
 from autoscaler.kube.workloads.gang import parse_pod_group, parse_workload
 from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.manifests.document import Document
-from autoscaler.manifests.manifest_set import Gathered, Reader
+from autoscaler.manifests.manifest_set import ManifestSet, Reader
 from autoscaler.manifests.plan_context import parse_plan_context
 
 # kube-scheduler spreads the pods of these by default; a Deployment stands for the ReplicaSet that it makes.
@@ -39,7 +39,7 @@ _SPREAD = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 def workload(expand: Expand) -> Reader:
     """The reader of a workload that `expand` turns into pods."""
 
-    def read(gathered: Gathered, document: Document, problems: Problems) -> None:
+    def read(gathered: ManifestSet, document: Document, problems: Problems) -> None:
         gathered.add(expand(document.value, problems, origin=document.origin, priorities=gathered.priorities))
         _, kind = header(document.value)
         if kind in _SPREAD:
@@ -48,43 +48,43 @@ def workload(expand: Expand) -> Reader:
     return read
 
 
-def read_service(gathered: Gathered, document: Document, _: Problems) -> None:
+def read_service(gathered: ManifestSet, document: Document, _: Problems) -> None:
     """Service: its pods spread."""
     _select(gathered, document, "Service")
 
 
-def _select(gathered: Gathered, document: Document, kind: str) -> None:
+def _select(gathered: ManifestSet, document: Document, kind: str) -> None:
     found = parse_selection(document.value, kind, origin=document.origin)
     if found is not None:
         gathered.selections.append(found)
 
 
-def read_csi_node(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_csi_node(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """CSINode: how many volumes its node attaches."""
     name, limits = parse_volume_limits(document.value, problems)
     gathered.volume_limits[name] = limits
 
 
-def read_csi_driver(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_csi_driver(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """CSIDriver: whether it says how much it can make."""
     name = parse_capacity_tracker(document.value, problems)
     if name is not None:
         gathered.capacity_trackers.add(name)
 
 
-def read_storage_capacity(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_storage_capacity(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """CSIStorageCapacity."""
     gathered.storage_capacities.append(parse_storage_capacity(document.value, problems))
 
 
-def read_volume_attachment(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_volume_attachment(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """VolumeAttachment."""
     found = parse_volume_attachment(document.value, problems)
     if found is not None:
         gathered.attachments.append(found)
 
 
-def read_plan_context(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_plan_context(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """PlanContext."""
     context = parse_plan_context(document.value, problems)
     if gathered.contexts and context != gathered.contexts[0]:
@@ -92,13 +92,13 @@ def read_plan_context(gathered: Gathered, document: Document, problems: Problems
     gathered.contexts.append(context)
 
 
-def read_priority_class(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_priority_class(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """PriorityClass; read before everything that may name one."""
     found = parse_priority_class(document.value, problems)
     gathered.priorities[found.name] = found
 
 
-def read_pod(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_pod(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """Pod. One that has finished occupies nothing and asks for nothing."""
     pod = parse_pod(document.value, problems, origin=document.origin, priorities=gathered.priorities)
     if pod.phase in ("Succeeded", "Failed"):
@@ -108,84 +108,84 @@ def read_pod(gathered: Gathered, document: Document, problems: Problems) -> None
     gathered.add(Expansion((pod,), volume_claims=claims))
 
 
-def read_node(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_node(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """Node."""
     found = parse_node(document.value, problems, origin=document.origin)
     gathered.nodes[found.name] = found
 
 
-def read_namespace(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_namespace(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """Namespace: only its labels matter."""
     found = parse_metadata(Fields(document.value, problems))
     gathered.namespaces[found.name] = found.labels
 
 
-def read_resource_claim(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_resource_claim(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """ResourceClaim."""
     found = parse_resource_claim(document.value, problems, origin=document.origin)
     gathered.claims[found.key] = found
 
 
-def read_resource_claim_template(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_resource_claim_template(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """ResourceClaimTemplate."""
     found = parse_resource_claim_template(document.value, problems, origin=document.origin)
     gathered.templates[f"{found.namespace}/{found.name}"] = found
 
 
-def read_compute_domain(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_compute_domain(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """ComputeDomain: its channel template, unless the files hold the one that the controller made."""
     found = parse_compute_domain(document.value, problems, origin=document.origin)
     if found is not None:
         gathered.templates.setdefault(f"{found.namespace}/{found.name}", found)
 
 
-def read_device_class(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_device_class(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """DeviceClass."""
     found = parse_device_class(document.value, problems, origin=document.origin)
     gathered.classes[found.name] = found
 
 
-def read_resource_slice(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_resource_slice(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """ResourceSlice; the order of the files is kept, as that of a list from the API server would be."""
     gathered.slices.append(parse_resource_slice(document.value, problems))
 
 
-def read_device_taint_rule(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_device_taint_rule(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """DeviceTaintRule."""
     found = parse_device_taint_rule(document.value, problems, origin=document.origin)
     gathered.taint_rules[found.name] = found
 
 
-def read_pod_group(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_pod_group(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """PodGroup of any API."""
     gang = parse_pod_group(document.value, problems, origin=document.origin)
     gathered.gangs[gang.key] = gang
 
 
-def read_workload(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_workload(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """Workload of scheduling.k8s.io."""
     gathered.gangs.update((gang.key, gang) for gang in parse_workload(document.value, problems, origin=document.origin))
 
 
-def read_daemon_set(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_daemon_set(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """DaemonSet."""
     found = parse_daemon_set(document.value, problems, origin=document.origin, priorities=gathered.priorities)
     gathered.daemon_sets.append(found)
 
 
-def read_persistent_volume(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_persistent_volume(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """PersistentVolume."""
     found = parse_persistent_volume(document.value, problems, origin=document.origin)
     gathered.volumes[found.name] = found
 
 
-def read_persistent_volume_claim(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_persistent_volume_claim(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """PersistentVolumeClaim: it replaces one that a workload would have made under that name."""
     found = parse_persistent_volume_claim(document.value, problems, origin=document.origin)
     gathered.volume_claims[found.key] = found
 
 
-def read_storage_class(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_storage_class(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """StorageClass."""
     found = parse_storage_class(document.value, problems, origin=document.origin)
     gathered.storage_classes[found.name] = found
@@ -195,7 +195,7 @@ def read_storage_class(gathered: Gathered, document: Document, problems: Problem
 # a tenth of a second sooner without them.
 
 
-def read_capacity_pool(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_capacity_pool(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """CapacityPool."""
     from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
 
@@ -204,7 +204,7 @@ def read_capacity_pool(gathered: Gathered, document: Document, problems: Problem
         gathered.pools[found.name] = found
 
 
-def read_capacity_block(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_capacity_block(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """CapacityBlock."""
     from autoscaler.kube.custom.capacity_block import parse_capacity_block
 
@@ -213,7 +213,7 @@ def read_capacity_block(gathered: Gathered, document: Document, problems: Proble
         gathered.blocks[found.name] = found
 
 
-def read_provisioned_node(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_provisioned_node(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """ProvisionedNode, as Foreslice itself wrote it."""
     from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
 
@@ -223,7 +223,7 @@ def read_provisioned_node(gathered: Gathered, document: Document, problems: Prob
         problems.error((), error.message, error.next_step)
 
 
-def read_overlay(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_overlay(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """InstanceTypeOverlay: the catalog gets those that can be used."""
     from autoscaler.kube.custom.instance_type_overlay import parse_instance_type_overlay
 
@@ -231,7 +231,7 @@ def read_overlay(gathered: Gathered, document: Document, problems: Problems) -> 
         gathered.overlays.append(document)
 
 
-def read_node_template(gathered: Gathered, document: Document, problems: Problems) -> None:
+def read_node_template(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """A node template: its provider gets it. Those of providers in the cloud are checked by the provider."""
     from autoscaler.kube.custom.aws_node_template import parse_aws_group_node_template, parse_aws_node_template
     from autoscaler.kube.custom.node_template import parse_kwok_node_template, parse_simulated_node_template

@@ -13,14 +13,14 @@ from autoscaler.kube.metadata import header, parse_metadata
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.workloads.training import TRAINING_JOBS
 from autoscaler.manifests.document import Document
-from autoscaler.manifests.manifest_set import Gathered
+from autoscaler.manifests.manifest_set import ManifestSet
 from instance_catalog.kubernetes import labels as keys
 from instance_catalog.spelling import did_you_mean
 
 _FINISHED = ("Succeeded", "Failed")
 
 
-def check_references(document: Document, gathered: Gathered, problems: Problems) -> None:
+def check_references(document: Document, gathered: ManifestSet, problems: Problems) -> None:
     """Report every name in the object that leads nowhere."""
     fields = Fields(document.value)
     namespace = parse_metadata(fields).namespace
@@ -36,7 +36,7 @@ def check_references(document: Document, gathered: Gathered, problems: Problems)
             _check_classes(fields.child("spec").child("spec"), gathered, problems)
 
 
-def check_use(document: Document, gathered: Gathered, problems: Problems) -> None:
+def check_use(document: Document, gathered: ManifestSet, problems: Problems) -> None:
     """Warn about a claim that waits for devices while no pod waits for it: nothing is planned for it."""
     if header(document.value)[1] != "ResourceClaim":
         return
@@ -81,7 +81,7 @@ def _ray_pods(spec: Fields) -> Iterator[Fields]:
         yield group.child("template")
 
 
-def _check_gang(pod: Fields, namespace: str, gathered: Gathered, problems: Problems) -> None:
+def _check_gang(pod: Fields, namespace: str, gathered: ManifestSet, problems: Problems) -> None:
     spec, metadata = pod.child("spec"), pod.child("metadata")
     places = (
         (spec.child("schedulingGroup"), "podGroupName"),
@@ -97,7 +97,7 @@ def _check_gang(pod: Fields, namespace: str, gathered: Gathered, problems: Probl
     _check(reference, "podGroup", prefix, gathered.gangs, problems, what="pod group in that Workload")
 
 
-def _check_pod(pod: Fields, namespace: str, gathered: Gathered, problems: Problems) -> None:
+def _check_pod(pod: Fields, namespace: str, gathered: ManifestSet, problems: Problems) -> None:
     spec, entries = pod.child("spec"), set()
     generated = {entry.text("name") for entry in pod.child("status").children("resourceClaimStatuses")}
     for entry in spec.children("resourceClaims"):
@@ -122,7 +122,7 @@ def _check_pod(pod: Fields, namespace: str, gathered: Gathered, problems: Proble
             problems.warn((*claim.path, "claimName"), f"there is no PersistentVolumeClaim {name!r} in the files", step)
 
 
-def _check_generated(fields: Fields, namespace: str, gathered: Gathered, problems: Problems) -> None:
+def _check_generated(fields: Fields, namespace: str, gathered: ManifestSet, problems: Problems) -> None:
     """Claims that a cluster has generated for a pod must come with it: they may be allocated."""
     if fields.child("status").raw("phase") in _FINISHED:
         return
@@ -130,7 +130,7 @@ def _check_generated(fields: Fields, namespace: str, gathered: Gathered, problem
         _check(entry, "resourceClaimName", f"{namespace}/", gathered.claims, problems, what="ResourceClaim")
 
 
-def _check_classes(spec: Fields, gathered: Gathered, problems: Problems) -> None:
+def _check_classes(spec: Fields, gathered: ManifestSet, problems: Problems) -> None:
     for request in spec.child("devices").children("requests"):
         for holder in (request, request.child("exactly"), *request.children("firstAvailable")):
             _check(holder, "deviceClassName", "", gathered.classes, problems, what="DeviceClass")

@@ -107,7 +107,7 @@ class Demand:
     considered: tuple[Considered, ...] = ()
 
 
-class Disposal(Enum):
+class NodeAction(Enum):
     """What to do with a node."""
 
     HOLD = "hold"
@@ -121,7 +121,7 @@ class NodeDecision:
     """What happens to an existing or coming node of ours, and why."""
 
     provisioned_node: str
-    disposal: Disposal
+    action: NodeAction
     reasons: tuple[Reason, ...] = ()
     deadline: datetime | None = None
 

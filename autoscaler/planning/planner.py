@@ -37,9 +37,9 @@ from autoscaler.planning.placement.existing import (
     with_room,
 )
 from autoscaler.planning.placement.launches import Launches, launch
-from autoscaler.planning.placement.packing_input import Market, open_market, started_members
-from autoscaler.planning.placement.purchases import Buying, buy, combined, lonely
-from autoscaler.planning.placement.topology import Settled, settle
+from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input, started_members
+from autoscaler.planning.placement.purchases import Buying, buy, combined, each_alone
+from autoscaler.planning.placement.topology import PlacedGang, place_gang
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.unplaced import Outcome, unplaced
 from autoscaler.planning.work import Ledger
@@ -55,7 +55,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
     present = present_nodes(snapshot, catalog, world)
     classes = classes_of(bundles_of(pods.wanted, snapshot.claims), snapshot)
     ledger, hints = _ledger(classes, present, snapshot, policy=policy, now=now), Ledger.for_hints(classes, policy)
-    market = open_market(
+    market = build_packing_input(
         classes, present.world, snapshot, catalog, scopes=scopes, policy=policy, now=now, ledger=ledger
     )
     decided = _decide(market, present, policy, catalog)
@@ -64,7 +64,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
     implicit = replace(snapshot, pools=(), blocks=())
     everyone = replace(scopes, snapshot=implicit)
     whole = partial(
-        open_market,
+        build_packing_input,
         classes,
         present.world,
         implicit,
@@ -120,7 +120,7 @@ class _Decided:
     refused: Mapping[str, Verdict]  # by key of the bundle: what the replay said
 
 
-def _decide(market: Market, present: Present, policy: Policy, catalog: Catalog) -> _Decided:
+def _decide(market: PackingInput, present: Present, policy: Policy, catalog: Catalog) -> _Decided:
     """Try until no gang is half placed: each round leaves out the gangs that turned out to be impossible."""
     dropped: dict[str, int] = {}
     while True:
@@ -136,12 +136,12 @@ def _decide(market: Market, present: Present, policy: Policy, catalog: Catalog) 
 
 
 def _attempt(
-    market: Market, present: Present, policy: Policy, catalog: Catalog, dropped: Mapping[str, int]
+    market: PackingInput, present: Present, policy: Policy, catalog: Catalog, dropped: Mapping[str, int]
 ) -> _Decided:
     dropped = dict(dropped)
-    offered, settled = market.everything(), list[Settled]()
+    offered, settled = market.everything(), list[PlacedGang]()
     for gang in _bound_to_a_domain(market, dropped):
-        found = settle(gang, market, present, offered, policy)
+        found = place_gang(gang, market, present, offered, policy)
         if found is None:
             dropped[gang.key] = 0
             continue
@@ -167,12 +167,12 @@ def _attempt(
     if launches.failed:
         # Pods that look at other pods (spreading, anti-affinity) may refuse company that the packing gave them.
         refused = {bundle.key: verdict for bundle, verdict in launches.failed}
-        again = lonely(market, buying.purchases, [bundle for bundle, _ in launches.failed], launches.world)
+        again = each_alone(market, buying.purchases, [bundle for bundle, _ in launches.failed], launches.world)
         launches = replay(again)
     return _Decided(assigned, buying, launches, dropped, refused)
 
 
-def _bound_to_a_domain(market: Market, dropped: Mapping[str, int]) -> list[Gang]:
+def _bound_to_a_domain(market: PackingInput, dropped: Mapping[str, int]) -> list[Gang]:
     gangs = [market.snapshot.gangs[key] for key in market.gangs if key not in dropped]
     return [gang for gang in gangs if gang.topology_key]
 
@@ -213,7 +213,9 @@ def _placements(placed: Iterable[Placed]) -> Iterable[Placement]:
             )
 
 
-def _left_out(market: Market, decided: _Decided, whole: Callable[[], Market], policy: Policy) -> Iterator[LeftOut]:
+def _left_out(
+    market: PackingInput, decided: _Decided, whole: Callable[[], PackingInput], policy: Policy
+) -> Iterator[LeftOut]:
     outcome = Outcome(
         placed=frozenset(p.bundle.key for p in (*decided.assigned.placed, *decided.launches.placed))
         | decided.assigned.postponed.keys(),
@@ -221,13 +223,13 @@ def _left_out(market: Market, decided: _Decided, whole: Callable[[], Market], po
         dropped=decided.dropped,
         bought=decided.buying.bought,
         refused=decided.refused,
-        doubted=decided.assigned.doubted,
+        undecided=decided.assigned.undecided,
     )
     outside = cache(whole)
     return unplaced(market, outcome, policy, lambda item: _outside_the_pools(outside(), item))
 
 
-def _postponed(market: Market, assigned: Assigned) -> Iterator[LeftOut]:
+def _postponed(market: PackingInput, assigned: Assigned) -> Iterator[LeftOut]:
     """The pods that fit no node that is there, and for which nothing is bought yet."""
     for bundle in (bundle for found in market.classes for bundle in found.members):
         reason = assigned.postponed.get(bundle.key)
@@ -242,7 +244,7 @@ def _needed(snapshot: Snapshot, assigned: Assigned, now: datetime) -> frozenset[
     return frozenset({*(entry.node for entry in assigned.placed), *awaited})
 
 
-def _outside_the_pools(whole: Market, item: int) -> Iterator[Reason]:
+def _outside_the_pools(whole: PackingInput, item: int) -> Iterator[Reason]:
     """The cheapest type of the catalog that would fit if a pool admitted it."""
     for candidate, shape in ((whole.candidates[i], whole.shape_of[i]) for i in whole.by_cost):
         if whole.trials.ledger.refused(item):
@@ -253,7 +255,7 @@ def _outside_the_pools(whole: Market, item: int) -> Iterator[Reason]:
             return
 
 
-def _demands(market: Market, decided: _Decided, policy: Policy) -> tuple[Demand, ...]:
+def _demands(market: PackingInput, decided: _Decided, policy: Policy) -> tuple[Demand, ...]:
     """What was considered for everything that present nodes do not take, gangs that stay out included."""
     rest = {i: c.members for i, c in enumerate(market.classes) if c.sample.gang in decided.dropped}
     rest |= decided.assigned.rest

@@ -15,7 +15,7 @@ from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.placement.considered import Bought, why_not
-from autoscaler.planning.placement.packing_input import Market, started_members
+from autoscaler.planning.placement.packing_input import PackingInput, started_members
 from autoscaler.planning.policy import Policy
 from instance_catalog.frozen_map import FrozenMap
 
@@ -52,7 +52,7 @@ class Outcome:
     dropped: Mapping[str, int]
     bought: Bought
     refused: Mapping[str, Verdict] = field(default_factory=dict)
-    doubted: Mapping[int, Unknown] = field(default_factory=dict)
+    undecided: Mapping[int, Unknown] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class _Diagnosis:
 Elsewhere: TypeAlias = Callable[[int], Iterable[Reason]]
 
 
-def unplaced(market: Market, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> Iterator[LeftOut]:
+def unplaced(market: PackingInput, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> Iterator[LeftOut]:
     """One entry for each pod without a place. `elsewhere` says what a class would need that no pool offers."""
     for item, bundle_class in enumerate(market.classes):
         bundles = [bundle for bundle in bundle_class.members if bundle.key not in outcome.placed]
@@ -89,7 +89,7 @@ def _entries(found: _Diagnosis, sample: Bundle, bundle: Bundle) -> Iterator[Left
         yield LeftOut(pod.key, found.verdict, reasons, claims=claim_keys(pod), near_misses=misses)
 
 
-def _diagnosis(market: Market, item: int, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> _Diagnosis:
+def _diagnosis(market: PackingInput, item: int, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> _Diagnosis:
     stuck = outcome.stuck.get(item)
     if stuck:
         return _Diagnosis("fatal" if isinstance(stuck, Fatal) else "unknown", stuck.reasons)
@@ -101,7 +101,7 @@ def _diagnosis(market: Market, item: int, outcome: Outcome, policy: Policy, else
     return replace(found, reasons=(*_gang_reasons(market, gang, outcome), *found.reasons)) if gang else found
 
 
-def _gang_reasons(market: Market, key: str, outcome: Outcome) -> Iterator[Reason]:
+def _gang_reasons(market: PackingInput, key: str, outcome: Outcome) -> Iterator[Reason]:
     gang = market.snapshot.gangs[key]
     progress = started_members(market, {key: outcome.dropped.get(key, 0)})[key]
     yield Reason.of(Code.GANG_INCOMPLETE, f"gang {key}", wanted=gang.min_count, placed=progress)
@@ -109,7 +109,7 @@ def _gang_reasons(market: Market, key: str, outcome: Outcome) -> Iterator[Reason
         yield Reason.of(Code.GANG_TOPOLOGY, f"gang {key}", key=gang.topology_key)
 
 
-def _over_candidates(market: Market, item: int, outcome: Outcome, policy: Policy, *, nodes: int) -> _Diagnosis:
+def _over_candidates(market: PackingInput, item: int, outcome: Outcome, policy: Policy, *, nodes: int) -> _Diagnosis:
     """The verdict over all candidates: what would have to change for the class to be placed."""
     bought = outcome.bought
     verdicts = [(i, market.trials.verdict(market.shape_of[i], item)) for i in range(len(market.candidates))]
@@ -119,9 +119,9 @@ def _over_candidates(market: Market, item: int, outcome: Outcome, policy: Policy
         reasons = dict.fromkeys(r for i in fitting for r in why_not(market, i, item, bought, nodes=nodes))
         return _Diagnosis("does-not-fit", _few(reasons, policy), misses)
     # Where nothing fits, one node on which a selector fails is enough: kube-scheduler then aborts the whole attempt.
-    doubted = [outcome.doubted[item]] if item in outcome.doubted else []
+    undecided = [outcome.undecided[item]] if item in outcome.undecided else []
     for kind, name in ((Unknown, "unknown"), (Fatal, "fatal")):
-        hits = [verdict for verdict in (*doubted, *(found for _, found in verdicts)) if isinstance(verdict, kind)]
+        hits = [verdict for verdict in (*undecided, *(found for _, found in verdicts)) if isinstance(verdict, kind)]
         if hits:
             reasons = dict.fromkeys(r for verdict in hits for r in _reasons(verdict))
             return _Diagnosis(name, _few(reasons, policy), misses)
@@ -156,14 +156,14 @@ def _reasons(verdict: Verdict) -> tuple[Reason, ...]:
     return () if isinstance(verdict, Fits) else verdict.reasons
 
 
-def _split(market: Market, item: int) -> Iterable[Reason]:
+def _split(market: PackingInput, item: int) -> Iterable[Reason]:
     """For pods that share a claim, which claim binds them."""
     shared = market.classes[item].sample.shared_claims
     if shared:
         yield Reason.of(Code.BUNDLE_SPLIT, f"claim {shared[0]}", pods=len(market.classes[item].sample.pods))
 
 
-def near_misses(verdicts: Iterable[tuple[int, Verdict]], market: Market, policy: Policy) -> tuple[NearMiss, ...]:
+def near_misses(verdicts: Iterable[tuple[int, Verdict]], market: PackingInput, policy: Policy) -> tuple[NearMiss, ...]:
     """Each type's nearest miss over its variants, equal findings counted; nearest first."""
     nearest: dict[str, Reason] = {}
     for index, verdict in verdicts:

@@ -20,7 +20,7 @@ CLASS: Final = DeviceClass("rehearsal")
 REQUEST: Final = DeviceRequest("device", CLASS.name, (Selector('"rehearsal" in device.attributes'),))
 
 
-def rehearse(snapshot: Snapshot) -> None:
+def warm_up(snapshot: Snapshot) -> None:
     """Have every device of the cluster judged once."""
     world = World.of(snapshot)
     for state in world.states():

@@ -16,7 +16,7 @@ from autoscaler.lifecycle.provisioned_node import has_failed, is_leaving, last_e
 from autoscaler.lifecycle.quarantine import Drift, Misprediction
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.capacity import CapacityPool, Mode
-from autoscaler.model.plan import Disposal, LeftOut, NodeDecision, Placement, Plan, PlannedNode, Target
+from autoscaler.model.plan import LeftOut, NodeAction, NodeDecision, Placement, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import ResourceClaim
@@ -41,7 +41,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class Announcement:
     """What is told of one object of the cluster; `events` makes it."""
 
     kind: str
@@ -50,7 +50,7 @@ class Telling:
     events: Callable[[], Iterator[Event]]
 
 
-def tellings_of(plan: Plan, snapshot: Snapshot) -> Iterator[Telling]:
+def announcements_of(plan: Plan, snapshot: Snapshot) -> Iterator[Announcement]:
     """What a plan tells of pods that get a node, pods that get none, and nodes that change: of each for itself."""
     uids = {pod.key: pod.uid for pod in snapshot.pods}
     launches = {launch.name: launch for launch in plan.launches}
@@ -67,30 +67,30 @@ def tellings_of(plan: Plan, snapshot: Snapshot) -> Iterator[Telling]:
         yield _of_pod(left.pod, partial(_left_out, left, uids.get(left.pod, "")), waiting.pop(left.pod, []))
     for node in snapshot.provisioned:
         if has_failed(node):
-            yield Telling("ProvisionedNode", "", node.name, partial(_of_failed, node))
+            yield Announcement("ProvisionedNode", "", node.name, partial(_of_failed, node))
     nodes = {node.name: node for node in snapshot.provisioned}
     for decision in plan.nodes:
         decided = nodes.get(decision.provisioned_node)
         if decided is None:
             continue
         tell = partial(_of_decision, decision, decided, pools.get(decided.pool), snapshot)
-        yield Telling("ProvisionedNode", "", decided.name, tell)
+        yield Announcement("ProvisionedNode", "", decided.name, tell)
 
 
 def events_of(plan: Plan, snapshot: Snapshot) -> Iterator[Event]:
     """All events of a plan."""
-    for telling in tellings_of(plan, snapshot):
-        yield from telling.events()
+    for announcement in announcements_of(plan, snapshot):
+        yield from announcement.events()
 
 
-def _of_pod(pod: str, tell: Callable[[], Event], claims: Iterable[ResourceClaim]) -> Telling:
+def _of_pod(pod: str, tell: Callable[[], Event], claims: Iterable[ResourceClaim]) -> Announcement:
     def events() -> Iterator[Event]:
         told = tell()
         yield told
         yield from (_of_claim(claim, told) for claim in claims)
 
     namespace, _, name = pod.partition("/")
-    return Telling("Pod", namespace, name, events)
+    return Announcement("Pod", namespace, name, events)
 
 
 def _of_failed(node: ProvisionedNode) -> Iterator[Event]:
@@ -100,9 +100,9 @@ def _of_failed(node: ProvisionedNode) -> Iterator[Event]:
 def _of_decision(
     decision: NodeDecision, node: ProvisionedNode, pool: CapacityPool | None, snapshot: Snapshot
 ) -> Iterator[Event]:
-    if decision.disposal is Disposal.KEEP and any(reason.code in _BROKEN for reason in decision.reasons):
+    if decision.action is NodeAction.KEEP and any(reason.code in _BROKEN for reason in decision.reasons):
         yield _stays(decision, node)
-    if decision.disposal in _DISPOSALS and not _only_considered(decision, node, pool):
+    if decision.action in _DISPOSALS and not _only_considered(decision, node, pool):
         yield _decided(decision, node.uid)
         yield from _notices(decision, node, snapshot)
 
@@ -131,7 +131,7 @@ def _of_claim(claim: ResourceClaim, told: Event) -> Event:
 
 # Nodes that ought to go, and stay while pods run there.
 _BROKEN = (Code.NODE_FAILED, Code.NODE_UNHEALTHY)
-_DISPOSALS = {Disposal.NOTICE: ("Warning", "CapacityEnding"), Disposal.DRAIN: ("Normal", "Draining")}
+_DISPOSALS = {NodeAction.NOTICE: ("Warning", "CapacityEnding"), NodeAction.DRAIN: ("Normal", "Draining")}
 
 
 def offering_text(offering: OfferingRef) -> str:
@@ -231,7 +231,7 @@ def _failed(node: ProvisionedNode) -> Event:
 def _only_considered(decision: NodeDecision, node: ProvisionedNode, pool: CapacityPool | None) -> bool:
     """Whether the drain is not written down yet, since a pod that is found may end it."""
     acts = pool is not None and pool.mode is Mode.ACT
-    return decision.disposal is Disposal.DRAIN and acts and not evicts(decision.reasons) and not is_leaving(node)
+    return decision.action is NodeAction.DRAIN and acts and not evicts(decision.reasons) and not is_leaving(node)
 
 
 def _stays(decision: NodeDecision, node: ProvisionedNode) -> Event:
@@ -254,5 +254,5 @@ def _notices(decision: NodeDecision, node: ProvisionedNode, snapshot: Snapshot) 
 
 
 def _decided(decision: NodeDecision, uid: str) -> Event:
-    kind, reason = _DISPOSALS[decision.disposal]
+    kind, reason = _DISPOSALS[decision.action]
     return Event("ProvisionedNode", "", decision.provisioned_node, uid, kind, reason, texts_of(decision.reasons))

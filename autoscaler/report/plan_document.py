@@ -150,7 +150,7 @@ def _considered(entry: Considered) -> Document:
 def _decision(decision: NodeDecision) -> Document:
     return {
         "provisionedNode": decision.provisioned_node,
-        "disposal": decision.disposal.value,
+        "disposal": decision.action.value,
         "deadline": decision.deadline.isoformat() if decision.deadline else None,
         "reasons": reasons_document(decision.reasons),
     }

@@ -144,7 +144,7 @@ What: TypeAlias = Cause | Effect
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class TimelineEvent:
     """Something at a moment."""
 
     at: datetime
@@ -313,7 +313,7 @@ def mark_of(what: What) -> str:
             return " "
 
 
-def document_of(happening: Happening) -> dict[str, Any]:
+def document_of(happening: TimelineEvent) -> dict[str, Any]:
     """A happening as JSON data."""
     return {"at": happening.at.isoformat(), "event": type(happening.what).__name__, **_plain(happening.what)}
 

@@ -40,7 +40,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class RequestAuthorizer:
     """Asks the API server about tokens and rights, with the rights of system:auth-delegator."""
 
     api: KubernetesApi

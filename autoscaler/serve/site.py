@@ -25,7 +25,7 @@ from starlette.routing import Route
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.page import explanation, status_page
-from autoscaler.serve.access import Door, UnauthenticatedError, UnauthorizedError, UndecidedError, User
+from autoscaler.serve.access import RequestAuthorizer, UnauthenticatedError, UnauthorizedError, UndecidedError, User
 from autoscaler.serve.health import Heartbeat, Sight
 
 _HEADERS: Final = {
@@ -92,7 +92,7 @@ def metrics_app(registry: CollectorRegistry) -> Starlette:
     return Starlette(routes=[Route("/metrics", metrics)])
 
 
-def page_app(board: Board, door: Door, *, cluster: str = "", holder: Callable[[], str] = str) -> Starlette:
+def page_app(board: Board, door: RequestAuthorizer, *, cluster: str = "", holder: Callable[[], str] = str) -> Starlette:
     """/, /explain/<namespace>/<pod>. `holder` names the replica that acts, for pages of one that waits."""
     pages = _Pages(board, door, cluster, holder)
     return Starlette(
@@ -112,7 +112,7 @@ def page_app(board: Board, door: Door, *, cluster: str = "", holder: Callable[[]
 class _Pages:
     """The handlers. They run in worker threads, so asking the API server blocks nobody else."""
 
-    def __init__(self, board: Board, door: Door, cluster: str, holder: Callable[[], str]) -> None:
+    def __init__(self, board: Board, door: RequestAuthorizer, cluster: str, holder: Callable[[], str]) -> None:
         self._board = board
         self._door = door
         self._cluster = cluster

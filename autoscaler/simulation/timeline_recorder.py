@@ -13,7 +13,7 @@ from autoscaler.cluster.resources import NODES, PODS, PROVISIONED_NODES, RESOURC
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
 from autoscaler.kube.resource_claim import parse_resource_claim
 from autoscaler.loop.loop import Tick
-from autoscaler.model.plan import Demand, Disposal, Plan, PlannedNode, Target
+from autoscaler.model.plan import Demand, NodeAction, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import text_of, texts_of
@@ -23,7 +23,6 @@ from autoscaler.report.timeline import (
     Draining,
     Ended,
     Gone,
-    Happening,
     Held,
     Launched,
     Noticed,
@@ -32,6 +31,7 @@ from autoscaler.report.timeline import (
     Registered,
     Reused,
     Summary,
+    TimelineEvent,
     What,
     asked_lines,
     chosen_of,
@@ -47,10 +47,10 @@ _WATCHED: Final = (RESOURCE_CLAIMS, PODS, NODES, RESOURCE_SLICES, PROVISIONED_NO
 _REJECTED: Final = 3
 
 
-class Chronicle:
+class TimelineRecorder:
     """The story so far. `tell` gets every happening as it is noticed."""
 
-    def __init__(self, api: KubernetesApi, tell: Callable[[Happening], None] = lambda happening: None) -> None:
+    def __init__(self, api: KubernetesApi, tell: Callable[[TimelineEvent], None] = lambda happening: None) -> None:
         self._api = api
         self._tell = tell
         self._versions = dict.fromkeys(_WATCHED, "0")
@@ -94,7 +94,7 @@ class Chronicle:
 
     def _say(self, now: datetime, whats: Iterable[What]) -> None:
         for what in sorted(whats, key=order_of):
-            self._tell(Happening(now, what))
+            self._tell(TimelineEvent(now, what))
 
     def _first(self, key: object) -> bool:
         new = key not in self._said
@@ -119,10 +119,10 @@ class Chronicle:
             refused = refused_of(left)
             yield refused, refused
         for decision in plan.nodes:
-            if decision.disposal is Disposal.HOLD and _idle(tick, decision.provisioned_node):
+            if decision.action is NodeAction.HOLD and _idle(tick, decision.provisioned_node):
                 held = Held(decision.provisioned_node, texts_of(decision.reasons))
                 yield held, held
-            elif decision.disposal is Disposal.NOTICE and decision.deadline is not None:
+            elif decision.action is NodeAction.NOTICE and decision.deadline is not None:
                 noticed = Noticed(decision.provisioned_node, decision.deadline)
                 yield noticed, noticed
 

@@ -26,7 +26,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class EffectiveCatalog:
     """The catalog in force: `given` are the layers that were to count, `layers` those that do.
 
     `expired` are those whose time is over.
@@ -44,7 +44,7 @@ class Standing:
         return min((layer.expires for layer in self.layers if layer.expires is not None), default=None)
 
 
-def standing(layers: Iterable[Layer], *, now: datetime, before: Standing | None = None) -> Standing:
+def standing(layers: Iterable[Layer], *, now: datetime, before: EffectiveCatalog | None = None) -> EffectiveCatalog:
     """What stands at `now`, with the last good version (of `before`) of every layer that is defective.
 
     Nothing is computed when nothing has changed: the answer is `before` then. Raises CatalogError only when the shipped
@@ -56,14 +56,14 @@ def standing(layers: Iterable[Layer], *, now: datetime, before: Standing | None 
     if before is not None and before.given == given and in_force(before.layers, now) == before.layers:
         return before if before.expired == expired else replace(before, expired=expired)
     try:
-        return Standing(catalog_of(given), given, given, expired=expired)
+        return EffectiveCatalog(catalog_of(given), given, given, expired=expired)
     except CatalogError as error:
         return replace(_without_defects(given, error, now=now, before=before), expired=expired)
 
 
 def _without_defects(
-    given: tuple[Layer, ...], error: CatalogError, *, now: datetime, before: Standing | None
-) -> Standing:
+    given: tuple[Layer, ...], error: CatalogError, *, now: datetime, before: EffectiveCatalog | None
+) -> EffectiveCatalog:
     """Start from the layers that nothing was found against; then every other one, or its last version, that fits."""
     good, catalog = _sound(given, error)
     refused: list[Refused] = []
@@ -79,7 +79,7 @@ def _without_defects(
         if tried is not None:
             good, catalog = [*good, *last], tried
         refused.append(Refused(layer.name, tried is not None, problems))
-    return Standing(catalog, given, tuple(_ordered(good, given)), tuple(refused))
+    return EffectiveCatalog(catalog, given, tuple(_ordered(good, given)), tuple(refused))
 
 
 def _sound(given: Sequence[Layer], error: CatalogError) -> tuple[list[Layer], Catalog]:
@@ -110,7 +110,7 @@ def _ordered(layers: Collection[Layer], given: Sequence[Layer]) -> list[Layer]:
     return sorted(layers, key=lambda layer: place.get(layer.name, place.get(layer.group, len(place))))
 
 
-def _last_good(layer: Layer, before: Standing | None) -> tuple[Layer, ...]:
+def _last_good(layer: Layer, before: EffectiveCatalog | None) -> tuple[Layer, ...]:
     """What stood for it before; of a directory that cannot be read any more, all its files."""
     known = before.layers if before is not None else ()
     return tuple(old for old in known if old.name == layer.name or old.group == layer.name)

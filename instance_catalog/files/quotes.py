@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from instance_catalog.files.last_good import Standing
+from instance_catalog.files.last_good import EffectiveCatalog
 from instance_catalog.files.layers import Corrections, Layer, content_layer
 from instance_catalog.files.merging import catalog_of
 from instance_catalog.types.catalog import Catalog
@@ -36,12 +36,12 @@ class Quote:
 class Priced:
     """The catalog that stands, with what is quoted at this moment."""
 
-    standing: Standing
+    standing: EffectiveCatalog
     quotes: tuple[Quote, ...]
     catalog: Catalog
 
 
-def priced(standing: Standing, quotes: tuple[Quote, ...], *, before: Priced | None = None) -> Priced:
+def priced(standing: EffectiveCatalog, quotes: tuple[Quote, ...], *, before: Priced | None = None) -> Priced:
     """The quotes over what stands. Nothing is computed when nothing has changed: the answer is `before` then."""
     if before is not None and before.standing is standing and before.quotes == quotes:
         return before

@@ -51,7 +51,7 @@ def parse_feature_gates(text: str) -> dict[str, bool]:
             raise FeatureGateError(f"{name} stands for many gates; name those that are set: {', '.join(GATES)}")
         if name in GATES:
             found[GATES[name]] = value.lower() == "true"
-        elif near := did_you_mean(name, GATES, likeness=_MISSPELT):
+        elif near := did_you_mean(name, GATES, equivalence_key=_MISSPELT):
             raise FeatureGateError(f"there is no feature gate {name!r}; {near}")
     return found
 

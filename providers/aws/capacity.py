@@ -19,7 +19,7 @@ from instance_catalog.types.instance_type import CapacityType
 from providers.aws.describe import tags_of
 from providers.aws.errors import translated
 from providers.aws.session import Aws
-from providers.aws.ttl_cache import Remembered
+from providers.aws.ttl_cache import TtlCache
 from providers.contract import Clock, LaunchForm, Reservation, ReservationState
 
 # Several parts of one tick read the same answer; between ticks it is read again.
@@ -98,7 +98,7 @@ class Reservations:
         self._clock = clock
         self._window = window.total_seconds()
         self._form = form
-        self._seen: Remembered[_Seen] = Remembered(clock, _LIFETIME)
+        self._seen: TtlCache[_Seen] = TtlCache(clock, _LIFETIME)
         self._kinds: dict[str, Kind] = {}  # by block id; what a block is never changes
         self._bookings: dict[str, _Booking] = {}
         self._counted: dict[str, set[str]] = {}

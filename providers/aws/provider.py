@@ -33,7 +33,7 @@ from providers.contract import (
     LaunchRequest,
     OfferingStatus,
     Reservation,
-    TemplateVerdict,
+    TemplateStatus,
     TerminateAnswer,
     Traits,
 )
@@ -133,7 +133,7 @@ class AwsProvider:
         reserved = [OfferingStatus(r.offering, Decimal(0), r.available) for r in self._reservations.all()]
         return (*on_demand, *self._prices.spot(), *reserved)
 
-    def judged(self) -> tuple[TemplateVerdict, ...]:
+    def template_statuses(self) -> tuple[TemplateStatus, ...]:
         """What the AWSNodeTemplates come to."""
         return self._verdicts.all()
 

@@ -11,7 +11,7 @@ from providers.contract import Clock
 V = TypeVar("V")
 
 
-class Remembered(Generic[V]):
+class TtlCache(Generic[V]):
     """Answers by key, each read again when it is older than `lifetime`. What could not be read is not remembered."""
 
     def __init__(self, clock: Clock, lifetime: timedelta) -> None:

@@ -26,7 +26,7 @@ from autoscaler.cluster.resources import (
 from autoscaler.simulation.api_server import ApiServer
 from autoscaler.simulation.scenario import Scenario, parse_scenario
 from autoscaler.simulation.simulation import Simulation
-from autoscaler.simulation.timeline_recorder import Chronicle
+from autoscaler.simulation.timeline_recorder import TimelineRecorder
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import CAPACITY_ENDS_AT
@@ -237,7 +237,7 @@ def check(simulation: Simulation, process: Dying, step: str, *, cloud: Cloud = S
         told = {key_of(e.object) for e in seen if CAPACITY_ENDS_AT in e.object["metadata"].get("annotations", {})}
         assert told == ran, f"only {told} were told of the end after dying at: {step}"
     if plot.pods_end:
-        chronicle = Chronicle(simulation.api)
+        chronicle = TimelineRecorder(simulation.api)
         chronicle.catch_up(simulation.clock.now())
         expected = written(plot.manifests, cloud.kind).expected()
         results = [pod.result for pod in chronicle.summary(expected, simulation.clock.now()).pods]

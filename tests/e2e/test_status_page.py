@@ -21,7 +21,7 @@ from autoscaler.cluster.client.client import KubernetesClient
 from autoscaler.cluster.client.transport import connect
 from autoscaler.errors import ForesliceError
 from autoscaler.loop.loop import Tick
-from autoscaler.serve.access import Door
+from autoscaler.serve.access import RequestAuthorizer
 from autoscaler.serve.listener import Listener
 from autoscaler.serve.site import Board, page_app
 from autoscaler.simulation.scenario import load_scenario, parse_scenario
@@ -95,9 +95,9 @@ def binding(name: str, role: str, *, user: str = "", account: str = "") -> dict[
     }
 
 
-def door(control_plane: ControlPlane) -> Door:
+def door(control_plane: ControlPlane) -> RequestAuthorizer:
     clock = SystemClock()
-    return Door(KubernetesClient(connect(clock, kubeconfig=str(control_plane.identity(SERVER))), clock))
+    return RequestAuthorizer(KubernetesClient(connect(clock, kubeconfig=str(control_plane.identity(SERVER))), clock))
 
 
 def allowed(control_plane: ControlPlane, token: str) -> bool:

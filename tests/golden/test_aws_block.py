@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from autoscaler.cli.main import foreslice
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.store import Store
-from autoscaler.report.timeline import Happening, lines_of, mark_of
+from autoscaler.report.timeline import TimelineEvent, lines_of, mark_of
 from autoscaler.simulation.scenario import parse_scenario
-from autoscaler.simulation.timeline_recorder import Chronicle
+from autoscaler.simulation.timeline_recorder import TimelineRecorder
 from instance_catalog.kubernetes.profile import REFERENCE
 from tests.aws import FakeAws
 from tests.faults.block_lives import p5_catalog
@@ -88,7 +88,7 @@ class Life:
             self.account.sell_block("p5.48xlarge", zone, 2, starts_in=starts_in, lasts=timedelta(days=1), fee=fee)
         self.told: list[str] = []
         self._at: datetime | None = None
-        self._chronicle = Chronicle(self.simulation.api, self._tell)
+        self._chronicle = TimelineRecorder(self.simulation.api, self._tell)
 
     def parts(self) -> Iterator[tuple[str, str]]:
         """Each part of the page by its name."""
@@ -139,7 +139,7 @@ class Life:
     def _passes(self, by: timedelta) -> None:
         self.simulation.run(self.simulation.clock.now() + by, self._chronicle.observe)
 
-    def _tell(self, happening: Happening) -> None:
+    def _tell(self, happening: TimelineEvent) -> None:
         if happening.at != self._at:
             self._at = happening.at
             self.told.append(f"{happening.at:%a %H:%M:%S}")

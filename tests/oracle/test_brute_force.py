@@ -56,7 +56,7 @@ class Vectors:
     def free(self, state: Node) -> int:
         return sum(state.free)
 
-    def promising(self, shape: int, item: int) -> bool:
+    def worth_trying(self, shape: int, item: int) -> bool:
         return True
 
     def full(self, state: Node) -> bool:

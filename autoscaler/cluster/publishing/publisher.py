@@ -43,9 +43,9 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.checks_text import refusal_text, verdict_of
-from autoscaler.report.events import Event, Telling, invalid_event, tellings_of
+from autoscaler.report.events import Announcement, Event, announcements_of, invalid_event
 from autoscaler.report.reasons import text_of
-from instance_catalog.files.last_good import Standing
+from instance_catalog.files.last_good import EffectiveCatalog
 from instance_catalog.frozen_map import FrozenMap
 from providers.at_once import each
 
@@ -83,9 +83,9 @@ class Publisher:
         self, plan: Plan, snapshot: Snapshot, now: datetime, *, accelerators: Mapping[str, int] = _NO_COUNTS
     ) -> None:
         """Events, nominations and statuses of one tick. `accelerators` of the nodes that each pool has, by its name."""
-        for telling in tellings_of(plan, snapshot):
-            tell = partial(self._tell_all, telling, now)
-            self._attempt(telling.kind, telling.name, tell, namespace=telling.namespace)
+        for announcement in announcements_of(plan, snapshot):
+            tell = partial(self._tell_all, announcement, now)
+            self._attempt(announcement.kind, announcement.name, tell, namespace=announcement.namespace)
         each(self._try_to_nominate, _nominations(snapshot), at_once=self._at_once)
         for pool in snapshot.pools:
             written = partial(_pool_status, pool, plan, snapshot, accelerators)
@@ -104,8 +104,8 @@ class Publisher:
         if trouble is not None:
             self._troubles.append(trouble)
 
-    def _tell_all(self, telling: Telling, now: datetime) -> None:
-        for event in telling.events():
+    def _tell_all(self, announcement: Announcement, now: datetime) -> None:
+        for event in announcement.events():
             self.tell(event, now)
 
     def judge(
@@ -174,7 +174,7 @@ class Publisher:
         kind = finding.condition.value
         self._condition(CAPACITY_POOLS, pool.name, verdict, now, kind=kind, generation=pool.generation)
 
-    def overlays(self, found: Standing, now: datetime) -> None:
+    def overlays(self, found: EffectiveCatalog, now: datetime) -> None:
         """Condition Ready of the InstanceTypeOverlays: whether they are in force, and if not, what is wrong."""
         verdicts = {layer.name: _APPLIED for layer in found.given}
         verdicts |= {layer.name: _EXPIRED for layer in found.expired}

@@ -13,7 +13,7 @@ from typing import Any, Final
 from autoscaler.cluster.api import ConflictError, KubernetesApi, NotFoundError
 from autoscaler.cluster.resources import BY_KIND
 from autoscaler.report.events import Event
-from providers.contract import TemplateFault, TemplateVerdict
+from providers.contract import TemplateFault, TemplateStatus
 
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 _LONGEST_MESSAGE: Final = 4096
@@ -24,9 +24,9 @@ class TemplateStatuses:
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api
-        self._written: dict[tuple[str, str], TemplateVerdict] = {}
+        self._written: dict[tuple[str, str], TemplateStatus] = {}
 
-    def write(self, verdict: TemplateVerdict, now: datetime) -> tuple[Event, ...]:
+    def write(self, verdict: TemplateStatus, now: datetime) -> tuple[Event, ...]:
         """Write a verdict that is new; the answer is what to tell of it. Kinds of third parties are theirs to write."""
         kind, name = verdict.template.kind, verdict.template.name
         resource = BY_KIND.get(kind)
@@ -53,7 +53,7 @@ def _told(status: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in status.items() if value not in ("", [])}
 
 
-def _status(verdict: TemplateVerdict, before: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def _status(verdict: TemplateStatus, before: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     earlier = {condition["type"]: condition for condition in before.get("conditions", ())}
     conditions = []
     for kind, status, reason, message in _verdicts(verdict):
@@ -71,7 +71,7 @@ def _status(verdict: TemplateVerdict, before: Mapping[str, Any], now: datetime) 
     return {"observedGeneration": verdict.template.generation, "conditions": conditions, **verdict.resolved}
 
 
-def _verdicts(verdict: TemplateVerdict) -> Iterator[tuple[str, str, str, str]]:
+def _verdicts(verdict: TemplateStatus) -> Iterator[tuple[str, str, str, str]]:
     """Type, status, reason and message of each condition."""
     certain = [fault for fault in verdict.faults if fault.certain]
     if certain:
@@ -84,7 +84,7 @@ def _verdicts(verdict: TemplateVerdict) -> Iterator[tuple[str, str, str, str]]:
         yield ("UpToDate", "False", "Drifted", verdict.drift) if verdict.drift else ("UpToDate", "True", "UpToDate", "")
 
 
-def _events(verdict: TemplateVerdict, uid: str) -> Iterator[Event]:
+def _events(verdict: TemplateStatus, uid: str) -> Iterator[Event]:
     kind, name = verdict.template.kind, verdict.template.name
     for fault in verdict.faults:
         yield Event(kind, "", name, uid, "Warning", fault.kind, _line(fault))

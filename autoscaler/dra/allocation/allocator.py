@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from autoscaler.dra.allocation.capacity import guessed
 from autoscaler.dra.allocation.constraints import attribute_of
-from autoscaler.dra.allocation.context import Scene
+from autoscaler.dra.allocation.context import AllocationContext
 from autoscaler.dra.allocation.nearest_miss import explain
 from autoscaler.dra.allocation.requests import ClaimPlan, RequestPlan, guess_reason, validate
 from autoscaler.dra.allocation.results import allocation_of
@@ -60,7 +60,7 @@ def allocate(
     Allocator of k8s.io/dynamic-resource-allocation (structured/internal/incubating, v0.36 and v0.37).
     """
     try:
-        scene = Scene.of(node, devices, allocated)
+        scene = AllocationContext.of(node, devices, allocated)
     except FatalError as error:
         return FatalAllocation((error.reason,))
     where, asked = (node.name, node.labels, budget), (*claims, *scene.uses())
@@ -71,7 +71,7 @@ def allocate(
     return outcome
 
 
-def _allocated(claims: Sequence[ResourceClaim], scene: Scene, budget: SearchBudget) -> AllocationOutcome:
+def _allocated(claims: Sequence[ResourceClaim], scene: AllocationContext, budget: SearchBudget) -> AllocationOutcome:
     if scene.pools.undecided:
         feature = f"sharedCounters, by {scene.profile.name}"
         reason = Reason.of(Code.UNSUPPORTED, f"ResourceSlice {scene.pools.undecided}", feature=feature)
@@ -94,7 +94,9 @@ def _allocated(claims: Sequence[ResourceClaim], scene: Scene, budget: SearchBudg
     return UnknownAllocation(unknown)
 
 
-def _attempt(plans: list[ClaimPlan], scene: Scene, budget: SearchBudget, *, lenient: bool) -> AllocationOutcome:
+def _attempt(
+    plans: list[ClaimPlan], scene: AllocationContext, budget: SearchBudget, *, lenient: bool
+) -> AllocationOutcome:
     search = Search(scene, plans, lenient=lenient, budget=budget)
     subject = f"node {scene.node.name}"
     try:
@@ -118,7 +120,7 @@ def _attempt(plans: list[ClaimPlan], scene: Scene, budget: SearchBudget, *, leni
         return UnknownAllocation((Reason.of(Code.PLAN_BUDGET, subject, steps=budget.steps),))
 
 
-def unknown_reasons(plans: list[ClaimPlan], scene: Scene) -> tuple[Reason, ...]:
+def unknown_reasons(plans: list[ClaimPlan], scene: AllocationContext) -> tuple[Reason, ...]:
     """What was found to be unknown about devices, each once, as far as the search looked."""
     reasons: dict[Reason, None] = {}
     for claim in plans:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from heapq import nsmallest
 
 from autoscaler.dra.allocation.requests import RequestPlan
-from autoscaler.dra.allocation.search_state import Position
+from autoscaler.dra.allocation.search_state import SearchState
 from autoscaler.dra.inventory.pools import PooledDevice
 from autoscaler.dra.inventory.selectors import Answer
 from autoscaler.dra.inventory.taints import tolerated
 
 
-def provably_vain(position: Position) -> bool:
+def provably_vain(position: SearchState) -> bool:
     """Whether some request has too few devices even alone, or all requests together too few devices or counters."""
     together: set[int] = set()
     wanted = 0
@@ -41,7 +41,7 @@ def provably_vain(position: Position) -> bool:
     return any(amount > available.get(counter, 0) for counter, amount in drawn.items())
 
 
-def candidates(position: Position, plan: RequestPlan) -> list[PooledDevice]:
+def candidates(position: SearchState, plan: RequestPlan) -> list[PooledDevice]:
     """The devices that a request could have if nothing else were asked for. Counters and capacity are not looked at."""
     found = []
     for pooled in plan.everything if plan.everything is not None else position.scene.pools.devices:
@@ -71,7 +71,7 @@ def _least_drawn(found: Sequence[PooledDevice], number: int) -> dict[str, int]:
     }
 
 
-def _available(position: Position) -> dict[str, int]:
+def _available(position: SearchState) -> dict[str, int]:
     """Per counter name, what all counter sets of all pools still have."""
     total: dict[str, int] = {}
     for pool in position.scene.pools.pools:

@@ -15,7 +15,7 @@ from instance_catalog.kubernetes.profile import KubernetesProfile
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class AllocationContext:
     """Everything that stays fixed while claims are allocated on a node."""
 
     node: Node
@@ -25,10 +25,10 @@ class Scene:
     allocated: AllocatedState
 
     @staticmethod
-    def of(node: Node, devices: ClusterDevices, allocated: AllocatedState) -> Scene:
+    def of(node: Node, devices: ClusterDevices, allocated: AllocatedState) -> AllocationContext:
         """Gather the node's pools. Raises FatalError."""
         pools, memo = devices.pools_of(node)
-        return Scene(node, pools, memo, devices, allocated)
+        return AllocationContext(node, pools, memo, devices, allocated)
 
     @property
     def profile(self) -> KubernetesProfile:

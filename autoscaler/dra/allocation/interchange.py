@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from autoscaler.dra.allocation.constraints import Match, MatchSets, attribute_of
 from autoscaler.dra.allocation.requests import RequestPlan
-from autoscaler.dra.allocation.search_state import Position
+from autoscaler.dra.allocation.search_state import SearchState
 from autoscaler.dra.inventory.pools import PooledDevice
 from autoscaler.dra.inventory.selectors import Answer
 from instance_catalog.kubernetes.resource_slice import exact
@@ -34,7 +34,7 @@ class Kinds:
     shapes: Sequence[int]
 
 
-def find_kinds(position: Position, plans: Sequence[RequestPlan], *, renaming: bool) -> Kinds:
+def find_kinds(position: SearchState, plans: Sequence[RequestPlan], *, renaming: bool) -> Kinds:
     """Tell devices apart; with `renaming`, counters by what they offer and to whom, and not by their names."""
     describe = _Description.of(position, plans)
     devices = position.scene.pools.devices
@@ -65,7 +65,7 @@ def find_kinds(position: Position, plans: Sequence[RequestPlan], *, renaming: bo
     return Kinds(kinds, part_of, shapes)
 
 
-def order_matters(position: Position) -> bool:
+def order_matters(position: SearchState) -> bool:
     """Whether the order in which devices are taken can decide what fits: some constraints remember it."""
     rules = [rule for claim in position.plans for rule in claim.constraints]
     return bool(rules) and (position.lenient or not all(isinstance(rule, Match | MatchSets) for rule in rules))
@@ -77,7 +77,7 @@ def verdict(plan: RequestPlan, pooled: PooledDevice, *, lenient: bool) -> Answer
     return answer.lenient if lenient else answer.strict
 
 
-def _wanted(position: Position, plans: Sequence[RequestPlan], pooled: PooledDevice) -> bool:
+def _wanted(position: SearchState, plans: Sequence[RequestPlan], pooled: PooledDevice) -> bool:
     """Whether the search may ever take the device."""
     return any(
         (plan.admin or not position.busy[pooled.index])
@@ -98,7 +98,7 @@ class _Part:
         places = {name: place for place, (_, name) in enumerate(self.sets)}
         return tuple(((places[name], counter), amount) for (name, counter), amount in pooled.draws)
 
-    def left(self, position: Position) -> Mapping[LocalCounter, int] | None:
+    def left(self, position: SearchState) -> Mapping[LocalCounter, int] | None:
         """What its counters still have; None where more than its own devices in use decides that."""
         if not self.sets or any(pooled.shareable for pooled in self.devices):
             return None
@@ -167,13 +167,13 @@ def _merged(
 class _Description:
     """Everything that the search looks at in a device, but for what it draws."""
 
-    position: Position
+    position: SearchState
     plans: Sequence[RequestPlan]
     attributes: tuple[str, ...]
     capacity_matters: bool
 
     @staticmethod
-    def of(position: Position, plans: Sequence[RequestPlan]) -> _Description:
+    def of(position: SearchState, plans: Sequence[RequestPlan]) -> _Description:
         rules = {rule.attribute: None for claim in position.plans for rule in claim.constraints}
         return _Description(position, plans, tuple(rules), position.scene.profile.gates.consumable_capacity)
 

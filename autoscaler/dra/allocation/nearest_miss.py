@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from autoscaler.cel.common.work import pay
 from autoscaler.dra.allocation.capacity import CapacityError, has_room
 from autoscaler.dra.allocation.constraints import attribute_of
-from autoscaler.dra.allocation.context import Scene
+from autoscaler.dra.allocation.context import AllocationContext
 from autoscaler.dra.allocation.requests import ClaimPlan, RequestPlan, validate
 from autoscaler.dra.allocation.search import BudgetExceededError, Search, SearchBudget
 from autoscaler.dra.fatal import FatalError
@@ -29,7 +29,7 @@ from instance_catalog.frozen_map import FrozenMap
 _TRIAL = SearchBudget(steps=2_000)
 
 
-def explain(plans: Sequence[ClaimPlan], scene: Scene, *, lenient: bool) -> tuple[Reason, ...]:
+def explain(plans: Sequence[ClaimPlan], scene: AllocationContext, *, lenient: bool) -> tuple[Reason, ...]:
     """At least one reason, in claim and request order."""
     reasons = [reason for plan in plans for reason in _claim_reasons(plan, scene, lenient=lenient)]
     if not reasons:
@@ -46,7 +46,7 @@ def explain(plans: Sequence[ClaimPlan], scene: Scene, *, lenient: bool) -> tuple
     return tuple(reasons)
 
 
-def _claim_reasons(plan: ClaimPlan, scene: Scene, *, lenient: bool) -> Iterator[Reason]:
+def _claim_reasons(plan: ClaimPlan, scene: AllocationContext, *, lenient: bool) -> Iterator[Reason]:
     for request in plan.requests:
         if isinstance(request, RequestPlan):
             miss = _miss(plan.claim, request, scene, lenient=lenient)
@@ -58,7 +58,7 @@ def _claim_reasons(plan: ClaimPlan, scene: Scene, *, lenient: bool) -> Iterator[
             yield from (miss for miss in misses if miss is not None)
 
 
-def _miss(claim: ResourceClaim, plan: RequestPlan, scene: Scene, *, lenient: bool) -> Reason | None:
+def _miss(claim: ResourceClaim, plan: RequestPlan, scene: AllocationContext, *, lenient: bool) -> Reason | None:
     """Why one request cannot be satisfied even alone; None if it can."""
     wanted = plan.number
     if plan.everything is not None:
@@ -110,7 +110,7 @@ def _refusing(plan: RequestPlan, candidates: Sequence[PooledDevice]) -> tuple[st
 
 
 def _sieves(
-    claim: ResourceClaim, plan: RequestPlan, scene: Scene
+    claim: ResourceClaim, plan: RequestPlan, scene: AllocationContext
 ) -> Iterator[tuple[Code, Callable[[PooledDevice], bool]]]:
     """What else a device has to pass, in the order in which a person thinks of it."""
     busy = scene.exclusively_allocated()
@@ -145,7 +145,7 @@ def _detail(code: Code, plan: RequestPlan, before: Sequence[PooledDevice]) -> di
     return {}
 
 
-def _fits_capacity(plan: RequestPlan, pooled: PooledDevice, scene: Scene) -> bool:
+def _fits_capacity(plan: RequestPlan, pooled: PooledDevice, scene: AllocationContext) -> bool:
     in_use = scene.allocated.use_of(pooled.driver, pooled.pool.name).consumed.get(pooled.name)
     try:
         return has_room(plan.capacity, pooled.device.capacity, in_use=in_use or FrozenMap(), profile=scene.profile)
@@ -153,13 +153,13 @@ def _fits_capacity(plan: RequestPlan, pooled: PooledDevice, scene: Scene) -> boo
         return False
 
 
-def _fits_counters(pooled: PooledDevice, scene: Scene) -> bool:
+def _fits_counters(pooled: PooledDevice, scene: AllocationContext) -> bool:
     if not pooled.draws:
         return not pooled.device.consumes_counters or scene.profile.gates.partitionable_devices
     return CounterTable.of(pooled.pool.counters, scene.drawn(pooled.pool)).take(pooled.draws)
 
 
-def _constraint_reasons(claim: ResourceClaim, scene: Scene, *, lenient: bool) -> Iterator[Reason]:
+def _constraint_reasons(claim: ResourceClaim, scene: AllocationContext, *, lenient: bool) -> Iterator[Reason]:
     """The constraints without which the claim alone would fit."""
     if not claim.constraints or _alone(claim, scene, lenient=lenient):
         return
@@ -178,7 +178,7 @@ def _attribute(constraint: Constraint) -> str:
     return "" if isinstance(constraint, UnknownConstraint) else constraint.attribute
 
 
-def _alone(claim: ResourceClaim, scene: Scene, *, lenient: bool) -> bool:
+def _alone(claim: ResourceClaim, scene: AllocationContext, *, lenient: bool) -> bool:
     try:
         return Search(scene, validate([claim], scene).plans, lenient=lenient, budget=_TRIAL).run()
     except (FatalError, BudgetExceededError):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from autoscaler.dra.allocation.capacity import CapacityError, guessed, has_room
 from autoscaler.dra.allocation.constraints import ConstraintRule, in_scope, rule_for
-from autoscaler.dra.allocation.context import Scene
+from autoscaler.dra.allocation.context import AllocationContext
 from autoscaler.dra.fatal import FatalError
 from autoscaler.dra.inventory.pools import PooledDevice
 from autoscaler.dra.inventory.selectable import RequestMatches
@@ -83,7 +83,7 @@ class Validation:
     unknown: list[Reason] = field(default_factory=list)
 
 
-def validate(claims: Sequence[ResourceClaim], scene: Scene) -> Validation:
+def validate(claims: Sequence[ResourceClaim], scene: AllocationContext) -> Validation:
     """Check all claims in order. Raises FatalError."""
     validation = Validation()
     for index, claim in enumerate(claims):
@@ -103,7 +103,7 @@ def _subject(claim: ResourceClaim, request: str = "") -> str:
 class _Validator:
     """Checks one claim."""
 
-    scene: Scene
+    scene: AllocationContext
     claim: ResourceClaim
     index: int
     validation: Validation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from autoscaler.dra.allocation.context import Scene
+from autoscaler.dra.allocation.context import AllocationContext
 from autoscaler.dra.allocation.search import Choice
 from autoscaler.dra.fatal import FatalError
 from autoscaler.model.reason import Code
@@ -13,13 +13,13 @@ from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Resourc
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 
 
-def allocation_of(claim: ResourceClaim, choices: Sequence[Choice], scene: Scene) -> Allocation:
+def allocation_of(claim: ResourceClaim, choices: Sequence[Choice], scene: AllocationContext) -> Allocation:
     """The allocation of one claim. Raises FatalError for a chosen device whose node selector has several terms."""
     devices = tuple(_result(claim, position, choice, scene) for position, choice in enumerate(choices))
     return Allocation(devices, _node_selector(claim, choices, scene))
 
 
-def _result(claim: ResourceClaim, position: int, choice: Choice, scene: Scene) -> AllocatedDevice:
+def _result(claim: ResourceClaim, position: int, choice: Choice, scene: AllocationContext) -> AllocatedDevice:
     pooled, request, profile = choice.pooled, choice.plan.request, scene.profile
     binding = profile.gates.binding_conditions
     return AllocatedDevice(
@@ -37,7 +37,7 @@ def _result(claim: ResourceClaim, position: int, choice: Choice, scene: Scene) -
     )
 
 
-def _node_selector(claim: ResourceClaim, choices: Sequence[Choice], scene: Scene) -> NodeSelector | None:
+def _node_selector(claim: ResourceClaim, choices: Sequence[Choice], scene: AllocationContext) -> NodeSelector | None:
     """Where the allocation can be used: this node, the nodes that all devices reach, or None for everywhere."""
     expressions: list[Requirement] = []
     fields: list[Requirement] = []

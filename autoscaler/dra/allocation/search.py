@@ -18,9 +18,9 @@ from typing import Final, TypeAlias
 from autoscaler.cel.common.work import pay
 from autoscaler.dra.allocation.capacity import CapacityError, consumption, guessed, has_room, plain, taken, violates
 from autoscaler.dra.allocation.constraints import START, DistinctPerRequest, State, attribute_of
-from autoscaler.dra.allocation.context import Scene
+from autoscaler.dra.allocation.context import AllocationContext
 from autoscaler.dra.allocation.requests import MAX_DEVICES_PER_CLAIM, ClaimPlan, RequestPlan, capacity_failure
-from autoscaler.dra.allocation.symmetry import ProvenVainError, Symmetry, Vain
+from autoscaler.dra.allocation.symmetry import DeadEnd, InfeasibleError, Symmetry
 from autoscaler.dra.fatal import FatalError
 from autoscaler.dra.inventory.allocated import Consumed, added
 from autoscaler.dra.inventory.counters import CounterTable
@@ -87,7 +87,9 @@ class _Undo:
 class Search:
     """One search over validated plans. `lenient` reads everything unknown as yes."""
 
-    def __init__(self, scene: Scene, plans: list[ClaimPlan], *, lenient: bool, budget: SearchBudget) -> None:
+    def __init__(
+        self, scene: AllocationContext, plans: list[ClaimPlan], *, lenient: bool, budget: SearchBudget
+    ) -> None:
         self.scene = scene
         self.plans = plans
         self.lenient = lenient
@@ -126,7 +128,7 @@ class Search:
         """
         try:
             return self._drive() is Result.FOUND
-        except ProvenVainError:
+        except InfeasibleError:
             return False
 
     def _drive(self) -> Result:
@@ -203,16 +205,16 @@ class Search:
         combinations = self.scene.profile.allocator.combinations
         capacity_counts = self.scene.profile.gates.consumable_capacity
         answers, lenient, admin, bit = plan.matches.answers, self.lenient, plan.admin, 1 << i
-        vain: dict[Hashable, Vain] = {}
-        likeness: Callable[[int], Hashable] | None = None
+        vain: dict[Hashable, DeadEnd] = {}
+        equivalence_key: Callable[[int], Hashable] | None = None
         passed = start
         every = range(start, len(self.devices)) if symmetry is None else symmetry.worth_trying(plan, start)
         for index in every:
             if self.taken[index] & bit if admin else (self.busy[index] or self.taken[index]):
                 continue
             pooled = self.devices[index]
-            if likeness is not None:
-                failed = vain.get(likeness(index))
+            if equivalence_key is not None:
+                failed = vain.get(equivalence_key(index))
                 if failed is not None:
                     failed.skipped += 1
                     continue
@@ -238,8 +240,8 @@ class Search:
             if result is Result.TOO_MANY:
                 return result
             if symmetry is not None and clean and symmetry.learn():
-                likeness = likeness or symmetry.likenesses()
-                vain[likeness(index)] = Vain(self._effort() - before)
+                equivalence_key = equivalence_key or symmetry.equivalence_keys()
+                vain[equivalence_key(index)] = DeadEnd(self._effort() - before)
         pay(len(self.devices) - passed)
         if self.scene.pools.barrier is not None:
             pool = self.scene.pools.barrier
@@ -249,7 +251,7 @@ class Search:
             symmetry.remember_vain(key, self._effort() - begun)
         return Result.FAILED
 
-    def _count_skipped(self, vain: Mapping[Hashable, Vain], wanted: int) -> None:
+    def _count_skipped(self, vain: Mapping[Hashable, DeadEnd], wanted: int) -> None:
         if vain and self.symmetry is not None:
             self.symmetry.count_skipped(vain.values(), wanted)
 

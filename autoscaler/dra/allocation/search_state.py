@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from autoscaler.dra.allocation.constraints import State
-from autoscaler.dra.allocation.context import Scene
+from autoscaler.dra.allocation.context import AllocationContext
 from autoscaler.dra.allocation.requests import ClaimPlan
 from autoscaler.dra.inventory.allocated import Consumed
 from autoscaler.dra.inventory.counters import CounterTable
 from autoscaler.dra.inventory.pools import NodePool, PooledDevice
 
 
-class Position(Protocol):
+class SearchState(Protocol):
     """The part of a search's state that decides what can still be found."""
 
-    scene: Scene
+    scene: AllocationContext
     plans: list[ClaimPlan]
     lenient: bool
     busy: list[bool]

@@ -23,18 +23,18 @@ from autoscaler.dra.allocation.bounds import provably_vain
 from autoscaler.dra.allocation.constraints import state_key
 from autoscaler.dra.allocation.interchange import Kinds, find_kinds, order_matters, verdict
 from autoscaler.dra.allocation.requests import MAX_DEVICES_PER_CLAIM, RequestPlan
-from autoscaler.dra.allocation.search_state import Position
+from autoscaler.dra.allocation.search_state import SearchState
 from autoscaler.dra.inventory.selectors import Answer
 
 _PATIENCE = 100
 
 
-class ProvenVainError(Exception):
+class InfeasibleError(Exception):
     """The whole search cannot succeed."""
 
 
 @dataclass(slots=True)
-class Vain:
+class DeadEnd:
     """A device that failed in a place after `effort` steps of upstream's; so many of its likes were skipped there."""
 
     effort: int
@@ -45,7 +45,7 @@ class Vain:
 class Symmetry:
     """What one search has learned. `skipped_steps` estimates what upstream spends where this search spends nothing."""
 
-    position: Position
+    position: SearchState
     skipped_steps: int = 0
     _kinds: Kinds | None = None
     _usable: bool = True
@@ -66,7 +66,7 @@ class Symmetry:
             ordered = any(plan.everything is not None and plan.constraints for plan in plans)
             raises = ordered or may_raise(self.position, plans)
             if not raises and provably_vain(self.position):
-                raise ProvenVainError
+                raise InfeasibleError
             self._usable = not ordered and not (overflow and raises)
             if not raises:
                 self._chosen = {plan: chosen(self.position, plan) for plan in plans}
@@ -82,17 +82,17 @@ class Symmetry:
             return range(start, len(self.position.busy))
         return known[bisect_left(known, start) :]
 
-    def likenesses(self) -> Callable[[int], Hashable]:
+    def equivalence_keys(self) -> Callable[[int], Hashable]:
         """A function of devices, equal for those that are alike in the present state of the search."""
         kinds, position, used = self._kinds, self.position, self._used(0)
         assert kinds is not None
 
-        def likeness(index: int) -> Hashable:
+        def equivalence_key(index: int) -> Hashable:
             part = kinds.parts[index]
             around = used.get(part) if part else None
             return kinds.kinds[index], kinds.shapes[part], around, position.taken[index], position.consumed.get(index)
 
-        return likeness
+        return equivalence_key
 
     def _used(self, start: int) -> dict[int, tuple[int, ...]]:
         """Per part that this search holds devices of: their kinds and uses, and which of them are from `start` on."""
@@ -129,7 +129,7 @@ class Symmetry:
         """This place has failed, after that many of upstream's steps."""
         self._vain[key] = effort
 
-    def count_skipped(self, failures: Iterable[Vain], wanted: int) -> None:
+    def count_skipped(self, failures: Iterable[DeadEnd], wanted: int) -> None:
         """Estimate what upstream spends on the likes of devices that failed, with `wanted` more to find each time.
 
         Every further one leaves fewer to choose from, so the effort shrinks like the number of combinations.
@@ -145,7 +145,7 @@ def _combinations(left: int, wanted: int) -> int:
     return comb(left, wanted) if left >= wanted else 1 << left
 
 
-def chosen(position: Position, plan: RequestPlan) -> list[int]:
+def chosen(position: SearchState, plan: RequestPlan) -> list[int]:
     """The devices that the selectors of a request choose."""
     return [
         pooled.index
@@ -154,7 +154,7 @@ def chosen(position: Position, plan: RequestPlan) -> list[int]:
     ]
 
 
-def may_raise(position: Position, plans: Sequence[RequestPlan]) -> bool:
+def may_raise(position: SearchState, plans: Sequence[RequestPlan]) -> bool:
     """Whether the search could come upon an error at all."""
     scene = position.scene
     if scene.pools.barrier is not None:

@@ -18,7 +18,7 @@ Key: TypeAlias = tuple[Hashable, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers:
+class AllocationCache:
     """A memo of one snapshot. Entries keep the objects they are about, so that no identity is given away again."""
 
     _known: dict[Key, tuple[Sequence[object], AllocationOutcome]] = field(default_factory=dict)

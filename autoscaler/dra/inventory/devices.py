@@ -8,7 +8,7 @@ from functools import lru_cache
 from operator import is_
 from typing import Final, TypeAlias
 
-from autoscaler.dra.inventory.allocation_cache import Answers
+from autoscaler.dra.inventory.allocation_cache import AllocationCache
 from autoscaler.dra.inventory.pools import NodePools, gather
 from autoscaler.dra.inventory.selectable import SelectorMemo
 from autoscaler.dra.inventory.selectors import SelectorEngine
@@ -126,7 +126,7 @@ class ClusterDevices:
     taint_rules: tuple[DeviceTaintRule, ...]
     engine: SelectorEngine
     layers: _Layers
-    answers: Answers = field(default_factory=Answers)
+    answers: AllocationCache = field(default_factory=AllocationCache)
     memory: NodeMemory | None = None
     _nodes: dict[_Key, _Gathered] = field(default_factory=dict)
 
@@ -162,7 +162,7 @@ class ClusterDevices:
     def with_slices(self, extra: Iterable[ResourceSlice]) -> ClusterDevices:
         """A cluster that has these slices as well, at the cost of the extra slices only."""
         above = self.layers.above.plus(with_rules(piece, self.taint_rules) for piece in extra)
-        return replace(self, layers=replace(self.layers, above=above), answers=Answers(), _nodes={})
+        return replace(self, layers=replace(self.layers, above=above), answers=AllocationCache(), _nodes={})
 
     def pools_of(self, node: Node) -> tuple[NodePools, SelectorMemo]:
         """The node's pools and its memo of selector answers. Raises FatalError for an unparsable node selector."""

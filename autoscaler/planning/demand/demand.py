@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from autoscaler.lifecycle.provisioned_node import has_come
-from autoscaler.lifecycle.quarantine import SETTLED
+from autoscaler.lifecycle.quarantine import WATCH_SKEW
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import LeftOut
 from autoscaler.model.pod import Pod
@@ -144,13 +144,14 @@ def awaited_bindings(snapshot: Snapshot, now: datetime) -> Mapping[str, str]:
     """Pods whose own node has just come, with that node's name: kube-scheduler is about to bind them, or has.
 
     Pods, claims and nodes arrive by watches of their own. Where the binding of a pod comes last, its place looks taken,
-    by itself; so no other node is bought for it until everything had SETTLED to arrive, and its own is kept. Karpenter
-    v1 keeps a node that it nominated for a pod for twice its longest batch (state/statenode.go, nominationWindow).
+    by itself; so no other node is bought for it until everything had WATCH_SKEW to arrive, and its own is kept.
+    Karpenter v1 keeps a node that it nominated for a pod for twice its longest batch (state/statenode.go,
+    nominationWindow).
     """
     just_came = (
         node
         for node in snapshot.provisioned
-        if has_come(node) and node.phase_since is not None and now - node.phase_since < SETTLED
+        if has_come(node) and node.phase_since is not None and now - node.phase_since < WATCH_SKEW
     )
     return {pod: node.node_name for node in just_came for pod in node.pods}
 

@@ -14,7 +14,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.disruption.windows import Window
 from autoscaler.planning.placement.existing import Assigned
 from autoscaler.planning.placement.launches import Purchase, launch
-from autoscaler.planning.placement.packing_input import Market
+from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.supply.blocks import available
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.limits import binding
@@ -38,7 +38,7 @@ def is_open(schedule: str | None, time_zone: str, now: datetime, *, unreadable: 
         return unreadable
 
 
-def floor_of(pool: CapacityPool, now: datetime) -> int:
+def baseline_nodes(pool: CapacityPool, now: datetime) -> int:
     """How many nodes the pool keeps up now: the largest of its open baselines."""
     return max(
         (b.replicas for b in pool.baselines if is_open(b.schedule, b.time_zone, now, unreadable=False)),
@@ -47,7 +47,7 @@ def floor_of(pool: CapacityPool, now: datetime) -> int:
 
 
 def holds(
-    market: Market, launched: Sequence[PlannedNode], assigned: Assigned, catalog_digest: str
+    market: PackingInput, launched: Sequence[PlannedNode], assigned: Assigned, catalog_digest: str
 ) -> tuple[PlannedNode, ...]:
     """Nodes to launch without a pod: machines of open blocks that are held always, and missing baseline nodes."""
     waiting = [item for item in assigned.rest if item not in assigned.stuck]
@@ -73,7 +73,7 @@ def holds(
     return launch(purchases, world, market.snapshot, catalog_digest=catalog_digest, together=False).nodes
 
 
-def _candidate_of(market: Market, node: PlannedNode) -> Candidate:
+def _candidate_of(market: PackingInput, node: PlannedNode) -> Candidate:
     return next(
         c
         for c in market.candidates
@@ -82,7 +82,7 @@ def _candidate_of(market: Market, node: PlannedNode) -> Candidate:
 
 
 def _blocks_to_hold(
-    market: Market, launched: Sequence[PlannedNode], harmless: Sequence[int]
+    market: PackingInput, launched: Sequence[PlannedNode], harmless: Sequence[int]
 ) -> Iterator[tuple[int, Reason]]:
     snapshot = market.snapshot
     for block in snapshot.blocks:
@@ -96,12 +96,12 @@ def _blocks_to_hold(
 
 
 def _baselines_to_fill(
-    market: Market, launched: Sequence[PlannedNode], harmless: Sequence[int]
+    market: PackingInput, launched: Sequence[PlannedNode], harmless: Sequence[int]
 ) -> Iterator[tuple[int, Reason]]:
     snapshot = market.snapshot
     for pool in snapshot.pools:
         alive = [n for n in snapshot.provisioned if n.pool == pool.name and may_take_pods(n)]
-        missing = floor_of(pool, market.now) - len(alive) - sum(1 for node in launched if node.pool == pool.name)
+        missing = baseline_nodes(pool, market.now) - len(alive) - sum(1 for node in launched if node.pool == pool.name)
         mine = [i for i in harmless if market.candidates[i].pool == pool]
         if missing <= 0 or not mine:
             continue

@@ -26,11 +26,11 @@ from autoscaler.lifecycle.provisioned_node import (
 )
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.capacity import CapacityBlock, CapacityPool, Disruption, Drain
-from autoscaler.model.plan import Disposal, NodeDecision
+from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.disruption.baseline import floor_of, is_open
+from autoscaler.planning.disruption.baseline import baseline_nodes, is_open
 from autoscaler.planning.supply.drivers import readable
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.kubernetes import labels
@@ -77,7 +77,7 @@ class _Run:
             return ending
         pool = self._pools.get(node.pool)
         if pool is not None and pool.deleting and pool.deletion_policy == "Drain":
-            return NodeDecision(node.name, Disposal.DRAIN, (Reason.of(Code.POOL_DELETED, f"pool {node.pool}"),))
+            return NodeDecision(node.name, NodeAction.DRAIN, (Reason.of(Code.POOL_DELETED, f"pool {node.pool}"),))
         if has_failed(node):
             return self._failed(node)
         held = block is not None and block.hold == "Always"
@@ -88,26 +88,26 @@ class _Run:
                 return self._unless_protected(node, why)
         if block is not None and held:
             reason = Reason.of(Code.BLOCK_HELD, f"block {block.name}", block=block.name)
-            return NodeDecision(node.name, Disposal.HOLD, (reason,), deadline=block.reclaimed)
+            return NodeDecision(node.name, NodeAction.HOLD, (reason,), deadline=block.reclaimed)
         if why_kept is None and node.name in self._baseline:
             why_kept = Reason.of(Code.BASELINE, f"pool {node.pool}")
         unhealthy = self._unhealthy(node)
         also = () if unhealthy is None else (unhealthy,)
-        return NodeDecision(node.name, Disposal.KEEP, (why_kept or self._empty(node), *also))
+        return NodeDecision(node.name, NodeAction.KEEP, (why_kept or self._empty(node), *also))
 
     def _failed(self, node: ProvisionedNode) -> NodeDecision:
         """It goes, but not under a pod: one that tolerates everything may run on a node that never became ready."""
         why = Reason.of(Code.NODE_FAILED, why=last_edge(node))
         if node.node_name in self._busy:
-            return NodeDecision(node.name, Disposal.KEEP, (Reason.of(Code.ALREADY_BOUND), why))
-        return NodeDecision(node.name, Disposal.DRAIN, (why,))
+            return NodeDecision(node.name, NodeAction.KEEP, (Reason.of(Code.ALREADY_BOUND), why))
+        return NodeDecision(node.name, NodeAction.DRAIN, (why,))
 
     def _by_block_end(self, node: ProvisionedNode, block: CapacityBlock) -> NodeDecision | None:
         ending = (Reason.of(Code.BLOCK_ENDING, f"block {block.name}", block=block.name),)
         if self._now >= block.drain_starts:
-            return NodeDecision(node.name, Disposal.DRAIN, ending, deadline=block.reclaimed)
+            return NodeDecision(node.name, NodeAction.DRAIN, ending, deadline=block.reclaimed)
         if self._now >= block.notice_at:
-            return NodeDecision(node.name, Disposal.NOTICE, ending, deadline=block.reclaimed)
+            return NodeDecision(node.name, NodeAction.NOTICE, ending, deadline=block.reclaimed)
         return None
 
     def _by_reclaim(self, node: ProvisionedNode) -> NodeDecision | None:
@@ -115,7 +115,7 @@ class _Run:
             return None
         why = (Reason.of(Code.NODE_RECLAIMED, f"node {node.name}", at=node.reclaim_at.isoformat()),)
         drains = self._now >= node.reclaim_at - _DRAIN.budget
-        return NodeDecision(node.name, Disposal.DRAIN if drains else Disposal.NOTICE, why, deadline=node.reclaim_at)
+        return NodeDecision(node.name, NodeAction.DRAIN if drains else NodeAction.NOTICE, why, deadline=node.reclaim_at)
 
     def _needed(self, node: ProvisionedNode) -> Reason | None:
         """Why it must stay whatever the policy is: pods, or it has not come yet."""
@@ -147,9 +147,9 @@ class _Run:
         found = self._nodes.of(node)
         mark = mark_of_node(found) if found else ""
         if mark:
-            return NodeDecision(node.name, Disposal.KEEP, (Reason.of(Code.DO_NOT_DISRUPT, mark=mark), why))
-        disposal = Disposal.DRAIN if self._budget.take(node.pool) else Disposal.KEEP
-        return NodeDecision(node.name, disposal, (why,))
+            return NodeDecision(node.name, NodeAction.KEEP, (Reason.of(Code.DO_NOT_DISRUPT, mark=mark), why))
+        action = NodeAction.DRAIN if self._budget.take(node.pool) else NodeAction.KEEP
+        return NodeDecision(node.name, action, (why,))
 
     def _empty(self, node: ProvisionedNode) -> Reason:
         return Reason.of(Code.NODE_EMPTY, seconds=_seconds(self._now - node.empty_since) if node.empty_since else 0)
@@ -214,7 +214,7 @@ def _baseline_nodes(snapshot: Snapshot, now: datetime) -> set[str]:
     kept: set[str] = set()
     for pool in snapshot.pools:
         alive = sorted(n.name for n in snapshot.provisioned if n.pool == pool.name and may_take_pods(n))
-        kept.update(alive[: floor_of(pool, now)])
+        kept.update(alive[: baseline_nodes(pool, now)])
     return kept
 
 

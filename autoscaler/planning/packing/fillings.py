@@ -56,9 +56,9 @@ class Fillings(Generic[State]):
         state = self.state(shape, counts)
         return state is None or self._oracle.full(state)
 
-    def promising(self, shape: int, item: int) -> bool:
+    def worth_trying(self, shape: int, item: int) -> bool:
         """Whether greedy filling should look at the shape for the item."""
-        return self._oracle.promising(shape, item)
+        return self._oracle.worth_trying(shape, item)
 
     def fits(self, shape: int, item: int) -> bool:
         """Whether an empty node takes one bundle of the item."""

@@ -40,7 +40,7 @@ class _Packer:
 
     def _alone(self, kind: int, item: int) -> Column | None:
         """A node of the kind with one bundle of the item."""
-        if not self._fillings.promising(self._problem.kinds[kind].shape, item):
+        if not self._fillings.worth_trying(self._problem.kinds[kind].shape, item):
             return None
         return self._fillings.column(kind, self._fillings.units[item])
 

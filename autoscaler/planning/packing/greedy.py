@@ -83,7 +83,7 @@ class _Filler:
                 continue
             if best is not None and self._least(kind) > best[0]:
                 continue
-            if not self._fillings.promising(kind.shape, item):
+            if not self._fillings.worth_trying(kind.shape, item):
                 continue
             welcome = allowed - kind.refuses
             for counts in self._fillings.filled(kind.shape, self._residual, first=item, allowed=welcome):
@@ -137,7 +137,7 @@ def fills(problem: Problem, fillings: Fillings[State], *, puts: int) -> Iterator
     items = range(len(problem.items))
     for first in items:
         for index, kind in enumerate(problem.kinds):
-            if first in kind.refuses or not fillings.promising(kind.shape, first):
+            if first in kind.refuses or not fillings.worth_trying(kind.shape, first):
                 continue
             for allowed in (frozenset({first}), frozenset(items) - kind.refuses):
                 if fillings.puts > puts:

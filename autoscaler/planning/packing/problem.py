@@ -28,7 +28,7 @@ class Oracle(Protocol[State]):
     def free(self, state: State) -> int:
         """Devices of the node that nobody uses."""
 
-    def promising(self, shape: int, item: int) -> bool:
+    def worth_trying(self, shape: int, item: int) -> bool:
         """Whether a node of the shape is worth trying for the item. A hint as `full` is."""
 
     def full(self, state: State) -> bool:

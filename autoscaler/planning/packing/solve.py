@@ -118,6 +118,6 @@ class _Narrowed(Generic[State]):
         """The node with one more bundle of the item."""
         return self._oracle.put(state, self._wanted[item])
 
-    def promising(self, shape: int, item: int) -> bool:
+    def worth_trying(self, shape: int, item: int) -> bool:
         """Whether a node of the shape is worth trying for the item."""
-        return self._oracle.promising(shape, self._wanted[item])
+        return self._oracle.worth_trying(shape, self._wanted[item])

@@ -12,7 +12,7 @@ from decimal import Decimal
 from autoscaler.model.plan import Considered
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown
-from autoscaler.planning.placement.packing_input import Market
+from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.limits import binding
@@ -28,13 +28,13 @@ class Bought:
     nodes: Mapping[int, int] = field(default_factory=dict)
     banned: Mapping[int, int] = field(default_factory=dict)
 
-    def candidates(self, market: Market) -> list[Candidate]:
+    def candidates(self, market: PackingInput) -> list[Candidate]:
         """One entry per node."""
         return [market.candidates[i] for i, count in self.nodes.items() for _ in range(count)]
 
 
 def considered(
-    market: Market, item: int, chosen: frozenset[int], bought: Bought, policy: Policy
+    market: PackingInput, item: int, chosen: frozenset[int], bought: Bought, policy: Policy
 ) -> tuple[Considered, ...]:
     """The candidates that were looked at for the class: the chosen ones, those that fit by price, and the others.
 
@@ -55,7 +55,7 @@ def considered(
     return tuple(entries[i] for i in order[: policy.considered])
 
 
-def _looked_at(market: Market, item: int, policy: Policy) -> list[int]:
+def _looked_at(market: PackingInput, item: int, policy: Policy) -> list[int]:
     indexes = range(len(market.candidates))
     found = [i for i in indexes if market.trials.known(market.shape_of[i], item)]
     fits = sum(1 for i in found if _fits(market, i, item))
@@ -69,7 +69,7 @@ def _looked_at(market: Market, item: int, policy: Policy) -> list[int]:
     return found
 
 
-def _fits(market: Market, candidate: int, item: int) -> bool:
+def _fits(market: PackingInput, candidate: int, item: int) -> bool:
     return isinstance(market.trials.verdict(market.shape_of[candidate], item), Fits)
 
 
@@ -79,7 +79,7 @@ def cost_of(candidate: Candidate) -> tuple[bool, Decimal]:
 
 
 def _considered(
-    market: Market, index: int, item: int, chosen: bool, bought: Bought, fitting: Sequence[int]
+    market: PackingInput, index: int, item: int, chosen: bool, bought: Bought, fitting: Sequence[int]
 ) -> Considered:
     candidate = market.candidates[index]
     verdict = market.trials.verdict(market.shape_of[index], item)
@@ -94,7 +94,7 @@ def _considered(
     return Considered(candidate.pool.name, candidate.profiles, candidate.offering, outcome, reasons, nodes)
 
 
-def why_chosen(market: Market, index: int, item: int, fitting: Iterable[int]) -> Reason:
+def why_chosen(market: PackingInput, index: int, item: int, fitting: Iterable[int]) -> Reason:
     """Prepaid, preferred by a claim over something cheaper, or simply the cheapest."""
     candidate = market.candidates[index]
     if candidate.block:
@@ -106,13 +106,13 @@ def why_chosen(market: Market, index: int, item: int, fitting: Iterable[int]) ->
     return Reason.of(Code.CHEAPEST)
 
 
-def preference_of(market: Market, candidate: int, item: int) -> int:
+def preference_of(market: PackingInput, candidate: int, item: int) -> int:
     """Sum of the firstAvailable indexes that a bundle of the class gets there; 0 where it does not fit."""
     verdict = market.trials.verdict(market.shape_of[candidate], item)
     return verdict.preference if isinstance(verdict, Fits) else 0
 
 
-def why_not(market: Market, index: int, item: int, bought: Bought, *, nodes: int = 1) -> Iterable[Reason]:
+def why_not(market: PackingInput, index: int, item: int, bought: Bought, *, nodes: int = 1) -> Iterable[Reason]:
     """What kept `nodes` nodes that fit from being bought; nothing if another was just better."""
     bar = market.bar(index, item)
     if bar:

@@ -78,7 +78,7 @@ class Assigned:
     rest: Mapping[int, tuple[Bundle, ...]]
     stuck: Mapping[int, Fatal | Unknown]
     postponed: Mapping[str, Reason]
-    doubted: Mapping[int, Unknown] = field(default_factory=dict)
+    undecided: Mapping[int, Unknown] = field(default_factory=dict)
 
 
 def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present:
@@ -186,7 +186,7 @@ def assign(
         run.keep_places(index, classes[index])
     for index, bundle_class in classes.items():
         run.take(index, bundle_class)
-    return Assigned(run.world, tuple(run.placed), run.rest, run.stuck, run.postponed, run.doubted)
+    return Assigned(run.world, tuple(run.placed), run.rest, run.stuck, run.postponed, run.undecided)
 
 
 def joined(parts: Sequence[Assigned]) -> Assigned:
@@ -197,7 +197,7 @@ def joined(parts: Sequence[Assigned]) -> Assigned:
         rest={index: bundles for part in parts for index, bundles in part.rest.items()},
         stuck={index: verdict for part in parts for index, verdict in part.stuck.items()},
         postponed={key: reason for part in parts for key, reason in part.postponed.items()},
-        doubted={index: verdict for part in parts for index, verdict in part.doubted.items()},
+        undecided={index: verdict for part in parts for index, verdict in part.undecided.items()},
     )
 
 
@@ -210,7 +210,7 @@ class _Run:
         self.rest: dict[int, tuple[Bundle, ...]] = {}
         self.stuck: dict[int, Fatal | Unknown] = {}
         self.postponed: dict[str, Reason] = {}
-        self.doubted: dict[int, Unknown] = {}
+        self.undecided: dict[int, Unknown] = {}
         self._bindings = awaited_bindings(snapshot, now)
         self._made = places_made(snapshot)
         self._held: set[str] = set()
@@ -271,7 +271,7 @@ class _Run:
                 # What the other nodes would say is not known: nothing is bought for it.
                 return best or verdict
             if isinstance(verdict, Unknown):
-                self.doubted.setdefault(index, verdict)
+                self.undecided.setdefault(index, verdict)
             if not isinstance(verdict, Fits):
                 open_nodes.remove(name)
             elif best is None or verdict.preference < best[1].preference:

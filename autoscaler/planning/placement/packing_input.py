@@ -19,7 +19,7 @@ from autoscaler.planning.demand.demand import running_members
 from autoscaler.planning.demand.scope import Scopes, pools_of
 from autoscaler.planning.packing.problem import GangRule, Item, Kind, Problem
 from autoscaler.planning.placement.architecture import asks_for_architecture, offered_unasked
-from autoscaler.planning.placement.trial import Trials
+from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import Admission, admission
 from autoscaler.planning.supply.candidates import Candidate, candidates_of
@@ -31,11 +31,11 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector
 from instance_catalog.types.catalog import Catalog
 
-WELCOME = Admission()
+ADMITTED = Admission()
 
 
 @dataclass(frozen=True)
-class Market:
+class PackingInput:
     """Classes and candidates by index; `shape_of` gives a candidate's shape. `now` decides about blocks.
 
     `strangers` are, by pool, the classes that its scope leaves out, with the reason.
@@ -48,9 +48,9 @@ class Market:
     shapes: tuple[Shape, ...]
     shape_of: tuple[int, ...]
     limits: tuple[Limit, ...]
-    trials: Trials
+    trials: PackingOracle
     pods_relate: bool
-    strangers: Mapping[str, Mapping[int, Reason]]
+    unserved: Mapping[str, Mapping[int, Reason]]
 
     @cached_property
     def gangs(self) -> tuple[str, ...]:
@@ -66,13 +66,13 @@ class Market:
     def admission(self, candidate: int, item: int) -> Admission:
         """Whether the candidate's pool, and its block if it has one, take the class."""
         offered, bundle = self.candidates[candidate], self.classes[item].sample
-        stranger = self.strangers.get(offered.pool.name, {}).get(item)
+        stranger = self.unserved.get(offered.pool.name, {}).get(item)
         if stranger:
             return Admission(stranger)
         if not offered_unasked(offered) and not asks_for_architecture(bundle):
             architecture = offered.instance_type.architecture
             return Admission(Reason.of(Code.ARCHITECTURE_UNASKED, architecture=architecture))
-        return WELCOME if offered.block is None else admission(bundle, offered.block, self.snapshot, self.now)
+        return ADMITTED if offered.block is None else admission(bundle, offered.block, self.snapshot, self.now)
 
     def bar(self, candidate: int, item: int) -> Reason | None:
         """Why the candidate is not bought for the class although it may fit."""
@@ -84,7 +84,7 @@ class Market:
 
     def problem(
         self, counts: Mapping[int, int], started: Mapping[str, int], offered: Offered, banned: frozenset[int]
-    ) -> Sale:
+    ) -> Supply:
         """The problem of placing `counts` bundles of the classes with what is offered, without the shapes `banned`.
 
         `started` says how many pods of each gang have a place already.
@@ -104,7 +104,7 @@ class Market:
         )
         used = [sum((limit.uses(c) for c in offered.bought), Decimal(0)) for limit in self.limits]
         limits = [limit.remaining - amount for limit, amount in zip(self.limits, used, strict=True)]
-        return Sale(
+        return Supply(
             Problem(
                 items=items,
                 kinds=tuple(self._kind(i) for i in buyable),
@@ -116,8 +116,10 @@ class Market:
 
     def _kind(self, index: int) -> Kind:
         candidate = self.candidates[index]
-        choosy = candidate.block is not None or not offered_unasked(candidate) or candidate.pool.name in self.strangers
-        admissions = [self.admission(index, item) for item in range(len(self.classes))] if choosy else []
+        has_restrictions = (
+            candidate.block is not None or not offered_unasked(candidate) or candidate.pool.name in self.unserved
+        )
+        admissions = [self.admission(index, item) for item in range(len(self.classes))] if has_restrictions else []
         spot = candidate.offering.capacity_type == "spot"
         return Kind(
             shape=self.shape_of[index],
@@ -150,14 +152,14 @@ class Offered:
 
 
 @dataclass(frozen=True, slots=True)
-class Sale:
+class Supply:
     """A problem and, for each of its kinds, the candidate it stands for."""
 
     problem: Problem
     candidates: tuple[int, ...]
 
 
-def open_market(
+def build_packing_input(
     classes: tuple[BundleClass, ...],
     world: World,
     snapshot: Snapshot,
@@ -167,7 +169,7 @@ def open_market(
     policy: Policy,
     now: datetime,
     ledger: Ledger,
-) -> Market:
+) -> PackingInput:
     """Everything that could be bought for the classes in this world; the ledger pays for what is asked about it."""
     pods = [pod for c in classes for pod in c.sample.pods]
     pods_relate = any(pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread for pod in pods) or any(
@@ -175,7 +177,7 @@ def open_market(
     )
     candidates = candidates_of(snapshot, catalog, policy, now=now, zones=named_zones(classes, snapshot))
     shapes, shape_of = shapes_of(candidates, snapshot, watched_labels(snapshot, pods))
-    return Market(
+    return PackingInput(
         snapshot=snapshot,
         now=now,
         classes=classes,
@@ -184,13 +186,13 @@ def open_market(
         shape_of=shape_of,
         limits=limits_of(snapshot, catalog, policy, now),
         # A fresh node is decided by itself alone, unless pods look at other pods.
-        trials=Trials(world if pods_relate else replace(world, nodes={}), shapes, classes, ledger),
+        trials=PackingOracle(world if pods_relate else replace(world, nodes={}), shapes, classes, ledger),
         pods_relate=pods_relate,
-        strangers=_strangers(classes, scopes),
+        unserved=_unserved(classes, scopes),
     )
 
 
-def _strangers(classes: Sequence[BundleClass], scopes: Scopes) -> dict[str, dict[int, Reason]]:
+def _unserved(classes: Sequence[BundleClass], scopes: Scopes) -> dict[str, dict[int, Reason]]:
     """By pool, the classes with a pod that it does not serve."""
     found: dict[str, dict[int, Reason]] = {}
     for pool in pools_of(scopes.snapshot):
@@ -223,7 +225,7 @@ def _zones(selector: NodeSelector | None) -> Iterator[str]:
                 yield from requirement.values
 
 
-def started_members(market: Market, placed: Mapping[str, int]) -> dict[str, int]:
+def started_members(market: PackingInput, placed: Mapping[str, int]) -> dict[str, int]:
     """How many pods of each gang run or were just placed (`placed` by gang key)."""
     return {
         key: running_members(market.snapshot.gangs[key], market.snapshot.pods) + placed.get(key, 0)

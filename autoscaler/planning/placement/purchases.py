@@ -13,7 +13,7 @@ from autoscaler.planning.packing.problem import Column, Counts, Solution
 from autoscaler.planning.packing.solve import solve
 from autoscaler.planning.placement.considered import Bought, preference_of, why_chosen
 from autoscaler.planning.placement.launches import Purchase
-from autoscaler.planning.placement.packing_input import Market, Offered, Sale
+from autoscaler.planning.placement.packing_input import Offered, PackingInput, Supply
 from autoscaler.planning.placement.trial import Filled
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
@@ -56,7 +56,7 @@ def combined(buyings: Sequence[Buying]) -> Buying:
 
 
 def buy(
-    market: Market,
+    market: PackingInput,
     rest: Mapping[int, tuple[Bundle, ...]],
     started: Mapping[str, int],
     offered: Offered,
@@ -74,7 +74,7 @@ def buy(
         banned |= breaking
 
 
-def _breaking(market: Market, sale: Sale, solution: Solution, protected: Iterable[int]) -> dict[int, int]:
+def _breaking(market: PackingInput, sale: Supply, solution: Solution, protected: Iterable[int]) -> dict[int, int]:
     """Shapes of the solution whose devices would make the check of a pending pod abort, with the class of that pod."""
     shapes = {market.shape_of[sale.candidates[column.kind]] for column in solution.columns}
     broken = {shape: market.trials.breaks(shape, protected) for shape in sorted(shapes)}
@@ -82,10 +82,10 @@ def _breaking(market: Market, sale: Sale, solution: Solution, protected: Iterabl
 
 
 def _bought(
-    market: Market,
+    market: PackingInput,
     rest: Mapping[int, tuple[Bundle, ...]],
     offered: Offered,
-    sale: Sale,
+    sale: Supply,
     solution: Solution,
     banned: Mapping[int, int],
     policy: Policy,
@@ -113,7 +113,7 @@ def _bought(
 
 
 def _alternates(
-    market: Market, sale: Sale, column: Column, bought: Sequence[Candidate], policy: Policy
+    market: PackingInput, sale: Supply, column: Column, bought: Sequence[Candidate], policy: Policy
 ) -> tuple[OfferingRef, ...]:
     """Offerings of the same pool and drivers that take the same bundles too, in the order of the objective.
 
@@ -128,10 +128,12 @@ def _alternates(
         and market.candidates[i].drivers == chosen.drivers
     ]
     wanted = [item for item, n in enumerate(column.counts) if n]
-    choosy = [item for item in wanted if has_alternatives(market.classes[item].sample, market.snapshot.claims)]
+    has_restrictions = [
+        item for item in wanted if has_alternatives(market.classes[item].sample, market.snapshot.claims)
+    ]
     others.sort(
         key=lambda i: (
-            sum(preference_of(market, i, item) for item in choosy),
+            sum(preference_of(market, i, item) for item in has_restrictions),
             market.candidates[i].rank,
             market.candidates[i].usd_per_hour or 0,
             i,
@@ -150,15 +152,15 @@ def _alternates(
     return tuple(found)
 
 
-def _takes(market: Market, candidate: int, counts: Counts) -> bool:
+def _takes(market: PackingInput, candidate: int, counts: Counts) -> bool:
     state: Filled | None = market.trials.empty(market.shape_of[candidate])
     for item in (i for i, n in enumerate(counts) for _ in range(n)):
         state = market.trials.put(state, item) if state else None
     return state is not None
 
 
-def lonely(
-    market: Market, purchases: Sequence[Purchase], failed: Iterable[Bundle], world: World
+def each_alone(
+    market: PackingInput, purchases: Sequence[Purchase], failed: Iterable[Bundle], world: World
 ) -> tuple[Purchase, ...]:
     """The purchases with every failed bundle on a node of its own: the best that takes it beside all the others.
 
@@ -182,7 +184,7 @@ def lonely(
     return tuple(kept)
 
 
-def _best_first(market: Market, item: int, bought: Sequence[Candidate]) -> list[int]:
+def _best_first(market: PackingInput, item: int, bought: Sequence[Candidate]) -> list[int]:
     """One candidate of every shape that takes the class: wanted capacity types first, by price."""
     order = sorted(
         range(len(market.candidates)),

@@ -14,7 +14,7 @@ from autoscaler.model.gang import Gang
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.packing.objective import Score
 from autoscaler.planning.placement.existing import Assigned, Present, assign
-from autoscaler.planning.placement.packing_input import Market, Offered, started_members
+from autoscaler.planning.placement.packing_input import Offered, PackingInput, started_members
 from autoscaler.planning.placement.purchases import Buying, buy
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
@@ -35,17 +35,19 @@ class Domain:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class PlacedGang:
     """A gang in its domain."""
 
     assigned: Assigned
     buying: Buying
 
 
-def settle(gang: Gang, market: Market, present: Present, offered: Offered, policy: Policy) -> Settled | None:
+def place_gang(
+    gang: Gang, market: PackingInput, present: Present, offered: Offered, policy: Policy
+) -> PlacedGang | None:
     """The gang in the best domain that takes it; None if no domain does."""
     classes = {i: c for i, c in enumerate(market.classes) if c.sample.gang == gang.key}
-    best: tuple[tuple[int, Score], Settled] | None = None
+    best: tuple[tuple[int, Score], PlacedGang] | None = None
     for domain in _domains(gang, market, present):
         found = _in_domain(gang, classes, domain, market, present, offered, policy)
         if found is not None and (best is None or found[0] < best[0]):
@@ -57,11 +59,11 @@ def _in_domain(
     gang: Gang,
     classes: Mapping[int, BundleClass],
     domain: Domain,
-    market: Market,
+    market: PackingInput,
     present: Present,
     offered: Offered,
     policy: Policy,
-) -> tuple[tuple[int, Score], Settled] | None:
+) -> tuple[tuple[int, Score], PlacedGang] | None:
     """The gang in one domain, with what compares domains: pods left out, then the score of what is bought."""
     nodes = {name: target for name, target in present.targets.items() if name in domain.present}
     assigned = assign(
@@ -77,10 +79,10 @@ def _in_domain(
     if started[gang.key] + bought < gang.min_count:
         return None
     wanted = sum(len(bundle.pods) for c in classes.values() for bundle in c.members)
-    return (wanted - placed - bought, buying.score), Settled(assigned, buying)
+    return (wanted - placed - bought, buying.score), PlacedGang(assigned, buying)
 
 
-def _domains(gang: Gang, market: Market, present: Present) -> Iterator[Domain]:
+def _domains(gang: Gang, market: PackingInput, present: Present) -> Iterator[Domain]:
     """The domains to try; only the one that running members are in, if there are any."""
     key = gang.topology_key or ""
     values = {name: present.world.nodes[name].node.labels.get(key) for name in present.targets}
@@ -104,7 +106,7 @@ def _domains(gang: Gang, market: Market, present: Present) -> Iterator[Domain]:
             yield from _new_domains(value, found, market)
 
 
-def _new_domains(value: str, found: set[int], market: Market) -> Iterator[Domain]:
+def _new_domains(value: str, found: set[int], market: PackingInput) -> Iterator[Domain]:
     if not is_future_clique(value):
         yield Domain(frozenset(), frozenset(found))
         return

@@ -31,7 +31,7 @@ class Filled:
     used: frozenset[Unit] = frozenset()
 
 
-class Trials:
+class PackingOracle:
     """Implements problem.Oracle. Shapes and classes are known by their index."""
 
     def __init__(self, world: World, shapes: Sequence[Shape], classes: Sequence[BundleClass], ledger: Ledger) -> None:
@@ -84,7 +84,7 @@ class Trials:
         drivers = {unit[0] for unit in state.used}
         return self._shapes[state.shape].units.total(drivers) - len(state.used)
 
-    def promising(self, shape: int, item: int) -> bool:
+    def worth_trying(self, shape: int, item: int) -> bool:
         """A special preparation of a machine (MIG) is, where the plain machine fails for want of other devices."""
         plain = self._shapes[shape].plain
         if plain is None:

@@ -102,7 +102,7 @@ def _nodes(plan: Plan) -> Table:
     rows = tuple(
         (
             decision.provisioned_node,
-            decision.disposal.value,
+            decision.action.value,
             decision.deadline.isoformat() if decision.deadline else "",
             texts_of(decision.reasons),
         )

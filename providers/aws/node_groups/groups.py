@@ -14,7 +14,7 @@ from providers.aws.errors import MEANINGS, of_code, translated
 from providers.aws.node_groups.slots import SLOT_TAG, slot_of
 from providers.aws.node_template.template import GroupTemplate
 from providers.aws.session import Aws
-from providers.aws.ttl_cache import Remembered
+from providers.aws.ttl_cache import TtlCache
 from providers.contract import Clock, LaunchForm, OfferingKey
 from providers.errors import NotOfferedError, ProviderError, TemplateError
 
@@ -69,8 +69,8 @@ class Groups:
 
     def __init__(self, aws: Aws, clock: Clock) -> None:
         self._aws = aws
-        self._names: Remembered[tuple[tuple[str, LaunchForm], ...]] = Remembered(clock, _LIFETIME)
-        self._launches: Remembered[Mapping[str, Any]] = Remembered(clock, _LIFETIME)
+        self._names: TtlCache[tuple[tuple[str, LaunchForm], ...]] = TtlCache(clock, _LIFETIME)
+        self._launches: TtlCache[Mapping[str, Any]] = TtlCache(clock, _LIFETIME)
 
     def of(self, template: GroupTemplate) -> tuple[Group, ...]:
         """The groups of a template as they are now. Raises TemplateError when one of them does not exist."""

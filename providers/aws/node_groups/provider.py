@@ -40,7 +40,7 @@ from providers.contract import (
     OfferingKey,
     OfferingStatus,
     Reservation,
-    TemplateVerdict,
+    TemplateStatus,
     TerminateAnswer,
     Traits,
 )
@@ -166,7 +166,7 @@ class AwsNodeGroups:
         """Whether the groups exist and may be resized."""
         return group_findings(self._groups, self._templates, self._cluster)
 
-    def judged(self) -> tuple[TemplateVerdict, ...]:
+    def template_statuses(self) -> tuple[TemplateStatus, ...]:
         """What the AWSGroupNodeTemplates come to."""
         return self._verdicts.all()
 

@@ -9,7 +9,7 @@ from typing import Final
 from providers.aws.errors import translated
 from providers.aws.node_template.template import Cluster
 from providers.aws.session import Aws
-from providers.aws.ttl_cache import Remembered
+from providers.aws.ttl_cache import TtlCache
 from providers.contract import Clock
 
 # An endpoint changes only when the cluster is made anew.
@@ -21,7 +21,7 @@ class Clusters:
 
     def __init__(self, aws: Aws, clock: Clock) -> None:
         self._aws = aws
-        self._known: Remembered[Cluster] = Remembered(clock, _LIFETIME)
+        self._known: TtlCache[Cluster] = TtlCache(clock, _LIFETIME)
 
     def joined(self, cluster: Cluster) -> Cluster:
         """The cluster with endpoint, certificate authority and service network. Raises TemplateError when unknown."""

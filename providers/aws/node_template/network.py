@@ -17,7 +17,7 @@ from instance_catalog.types.instance_type import ANY_ZONE, InstanceType
 from providers.aws.errors import translated
 from providers.aws.node_template.template import Interfaces, NodeTemplate, Selector
 from providers.aws.session import Aws
-from providers.aws.ttl_cache import Remembered
+from providers.aws.ttl_cache import TtlCache
 from providers.contract import Clock
 from providers.errors import NoSubnetError, TemplateError
 
@@ -43,8 +43,8 @@ class Network:
         self._aws = aws
         self._clock = clock
         self._full_until: dict[str, float] = {}  # by id of a subnet, by the monotonic clock
-        self._subnets: Remembered[tuple[Subnet, ...]] = Remembered(clock, _LIFETIME)
-        self._groups: Remembered[tuple[str, ...]] = Remembered(clock, _LIFETIME)
+        self._subnets: TtlCache[tuple[Subnet, ...]] = TtlCache(clock, _LIFETIME)
+        self._groups: TtlCache[tuple[str, ...]] = TtlCache(clock, _LIFETIME)
 
     def subnets(self, template: NodeTemplate) -> tuple[Subnet, ...]:
         """All subnets the template selects, by id. Raises TemplateError when a selector finds none."""

@@ -17,8 +17,8 @@ from providers.aws.node_groups.groups import Groups
 from providers.aws.node_template.images import ImageFacts, facts, resolve
 from providers.aws.node_template.template import GroupTemplates, NodeTemplate, Templates
 from providers.aws.session import Aws
-from providers.aws.ttl_cache import Remembered
-from providers.contract import Clock, TemplateFault, TemplateRef, TemplateVerdict
+from providers.aws.ttl_cache import TtlCache
+from providers.contract import Clock, TemplateFault, TemplateRef, TemplateStatus
 from providers.errors import (
     PermissionDeniedError,
     ProviderError,
@@ -43,15 +43,15 @@ class _Kept:
     """Verdicts as they were given last, by template and generation."""
 
     def __init__(self, clock: Clock) -> None:
-        self._good: Remembered[TemplateVerdict] = Remembered(clock, _LIFETIME)
-        self._bad: Remembered[TemplateVerdict] = Remembered(clock, _WHILE_WRONG)
+        self._good: TtlCache[TemplateStatus] = TtlCache(clock, _LIFETIME)
+        self._bad: TtlCache[TemplateStatus] = TtlCache(clock, _WHILE_WRONG)
 
-    def of(self, reference: TemplateRef, look: Callable[[TemplateRef], TemplateVerdict]) -> TemplateVerdict:
+    def of(self, reference: TemplateRef, look: Callable[[TemplateRef], TemplateStatus]) -> TemplateStatus:
         """The verdict on a template, which `look` gives when the last one is too old."""
         known = next((kept.last(reference) for kept in (self._bad, self._good) if kept.fresh(reference)), None)
         return known or self._kept(look(reference))
 
-    def _kept(self, verdict: TemplateVerdict) -> TemplateVerdict:
+    def _kept(self, verdict: TemplateStatus) -> TemplateStatus:
         return (self._bad if verdict.faults else self._good).get(verdict.template, lambda: verdict)
 
 
@@ -62,9 +62,9 @@ class Verdicts:
         self._launcher = launcher
         self._templates = templates
         self._known = _Kept(launcher.clock)
-        self._tidied: Remembered[None] = Remembered(launcher.clock, _BETWEEN_TIDYINGS)
+        self._tidied: TtlCache[None] = TtlCache(launcher.clock, _BETWEEN_TIDYINGS)
 
-    def all(self) -> tuple[TemplateVerdict, ...]:
+    def all(self) -> tuple[TemplateStatus, ...]:
         """By name. Raises ProviderErrors only when the templates cannot be listed."""
         references = self._templates.references()
         names = frozenset(reference.name for reference in references)
@@ -73,11 +73,11 @@ class Verdicts:
             self._tidied.get(names, partial(self._launcher.launch_templates.tidy, names))
         return tuple(self._known.of(reference, self._look) for reference in references)
 
-    def _look(self, reference: TemplateRef) -> TemplateVerdict:
+    def _look(self, reference: TemplateRef) -> TemplateStatus:
         try:
             template = self._templates.template(reference)
         except ProviderError as error:
-            return TemplateVerdict(reference, faults=(fault_of("spec", error),))
+            return TemplateStatus(reference, faults=(fault_of("spec", error),))
         self._launcher.network.forget(template)
         parts: Mapping[str, Callable[[NodeTemplate], Mapping[str, Any]]] = {
             "spec.cluster": self._cluster,
@@ -98,7 +98,7 @@ class Verdicts:
                     break
                 faults.append(fault_of(field, error))
         zones = sorted({subnet["zone"] for subnet in resolved.get("subnets", ())})
-        return TemplateVerdict(reference, resolved, tuple(faults), tuple(zones), drift=resolved.pop("drift", None))
+        return TemplateStatus(reference, resolved, tuple(faults), tuple(zones), drift=resolved.pop("drift", None))
 
     def _cluster(self, template: NodeTemplate) -> Mapping[str, Any]:
         return {"endpoint": self._launcher.clusters.joined(template.cluster).endpoint}
@@ -132,15 +132,15 @@ class GroupVerdicts:
         self._templates = templates
         self._known = _Kept(clock)
 
-    def all(self) -> tuple[TemplateVerdict, ...]:
+    def all(self) -> tuple[TemplateStatus, ...]:
         """By name. Raises ProviderErrors only when the templates cannot be listed."""
         return tuple(self._known.of(reference, self._look) for reference in self._templates.references())
 
-    def _look(self, reference: TemplateRef) -> TemplateVerdict:
+    def _look(self, reference: TemplateRef) -> TemplateStatus:
         try:
             groups = self._groups.of(self._templates.template(reference))
         except ProviderError as error:
-            return TemplateVerdict(reference, faults=(fault_of("spec", error),))
+            return TemplateStatus(reference, faults=(fault_of("spec", error),))
         shown = [
             {
                 "name": group.name,
@@ -152,7 +152,7 @@ class GroupVerdicts:
             for group in groups
         ]
         zones = sorted({zone for group in groups for zone in group.zones})
-        return TemplateVerdict(reference, {"groups": shown}, zones=tuple(zones))
+        return TemplateStatus(reference, {"groups": shown}, zones=tuple(zones))
 
 
 def image_of(launcher: Launcher, template: NodeTemplate) -> tuple[ImageFacts, str]:

@@ -22,7 +22,7 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 from providers.aws.errors import translated
 from providers.aws.session import Aws
-from providers.aws.ttl_cache import Remembered
+from providers.aws.ttl_cache import TtlCache
 from providers.contract import Clock, OfferingKey, OfferingStatus
 from providers.errors import TemplateError
 
@@ -117,8 +117,8 @@ class Prices:
         self._clock = clock
         self._catalog = catalog
         self._overrides = overrides
-        self._list: Remembered[Decimal | None] = Remembered(clock, _LIST_LIFETIME)
-        self._spot: Remembered[tuple[OfferingStatus, ...]] = Remembered(clock, _SPOT_LIFETIME)
+        self._list: TtlCache[Decimal | None] = TtlCache(clock, _LIST_LIFETIME)
+        self._spot: TtlCache[tuple[OfferingStatus, ...]] = TtlCache(clock, _SPOT_LIFETIME)
 
     def on_demand(self, instance_type: str) -> Decimal | None:
         """The list price in this region; None when the type is not on the list."""

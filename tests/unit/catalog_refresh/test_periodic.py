@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from autoscaler.catalog_refresh.periodic import Opened, PeriodicSync, SyncOutcome
-from autoscaler.catalog_refresh.reload import Shelf
+from autoscaler.catalog_refresh.reload import ReloadingCatalog
 from autoscaler.clock import VirtualClock
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.sources.sync import CloudListing, ListedType
@@ -47,7 +47,7 @@ class Controller:
 
     def __init__(self, mine: Path, synced: Path) -> None:
         clock = VirtualClock()
-        self.shelf = Shelf([mine], clock, synced=synced)
+        self.shelf = ReloadingCatalog([mine], clock, synced=synced)
         self.clouds = [Cloud("a", 10), Cloud("b", 3)]
         self.outcomes: list[SyncOutcome] = []
         self.sync = PeriodicSync(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from autoscaler.catalog_refresh.reload import Shelf
+from autoscaler.catalog_refresh.reload import ReloadingCatalog
 from autoscaler.clock import VirtualClock
 from autoscaler.errors import BadInputError
 from instance_catalog.types.instance_type import CapacityType
@@ -29,7 +29,7 @@ def mine(tmp_path: Path) -> Path:
     return directory
 
 
-def price_on(shelf: Shelf) -> Decimal:
+def price_on(shelf: ReloadingCatalog) -> Decimal:
     return shelf.catalog.get("p5.48xlarge").prices[CapacityType.ON_DEMAND].usd_per_hour
 
 
@@ -43,7 +43,7 @@ HALVES = {
 
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES.keys())
 def test_a_half_written_overlay_never_takes_effect(mine: Path, half: str) -> None:
-    shelf = Shelf([mine], VirtualClock())
+    shelf = ReloadingCatalog([mine], VirtualClock())
     (mine / "price.yaml").write_text(half)
     (mine / "other.yaml").write_text("types:\n- {name: p5.48xlarge, vcpu: 190}\n")
     with capture_logs() as logs:
@@ -61,7 +61,7 @@ def test_a_half_written_overlay_never_takes_effect(mine: Path, half: str) -> Non
 
 def test_a_controller_starts_without_what_is_broken(mine: Path) -> None:
     (mine / "broken.yaml").write_text("{{")
-    shelf = Shelf([mine], VirtualClock())
+    shelf = ReloadingCatalog([mine], VirtualClock())
     assert (price_on(shelf), shelf.whole) == (Decimal("55.5"), False)
 
 
@@ -69,7 +69,7 @@ def test_an_overlay_ends_in_time(mine: Path) -> None:
     clock = VirtualClock()
     until = (clock.now() + timedelta(hours=1)).isoformat()
     (mine / "price.yaml").write_text(overlay("44.5", f"priority: 5\nexpires: {until}\n"))
-    shelf = Shelf([mine], clock)
+    shelf = ReloadingCatalog([mine], clock)
     assert price_on(shelf) == Decimal("44.5")
     clock.advance(timedelta(hours=2))
     assert shelf.changed()
@@ -78,12 +78,12 @@ def test_an_overlay_ends_in_time(mine: Path) -> None:
 
 def test_a_directory_that_does_not_exist_is_mistyped(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="no such directory"):
-        Shelf([tmp_path / "typo"], VirtualClock())
+        ReloadingCatalog([tmp_path / "typo"], VirtualClock())
 
 
 def test_the_directory_of_the_sync_may_be_empty_or_missing(mine: Path, tmp_path: Path) -> None:
     synced = tmp_path / "synced"
-    shelf = Shelf([mine], VirtualClock(), synced=synced)
+    shelf = ReloadingCatalog([mine], VirtualClock(), synced=synced)
     assert shelf.whole
     synced.mkdir()
     (synced / "a.yaml").write_text("priority: -20\ntypes:\n- {name: p5.48xlarge, vcpu: 191}\n")

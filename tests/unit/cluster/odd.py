@@ -17,7 +17,7 @@ from autoscaler.cluster.api import (
     Subresource,
     UnavailableError,
 )
-from autoscaler.cluster.intercepted import AttendedApi
+from autoscaler.cluster.intercepted import InterceptedApi
 from autoscaler.cluster.resources import Resource
 from autoscaler.simulation.api_server import ApiServer
 
@@ -38,7 +38,7 @@ MAY_BE = (ApiError, KeyError)
 
 
 @dataclass
-class OddApi(AttendedApi):
+class OddApi(InterceptedApi):
     """`fails` decides by verb, resource and the manifest or name that is written; `failed` counts."""
 
     inner: ApiServer

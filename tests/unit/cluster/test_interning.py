@@ -11,7 +11,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-from autoscaler.cluster.interning import Interned
+from autoscaler.cluster.interning import PodInterner
 from autoscaler.kube.pod import parse_pod
 
 PODS = 200
@@ -56,7 +56,7 @@ def raw(number: int) -> Any:
 
 
 def test_equal_parts_are_held_once_and_the_pod_is_the_same() -> None:
-    interned = Interned()
+    interned = PodInterner()
     plain = [parse_pod(raw(number)) for number in (1, 2)]
     first, second = (interned.of(pod) for pod in plain)
     assert first.containers is second.containers
@@ -68,12 +68,12 @@ def test_equal_parts_are_held_once_and_the_pod_is_the_same() -> None:
 
 
 def test_annotations_that_nobody_reads_are_dropped() -> None:
-    assert dict(Interned().of(parse_pod(raw(1))).annotations) == {"karpenter.sh/do-not-disrupt": "true"}
+    assert dict(PodInterner().of(parse_pod(raw(1))).annotations) == {"karpenter.sh/do-not-disrupt": "true"}
 
 
 def bytes_of_a_pod() -> float:
     """What each of many bound pods takes, once what all have in common is there."""
-    interned = Interned()
+    interned = PodInterner()
     held = interned.of(parse_pod(raw(0)))
     tracemalloc.start()
     pods = [interned.of(parse_pod(raw(number))) for number in range(PODS)]

@@ -16,7 +16,7 @@ from autoscaler.cluster.resources import CAPACITY_POOLS, LAUNCH_BATCHES, PROVISI
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.cluster.status_memory.quarantines import save_quarantines
 from autoscaler.model.gang import Gang
-from autoscaler.model.plan import Disposal, NodeDecision, Plan, PlannedNode
+from autoscaler.model.plan import NodeAction, NodeDecision, Plan, PlannedNode
 from autoscaler.model.pod import GangRef, Pod
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code, Reason
@@ -121,7 +121,7 @@ def test_a_decision_that_cannot_be_written_stops_no_other() -> None:
     _, journal = journal_of(desk, "update", PROVISIONED_NODES, "422", text="'odd'")
     journal.resume(desk.batches(), desk.nodes(), desk.now)
     deleted = (Reason.of(Code.POOL_DELETED),)
-    drain = tuple(NodeDecision(name, Disposal.DRAIN, reasons=deleted) for name in ("odd", "n1"))
+    drain = tuple(NodeDecision(name, NodeAction.DRAIN, reasons=deleted) for name in ("odd", "n1"))
     (trouble,) = journal.record(Plan(nodes=drain), Snapshot(pools=(POOL,)), desk.now)
     assert (trouble.kind, trouble.name) == ("ProvisionedNode", "odd")
     assert {node.name: node.phase for node in desk.nodes()} == {"n1": Phase.DRAINING, "odd": Phase.INTENDED}

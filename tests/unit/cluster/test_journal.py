@@ -10,12 +10,12 @@ import pytest
 
 from autoscaler.cluster.api import ConflictError
 from autoscaler.cluster.intents import batches_of, nodes_of, token_of
-from autoscaler.cluster.intercepted import AttendedApi
+from autoscaler.cluster.intercepted import InterceptedApi
 from autoscaler.cluster.journal import FINALIZER, Journal
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES, Resource
 from autoscaler.model.capacity import Mode
 from autoscaler.model.gang import Gang
-from autoscaler.model.plan import Disposal, NodeDecision, Plan
+from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.pod import GangRef, Pod
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code, Reason
@@ -62,7 +62,7 @@ def test_a_batch_is_there_before_its_nodes(desk: Desk) -> None:
             created.append(resource)
         yield
 
-    desk.journal = Journal(AttendedApi(desk.api, attend))
+    desk.journal = Journal(InterceptedApi(desk.api, attend))
     desk.record(planned("n1"), planned("n2"))
     assert created == [LAUNCH_BATCHES, PROVISIONED_NODES, PROVISIONED_NODES]
 
@@ -176,7 +176,7 @@ def launched(desk: Desk, name: str) -> None:
 
 def test_a_drain_is_written_down_with_its_reason(desk: Desk) -> None:
     launched(desk, "n1")
-    decision = NodeDecision("n1", Disposal.DRAIN, (Reason.of(Code.BLOCK_ENDING, "block b"),))
+    decision = NodeDecision("n1", NodeAction.DRAIN, (Reason.of(Code.BLOCK_ENDING, "block b"),))
     desk.journal.record(Plan(nodes=(decision,)), Snapshot(pools=(POOL,)), desk.now)
     (node,) = desk.nodes()
     assert node.phase is Phase.DRAINING
@@ -186,14 +186,14 @@ def test_a_drain_is_written_down_with_its_reason(desk: Desk) -> None:
 
 def test_no_drain_is_written_down_for_a_pool_that_only_observes(desk: Desk) -> None:
     launched(desk, "n1")
-    decision = NodeDecision("n1", Disposal.DRAIN, (Reason.of(Code.BLOCK_ENDING, "block b"),))
+    decision = NodeDecision("n1", NodeAction.DRAIN, (Reason.of(Code.BLOCK_ENDING, "block b"),))
     desk.journal.record(Plan(nodes=(decision,)), Snapshot(pools=(replace(POOL, mode=Mode.OBSERVE),)), desk.now)
     assert [node.phase for node in desk.nodes()] == [Phase.LAUNCHED]
 
 
 def test_a_drain_that_demands_an_empty_node_is_not_written_down_before_anybody_looked(desk: Desk) -> None:
     launched(desk, "n1")
-    decision = NodeDecision("n1", Disposal.DRAIN, (Reason.of(Code.NODE_EMPTY, "node n1"),))
+    decision = NodeDecision("n1", NodeAction.DRAIN, (Reason.of(Code.NODE_EMPTY, "node n1"),))
     desk.journal.record(Plan(nodes=(decision,)), Snapshot(pools=(POOL,)), desk.now)
     (node,) = desk.nodes()
     assert node.phase is Phase.LAUNCHED

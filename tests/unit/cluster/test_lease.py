@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import NotFoundError, Object, Subresource, UnavailableError
-from autoscaler.cluster.intercepted import AttendedApi, only_while
+from autoscaler.cluster.intercepted import InterceptedApi, leader_only
 from autoscaler.cluster.lease import Election, LeadershipLostError, campaign
 from autoscaler.cluster.resources import CAPACITY_POOLS, LEASES, Resource
 from autoscaler.settings.settings import LeaseSettings
@@ -213,7 +213,7 @@ def test_of_two_who_try_at_once_one_leads(clock: VirtualClock) -> None:
 
 def test_who_does_not_lead_cannot_write(api: Flaky, clock: VirtualClock) -> None:
     election = replica("a", api, clock)
-    fenced = AttendedApi(api, only_while(election.leads))
+    fenced = InterceptedApi(api, leader_only(election.leads))
     election.attempt()
     fenced.create(CAPACITY_POOLS, {"metadata": {"name": "gpu"}, "spec": {}})
     seconds(clock, 10)

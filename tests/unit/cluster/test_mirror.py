@@ -24,7 +24,7 @@ from autoscaler.cluster.api import (
     UnavailableError,
     WatchEvent,
 )
-from autoscaler.cluster.informer import Mirror
+from autoscaler.cluster.informer import Informer
 from autoscaler.cluster.resources import DEVICE_CLASSES, NODES, Resource
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.problem import Problems
@@ -64,7 +64,7 @@ def name_of(raw: Object, problems: Problems) -> str:
 
 def test_an_api_that_comes_later_is_found() -> None:
     api = Partial(served=False)
-    mirror = Mirror(api, DEVICE_CLASSES, name_of)
+    mirror = Informer(api, DEVICE_CLASSES, name_of)
     api.create(DEVICE_CLASSES, {"metadata": {"name": "gpu"}})
     assert not mirror.refresh()
     assert (mirror.values, mirror.version) == ((), 0)
@@ -76,7 +76,7 @@ def test_an_api_that_comes_later_is_found() -> None:
 def test_an_api_that_is_removed_has_no_objects() -> None:
     api = Partial()
     api.create(DEVICE_CLASSES, {"metadata": {"name": "gpu"}})
-    mirror = Mirror(api, DEVICE_CLASSES, name_of)
+    mirror = Informer(api, DEVICE_CLASSES, name_of)
     mirror.refresh()
     assert mirror.values == ("gpu",)
     api.served = False
@@ -90,7 +90,7 @@ def test_an_api_that_is_removed_has_no_objects() -> None:
 def test_a_list_that_became_empty_leaves_nothing() -> None:
     api = Partial()
     api.create(DEVICE_CLASSES, {"metadata": {"name": "gpu"}})
-    mirror = Mirror(api, DEVICE_CLASSES, name_of)
+    mirror = Informer(api, DEVICE_CLASSES, name_of)
     mirror.refresh()
     assert mirror.values == ("gpu",)
     api.delete(DEVICE_CLASSES, "gpu")
@@ -101,7 +101,7 @@ def test_a_list_that_became_empty_leaves_nothing() -> None:
 
 def test_an_api_that_is_not_served_is_asked_for_ever_more_rarely() -> None:
     api = Partial(served=False)
-    mirror = Mirror(api, DEVICE_CLASSES, name_of)
+    mirror = Informer(api, DEVICE_CLASSES, name_of)
     for _ in range(1 + 1 + 2 + 4 + 8 + 16 + 16):
         assert not mirror.refresh()
     assert api.asked == 7
@@ -110,7 +110,7 @@ def test_an_api_that_is_not_served_is_asked_for_ever_more_rarely() -> None:
 def test_what_changes_nothing_that_is_read_is_no_change() -> None:
     api = Partial()
     api.create(NODES, node("n", "2026-01-01T00:00:00Z"))
-    mirror = Mirror(api, NODES, parse_node)
+    mirror = Informer(api, NODES, parse_node)
     assert mirror.refresh()
     (before,) = mirror.values
     api.patch(NODES, "n", {"status": node("n", "2026-01-01T00:05:00Z")["status"]}, subresource="status")
@@ -133,7 +133,7 @@ def test_a_list_is_converted_page_by_page() -> None:
     api = Partial()
     for number in range(1200):
         api.create(DEVICE_CLASSES, {"metadata": {"name": f"c{number:04}"}})
-    mirror = Mirror(api, DEVICE_CLASSES, name_of)
+    mirror = Informer(api, DEVICE_CLASSES, name_of)
     assert mirror.refresh()
     assert (len(mirror.values), api.asked) == (1200, 3)
     assert not mirror.refresh()
@@ -161,8 +161,8 @@ class Silent(Partial):
 STALE = timedelta(minutes=5)
 
 
-def aging(api: Silent, clock: VirtualClock, *, dispensable: bool = False) -> Mirror[str]:
-    return Mirror(api, DEVICE_CLASSES, name_of, dispensable=dispensable, clock=clock, stale=STALE)
+def aging(api: Silent, clock: VirtualClock, *, optional: bool = False) -> Informer[str]:
+    return Informer(api, DEVICE_CLASSES, name_of, optional=optional, clock=clock, stale=STALE)
 
 
 def test_a_mirror_whose_watch_is_silent_is_listed_before_it_is_stale() -> None:
@@ -201,7 +201,7 @@ def test_what_is_not_read_has_no_age() -> None:
     clock = VirtualClock()
     unserved, refused = Silent(served=False), Silent(fail=ForbiddenError("no right"))
     for api in (unserved, refused):
-        mirror = aging(api, clock, dispensable=True)
+        mirror = aging(api, clock, optional=True)
         mirror.refresh()
         clock.advance(STALE)
         assert mirror.age is None
@@ -244,7 +244,7 @@ def test_an_object_whose_reading_fails_hides_no_other_and_stays_as_it_was() -> N
 
     api = Partial()
     api.create(DEVICE_CLASSES, {"metadata": {"name": "a"}})
-    mirror = Mirror(api, DEVICE_CLASSES, broken)
+    mirror = Informer(api, DEVICE_CLASSES, broken)
     mirror.refresh()
     api.patch(DEVICE_CLASSES, "a", {"broken": True})
     api.create(DEVICE_CLASSES, {"metadata": {"name": "b"}, "broken": True})
@@ -260,7 +260,7 @@ def test_an_object_whose_reading_fails_hides_no_other_and_stays_as_it_was() -> N
 def test_no_api_server_lacks_the_core_group() -> None:
     api = Partial()
     api.create(NODES, node("n", "2026-01-01T00:00:00Z"))
-    mirror = Mirror(api, NODES, parse_node)
+    mirror = Informer(api, NODES, parse_node)
     mirror.refresh()
     api.served = False
     with pytest.raises(MalformedAnswerError, match="nodes cannot be read, which every API server has"):

@@ -9,7 +9,7 @@ import pytest
 
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import ForbiddenError, Page, UnavailableError
-from autoscaler.cluster.informer import Mirror
+from autoscaler.cluster.informer import Informer
 from autoscaler.cluster.resources import (
     CAPACITY_POOLS,
     DEPLOYMENTS,
@@ -172,7 +172,7 @@ def test_a_right_that_is_granted_later_is_noticed() -> None:
 
 def test_a_right_that_is_taken_away_is_noticed() -> None:
     api = cluster()
-    mirror = Mirror(api, DEPLOYMENTS, lambda raw, _: str(raw["metadata"]["name"]), dispensable=True)
+    mirror = Informer(api, DEPLOYMENTS, lambda raw, _: str(raw["metadata"]["name"]), optional=True)
     api.create(DEPLOYMENTS, named("karpenter", {}))
     mirror.refresh()
     assert (mirror.values, mirror.lacks) == (("karpenter",), "")
@@ -197,7 +197,7 @@ def test_a_list_that_breaks_off_is_begun_anew() -> None:
     api = BreaksOff(VirtualClock())
     for number in range(600):
         api.create(DEVICE_CLASSES, {"metadata": {"name": f"c{number:03}"}})
-    mirror = Mirror(api, DEVICE_CLASSES, lambda raw, _: str(raw["metadata"]["name"]))
+    mirror = Informer(api, DEVICE_CLASSES, lambda raw, _: str(raw["metadata"]["name"]))
     mirror.refresh()
     api.breaks = 1
     with pytest.raises(UnavailableError):

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster import store as store_module
 from autoscaler.cluster.api import Object
-from autoscaler.cluster.informer import Mirror
+from autoscaler.cluster.informer import Informer
 from autoscaler.cluster.resources import ALL, NODES, PODS, Resource
 from autoscaler.cluster.store import Store
 from autoscaler.kube.problem import Problems
@@ -110,7 +110,7 @@ def test_what_was_read_last_holds_when_reading_breaks() -> None:
             raise KeyError("something nobody thought of")
         return f"{raw['metadata']['name']} {raw['metadata'].get('labels', {})}"
 
-    mirror = Mirror(api, NODES, parse)
+    mirror = Informer(api, NODES, parse)
     mirror.refresh()
     breaking.append("odd")
     for name in ("odd", "plain"):

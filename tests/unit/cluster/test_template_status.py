@@ -19,7 +19,7 @@ from autoscaler.loop.loop import Loop
 from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.kubernetes.profile import REFERENCE
 from providers.aws.provider import Account, AwsProvider
-from providers.contract import TemplateFault, TemplateRef, TemplateVerdict
+from providers.contract import TemplateFault, TemplateRef, TemplateStatus
 from tests.aws import CLUSTER, PARAMETER, Rig, catalog
 from tests.fakes.ec2 import refused
 
@@ -54,25 +54,25 @@ def conditions(api: ApiServer) -> dict[str, tuple[str, str, str]]:
 @pytest.mark.parametrize(
     ("verdict", "expected"),
     [
-        pytest.param(TemplateVerdict(GPU, drift=""), ("True", "Resolved", ""), id="nothing is wrong"),
+        pytest.param(TemplateStatus(GPU, drift=""), ("True", "Resolved", ""), id="nothing is wrong"),
         pytest.param(
-            TemplateVerdict(GPU, faults=(FAULT,)),
+            TemplateStatus(GPU, faults=(FAULT,)),
             ("False", "Configuration", "spec.subnets: subnet-1 finds nothing; correct it"),
             id="a field is wrong",
         ),
         pytest.param(
-            TemplateVerdict(GPU, faults=(replace(FAULT, field="", kind="Throttled", certain=False),)),
+            TemplateStatus(GPU, faults=(replace(FAULT, field="", kind="Throttled", certain=False),)),
             ("Unknown", "Throttled", "subnet-1 finds nothing; correct it"),
             id="the provider could not look",
         ),
         pytest.param(
-            TemplateVerdict(GPU, faults=(replace(FAULT, kind="Permission", certain=False), FAULT)),
+            TemplateStatus(GPU, faults=(replace(FAULT, kind="Permission", certain=False), FAULT)),
             ("False", "Configuration", "\n".join(["spec.subnets: subnet-1 finds nothing; correct it"] * 2)),
             id="what is certain decides",
         ),
     ],
 )
-def test_condition_ready(api: ApiServer, verdict: TemplateVerdict, expected: tuple[str, str, str]) -> None:
+def test_condition_ready(api: ApiServer, verdict: TemplateStatus, expected: tuple[str, str, str]) -> None:
     events = TemplateStatuses(api).write(verdict, NOW)
     assert conditions(api)["Ready"] == expected
     assert [event.reason for event in events] == [fault.kind for fault in verdict.faults]
@@ -80,7 +80,7 @@ def test_condition_ready(api: ApiServer, verdict: TemplateVerdict, expected: tup
 
 
 def test_drift_is_a_condition_and_an_event_and_leaves_the_template_usable(api: ApiServer) -> None:
-    (event,) = TemplateStatuses(api).write(TemplateVerdict(GPU, drift="launches use ami-1"), NOW)
+    (event,) = TemplateStatuses(api).write(TemplateStatus(GPU, drift="launches use ami-1"), NOW)
     assert conditions(api)["Ready"][0] == "True"
     assert conditions(api)["UpToDate"] == ("False", "Drifted", "launches use ami-1")
     assert (event.type, event.reason, event.uid) == (
@@ -92,23 +92,23 @@ def test_drift_is_a_condition_and_an_event_and_leaves_the_template_usable(api: A
 
 def test_what_is_not_resolved_any_more_goes(api: ApiServer) -> None:
     statuses = TemplateStatuses(api)
-    statuses.write(TemplateVerdict(GPU, {"subnets": [{"id": "subnet-1", "zone": "a"}], "nodeRole": "n"}), NOW)
+    statuses.write(TemplateStatus(GPU, {"subnets": [{"id": "subnet-1", "zone": "a"}], "nodeRole": "n"}), NOW)
     assert status_of(api)["subnets"] == [{"id": "subnet-1", "zone": "a"}]
-    statuses.write(TemplateVerdict(GPU, {"nodeRole": "n"}, (FAULT,)), NOW)
+    statuses.write(TemplateStatus(GPU, {"nodeRole": "n"}, (FAULT,)), NOW)
     assert "subnets" not in status_of(api)
     assert status_of(api)["nodeRole"] == "n"
 
 
 def test_what_could_not_be_looked_at_stays_as_it_was(api: ApiServer) -> None:
     statuses = TemplateStatuses(api)
-    statuses.write(TemplateVerdict(GPU, {"nodeRole": "n"}, drift=""), NOW)
-    statuses.write(TemplateVerdict(GPU, faults=(replace(FAULT, field="", certain=False),)), NOW)
+    statuses.write(TemplateStatus(GPU, {"nodeRole": "n"}, drift=""), NOW)
+    statuses.write(TemplateStatus(GPU, faults=(replace(FAULT, field="", certain=False),)), NOW)
     assert status_of(api)["nodeRole"] == "n"
     assert conditions(api)["Ready"][0] == "Unknown"
 
 
 def test_nothing_is_written_or_told_twice_also_after_a_restart(api: ApiServer) -> None:
-    verdict = TemplateVerdict(GPU, faults=(FAULT,))
+    verdict = TemplateStatus(GPU, faults=(FAULT,))
     statuses = TemplateStatuses(api)
     statuses.write(verdict, NOW)
     writes = api.writes
@@ -119,11 +119,11 @@ def test_nothing_is_written_or_told_twice_also_after_a_restart(api: ApiServer) -
 
 def test_a_transition_has_its_moment(api: ApiServer) -> None:
     statuses, now = TemplateStatuses(api), NOW
-    statuses.write(TemplateVerdict(GPU), now)
-    statuses.write(TemplateVerdict(GPU, {"nodeRole": "n"}), now + timedelta(hours=1))
+    statuses.write(TemplateStatus(GPU), now)
+    statuses.write(TemplateStatus(GPU, {"nodeRole": "n"}), now + timedelta(hours=1))
     (ready,) = status_of(api)["conditions"]
     assert ready["lastTransitionTime"] == now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    statuses.write(TemplateVerdict(GPU, faults=(FAULT,)), now + timedelta(hours=2))
+    statuses.write(TemplateStatus(GPU, faults=(FAULT,)), now + timedelta(hours=2))
     (ready,) = status_of(api)["conditions"]
     assert ready["lastTransitionTime"] == (now + timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -136,7 +136,7 @@ def test_a_transition_has_its_moment(api: ApiServer) -> None:
     ],
 )
 def test_what_is_not_there_is_passed_over(api: ApiServer, reference: TemplateRef) -> None:
-    assert TemplateStatuses(api).write(TemplateVerdict(reference, faults=(FAULT,)), NOW) == ()
+    assert TemplateStatuses(api).write(TemplateStatus(reference, faults=(FAULT,)), NOW) == ()
 
 
 def loop_of(rig: Rig, api: ApiServer) -> Loop:
@@ -172,7 +172,7 @@ def test_a_tick_without_credentials_says_so_on_every_template(api: ApiServer) ->
 def test_group_statuses_are_of_their_schema(api: ApiServer) -> None:
     api.create(AWS_GROUP_NODE_TEMPLATES, {"metadata": {"name": "gpu"}, "spec": {"autoScalingGroups": ["g"]}})
     row = {"name": "g", "zones": ["a"], "instanceTypes": ["p5.48xlarge"], "capacityType": "spot", "maxSize": 3}
-    verdict = TemplateVerdict(TemplateRef("AWSGroupNodeTemplate", "gpu", 1), {"groups": [row]}, zones=("a",))
+    verdict = TemplateStatus(TemplateRef("AWSGroupNodeTemplate", "gpu", 1), {"groups": [row]}, zones=("a",))
     TemplateStatuses(api).write(verdict, NOW)
     found = AWSGroupNodeTemplateStatus.model_validate(api.get(AWS_GROUP_NODE_TEMPLATES, "gpu")["status"])
     assert found.groups[0].max_size == 3

@@ -15,9 +15,9 @@ from autoscaler.clock import EPOCH, VirtualClock
 from autoscaler.cluster.api import ApiError, ForbiddenError, UnavailableError
 from autoscaler.cluster.lease import LeadershipLostError
 from autoscaler.cluster.resources import PODS
-from autoscaler.controller.controller import Bell, Controller
-from autoscaler.controller.observers import Telling
-from autoscaler.controller.periodic_tasks import Duty
+from autoscaler.controller.controller import Controller, Wakeup
+from autoscaler.controller.observers import TickObservers
+from autoscaler.controller.periodic_tasks import Task
 from autoscaler.errors import ConfigurationError, InternalError
 from autoscaler.execution.executor import Trouble
 from autoscaler.loop.loop import Tick
@@ -42,7 +42,7 @@ class Script:
 
     outcomes: list[Tick | Exception]
     stop: Callable[[], None] = lambda: None
-    bell: Bell = field(default_factory=Bell)
+    bell: Wakeup = field(default_factory=Wakeup)
     ticks: int = 0
     followed: int = 0
     rehearsed: int = 0
@@ -53,7 +53,7 @@ class Script:
         if self.unseen:
             raise self.unseen.pop()
 
-    def rehearse(self) -> None:
+    def warm_up(self) -> None:
         self.rehearsed += 1
 
     def tick(self) -> Tick:
@@ -76,7 +76,7 @@ class Stand:
     clock: VirtualClock = field(default_factory=VirtualClock)
     settings: Settings = AT_ONCE
     leads: Callable[[], bool] = lambda: True
-    perform: Callable[[Duty], None] = lambda duty: None
+    perform: Callable[[Task], None] = lambda duty: None
 
     def __post_init__(self) -> None:
         self.heartbeat = Heartbeat(self.clock)
@@ -87,7 +87,7 @@ class Stand:
             self.script.bell,
             self.clock,
             self.settings,
-            telling=Telling(self.heartbeat, self.recorder, self.board, timedelta(minutes=5)),
+            observers=TickObservers(self.heartbeat, self.recorder, self.board, timedelta(minutes=5)),
             leads=self.leads,
             perform=self.perform,
         )
@@ -193,13 +193,13 @@ def test_it_looks_again_when_something_falls_due() -> None:
     script = Script([Tick(EPOCH, Snapshot(), Plan(), (), EPOCH), QUIET])
     silent = Settings(loop=LoopSettings(resync=timedelta(hours=1)))
     stand = Stand(script, VirtualClock(EPOCH), silent)
-    script.bell = Bell()  # what rings is not what the controller hears
+    script.bell = Wakeup()  # what rings is not what the controller hears
     stand.controller.run()
     assert script.ticks == 2
 
 
 def test_a_bell_rings_once() -> None:
-    bell = Bell()
+    bell = Wakeup()
     assert not bell.wait(0)
     bell.ring()
     bell.ring()
@@ -276,13 +276,13 @@ def test_what_a_fence_refuses_ends_the_process_too() -> None:
 
 
 def test_a_duty_is_done_before_the_next_tick() -> None:
-    done: list[tuple[Duty, int]] = []
+    done: list[tuple[Task, int]] = []
     script = Script([QUIET, QUIET])
     stand = Stand(script, perform=lambda duty: done.append((duty, script.ticks)))
-    stand.controller.mark(Duty.CATALOG)
-    stand.controller.mark(Duty.CATALOG)
+    stand.controller.mark(Task.CATALOG)
+    stand.controller.mark(Task.CATALOG)
     stand.controller.run()
-    assert done == [(Duty.CATALOG, 0)]
+    assert done == [(Task.CATALOG, 0)]
     assert script.ticks == 2
 
 
@@ -298,16 +298,16 @@ def test_the_block_clock_rings_only_when_the_moment_has_passed(wake_at: Any, rin
     stand = Stand(Script([Tick(EPOCH, Snapshot(), Plan(), (), wake_at)]))
     stand.controller.run()
     stand.script.bell.wait(0)
-    stand.controller.mark(Duty.BLOCK_CLOCK)
+    stand.controller.mark(Task.BLOCK_CLOCK)
     assert stand.script.bell.wait(0) is rings
 
 
 def test_a_round_whose_requests_time_out_one_after_another_is_not_stuck() -> None:
     stand = Stand(Script([]))
-    telling = Telling(stand.heartbeat, stand.recorder, stand.board, timedelta(minutes=5))
-    with telling.round():
+    observers = TickObservers(stand.heartbeat, stand.recorder, stand.board, timedelta(minutes=5))
+    with observers.round():
         for _ in range(10):
-            with suppress(UnavailableError), telling.request("list", PODS):
+            with suppress(UnavailableError), observers.request("list", PODS):
                 stand.clock.advance(timedelta(seconds=131))  # as long as one may last (client/transport.py)
                 assert stand.heartbeat.problem == ""
                 raise UnavailableError("no answer")
@@ -319,14 +319,14 @@ def test_a_round_whose_requests_time_out_one_after_another_is_not_stuck() -> Non
 def test_a_wall_clock_that_is_set_neither_ends_nor_delays_anything(jump: timedelta) -> None:
     clock = Jumping(VirtualClock())
     recorder, heartbeat = Recorder(clock, version="1"), Heartbeat(clock)
-    bell = Bell()
+    bell = Wakeup()
     controller = Controller(
-        Script([]), bell, clock, AT_ONCE, telling=Telling(heartbeat, recorder, Board(), timedelta(minutes=5))
+        Script([]), bell, clock, AT_ONCE, observers=TickObservers(heartbeat, recorder, Board(), timedelta(minutes=5))
     )
     heartbeat.expect(within=60, doing="resting")
     clock.jump(jump)
     assert heartbeat.problem == ""
-    controller.mark(Duty.RESYNC)
+    controller.mark(Task.RESYNC)
     assert bell.wait(0)
     clock.advance(timedelta(seconds=61))
     assert heartbeat.problem == "resting: overdue for 1 s"

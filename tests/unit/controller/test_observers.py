@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 from autoscaler.clock import EPOCH, VirtualClock
 from autoscaler.cluster.journal import Pending
 from autoscaler.cluster.resources import LAUNCH_BATCHES, Resource
-from autoscaler.controller.observers import Telling
+from autoscaler.controller.observers import TickObservers
 from autoscaler.loop.loop import Decided, Tick
-from autoscaler.model.plan import Disposal, NodeDecision, Plan
+from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code, Reason
@@ -27,9 +27,9 @@ from tests.desk import POOL, new_desk, planned
 from tests.unit.cluster.odd import OddApi
 
 
-def telling() -> Telling:
+def observers() -> TickObservers:
     clock = VirtualClock()
-    return Telling(Heartbeat(clock), Recorder(clock, version="1"), Board(), timedelta(minutes=5))
+    return TickObservers(Heartbeat(clock), Recorder(clock, version="1"), Board(), timedelta(minutes=5))
 
 
 def decided(pending: Pending, *pods: Pod) -> Decided:
@@ -39,7 +39,7 @@ def decided(pending: Pending, *pods: Pod) -> Decided:
 def test_a_launch_is_logged_once_with_what_it_costs() -> None:
     desk = new_desk()
     desk.record(planned("n1", pods=("default/a", "default/b")), planned("n2", pods=("default/c",)))
-    told = telling()
+    told = observers()
     with capture_logs() as lines:
         for _ in range(2):
             told.decided(decided(desk.journal.pending()))
@@ -66,10 +66,10 @@ def test_what_happens_to_nodes_is_logged_with_the_reason() -> None:
     desk.record(planned("n1"))
     (node,) = desk.nodes()
     draining = replace(node, phase=Phase.DRAINING, provider_id="i-1", history=((Phase.DRAINING, EPOCH, "Unwanted"),))
-    notice = NodeDecision("n1", Disposal.NOTICE, (Reason.of(Code.NO_CANDIDATE),), EPOCH + timedelta(hours=1))
+    notice = NodeDecision("n1", NodeAction.NOTICE, (Reason.of(Code.NO_CANDIDATE),), EPOCH + timedelta(hours=1))
     pending = Pending(leaving=(draining, replace(draining, phase=Phase.TERMINATING)), decisions=((node, notice),))
     with capture_logs() as lines:
-        telling().decided(decided(pending, Pod("default", "a", node_name="n1")))
+        observers().decided(decided(pending, Pod("default", "a", node_name="n1")))
     assert [(line["event"], line["node"], line["pods"]) for line in lines] == [
         ("draining", "n1", 1),
         ("terminating", "n1", 1),
@@ -84,7 +84,7 @@ def test_the_outcome_is_logged_once() -> None:
     desk.record(planned("n1"))
     (node,) = desk.nodes()
     launched = replace(node, phase=Phase.LAUNCHED, provider_id="i-1", history=((Phase.LAUNCHED, EPOCH, "Obtained"),))
-    told = telling()
+    told = observers()
     with capture_logs() as lines:
         for nodes in ((launched,), (launched,), ()):
             told.ticked(Tick(EPOCH, Snapshot(pools=(POOL,), provisioned=nodes), Plan(), (), None))
@@ -96,7 +96,7 @@ def test_the_log_of_a_process_that_is_killed_before_the_call_shows_the_launch() 
     simulation = Simulation(catalog=small_catalog(), start=START)
     simulation.add(scenario())
     simulation.settle_cluster()
-    told = telling()
+    told = observers()
 
     def dies(verb: str, resource: Resource, text: str) -> bool:
         """At the write that comes right before the call."""

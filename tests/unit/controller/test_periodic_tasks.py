@@ -9,20 +9,20 @@ from datetime import timedelta
 import pytest
 
 from autoscaler.clock import SystemClock, VirtualClock
-from autoscaler.controller.periodic_tasks import Agenda, Duty, Timetable, periods_of
+from autoscaler.controller.periodic_tasks import PeriodicTasks, Task, Timetable, periods_of
 from autoscaler.settings.settings import DEFAULTS, ClusterSettings, SyncSettings
 from tests.fakes.clocks import Jumping
 
 
 def test_a_duty_is_taken_once() -> None:
     rings: list[None] = []
-    agenda = Agenda(lambda: rings.append(None))
+    agenda = PeriodicTasks(lambda: rings.append(None))
     assert agenda.take() == frozenset()
-    agenda.mark(Duty.CATALOG)
-    agenda.mark(Duty.CATALOG)
-    agenda.mark(Duty.RESYNC)
+    agenda.mark(Task.CATALOG)
+    agenda.mark(Task.CATALOG)
+    agenda.mark(Task.RESYNC)
     assert len(rings) == 3
-    assert agenda.take() == {Duty.CATALOG, Duty.RESYNC}
+    assert agenda.take() == {Task.CATALOG, Task.RESYNC}
     assert agenda.take() == frozenset()
 
 
@@ -30,21 +30,21 @@ def test_every_duty_has_its_period_from_the_settings() -> None:
     busy = replace(DEFAULTS, cluster=ClusterSettings(providers=("kwok", "aws"), catalog=("/catalog",)))
     busy = replace(busy, sync=SyncSettings(gcp=("mine",), directory="/synced"))
     assert periods_of(busy) == {
-        Duty.RESYNC: DEFAULTS.loop.resync,
-        Duty.CATALOG: DEFAULTS.periods.catalog,
-        Duty.SYNC: timedelta(hours=24),
-        Duty.PRICES: DEFAULTS.periods.prices,
-        Duty.BLOCK_CLOCK: DEFAULTS.periods.block_clock,
+        Task.RESYNC: DEFAULTS.loop.resync,
+        Task.CATALOG: DEFAULTS.periods.catalog,
+        Task.SYNC: timedelta(hours=24),
+        Task.PRICES: DEFAULTS.periods.prices,
+        Task.BLOCK_CLOCK: DEFAULTS.periods.block_clock,
     }
 
 
 def test_what_cannot_have_changed_is_not_read_again() -> None:
-    assert set(periods_of(DEFAULTS)) == {Duty.RESYNC, Duty.BLOCK_CLOCK}
+    assert set(periods_of(DEFAULTS)) == {Task.RESYNC, Task.BLOCK_CLOCK}
 
 
 def test_each_job_marks_its_own_duty() -> None:
-    marked: list[Duty] = []
-    periods = {Duty.CATALOG: timedelta(minutes=5), Duty.RESYNC: timedelta(hours=1)}
+    marked: list[Task] = []
+    periods = {Task.CATALOG: timedelta(minutes=5), Task.RESYNC: timedelta(hours=1)}
     scheduler = Timetable(periods, marked.append, SystemClock()).scheduler
     scheduler.start(paused=True)
     jobs = {job.id: job for job in scheduler.get_jobs()}
@@ -54,14 +54,14 @@ def test_each_job_marks_its_own_duty() -> None:
     }
     for job in jobs.values():
         job.func(*job.args)
-    assert set(marked) == {Duty.CATALOG, Duty.RESYNC}
+    assert set(marked) == {Task.CATALOG, Task.RESYNC}
     scheduler.shutdown()
 
 
 @pytest.mark.parametrize("hours", [-3, 3])
 def test_a_clock_that_is_set_neither_delays_nor_hastens(hours: int) -> None:
     clock = Jumping(VirtualClock())
-    scheduler = Timetable({Duty.RESYNC: timedelta(minutes=1)}, lambda _: None, clock).scheduler
+    scheduler = Timetable({Task.RESYNC: timedelta(minutes=1)}, lambda _: None, clock).scheduler
     scheduler.start(paused=True)
     (job,) = scheduler.get_jobs()
     before = job.next_run_time
@@ -77,7 +77,7 @@ def test_a_clock_that_is_set_neither_delays_nor_hastens(hours: int) -> None:
 
 
 def test_the_clock_is_looked_at_also_while_nothing_is_due() -> None:
-    scheduler = Timetable({Duty.RESYNC: timedelta(hours=9)}, lambda _: None, SystemClock()).scheduler
+    scheduler = Timetable({Task.RESYNC: timedelta(hours=9)}, lambda _: None, SystemClock()).scheduler
     scheduler.start(paused=True)
     scheduler.resume()
     assert scheduler._process_jobs() == 30
@@ -86,12 +86,12 @@ def test_the_clock_is_looked_at_also_while_nothing_is_due() -> None:
 
 def test_the_timetable_really_rings() -> None:
     rung = threading.Event()
-    agenda = Agenda(rung.set)
-    timetable = Timetable({Duty.RESYNC: timedelta(milliseconds=1)}, agenda.mark, SystemClock())
+    agenda = PeriodicTasks(rung.set)
+    timetable = Timetable({Task.RESYNC: timedelta(milliseconds=1)}, agenda.mark, SystemClock())
     assert not timetable.is_alive()
     timetable.start()
     assert timetable.is_alive()
     assert rung.wait(timeout=30)
     timetable.stop()
     assert not timetable.is_alive()
-    assert Duty.RESYNC in agenda.take()
+    assert Task.RESYNC in agenda.take()

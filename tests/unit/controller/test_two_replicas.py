@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from autoscaler.cluster.api import KubernetesApi, WatchEvent, list_all
-from autoscaler.cluster.intercepted import AttendedApi, only_while
+from autoscaler.cluster.intercepted import InterceptedApi, leader_only
 from autoscaler.cluster.lease import Election, LeadershipLostError
 from autoscaler.cluster.resources import LEASES, NODES, PROVISIONED_NODES, Resource
 from autoscaler.loop.loop import Loop
@@ -35,7 +35,7 @@ class Replica:
         self.listed: list[str] = []
         self._writes = 0
         self.election = Election(simulation.api, simulation.clock, LEASE, identity=name)
-        fence = only_while(self.election.leads)
+        fence = leader_only(self.election.leads)
 
         def attend(verb: str, resource: Resource) -> AbstractContextManager[None]:
             if verb == "list":
@@ -45,7 +45,7 @@ class Replica:
                 simulation.clock.advance(LEASE.renew_deadline)
             return fence(verb, resource)
 
-        self.loop: Loop = simulation.new_loop(_LateWatches(AttendedApi(simulation.api, attend), self))
+        self.loop: Loop = simulation.new_loop(_LateWatches(InterceptedApi(simulation.api, attend), self))
 
 
 class _LateWatches:

@@ -9,10 +9,10 @@ from autoscaler.cluster.api import list_all
 from autoscaler.cluster.journal import Pending
 from autoscaler.cluster.resources import NODES, PODS
 from autoscaler.cluster.store import Store
-from autoscaler.execution.executor import Executor, Seen, Trouble
+from autoscaler.execution.executor import Executor, Observed, Trouble
 from autoscaler.lifecycle.provisioned_node import Why
 from autoscaler.model.capacity import CapacityBlock
-from autoscaler.model.plan import Disposal, NodeDecision, Plan
+from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
@@ -39,23 +39,23 @@ class Site:
     def node(self) -> ProvisionedNode:
         return self.desk.nodes()[0]
 
-    def seen(self) -> Seen:
+    def seen(self) -> Observed:
         store = Store(self.desk.api, REFERENCE)
         store.refresh()
         listed = describe_all(self.desk.providers.by_template["SimulatedNodeTemplate"], {})
         machines = {found.provider_id: found for found in listed}
-        return Seen(replace(store.snapshot(), blocks=self.blocks), {"simulated": machines})
+        return Observed(replace(store.snapshot(), blocks=self.blocks), {"simulated": machines})
 
-    def carry_out(self, pending: Pending | None = None, *, seen: Seen | None = None) -> tuple[Trouble, ...]:
+    def carry_out(self, pending: Pending | None = None, *, seen: Observed | None = None) -> tuple[Trouble, ...]:
         return self.executor.carry_out(pending or self.desk.journal.pending(), seen or self.seen(), self.desk.now)
 
     def drain(self, code: Code = Code.POOL_DELETED) -> None:
         self.desk.journal.move(self.node, Why.UNWANTED, self.desk.now, (Reason.of(code),))
 
-    def consider(self, *codes: Code, seen: Seen | None = None) -> tuple[Trouble, ...]:
+    def consider(self, *codes: Code, seen: Observed | None = None) -> tuple[Trouble, ...]:
         """Carry out that the node goes for these reasons; without any, that it stays."""
-        disposal = Disposal.DRAIN if codes else Disposal.KEEP
-        decision = NodeDecision("n1", disposal, tuple(map(Reason.of, codes)))
+        action = NodeAction.DRAIN if codes else NodeAction.KEEP
+        decision = NodeDecision("n1", action, tuple(map(Reason.of, codes)))
         self.desk.journal.record(Plan(nodes=(decision,)), Snapshot(pools=(POOL,)), self.desk.now)
         return self.carry_out(seen=seen)
 

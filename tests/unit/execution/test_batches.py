@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from autoscaler.cluster.api import NotFoundError
-from autoscaler.cluster.intercepted import AttendedApi
+from autoscaler.cluster.intercepted import InterceptedApi
 from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.resources import CUSTOM_RESOURCE_DEFINITIONS, LAUNCH_BATCHES, PROVISIONED_NODES, Resource
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.errors import ConfigurationError
-from autoscaler.execution.executor import Executor, Seen
+from autoscaler.execution.executor import Executor, Observed
 from autoscaler.execution.launch import key_of
 from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.kube.custom.launch_batch import FINALIZER
@@ -36,7 +36,7 @@ def desk() -> Desk:
 def carry_out(desk: Desk, *pools: CapacityPool) -> None:
     desk.clock.wait(600)  # past every back-off
     executor = Executor(desk.api, desk.journal, desk.backoffs, desk.providers)
-    executor.carry_out(desk.journal.pending(), Seen(Snapshot(pools=pools or (POOL,)), {}), desk.now)
+    executor.carry_out(desk.journal.pending(), Observed(Snapshot(pools=pools or (POOL,)), {}), desk.now)
 
 
 def delete(desk: Desk) -> Desk:
@@ -129,7 +129,7 @@ def test_a_batch_is_saved_before_its_nodes_get_their_machines(desk: Desk) -> Non
             writes.append(resource)
         yield
 
-    api = AttendedApi(desk.api, attend)
+    api = InterceptedApi(desk.api, attend)
     desk.journal, desk.backoffs = Journal(api), Backoffs(api)
     desk.journal.resume(desk.batches(), desk.nodes(), desk.now)
     carry_out(desk)

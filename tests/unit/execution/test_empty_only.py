@@ -14,7 +14,7 @@ from autoscaler.cluster.resources import CAPACITY_POOLS, NODES, PODS, PROVISIONE
 from autoscaler.execution.executor import Executor
 from autoscaler.lifecycle.leaving import WHY_IT_GOES, PodsThen
 from autoscaler.lifecycle.provisioned_node import Why, last_edge
-from autoscaler.model.plan import Disposal, NodeDecision
+from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code
 from instance_catalog.kubernetes.labels import CAPACITY_ENDS_AT, DRAINING_TAINT
@@ -30,8 +30,8 @@ def site() -> Site:
     return Site()
 
 
-def decided(site: Site, disposal: Disposal, deadline: datetime | None = None) -> Pending:
-    return Pending(decisions=((site.node, NodeDecision("n1", disposal, deadline=deadline)),))
+def decided(site: Site, action: NodeAction, deadline: datetime | None = None) -> Pending:
+    return Pending(decisions=((site.node, NodeDecision("n1", action, deadline=deadline)),))
 
 
 EMPTY_ONLY = [code for code, pods in WHY_IT_GOES.items() if pods is PodsThen.KEPT and code is not Code.NODE_FAILED]
@@ -185,7 +185,7 @@ def test_notices_go_to_the_very_objects_that_were_seen(site: Site) -> None:
     site.desk.api.delete(PODS, "a", namespace="default", grace_seconds=0)
     site.pod("a")
     foreign(site)
-    (trouble,) = site.carry_out(decided(site, Disposal.NOTICE, site.desk.now + timedelta(minutes=30)), seen=before)
+    (trouble,) = site.carry_out(decided(site, NodeAction.NOTICE, site.desk.now + timedelta(minutes=30)), seen=before)
     assert trouble.reason == "Conflict"
     assert "annotations" not in site.desk.api.get(NODES, "n1")["metadata"]
     assert "annotations" not in site.desk.api.get(PODS, "a", namespace="default")["metadata"]
@@ -194,11 +194,11 @@ def test_notices_go_to_the_very_objects_that_were_seen(site: Site) -> None:
 def test_an_end_that_moves_is_told_again_and_one_that_does_not_is_told_once(site: Site) -> None:
     site.pod("a")
     at = site.desk.now + timedelta(minutes=30)
-    site.carry_out(decided(site, Disposal.NOTICE, at))
+    site.carry_out(decided(site, NodeAction.NOTICE, at))
     told = site.desk.api.writes
-    site.carry_out(decided(site, Disposal.NOTICE, at))
+    site.carry_out(decided(site, NodeAction.NOTICE, at))
     assert site.desk.api.writes == told
-    site.carry_out(decided(site, Disposal.NOTICE, at - timedelta(minutes=10)))
+    site.carry_out(decided(site, NodeAction.NOTICE, at - timedelta(minutes=10)))
     moment = (at - timedelta(minutes=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
     assert site.desk.api.get(PODS, "a", namespace="default")["metadata"]["annotations"] == {CAPACITY_ENDS_AT: moment}
 

@@ -10,7 +10,7 @@ import pytest
 
 from autoscaler.cluster.intents import token_of
 from autoscaler.errors import ConfigurationError
-from autoscaler.execution.executor import Executor, Seen, Trouble
+from autoscaler.execution.executor import Executor, Observed, Trouble
 from autoscaler.execution.launch import Providers, key_of, launch, request_of
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
@@ -203,7 +203,7 @@ class Picky(SimulatedProvider):
 def test_a_launch_that_keeps_failing_keeps_no_other_from_its_turn(desk: Desk) -> None:
     providers = Providers({"SimulatedNodeTemplate": Picky(desk.cloud)}, cluster="uid-1")
     executor = Executor(desk.api, desk.journal, desk.backoffs, providers)
-    seen = Seen(Snapshot(pools=(POOL,)), {})
+    seen = Observed(Snapshot(pools=(POOL,)), {})
     desk.record(planned("n1"))
     executor.carry_out(desk.journal.pending(), seen, desk.now)
     desk.clock.advance(timedelta(minutes=10))

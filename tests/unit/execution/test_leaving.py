@@ -12,11 +12,11 @@ from autoscaler.cluster.api import ForbiddenError, NotFoundError
 from autoscaler.cluster.journal import Pending
 from autoscaler.cluster.resources import CAPACITY_POOLS, DISRUPTION_BUDGETS, NODES, PODS, PROVISIONED_NODES, Resource
 from autoscaler.execution.drain import cordon
-from autoscaler.execution.terminate import bury
+from autoscaler.execution.terminate import remove_objects
 from autoscaler.lifecycle.provisioned_node import Why
 from autoscaler.model.capacity import CapacityBlock, Drain
 from autoscaler.model.node import Node
-from autoscaler.model.plan import Disposal, NodeDecision
+from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import Phase
 from instance_catalog.kubernetes.labels import DRAINING_TAINT
 from providers.contract import InstanceState
@@ -210,28 +210,28 @@ def test_a_lost_answer_to_terminate_is_told_and_asked_again(site: Site) -> None:
     assert site.machine_state() is InstanceState.TERMINATING
 
 
-def decided(site: Site, disposal: Disposal, deadline: datetime | None = None) -> Pending:
-    return Pending(decisions=((site.node, NodeDecision("n1", disposal, deadline=deadline)),))
+def decided(site: Site, action: NodeAction, deadline: datetime | None = None) -> Pending:
+    return Pending(decisions=((site.node, NodeDecision("n1", action, deadline=deadline)),))
 
 
 def test_a_held_node_is_marked_for_other_autoscalers_once(site: Site) -> None:
-    site.carry_out(decided(site, Disposal.HOLD))
+    site.carry_out(decided(site, NodeAction.HOLD))
     annotations = site.desk.api.get(NODES, "n1")["metadata"]["annotations"]
     assert annotations == {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "foreslice.dev/held": "true"}
     before = site.desk.api.writes
-    site.carry_out(decided(site, Disposal.HOLD))
+    site.carry_out(decided(site, NodeAction.HOLD))
     assert site.desk.api.writes == before
 
 
 def test_node_and_pods_are_told_once_when_the_machine_goes(site: Site) -> None:
     site.pod("a")
     ends_at = site.desk.now + timedelta(minutes=45)
-    site.carry_out(decided(site, Disposal.NOTICE, ends_at))
+    site.carry_out(decided(site, NodeAction.NOTICE, ends_at))
     expected = {"foreslice.dev/capacity-ends-at": "2026-01-01T00:45:00Z"}
     assert site.desk.api.get(NODES, "n1")["metadata"]["annotations"] == expected
     assert site.desk.api.get(PODS, "a", namespace="default")["metadata"]["annotations"] == expected
     before = site.desk.api.writes
-    site.carry_out(decided(site, Disposal.NOTICE, ends_at))
+    site.carry_out(decided(site, NodeAction.NOTICE, ends_at))
     assert site.desk.api.writes == before
 
 
@@ -257,6 +257,6 @@ def test_a_node_that_may_not_be_deleted_keeps_no_object(site: Site, monkeypatch:
         delete(resource, name, **how)
 
     monkeypatch.setattr(site.desk.api, "delete", guarded)
-    bury(site.node, api=site.desk.api, journal=site.desk.journal)
+    remove_objects(site.node, api=site.desk.api, journal=site.desk.journal)
     assert site.desk.nodes() == ()
     assert site.desk.api.get(NODES, "n1")

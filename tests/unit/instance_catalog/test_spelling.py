@@ -25,7 +25,7 @@ def test_the_nearest_name(name: str, known: list[str], expected: list[str]) -> N
 
 def test_likeness_is_asked_for() -> None:
     assert nearest("gpu.acme.com", ["gpu.amd.com"]) == ["gpu.amd.com"]
-    assert nearest("gpu.acme.com", ["gpu.amd.com"], likeness=0.9) == []
+    assert nearest("gpu.acme.com", ["gpu.amd.com"], equivalence_key=0.9) == []
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from autoscaler.lifecycle.quarantine import (
     FIRST,
     LONGEST,
     SCHEDULER_GRACE,
-    SETTLED,
+    WATCH_SKEW,
     Drift,
     Misprediction,
     mispredicted,
@@ -65,8 +65,8 @@ def failed(name: str, why: str = "BootTimedOut") -> ProvisionedNode:
 @pytest.mark.parametrize(
     ("plan", "ready_for", "wrong"),
     [
-        pytest.param(ANEW, SETTLED, True, id="another-node-would-be-bought"),
-        pytest.param(NOWHERE, SETTLED, True, id="fits-nothing-any-more"),
+        pytest.param(ANEW, WATCH_SKEW, True, id="another-node-would-be-bought"),
+        pytest.param(NOWHERE, WATCH_SKEW, True, id="fits-nothing-any-more"),
         pytest.param(ANEW, timedelta(seconds=1), False, id="its-binding-may-not-have-been-seen-yet"),
         pytest.param(HERE, timedelta(0), False, id="the-scheduler-has-not-looked-yet"),
         pytest.param(HERE, SCHEDULER_GRACE, True, id="the-scheduler-looked-and-refused"),

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from autoscaler.cluster.api import ForbiddenError, list_all
-from autoscaler.cluster.intercepted import AttendedApi
+from autoscaler.cluster.intercepted import InterceptedApi
 from autoscaler.cluster.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     LAUNCH_BATCHES,
@@ -38,7 +38,7 @@ def tick(simulation: Simulation, before_write: Callable[[Resource], None]) -> Ti
             before_write(resource)
         yield
 
-    return simulation.new_loop(AttendedApi(simulation.api, attend)).tick()
+    return simulation.new_loop(InterceptedApi(simulation.api, attend)).tick()
 
 
 def test_a_launch_is_charged_before_it_is_written_down(simulation: Simulation) -> None:

@@ -80,8 +80,8 @@ def test_labels_matter_only_where_somebody_selects_by_them() -> None:
     pods = [pod("a", "x", labels=FrozenMap({"team": "a"})), pod("b", "y", labels=FrozenMap({"team": "b"}))]
     claims = [claim("x"), claim("y")]
     assert class_sizes(snapshot(pods, claims)) == [2]
-    choosy = block(consumers=Consumers(pod_selector=LabelSelector((Requirement("team", "In", ("a",)),))))
-    assert class_sizes(snapshot(pods, claims, blocks=(choosy,))) == [1, 1]
+    has_restrictions = block(consumers=Consumers(pod_selector=LabelSelector((Requirement("team", "In", ("a",)),))))
+    assert class_sizes(snapshot(pods, claims, blocks=(has_restrictions,))) == [1, 1]
 
 
 def test_more_important_classes_come_first() -> None:

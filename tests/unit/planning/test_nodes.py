@@ -10,7 +10,7 @@ import pytest
 
 from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Drain, Mode
 from autoscaler.model.node import Node
-from autoscaler.model.plan import Disposal, NodeDecision
+from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
@@ -37,31 +37,31 @@ def decision(state: Snapshot, name: str = "n") -> NodeDecision:
 @pytest.mark.parametrize(
     ("fields", "disposal", "code"),
     [
-        pytest.param({"empty_since": LONG_AGO}, Disposal.DRAIN, Code.NODE_EMPTY, id="empty-long-enough"),
+        pytest.param({"empty_since": LONG_AGO}, NodeAction.DRAIN, Code.NODE_EMPTY, id="empty-long-enough"),
         pytest.param(
-            {"empty_since": NOW - timedelta(minutes=4)}, Disposal.KEEP, Code.NODE_EMPTY, id="empty-for-a-moment"
+            {"empty_since": NOW - timedelta(minutes=4)}, NodeAction.KEEP, Code.NODE_EMPTY, id="empty-for-a-moment"
         ),
-        pytest.param({"phase": Phase.LAUNCHING}, Disposal.KEEP, Code.COMING_NODE, id="still-coming"),
+        pytest.param({"phase": Phase.LAUNCHING}, NodeAction.KEEP, Code.COMING_NODE, id="still-coming"),
     ],
 )
-def test_idle_nodes(fields: dict[str, Any], disposal: Disposal, code: Code) -> None:
+def test_idle_nodes(fields: dict[str, Any], action: NodeAction, code: Code) -> None:
     node = ours("n", **{"phase": Phase.READY, **fields})
     found = decision(snapshot([], pools=(TEAM,), provisioned=(node,)))
-    assert (found.disposal, codes(found.reasons)) == (disposal, [code])
+    assert (found.action, codes(found.reasons)) == (action, [code])
 
 
 def test_a_node_with_a_pod_stays() -> None:
     node = ours("n", phase=Phase.READY, empty_since=LONG_AGO)
     state = snapshot([pod("busy", node_name="n", phase="Running")], provisioned=(node,))
-    assert decision(state).disposal is Disposal.KEEP
+    assert decision(state).action is NodeAction.KEEP
     alone = snapshot([pod("d", node_name="n", phase="Running", owner="DaemonSet/d")], provisioned=(node,))
-    assert decision(alone).disposal is Disposal.DRAIN
+    assert decision(alone).action is NodeAction.DRAIN
 
 
 def test_a_pool_that_never_consolidates_keeps_empty_nodes() -> None:
     node = ours("n", phase=Phase.READY, empty_since=LONG_AGO)
     pool = replace(TEAM, disruption=Disruption(consolidate="Never"))
-    assert decision(snapshot([], pools=(pool,), provisioned=(node,))).disposal is Disposal.KEEP
+    assert decision(snapshot([], pools=(pool,), provisioned=(node,))).action is NodeAction.KEEP
 
 
 @pytest.mark.parametrize(("budget", "drained"), [("1", 1), ("50%", 2), ("0", 0), ("100%", 4)])
@@ -69,24 +69,24 @@ def test_a_budget_bounds_how_many_go_at_once(budget: str, drained: int) -> None:
     nodes = tuple(ours(f"n{i}", phase=Phase.READY, empty_since=LONG_AGO) for i in range(4))
     pool = replace(TEAM, disruption=Disruption(budgets=(DisruptionBudget(budget),)))
     found = plan(snapshot([], pools=(pool,), provisioned=nodes)).nodes
-    assert [d.disposal for d in found].count(Disposal.DRAIN) == drained
+    assert [d.action for d in found].count(NodeAction.DRAIN) == drained
 
 
 @pytest.mark.parametrize(
     ("left", "hold", "disposal"),
     [
-        pytest.param(timedelta(hours=9), "Always", Disposal.HOLD, id="held-while-it-lasts"),
-        pytest.param(timedelta(hours=9), "WhileNeeded", Disposal.DRAIN, id="empty-and-not-held"),
-        pytest.param(timedelta(minutes=40), "Always", Disposal.NOTICE, id="notice"),
-        pytest.param(timedelta(minutes=10), "Always", Disposal.DRAIN, id="drain"),
+        pytest.param(timedelta(hours=9), "Always", NodeAction.HOLD, id="held-while-it-lasts"),
+        pytest.param(timedelta(hours=9), "WhileNeeded", NodeAction.DRAIN, id="empty-and-not-held"),
+        pytest.param(timedelta(minutes=40), "Always", NodeAction.NOTICE, id="notice"),
+        pytest.param(timedelta(minutes=10), "Always", NodeAction.DRAIN, id="drain"),
     ],
 )
-def test_the_life_of_a_blocks_node(left: timedelta, hold: str, disposal: Disposal) -> None:
+def test_the_life_of_a_blocks_node(left: timedelta, hold: str, action: NodeAction) -> None:
     node = ours("n", offering=IN_BLOCK, phase=Phase.READY, empty_since=LONG_AGO)
     held = block(ends_at=NOW + left, hold=hold, drain=Drain())
     found = decision(snapshot([], blocks=(held,), provisioned=(node,)))
-    assert found.disposal is disposal
-    if disposal is not Disposal.DRAIN or hold == "Always":
+    assert found.action is action
+    if action is not NodeAction.DRAIN or hold == "Always":
         assert found.deadline == held.ends_at
 
 
@@ -138,25 +138,27 @@ def ready(**fields: Any) -> Snapshot:
 @pytest.mark.parametrize(
     ("state", "disposal", "code"),
     [
-        pytest.param(ready(unhealthy_since=NOW - QUIET), Disposal.DRAIN, Code.NODE_UNHEALTHY, id="not-ready-for-long"),
-        pytest.param(ready(unhealthy_since=NOW), Disposal.KEEP, Code.NODE_EMPTY, id="not-ready-for-a-moment"),
         pytest.param(
-            ready(reclaim_at=NOW + timedelta(minutes=2)), Disposal.DRAIN, Code.NODE_RECLAIMED, id="spot-notice"
+            ready(unhealthy_since=NOW - QUIET), NodeAction.DRAIN, Code.NODE_UNHEALTHY, id="not-ready-for-long"
+        ),
+        pytest.param(ready(unhealthy_since=NOW), NodeAction.KEEP, Code.NODE_EMPTY, id="not-ready-for-a-moment"),
+        pytest.param(
+            ready(reclaim_at=NOW + timedelta(minutes=2)), NodeAction.DRAIN, Code.NODE_RECLAIMED, id="spot-notice"
         ),
         pytest.param(
-            ready(reclaim_at=NOW + timedelta(minutes=40)), Disposal.NOTICE, Code.NODE_RECLAIMED, id="maintenance"
+            ready(reclaim_at=NOW + timedelta(minutes=40)), NodeAction.NOTICE, Code.NODE_RECLAIMED, id="maintenance"
         ),
-        pytest.param(ready(reclaim_at=NOW + timedelta(days=2)), Disposal.KEEP, Code.NODE_EMPTY, id="far-away"),
+        pytest.param(ready(reclaim_at=NOW + timedelta(days=2)), NodeAction.KEEP, Code.NODE_EMPTY, id="far-away"),
     ],
 )
-def test_ill_and_interrupted_nodes(state: Snapshot, disposal: Disposal, code: Code) -> None:
+def test_ill_and_interrupted_nodes(state: Snapshot, action: NodeAction, code: Code) -> None:
     found = decision(state)
-    assert (found.disposal, codes(found.reasons)) == (disposal, [code])
+    assert (found.action, codes(found.reasons)) == (action, [code])
 
 
 def test_an_unhealthy_node_goes_although_it_is_held_or_part_of_a_baseline() -> None:
     ill = replace(ready(unhealthy_since=NOW - QUIET), pools=(replace(TEAM, baselines=(Baseline(1),)),))
-    assert decision(ill).disposal is Disposal.DRAIN
+    assert decision(ill).action is NodeAction.DRAIN
     node = ours("n", offering=IN_BLOCK, phase=Phase.READY, empty_since=NOW, unhealthy_since=NOW - QUIET)
     held = snapshot([], blocks=(block(hold="Always"),), provisioned=(node,))
     assert codes(decision(held).reasons) == [Code.NODE_UNHEALTHY]
@@ -175,55 +177,55 @@ def test_an_unhealthy_node_goes_although_it_is_held_or_part_of_a_baseline() -> N
 def test_an_empty_node_that_its_pool_would_not_launch_any_more_goes(pool: CapacityPool, what: str) -> None:
     state = replace(ready(), pools=(pool,))
     found = decision(state)
-    assert (found.disposal, codes(found.reasons)) == (Disposal.DRAIN, [Code.NODE_DRIFTED])
+    assert (found.action, codes(found.reasons)) == (NodeAction.DRAIN, [Code.NODE_DRIFTED])
     assert found.reasons[0].detail["what"] == what
     never = replace(pool, disruption=Disruption(drift="Never"))
-    assert decision(replace(state, pools=(never,))).disposal is Disposal.KEEP
+    assert decision(replace(state, pools=(never,))).action is NodeAction.KEEP
     busy = replace(state, pods=(pod("busy", node_name="n", phase="Running"),))
-    assert decision(busy).disposal is Disposal.KEEP
+    assert decision(busy).action is NodeAction.KEEP
 
 
 @pytest.mark.parametrize(
     ("bought", "asked", "disposal"),
     [
-        pytest.param(("nvidia", "pipes"), ("nvidia", "pipes"), Disposal.KEEP, id="as-asked"),
-        pytest.param(("nvidia",), ("nvidia", "pipes"), Disposal.DRAIN, id="asked-since"),
-        pytest.param(("nvidia", "pipes"), ("nvidia",), Disposal.DRAIN, id="not-asked-any-more"),
+        pytest.param(("nvidia", "pipes"), ("nvidia", "pipes"), NodeAction.KEEP, id="as-asked"),
+        pytest.param(("nvidia",), ("nvidia", "pipes"), NodeAction.DRAIN, id="asked-since"),
+        pytest.param(("nvidia", "pipes"), ("nvidia",), NodeAction.DRAIN, id="not-asked-any-more"),
     ],
 )
 def test_drivers_that_the_catalog_describes_are_compared_like_others(
-    bought: tuple[str, ...], asked: tuple[str, ...], disposal: Disposal
+    bought: tuple[str, ...], asked: tuple[str, ...], action: NodeAction
 ) -> None:
     pipes = CustomDriver("pipes", "fabric.acme.com", "v1", (DeviceTemplate("node", "controller"),))
     catalog = replace(CATALOG, drivers=FrozenMap({"pipes": pipes}))
     state = replace(ready(drivers=bought), pools=(replace(TEAM, drivers=asked),))
     (found,) = plan(state, catalog=catalog).nodes
-    assert found.disposal is disposal
+    assert found.action is action
 
 
 @pytest.mark.parametrize(
     ("annotations", "disposal"),
     [
-        pytest.param({labels.DO_NOT_DISRUPT: "true"}, Disposal.KEEP, id="ours"),
-        pytest.param({labels.KARPENTER_DO_NOT_DISRUPT: "true"}, Disposal.KEEP, id="karpenters"),
-        pytest.param({labels.CA_SCALE_DOWN_DISABLED: "true"}, Disposal.KEEP, id="cluster-autoscalers"),
+        pytest.param({labels.DO_NOT_DISRUPT: "true"}, NodeAction.KEEP, id="ours"),
+        pytest.param({labels.KARPENTER_DO_NOT_DISRUPT: "true"}, NodeAction.KEEP, id="karpenters"),
+        pytest.param({labels.CA_SCALE_DOWN_DISABLED: "true"}, NodeAction.KEEP, id="cluster-autoscalers"),
         pytest.param(
-            {labels.CA_SCALE_DOWN_DISABLED: "true", labels.HELD: "true"}, Disposal.DRAIN, id="set-by-us-while-held"
+            {labels.CA_SCALE_DOWN_DISABLED: "true", labels.HELD: "true"}, NodeAction.DRAIN, id="set-by-us-while-held"
         ),
-        pytest.param({labels.DO_NOT_DISRUPT: "false"}, Disposal.DRAIN, id="taken-back"),
+        pytest.param({labels.DO_NOT_DISRUPT: "false"}, NodeAction.DRAIN, id="taken-back"),
     ],
 )
-def test_a_mark_keeps_a_node(annotations: dict[str, str], disposal: Disposal) -> None:
+def test_a_mark_keeps_a_node(annotations: dict[str, str], action: NodeAction) -> None:
     state = replace(ready(empty_since=LONG_AGO), nodes=(replace(OWN, annotations=FrozenMap(annotations)),))
     found = decision(state)
-    assert found.disposal is disposal
-    assert (Code.DO_NOT_DISRUPT in codes(found.reasons)) is (disposal is Disposal.KEEP)
+    assert found.action is action
+    assert (Code.DO_NOT_DISRUPT in codes(found.reasons)) is (action is NodeAction.KEEP)
 
 
-@pytest.mark.parametrize(("policy", "disposal"), [("Drain", Disposal.DRAIN), ("Retain", Disposal.KEEP)])
-def test_a_deleted_pool_drains_its_nodes_unless_it_retains_them(policy: str, disposal: Disposal) -> None:
+@pytest.mark.parametrize(("policy", "disposal"), [("Drain", NodeAction.DRAIN), ("Retain", NodeAction.KEEP)])
+def test_a_deleted_pool_drains_its_nodes_unless_it_retains_them(policy: str, action: NodeAction) -> None:
     state = replace(ready(), pools=(replace(TEAM, deleting=True, deletion_policy=policy),))
-    assert decision(state).disposal is disposal
+    assert decision(state).action is action
 
 
 def test_a_deleted_pool_launches_nothing() -> None:
@@ -234,10 +236,10 @@ def test_a_deleted_pool_launches_nothing() -> None:
 def test_a_failed_node_goes_but_not_under_a_pod() -> None:
     node = ours("n", phase=Phase.FAILED, provider_id="i-1", history=((Phase.FAILED, NOW, "NeverReady"),))
     alone = snapshot([], pools=(TEAM,), provisioned=(node,))
-    assert (decision(alone).disposal, codes(decision(alone).reasons)) == (Disposal.DRAIN, [Code.NODE_FAILED])
+    assert (decision(alone).action, codes(decision(alone).reasons)) == (NodeAction.DRAIN, [Code.NODE_FAILED])
     busy = replace(alone, pods=(pod("busy", node_name="n", phase="Running"),))
     found = decision(busy)
-    assert (found.disposal, codes(found.reasons)) == (Disposal.KEEP, [Code.ALREADY_BOUND, Code.NODE_FAILED])
+    assert (found.action, codes(found.reasons)) == (NodeAction.KEEP, [Code.ALREADY_BOUND, Code.NODE_FAILED])
     assert [event.reason for event in events_of(plan(busy), busy)] == ["NeverReady", "NotEmpty"]
     gone = replace(busy, pools=(replace(TEAM, deleting=True, deletion_policy="Drain"),))
     assert codes(decision(gone).reasons) == [Code.POOL_DELETED]
@@ -248,7 +250,7 @@ def test_a_failed_node_goes_but_not_under_a_pod() -> None:
 def test_an_unhealthy_node_with_a_pod_stays_and_says_so() -> None:
     busy = replace(ready(unhealthy_since=NOW - QUIET), pods=(pod("busy", node_name="n", phase="Running"),))
     found = decision(busy)
-    assert (found.disposal, codes(found.reasons)) == (Disposal.KEEP, [Code.ALREADY_BOUND, Code.NODE_UNHEALTHY])
+    assert (found.action, codes(found.reasons)) == (NodeAction.KEEP, [Code.ALREADY_BOUND, Code.NODE_UNHEALTHY])
     (event,) = events_of(plan(busy), busy)
     assert (event.kind, event.name, event.type, event.reason) == ("ProvisionedNode", "n", "Warning", "NotEmpty")
     assert "kubectl delete provisionednode n" in event.message

@@ -11,7 +11,7 @@ import pytest
 from autoscaler.lifecycle.quarantine import SETTLED
 from autoscaler.model.capacity import Disruption
 from autoscaler.model.node import Node
-from autoscaler.model.plan import Disposal
+from autoscaler.model.plan import NodeAction
 from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
@@ -113,8 +113,8 @@ def test_a_pod_that_fits_its_node_goes_there() -> None:
 def test_the_node_is_kept_for_its_pod() -> None:
     impatient = replace(TEAM, disruption=Disruption(after=timedelta(0)))
     state = replace(torn(replace(PROVISIONED, empty_since=NOW)), pools=(impatient,))
-    assert [decision.disposal for decision in plan(state, now=SOON).nodes] == [Disposal.KEEP]
-    assert [d.disposal for d in plan(state, now=NOW + SETTLED).nodes] == [Disposal.DRAIN]
+    assert [decision.action for decision in plan(state, now=SOON).nodes] == [NodeAction.KEEP]
+    assert [d.action for d in plan(state, now=NOW + SETTLED).nodes] == [NodeAction.DRAIN]
 
 
 def test_a_gang_with_such_a_member_is_not_bought_for_in_part() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autoscaler.planning.warm_up import CLASS, REQUEST, rehearse
+from autoscaler.planning.warm_up import CLASS, REQUEST, warm_up
 from autoscaler.scheduling.world import World
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from tests.e2e.machines import machine
@@ -16,7 +16,7 @@ def test_the_devices_of_every_node_are_there_when_the_first_plan_comes() -> None
     cluster = snapshot(
         [], nodes=tuple(made.node for made in machines), slices=tuple(s for made in machines for s in made.slices)
     )
-    rehearse(cluster)
+    warm_up(cluster)
     devices = World.of(cluster).devices
     first = [devices.pools_of(made.node) for made in machines]
     again = World.of(cluster).devices
@@ -31,4 +31,4 @@ def test_a_slice_that_cannot_be_read_is_left_to_the_pod_that_meets_it() -> None:
     malformed = NodeSelector((NodeSelectorTerm(match_expressions=(Requirement("zone", "Maybe", ("a",)),)),))
     piece = made.slices[0]
     broken = replace(piece, reach=replace(piece.reach, node_name=None, node_selector=malformed))
-    rehearse(snapshot([], nodes=(made.node,), slices=(broken,)))
+    warm_up(snapshot([], nodes=(made.node,), slices=(broken,)))

@@ -11,7 +11,7 @@ import pytest
 
 from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Limits, PodScope, Scope
 from autoscaler.model.node import Node
-from autoscaler.model.plan import Disposal
+from autoscaler.model.plan import NodeAction
 from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.snapshot import Quarantine
 from autoscaler.planning.policy import Policy
@@ -35,7 +35,7 @@ def drained(*budgets: DisruptionBudget, **phases: Phase) -> int:
     nodes = tuple(ours(name, phase=phases.get(name, Phase.READY), empty_since=LONG_AGO) for name in names)
     pool = replace(TEAM, disruption=Disruption(budgets=budgets))
     found = plan(snapshot([], pools=(pool,), provisioned=nodes)).nodes
-    return [decision.disposal for decision in found].count(Disposal.DRAIN)
+    return [decision.action for decision in found].count(NodeAction.DRAIN)
 
 
 def test_nodes_that_are_going_use_the_budget() -> None:
@@ -60,7 +60,7 @@ def test_a_node_on_its_way_out_takes_no_pods_and_one_that_is_wanted_stays(
     pool = replace(TEAM, scope=Scope(PodScope.ALL))
     result = plan(snapshot([pod("p")], nodes=(there,), pools=(pool,), provisioned=(node,)))
     assert {name: where for name, where in places(result).items() if where == "n"} == expected
-    assert [decision.disposal for decision in result.nodes] == ([Disposal.KEEP] if expected else [])
+    assert [decision.action for decision in result.nodes] == ([NodeAction.KEEP] if expected else [])
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from autoscaler.report.timeline import (
     Effect,
     Ended,
     Gone,
-    Happening,
     Held,
     Launched,
     Noticed,
@@ -31,6 +30,7 @@ from autoscaler.report.timeline import (
     Registered,
     Reused,
     Summary,
+    TimelineEvent,
     What,
     asked_lines,
     document_of,
@@ -98,13 +98,13 @@ def test_long_lists_of_devices_are_cut() -> None:
 
 @pytest.mark.parametrize("what", [what for what, _ in EXAMPLES], ids=lambda what: type(what).__name__)
 def test_json_says_when_and_what(what: What) -> None:
-    document = json.loads(json.dumps(document_of(Happening(AT, what))))
+    document = json.loads(json.dumps(document_of(TimelineEvent(AT, what))))
     assert document["at"] == "2026-11-02T09:00:00+00:00"
     assert document["event"] == type(what).__name__
 
 
 def test_json_holds_money_as_text_and_times_as_seconds() -> None:
-    document = document_of(Happening(AT, Gone("n1", 0.5, Decimal("27.52"))))
+    document = document_of(TimelineEvent(AT, Gone("n1", 0.5, Decimal("27.52"))))
     assert (document["usd"], document["hours"]) == ("27.52", 0.5)
     waited = PodResult("default/a", "Succeeded", "Succeeded", waited=timedelta(seconds=165))
     summary = summary_document(Summary(1, 1, 0, Decimal(1), (waited,)))

@@ -9,7 +9,7 @@ import pytest
 from autoscaler.catalog_refresh.periodic import SyncOutcome
 from autoscaler.clock import EPOCH, VirtualClock
 from autoscaler.cluster.api import NotFoundError, Page
-from autoscaler.cluster.intercepted import AttendedApi
+from autoscaler.cluster.intercepted import InterceptedApi
 from autoscaler.cluster.resources import CAPACITY_POOLS, PODS
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
@@ -87,7 +87,7 @@ def test_durations_are_measured(clock: VirtualClock, recorder: Recorder) -> None
 
 
 def test_requests_are_counted_by_outcome(clock: VirtualClock, recorder: Recorder) -> None:
-    api = AttendedApi(ApiServer(clock), recorder.counting)
+    api = InterceptedApi(ApiServer(clock), recorder.counting)
     assert isinstance(api.list(PODS), Page)
     api.list(PODS)
     with pytest.raises(NotFoundError):

@@ -14,7 +14,7 @@ from autoscaler.model.plan import LeftOut, Placement, Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.serve.access import Door
+from autoscaler.serve.access import RequestAuthorizer
 from autoscaler.serve.health import Heartbeat, Sight
 from autoscaler.serve.recorder import Recorder
 from autoscaler.serve.site import Board, health_app, metrics_app, page_app
@@ -64,7 +64,7 @@ def board() -> Board:
 
 @pytest.fixture
 def page(api: ReviewingServer, board: Board) -> Browser:
-    return Browser(page_app(board, Door(api), cluster="prod & co", holder=lambda: "replica-2"))
+    return Browser(page_app(board, RequestAuthorizer(api), cluster="prod & co", holder=lambda: "replica-2"))
 
 
 def bearer(user: str) -> dict[str, str]:
@@ -216,7 +216,7 @@ def test_nothing_can_be_changed(page: Browser, method: str) -> None:
 
 
 def test_a_replica_that_waits_says_who_acts(api: ReviewingServer) -> None:
-    waiting = Browser(page_app(Board(), Door(api), holder=lambda: "replica-2"))
+    waiting = Browser(page_app(Board(), RequestAuthorizer(api), holder=lambda: "replica-2"))
     answer = waiting.get("/", headers=bearer("admin"))
     assert answer.status_code == 503
     assert "replica-2 acts" in answer.text

@@ -10,7 +10,7 @@ import pytest
 from autoscaler.scheduling.schedule import Choice, adversarial, first, seeded
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
-from autoscaler.simulation.timeline_recorder import Chronicle
+from autoscaler.simulation.timeline_recorder import TimelineRecorder
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 
@@ -59,7 +59,7 @@ def test_every_pod_runs_whatever_is_chosen(choose: Choice) -> None:
     scenario = parse_scenario(SCENARIO)
     simulation = Simulation(catalog=replace(catalog, types=types), start=START, choose=choose)
     simulation.add(scenario)
-    chronicle = Chronicle(simulation.api)
+    chronicle = TimelineRecorder(simulation.api)
     simulation.run(START + timedelta(hours=2), chronicle.observe)
     chronicle.catch_up(simulation.clock.now())
     summary = chronicle.summary(scenario.expected(), simulation.clock.now())

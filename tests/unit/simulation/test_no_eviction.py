@@ -14,7 +14,7 @@ from functools import cache
 import pytest
 
 from autoscaler.cluster.api import list_all
-from autoscaler.cluster.intercepted import AttendedApi
+from autoscaler.cluster.intercepted import InterceptedApi
 from autoscaler.cluster.resources import EVENTS, NODES, PODS, PROVISIONED_NODES, Resource
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
@@ -76,7 +76,7 @@ class Interrupted:
     def __init__(self, made: Simulation, at: int, then: Callable[[], None]) -> None:
         self.writes = 0
         self._at, self._then = at, then
-        made.new_loop(AttendedApi(made.api, self._attend))
+        made.new_loop(InterceptedApi(made.api, self._attend))
 
     @contextmanager
     def _attend(self, verb: str, resource: Resource) -> Iterator[None]:
@@ -167,7 +167,7 @@ def test_pods_created_when_the_first_node_says_draining_keep_running() -> None:
             made.add(parse_scenario(pods(wave)))
             made.settle_cluster()
 
-    made.new_loop(AttendedApi(made.api, attend))
+    made.new_loop(InterceptedApi(made.api, attend))
     made.run(START + timedelta(hours=2))
     assert next(waves, "") == "", "each wave came"
     assert (lost(made), finished(made)) == ([], 4 * WAVE)

@@ -23,7 +23,7 @@ from autoscaler.cluster.resources import (
 from autoscaler.report.timeline import Summary
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
-from autoscaler.simulation.timeline_recorder import Chronicle
+from autoscaler.simulation.timeline_recorder import TimelineRecorder
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
@@ -96,7 +96,7 @@ def live(
     text = "---".join(documents).replace("MODE", mode).replace("COUNT", str(count)).replace("EXPECT", expect)
     scenario = parse_scenario(text)
     simulation.add(scenario)
-    chronicle = Chronicle(simulation.api)
+    chronicle = TimelineRecorder(simulation.api)
     simulation.run(START + timedelta(hours=hours), chronicle.observe)
     chronicle.catch_up(simulation.clock.now())
     return chronicle.summary(scenario.expected(), simulation.clock.now())

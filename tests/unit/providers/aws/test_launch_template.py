@@ -107,7 +107,7 @@ def test_tidying_that_fails_leaves_everything_else_as_it_is() -> None:
     rig = Rig()
     rig.fake.denied.add("ec2:DescribeLaunchTemplates")
     rig.clock.advance(3 * HOUR)
-    (found,) = rig.provider.judged()
+    (found,) = rig.provider.template_statuses()
     assert found.faults == ()
     rig.write(tags=FrozenMap({"team": "x"}))
     assert len(rig.provider.launch(request()).instances) == 1

@@ -200,7 +200,7 @@ def test_a_group_that_does_not_exist_hides_no_other() -> None:
     assert groups.held() == {block.id}
     account = Account(rig.aws, rig.clock, catalog(), CLUSTER)
     assert AwsProvider(account, rig.templates, held=groups.held).reservations() == ()
-    (verdict,) = groups.judged()
+    (verdict,) = groups.template_statuses()
     assert "gone" in verdict.faults[0].message
 
 

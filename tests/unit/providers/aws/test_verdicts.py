@@ -12,7 +12,7 @@ import pytest
 from providers.aws.node_groups.provider import AwsNodeGroups
 from providers.aws.node_template.template import GroupTemplate, Image, Selector
 from providers.aws.provider import Account
-from providers.contract import TemplateJudge, TemplateRef, TemplateVerdict
+from providers.contract import TemplateJudge, TemplateRef, TemplateStatus
 from tests.aws import CLUSTER, PARAMETER, TEMPLATE_REF, Rig, catalog, request
 from tests.fakes.ec2 import CUT_BEFORE, THROTTLED, refused
 from tests.unit.providers.aws.test_node_groups import One, group
@@ -21,9 +21,9 @@ WHILE_WRONG = timedelta(minutes=2)
 LOOK_AGAIN = timedelta(minutes=10)
 
 
-def verdict(rig: Rig) -> TemplateVerdict:
+def verdict(rig: Rig) -> TemplateStatus:
     assert isinstance(rig.provider, TemplateJudge)
-    (found,) = rig.provider.judged()
+    (found,) = rig.provider.template_statuses()
     return found
 
 
@@ -181,9 +181,9 @@ def groups(rig: Rig, template: GroupTemplate) -> AwsNodeGroups:
         ),
     ],
 )
-def test_group_templates_come_to_their_groups(named: str, check: Callable[[TemplateVerdict], bool]) -> None:
+def test_group_templates_come_to_their_groups(named: str, check: Callable[[TemplateStatus], bool]) -> None:
     rig = Rig()
     group(rig, "gpus")
-    (found,) = groups(rig, GroupTemplate("gpu", (named,))).judged()
+    (found,) = groups(rig, GroupTemplate("gpu", (named,))).template_statuses()
     assert found.template == TemplateRef("AWSGroupNodeTemplate", "gpu", 1)
     assert check(found), found
