@@ -12,7 +12,7 @@ import click
 
 from autoscaler.cli.common.terminal import behind
 from autoscaler.clock import SystemClock
-from autoscaler.composition.process import controller
+from autoscaler.composition.build import controller
 from autoscaler.serve.logs import log_to_stderr
 from autoscaler.settings.load import read_settings
 from autoscaler.settings.names import Setting, all_settings

@@ -1,8 +1,8 @@
-"""The controller's thread: it ticks when something has changed or falls due, rests otherwise, and ends when told.
+"""The controller's thread: it ticks when something changes or falls due, and waits otherwise, until it is stopped.
 
-A tick begins when something in the cluster has changed and then been quiet for a moment. What goes wrong with the API
-or a provider is told and tried again; anything else ends the process, and the next one goes on from what the API holds.
-Of several replicas only the leader ticks, while the others follow; one that has led and does not any more ends.
+A tick begins once something in the cluster has changed and nothing else changes for a moment. An error of the API or of
+a provider is reported and tried again. Of several replicas only the leader ticks and the others follow; a replica that
+loses the Lease ends.
 """
 
 from __future__ import annotations
@@ -27,90 +27,91 @@ _UNBOUNDED: Final = timedelta(days=1)
 
 
 class Wakeup:
-    """Tells one waiting thread that something has happened.
+    """Wakes one waiting thread.
 
-    A queue, because its `put` may interrupt its own `get`: a signal handler rings in the middle of a wait. The lock of
-    threading.Event would be held then, now and then.
+    A queue, because a signal handler may call `set` in the middle of a `wait`: a SimpleQueue's `put` may interrupt its
+    own `get`, while the lock of threading.Event could be held at that moment.
     """
 
     def __init__(self) -> None:
-        self._rings: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._pending: queue.SimpleQueue[None] = queue.SimpleQueue()
 
-    def ring(self) -> None:
-        """Something has happened. May be called from any thread and from signal handlers."""
-        if self._rings.empty():
-            self._rings.put(None)
+    def set(self) -> None:
+        """Wake the thread. Any thread and any signal handler may call it."""
+        if self._pending.empty():
+            self._pending.put(None)
 
     def wait(self, seconds: float) -> bool:
-        """Until it rings, at most so long; whether it rang. Afterwards it is silent again."""
+        """Block until `set` is called or the seconds are over; True if it was called. Clears the wake-up."""
         try:
-            self._rings.get(timeout=max(seconds, 0.0))
+            self._pending.get(timeout=max(seconds, 0.0))
         except queue.Empty:
             return False
-        while not self._rings.empty():  # two threads may have rung at once
-            self._rings.get()
+        while not self._pending.empty():  # two threads may have called `set` at once
+            self._pending.get()
         return True
 
 
 class Ticking(Protocol):
-    """What the controller keeps going: autoscaler.loop.loop.Loop."""
+    """What the controller runs: autoscaler.loop.loop.Loop."""
 
     def tick(self) -> Tick:
-        """One round."""
+        """Reconcile once."""
 
     def follow(self) -> None:
-        """Take over what changed in the cluster, and do nothing about it."""
+        """Read what changed in the cluster, and write nothing."""
 
     def warm_up(self) -> None:
-        """Work out what the first plan needs, once the cluster was read."""
+        """Fill the caches that the first plan needs, once the cluster has been read."""
 
 
 class Controller:
-    """Ticks until it is stopped. `leads` says whether this replica may act; `perform` does a duty that is due."""
+    """Ticks until it is stopped. `leads`: whether this replica may act; `perform` runs a task that is due."""
 
     def __init__(
         self,
         loop: Ticking,
-        bell: Wakeup,
+        wakeup: Wakeup,
         clock: Clock,
         settings: Settings,
         *,
         observers: TickObservers,
         leads: Callable[[], bool] = lambda: True,
-        perform: Callable[[Task], None] = lambda duty: None,
+        perform: Callable[[Task], None] = lambda task: None,
+        tasks: PeriodicTasks | None = None,
     ) -> None:
         self._loop = loop
-        self._bell = bell
+        self._wakeup = wakeup
         self._clock = clock
         self._settings = settings
-        self._telling = observers
+        self._observers = observers
         self._leads = leads
         self._perform = perform
-        self._agenda = PeriodicTasks(bell.ring)
+        self._tasks = tasks if tasks is not None else PeriodicTasks(wakeup.set)
         self._stopping = False
         self._failures = 0
-        self._rehearsed = False
+        self._warmed_up = False
         self._wake_at: datetime | None = None
 
     def stop(self) -> None:
-        """End after the tick that is under way; every step of it is written down anyway."""
+        """End after the tick in progress. Any signal handler may call it."""
         self._stopping = True
-        self._bell.ring()
+        self._wakeup.set()
 
-    def mark(self, duty: Task) -> None:
-        """A duty is due. May be called from any thread."""
+    def mark_due(self, task: Task) -> None:
+        """Run the task with the next tick. Any thread may call it."""
         moment = self._wake_at
-        if duty is not Task.BLOCK_CLOCK or (moment is not None and self._clock.now() >= moment):
-            self._agenda.mark(duty)
+        if task is not Task.BLOCK_CLOCK or (moment is not None and self._clock.now() >= moment):
+            self._tasks.mark_due(task)
 
     def run(self) -> None:
-        """Tick until stopped. Raises LeadershipLostError once this replica has led and may not act any more."""
+        """Tick until stopped. Raises LeadershipLostError when this replica led and lost the Lease."""
         led = False
         while not self._stopping:
             if self._leads():
                 led = True
-                # A tick takes over all changes so far, so only those that come during it call for another.
-                self._bell.wait(0)
+                # A tick reads all changes so far, so only those that arrive during it need another tick.
+                self._wakeup.wait(0)
                 if not self._stopping:
                     self._rest(self._tick())
             elif led:
@@ -119,61 +120,61 @@ class Controller:
                 self._stand_by()
 
     def _stand_by(self) -> None:
-        """Another replica acts; this one follows what it does, so that it can take its place at once."""
+        """Another replica leads. This one keeps its view of the cluster current, so that it can take over at once."""
         longest = self._settings.loop.resync
-        self._telling.standing_by(longest)
+        self._observers.standing_by(longest)
         try:
             self._loop.follow()
             self._read()
         except ApiError as error:
-            self._telling.not_followed(error)
+            self._observers.not_followed(error)
             longest = self._next_attempt()
         self._wait(longest, unless=self._leads)
 
     def _tick(self) -> timedelta:
-        """One tick; how long to rest when nothing happens."""
-        with self._telling.round():
+        """One tick; the longest time to wait for the next."""
+        with self._observers.tick():
             try:
-                for duty in self._agenda.take():
-                    self._perform(duty)
+                for task in self._tasks.take_due():
+                    self._perform(task)
                 tick = self._loop.tick()
             except (ApiError, ConfigurationError, ProviderError) as error:
-                self._telling.cut_short(error)
+                self._observers.tick_failed(error)
                 return self._next_attempt()
             except (LeadershipLostError, InternalError):
                 raise
-            except Exception as error:  # noqa: BLE001  # the boundary of a round: the next one may go well, a restart not
-                self._telling.broken(error)
+            except Exception as error:  # noqa: BLE001  # the next tick may succeed, and a restart would lose time
+                self._observers.tick_raised(error)
                 return self._next_attempt()
         self._wake_at = tick.wake_at
-        self._telling.ticked(tick)
+        self._observers.ticked(tick)
         self._read()
         return _UNBOUNDED if tick.wake_at is None else tick.wake_at - self._clock.now()
 
     def _read(self) -> None:
-        """The cluster was read. The first time there is something to get ready before anybody waits."""
+        """The cluster has been read; after the first time, fill the caches before a pod waits."""
         self._failures = 0
-        if not self._rehearsed:
-            self._rehearsed = True
+        if not self._warmed_up:
+            self._warmed_up = True
             self._loop.warm_up()
 
     def _next_attempt(self) -> timedelta:
-        """After another failure in a row: how long to wait."""
+        """How long to wait after one more failure in a row: it doubles, up to `loop.resync`."""
         self._failures += 1
         return min(_FIRST_RETRY * (1 << min(self._failures - 1, 10)), self._settings.loop.resync)
 
     def _rest(self, longest: timedelta) -> None:
-        """Until something changes or falls due."""
-        # The agenda rings at least that often; should it ever fall silent, the probe finds out.
-        self._telling.resting(min(longest, self._settings.loop.resync))
+        """Wait until something changes or falls due."""
+        # The timetable wakes this thread at least that often; if it fails to, /healthz reports it.
+        self._observers.resting(min(longest, self._settings.loop.resync))
         self._wait(longest)
 
     def _wait(self, longest: timedelta, *, unless: Callable[[], bool] = lambda: False) -> None:
-        """Until something changes, and then until it has been quiet for a while, unless there is no time for that."""
-        if not self._bell.wait(longest.total_seconds()):
+        """Wait for a change, then until no other follows for `batch.idle`; at most `batch.longest` in all."""
+        if not self._wakeup.wait(longest.total_seconds()):
             return
         batch = self._settings.batch
         until = self._clock.monotonic() + batch.longest.total_seconds()
         while not self._stopping and not unless() and (left := until - self._clock.monotonic()) > 0:
-            if not self._bell.wait(min(batch.idle.total_seconds(), left)):
+            if not self._wakeup.wait(min(batch.idle.total_seconds(), left)):
                 return

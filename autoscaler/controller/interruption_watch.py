@@ -1,7 +1,7 @@
-"""Rings the controller's bell when a provider announces something, so that its next look is not a minute away.
+"""Wakes the controller when a provider announces an interruption, instead of at its next resync.
 
-In a thread of its own, because it waits in calls. It takes nothing away and concludes nothing: what happened is seen by
-describing, in the tick that the bell begins. Without it, or while it fails, everything is seen a little later.
+It runs in a thread of its own, because it waits in calls. It removes no message and decides nothing: the tick that it
+starts asks the provider what happened. While it fails, interruptions are noticed at the next resync.
 """
 
 from __future__ import annotations
@@ -18,56 +18,57 @@ from providers.errors import ProviderError
 
 # SQS holds a question open for at most 20 seconds; a shorter wait ends sooner when the process does.
 _WAIT: Final = timedelta(seconds=10)
-# The tick that a ring begins reads and removes what was announced; until then it is still there.
-_AFTER_A_RING: Final = 5.0
+# The tick that follows reads and removes the message; until then the queue returns it again.
+_AFTER_A_WAKE_UP: Final = 5.0
 _STANDING_BY: Final = 5.0
 _LONGEST_REST: Final = 300.0
 
 _LOG: Final = structlog.get_logger("foreslice")
 
 
-class NoticeWatch:
-    """Listens to one announcer from `start` to `stop`. `leads`: whether this replica acts; another one only waits."""
+class InterruptionWatch:
+    """Polls one announcer from `start` to `stop`. `leads`: whether this replica acts; a follower polls nothing."""
 
     def __init__(
-        self, announcer: Announcer, ring: Callable[[], None], *, leads: Callable[[], bool] = lambda: True
+        self, announcer: Announcer, wake: Callable[[], None], *, leads: Callable[[], bool] = lambda: True
     ) -> None:
         self._announcer = announcer
-        self._ring = ring
+        self._wake = wake
         self._leads = leads
         self._failures = 0
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="notices", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="interruptions", daemon=True)
 
     def start(self) -> None:
-        """Listen from now on."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ring no more. Waits for the question under way, at most as long as one is held open."""
+        """End the thread. Blocks until the poll in progress returns, at most as long as a poll lasts."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join(timeout=_WAIT.total_seconds())
 
     def listen(self) -> float:
-        """Wait once for an observers and ring; how many seconds to rest before the next time."""
+        """Poll once; returns the seconds to wait before the next poll."""
         if not self._leads():
             return _STANDING_BY
         try:
-            heard = self._announcer.announced(_WAIT)
+            announced = self._announcer.announced(_WAIT)
         except ProviderError as error:
-            self._failures += 1
-            _LOG.warning("notices_not_heard", kind=error.kind, error=error.message, next_step=error.next_step)
-            return min(_AFTER_A_RING * float(1 << min(self._failures - 1, 10)), _LONGEST_REST)
-        except Exception as error:  # noqa: BLE001  # a thread that ends would hear no notice any more
-            self._failures += 1
-            _LOG.warning("notices_not_heard", kind=type(error).__name__, error=str(error), next_step="please report it")
-            return min(_AFTER_A_RING * float(1 << min(self._failures - 1, 10)), _LONGEST_REST)
+            return self._failed(error.kind, error.message, error.next_step)
+        except Exception as error:  # noqa: BLE001  # a thread that ends would notice no interruption any more
+            return self._failed(type(error).__name__, str(error), "please report this bug")
         self._failures = 0
-        if not heard or self._ended.is_set():
+        if not announced or self._ended.is_set():
             return 0.0
-        self._ring()
-        return _AFTER_A_RING
+        self._wake()
+        return _AFTER_A_WAKE_UP
+
+    def _failed(self, kind: str, error: str, next_step: str) -> float:
+        self._failures += 1
+        _LOG.warning("interruptions_not_read", kind=kind, error=error, next_step=next_step)
+        return min(_AFTER_A_WAKE_UP * float(1 << min(self._failures - 1, 10)), _LONGEST_REST)
 
     def _run(self) -> None:
         while not self._ended.is_set():

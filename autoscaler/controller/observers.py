@@ -1,7 +1,8 @@
-"""Who is told of a round: the log, the metrics, the status page, and the probes. None of them changes anything."""
+"""Who observes a tick: the log, the metrics, the status page and the probes. None of them changes the cluster."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -21,8 +22,8 @@ from autoscaler.serve.recorder import Recorder
 from autoscaler.serve.site import Board
 
 _LOG: Final = structlog.get_logger("foreslice.loop")
-_Line = tuple[str, str, tuple[tuple[str, Any], ...]]  # level, event, fields
-# What is about to be done with a node on its way out.
+_Line = tuple[int, str, tuple[tuple[str, Any], ...]]  # level, event, fields
+# The log event for the next step of a node that leaves.
 _STEPS: Final = {
     Phase.DRAINING: "draining",
     Phase.TERMINATING: "terminating",
@@ -34,36 +35,36 @@ _SIGNS: Final = {NodeAction.HOLD: "holding", NodeAction.NOTICE: "giving_notice"}
 
 @dataclass(slots=True)
 class TickObservers:
-    """Tells all of them. `liveness` is how long a round may last before /healthz fails; `span` makes a trace of it."""
+    """Passes each tick to all of them. A tick that lasts longer than `liveness` fails /healthz; `span` traces it."""
 
     heartbeat: Heartbeat
     recorder: Recorder
     board: Board
     liveness: timedelta
     span: Stage = nullcontext
-    _told: frozenset[_Line] = field(default_factory=frozenset)
+    _logged: frozenset[_Line] = field(default_factory=frozenset)
     _announced: frozenset[_Line] = field(default_factory=frozenset)
     _nodes: dict[str, ProvisionedNode] = field(default_factory=dict)
     _since: datetime | None = None
 
     @contextmanager
-    def round(self) -> Iterator[None]:
-        """Around a round."""
-        self.heartbeat.expect(within=self.liveness.total_seconds(), doing="a round of the loop")
+    def tick(self) -> Iterator[None]:
+        """The context in which a tick runs."""
+        self.heartbeat.expect(within=self.liveness.total_seconds(), doing="a tick")
         with self.recorder.timing_tick(), self.span("tick"):
             yield
 
     def decided(self, decided: Decided) -> None:
-        """Something is about to be done. It is logged before, so that the log of a killed process shows it."""
+        """Logs what the tick is about to do, before it does it, so that the log of a killed process shows it."""
         lines = tuple(_intentions(decided))
         _log(lines, besides=self._announced)
         self._announced = frozenset(lines)
 
     @contextmanager
     def request(self, verb: str, resource: Resource) -> Iterator[None]:
-        """Around each request of the loop: one that asks a slow API server, or one that does not answer, is not stuck.
+        """The context of each request: a tick that waits for a slow API server makes progress, so it is not stuck.
 
-        An attendant of cluster/intercepted.py. No request lasts as long as `liveness` is meant to be.
+        An Interceptor of cluster/intercepted.py. `liveness` is longer than any request may last.
         """
         self.heartbeat.progress(within=self.liveness.total_seconds())
         try:
@@ -72,7 +73,7 @@ class TickObservers:
             self.heartbeat.progress(within=self.liveness.total_seconds())
 
     def ticked(self, tick: Tick) -> None:
-        """A round ended well."""
+        """A tick succeeded."""
         self.recorder.ticked(
             tick.snapshot, tick.plan, tick.now, [(trouble.kind, trouble.reason) for trouble in tick.troubles]
         )
@@ -80,11 +81,11 @@ class TickObservers:
         self.heartbeat.ready()
         _log(tuple(self._outcomes(tick)))
         lines = tuple(_lines(tick))
-        _log(lines, besides=self._told)
-        self._told = frozenset(lines)
+        _log(lines, besides=self._logged)
+        self._logged = frozenset(lines)
 
     def _outcomes(self, tick: Tick) -> Iterator[_Line]:
-        """What came of it: the steps that nodes took since the round before."""
+        """The phases that nodes entered since the tick before."""
         now = {node.name: node for node in tick.snapshot.provisioned}
         for node in now.values():
             known = self._nodes.get(node.name)
@@ -92,63 +93,63 @@ class TickObservers:
                 new = (phase, moment, why) not in known.history if known else moment >= (self._since or tick.now)
                 if new:
                     moved = (("phase", phase.value), ("reason", why), ("provider_id", node.provider_id))
-                    yield "info", "node_moved", (*_about(node), *moved)
+                    yield logging.INFO, "node_moved", (*_about(node), *moved)
         for name in sorted(self._nodes.keys() - now.keys()):
-            yield "info", "node_removed", _about(self._nodes[name])
+            yield logging.INFO, "node_removed", _about(self._nodes[name])
         self._nodes, self._since = now, tick.now
 
-    def cut_short(self, error: Exception) -> None:
-        """A round ended with an error that may pass."""
+    def tick_failed(self, error: Exception) -> None:
+        """A tick ended with an expected error, which may pass."""
         self.recorder.cut_short()
-        _LOG.warning("round_cut_short", error=str(error), kind=type(error).__name__)
+        _LOG.warning("reconcile_failed", error=str(error), kind=type(error).__name__)
 
-    def broken(self, error: Exception) -> None:
-        """A round ended with an error that nobody foresaw. The log has its traceback; the next round is tried."""
+    def tick_raised(self, error: Exception) -> None:
+        """A tick ended with an unexpected exception, a bug. The log has its traceback; the next tick is tried."""
         self.recorder.cut_short()
-        _LOG.error("round_cut_short", error=str(error), kind=type(error).__name__, exc_info=error)
+        _LOG.error("reconcile_failed", error=str(error), kind=type(error).__name__, exc_info=error)
 
     def not_followed(self, error: Exception) -> None:
-        """What happens in the cluster was not read while standing by. The leader's rounds are not touched by that."""
+        """This replica, which does not lead, could not read the cluster. The leader is not affected."""
         _LOG.warning("cluster_not_followed", error=str(error), kind=type(error).__name__)
 
     def standing_by(self, longest: timedelta) -> None:
-        """Another replica acts. Waiting for its place is what this one is there for, so it is ready."""
+        """Another replica leads. A replica that can take over is ready."""
         self.heartbeat.ready()
         self.heartbeat.expect(within=(longest + self.liveness).total_seconds(), doing="standing by")
 
     def resting(self, longest: timedelta) -> None:
-        """Nothing is to do for so long, unless something changes."""
+        """The next tick begins after `longest`, or when something changes."""
         self.heartbeat.expect(within=(longest + self.liveness).total_seconds(), doing="resting")
 
 
 def _log(lines: tuple[_Line, ...], *, besides: frozenset[_Line] = frozenset()) -> None:
-    """Log the lines. What the round before said already is not said again."""
+    """Log the lines, without those that the tick before logged."""
     for level, event, fields in lines:
         if (level, event, fields) not in besides:
-            getattr(_LOG, level)(event, **dict(fields))
+            _LOG.log(level, event, **dict(fields))
 
 
 def _intentions(decided: Decided) -> Iterator[_Line]:
-    """What is about to be launched, drained, ended, held and announced."""
+    """What the tick is about to launch, drain, terminate, hold and announce."""
     launches = {launch.name: launch for launch in decided.plan.launches}
     for batch in decided.pending.launches:
         reasons = [r for name in batch.nodes if name in launches for r in launches[name].reasons]
-        yield "info", "launching", _of_batch(batch, texts_of(tuple(dict.fromkeys(reasons))))
-    there: dict[str, int] = {}
+        yield logging.INFO, "launching", _of_batch(batch, texts_of(tuple(dict.fromkeys(reasons))))
+    pods_on: dict[str, int] = {}
     for pod in decided.snapshot.pods:
         if pod.node_name is not None:
-            there[pod.node_name] = there.get(pod.node_name, 0) + 1
+            pods_on[pod.node_name] = pods_on.get(pod.node_name, 0) + 1
     for node in decided.pending.leaving:
         why = node.history[-1][2] if node.history else ""
         reason = ": ".join(part for part in (why, texts_of(node.reasons)) if part)
-        fields = (("pods", there.get(node.node_name, 0)), ("reason", reason), ("provider_id", node.provider_id))
-        yield "info", _STEPS[node.phase], (*_about(node), *fields)
+        fields = (("pods", pods_on.get(node.node_name, 0)), ("reason", reason), ("provider_id", node.provider_id))
+        yield logging.INFO, _STEPS[node.phase], (*_about(node), *fields)
     for node, decision in decided.pending.decisions:
         if decision.action in _SIGNS:
             ends = None if decision.deadline is None else decision.deadline.isoformat()
             why = texts_of(decision.reasons)
-            told = (("pods", there.get(node.node_name, 0)), ("reason", why), ("ends_at", ends))
-            yield "info", _SIGNS[decision.action], (*_about(node), *told)
+            about = (("pods", pods_on.get(node.node_name, 0)), ("reason", why), ("ends_at", ends))
+            yield logging.INFO, _SIGNS[decision.action], (*_about(node), *about)
 
 
 def _of_batch(batch: LaunchBatch, reason: str) -> tuple[tuple[str, Any], ...]:
@@ -179,7 +180,7 @@ def _offered(offering: OfferingRef) -> tuple[tuple[str, Any], ...]:
 
 
 def _lines(tick: Tick) -> Iterator[_Line]:
-    """What a round decided and could not do."""
+    """What the tick proposes for pools in Observe, and what failed."""
     acting = {pool.name for pool in tick.snapshot.pools if pool.acts}
     for launch in tick.plan.launches:
         if launch.pool not in acting:
@@ -189,7 +190,7 @@ def _lines(tick: Tick) -> Iterator[_Line]:
                 ("usd_per_hour", None if launch.usd_per_hour is None else str(launch.usd_per_hour)),
                 ("pods", launch.pods),
             )
-            yield "info", "would_launch", fields
+            yield logging.INFO, "would_launch", fields
     for trouble in tick.troubles:
         fields = (
             ("kind", trouble.kind),
@@ -197,4 +198,4 @@ def _lines(tick: Tick) -> Iterator[_Line]:
             ("reason", trouble.reason),
             ("error", trouble.text),
         )
-        yield "warning", "not_carried_out", fields
+        yield logging.WARNING, "action_failed", fields

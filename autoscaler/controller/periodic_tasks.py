@@ -1,7 +1,7 @@
-"""What is due without anything having changed: APScheduler marks it and rings the bell, and does nothing else.
+"""Tasks that fall due by the clock. APScheduler marks them as due and wakes the controller; it runs none of them.
 
-The work itself is the loop's, in its own thread, after it has taken what is marked; so no two things ever happen at
-once, and a duty that comes due twice while a round lasts is done once.
+The controller's thread runs them before its next tick, so no two run at once, and a task that falls due twice during
+one tick runs once.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from apscheduler.triggers.interval import IntervalTrigger
 from autoscaler.settings.settings import Settings
 from providers.contract import Clock
 
-# Its machines cost what the catalog says.
+# The prices of its machines are those of the catalog.
 _WITHOUT_PRICES: Final = frozenset({"kwok"})
-_SLEW: Final = 1.0  # seconds by which clocks may part between two looks without having been set
-_LOOK: Final = 30.0  # seconds until the wall clock is looked at again, whatever is due
+_SLEW: Final = 1.0  # seconds by which the two clocks may differ between two readings without a jump
+_LOOK: Final = 30.0  # the longest time in seconds between two readings of the wall clock
 
 
 class Task(Enum):
-    """What comes round."""
+    """What runs periodically."""
 
-    RESYNC = "resync"  # another round, though nothing was reported: machines, orphans, time-outs
-    CATALOG = "catalog"  # another look at its directories
-    SYNC = "sync"  # another look at what clouds list, and at what price
-    PRICES = "prices"  # another look at what providers ask for today
-    BLOCK_CLOCK = "block clock"  # whether the wall clock has passed the moment the loop rests until
+    RESYNC = "resync"  # a tick without a change: machines, orphans, time-outs
+    CATALOG = "catalog"  # read the catalog's directories
+    SYNC = "sync"  # read what clouds list, with list prices
+    PRICES = "prices"  # read today's prices of the providers
+    BLOCK_CLOCK = "block clock"  # has the wall clock passed the moment for which the loop waits?
 
 
 def periods_of(settings: Settings) -> Mapping[Task, timedelta]:
-    """How often each duty comes due; those are left out that could find nothing new."""
+    """The period of each task, without the tasks that these settings leave nothing to do."""
     periods = {
         Task.RESYNC: settings.loop.resync,
         Task.BLOCK_CLOCK: settings.periods.block_clock,
@@ -50,59 +50,60 @@ def periods_of(settings: Settings) -> Mapping[Task, timedelta]:
 
 
 class PeriodicTasks:
-    """The duties that are due. `ring` wakes the loop."""
+    """The tasks that are due. `wake` wakes the controller's thread."""
 
-    def __init__(self, ring: Callable[[], None]) -> None:
-        self._ring = ring
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
         self._lock = threading.Lock()
         self._due: set[Task] = set()
 
-    def mark(self, duty: Task) -> None:
-        """It is due. May be called from any thread."""
+    def mark_due(self, task: Task) -> None:
+        """Any thread may call it."""
         with self._lock:
-            self._due.add(duty)
-        self._ring()
+            self._due.add(task)
+        self._wake()
 
-    def take(self) -> frozenset[Task]:
-        """What is due; it is not due any more afterwards."""
+    def take_due(self) -> frozenset[Task]:
+        """The tasks that are due, which are then due no more."""
         with self._lock:
             due, self._due = frozenset(self._due), set()
         return due
 
 
 class Timetable:
-    """Marks each duty when its period is over, in a thread of its own."""
+    """Marks each task when its period is over, in a thread of its own."""
 
-    def __init__(self, periods: Mapping[Task, timedelta], mark: Callable[[Task], None], clock: Clock) -> None:
+    def __init__(self, periods: Mapping[Task, timedelta], mark_due: Callable[[Task], None], clock: Clock) -> None:
         self.scheduler: Final = SteadyScheduler(clock)
-        for duty, period in periods.items():
+        for task, period in periods.items():
             self.scheduler.add_job(
-                mark,
+                mark_due,
                 IntervalTrigger(seconds=period.total_seconds(), timezone=UTC),
-                args=[duty],
-                id=duty.value,
-                # A mark that comes late is as good as one in time, and two are as good as one.
+                args=[task],
+                id=task.value,
+                # A late mark serves as well as one in time, and two serve as well as one.
                 coalesce=True,
                 misfire_grace_time=None,
             )
 
     def start(self) -> None:
-        """Mark from now on."""
+        """Start the thread."""
         self.scheduler.start()
 
     def stop(self) -> None:
-        """Mark nothing any more."""
+        """End the thread."""
         self.scheduler.shutdown()
 
     def is_alive(self) -> bool:
-        """Whether duties are marked."""
+        """Whether its thread runs."""
         return self.scheduler.is_alive()
 
 
 class SteadyScheduler(BackgroundScheduler):  # type: ignore[misc]  # APScheduler ships no type information
-    """APScheduler's, whose jobs do not wait for hours when the wall clock is set back, nor run early when it is set on.
+    """APScheduler's BackgroundScheduler, made safe against jumps of the wall clock.
 
-    It knows the wall clock alone. Where that and the monotonic clock part, the times of all jobs move with the former.
+    APScheduler knows the wall clock alone: jobs wait for hours when it is set back, and run early when it is set
+    forward. When the wall clock and the monotonic clock diverge, the times of all jobs move with the wall clock.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -115,7 +116,7 @@ class SteadyScheduler(BackgroundScheduler):  # type: ignore[misc]  # APScheduler
         return bool(self.running) and self._thread is not None and self._thread.is_alive()
 
     def follow(self) -> None:
-        """Move the times of all jobs by as much as the wall clock was set since the last call."""
+        """Move the times of all jobs by the jump of the wall clock since the last call."""
         offset = self._measured()
         jumped, self._offset = offset - self._offset, offset
         if abs(jumped) > _SLEW:
@@ -126,7 +127,7 @@ class SteadyScheduler(BackgroundScheduler):  # type: ignore[misc]  # APScheduler
         return self._clock.now().timestamp() - self._clock.monotonic()
 
     def _process_jobs(self) -> float:
-        """Called by APScheduler's thread; the answer is after how many seconds it wants to be called again."""
+        """APScheduler's thread calls it; returns the seconds until the next call."""
         self.follow()
         due_in: float | None = super()._process_jobs()
         return _LOOK if due_in is None else min(due_in, _LOOK)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from autoscaler.clock import ShiftedClock, SystemClock
-from autoscaler.composition.process import controller
+from autoscaler.composition.build import controller
 from autoscaler.serve.logs import log_to_stderr
 from autoscaler.settings.load import read_settings
 

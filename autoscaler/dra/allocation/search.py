@@ -87,25 +87,23 @@ class _Undo:
 class Search:
     """One search over validated plans. `lenient` reads everything unknown as yes."""
 
-    def __init__(
-        self, scene: AllocationContext, plans: list[ClaimPlan], *, lenient: bool, budget: SearchBudget
-    ) -> None:
-        self.scene = scene
+    def __init__(self, at: AllocationContext, plans: list[ClaimPlan], *, lenient: bool, budget: SearchBudget) -> None:
+        self.scene = at
         self.plans = plans
         self.lenient = lenient
         self.budget = budget
         self.steps = 0
         self.results: list[list[Choice]] = [[] for _ in plans]
         self.chosen: dict[tuple[int, int], int] = {}  # (claim, request) -> index of the alternative taken
-        self.devices = scene.pools.devices
-        self.busy = scene.exclusively_allocated()
+        self.devices = at.pools.devices
+        self.busy = at.exclusively_allocated()
         self.taken = [0] * len(self.devices)  # per device: bit i is set while claim i holds it
         self.consumed: dict[int, Consumed] = {}  # per shareable device: what this search gave away
         self.states: list[list[State]] = [[START] * len(plan.constraints) for plan in plans]
         self.tables: dict[object, CounterTable] = {}
         self.requested = {plan: plan.capacity for claim in plans for plan in claim.plans()}
         self.aliased: set[RequestPlan] = set()
-        if scene.profile.allocator.big_request_aliasing:
+        if at.profile.allocator.big_request_aliasing:
             self.aliased = {plan for plan, c in self.requested.items() if c and any(q.big for q in c.values())}
         self.symmetry = Symmetry(self) if budget.prune and not self._remembers_history() else None
 

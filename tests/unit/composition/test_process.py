@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.cluster.lease import LeadershipLostError
 from autoscaler.cluster.resources import NODES
-from autoscaler.composition.process import leaders_only
+from autoscaler.composition.build import leaders_only
 from tests.desk import new_desk
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}

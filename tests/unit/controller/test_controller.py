@@ -42,7 +42,7 @@ class Script:
 
     outcomes: list[Tick | Exception]
     stop: Callable[[], None] = lambda: None
-    bell: Wakeup = field(default_factory=Wakeup)
+    wakeup: Wakeup = field(default_factory=Wakeup)
     ticks: int = 0
     followed: int = 0
     rehearsed: int = 0
@@ -60,7 +60,7 @@ class Script:
         outcome = self.outcomes[self.ticks]
         self.ticks += 1
         # Something has always changed meanwhile, so nothing here waits.
-        self.bell.ring()
+        self.wakeup.set()
         if self.ticks == len(self.outcomes):
             self.stop()
         if isinstance(outcome, Exception):
@@ -84,7 +84,7 @@ class Stand:
         self.board = Board()
         self.controller = Controller(
             self.script,
-            self.script.bell,
+            self.script.wakeup,
             self.clock,
             self.settings,
             observers=TickObservers(self.heartbeat, self.recorder, self.board, timedelta(minutes=5)),
@@ -139,7 +139,7 @@ def test_what_may_pass_is_told_and_tried_again(
     stand = Stand(Script([error, error, QUIET]))
     stand.controller.run()
     assert (stand.ticks("failed"), stand.ticks("ok")) == (2, 1)
-    told = {"event": "round_cut_short", "log_level": "warning", "error": str(error), "kind": type(error).__name__}
+    told = {"event": "reconcile_failed", "log_level": "warning", "error": str(error), "kind": type(error).__name__}
     assert log == [told, told]
 
 
@@ -148,7 +148,7 @@ def test_what_nobody_foresaw_is_logged_with_its_traceback_and_the_next_round_is_
     stand.controller.run()
     assert (stand.ticks("failed"), stand.ticks("ok")) == (1, 1)
     (told,) = log
-    assert (told["event"], told["log_level"], told["kind"]) == ("round_cut_short", "error", "IsADirectoryError")
+    assert (told["event"], told["log_level"], told["kind"]) == ("reconcile_failed", "error", "IsADirectoryError")
     assert isinstance(told["exc_info"], IsADirectoryError)
 
 
@@ -162,7 +162,7 @@ def test_troubles_are_logged_with_the_object(log: list[Any]) -> None:
     run(Tick(EPOCH, Snapshot(), Plan(), (trouble,), None))
     assert log == [
         {
-            "event": "not_carried_out",
+            "event": "action_failed",
             "log_level": "warning",
             "kind": "LaunchBatch",
             "name": "gpu-1",
@@ -193,18 +193,18 @@ def test_it_looks_again_when_something_falls_due() -> None:
     script = Script([Tick(EPOCH, Snapshot(), Plan(), (), EPOCH), QUIET])
     silent = Settings(loop=LoopSettings(resync=timedelta(hours=1)))
     stand = Stand(script, VirtualClock(EPOCH), silent)
-    script.bell = Wakeup()  # what rings is not what the controller hears
+    script.wakeup = Wakeup()  # what rings is not what the controller hears
     stand.controller.run()
     assert script.ticks == 2
 
 
 def test_a_bell_rings_once() -> None:
-    bell = Wakeup()
-    assert not bell.wait(0)
-    bell.ring()
-    bell.ring()
-    assert bell.wait(0)
-    assert not bell.wait(0)
+    wakeup = Wakeup()
+    assert not wakeup.wait(0)
+    wakeup.set()
+    wakeup.set()
+    assert wakeup.wait(0)
+    assert not wakeup.wait(0)
 
 
 def test_the_page_shows_the_last_round() -> None:
@@ -223,10 +223,10 @@ class Seat:
     def __init__(self, *answers: bool) -> None:
         self.answers = list(answers)
         self.stop: Callable[[], None] = lambda: None
-        self.ring: Callable[[], None] = lambda: None
+        self.wake: Callable[[], None] = lambda: None
 
     def __call__(self) -> bool:
-        self.ring()  # nothing here waits
+        self.wake()  # nothing here waits
         answer = self.answers.pop(0)
         if not self.answers:
             self.stop()
@@ -236,7 +236,7 @@ class Seat:
 def test_who_does_not_lead_is_ready_and_does_not_tick() -> None:
     seat = Seat(False, False, False)
     stand = Stand(Script([]), leads=seat)
-    seat.stop, seat.ring = stand.controller.stop, stand.script.bell.ring
+    seat.stop, seat.wake = stand.controller.stop, stand.script.wakeup.set
     stand.controller.run()
     assert (stand.script.ticks, stand.script.followed, stand.script.rehearsed) == (0, 1, 1)
     assert stand.heartbeat.is_ready
@@ -247,7 +247,7 @@ def test_who_cannot_follow_tries_again_and_is_elected_all_the_same(log: list[Any
     seat = Seat(False, False, True, True, True)
     script = Script([QUIET, QUIET], unseen=[UnavailableError("no answer")])
     stand = Stand(script, leads=seat)
-    seat.ring = script.bell.ring
+    seat.wake = script.wakeup.set
     stand.controller.run()
     assert (script.followed, script.ticks) == (1, 2)
     assert [line["event"] for line in log] == ["cluster_not_followed"]
@@ -257,7 +257,7 @@ def test_who_cannot_follow_tries_again_and_is_elected_all_the_same(log: list[Any
 def test_who_is_elected_ticks() -> None:
     seat = Seat(False, True, True, True)
     stand = Stand(Script([QUIET, QUIET]), leads=seat)
-    seat.ring = stand.script.bell.ring
+    seat.wake = stand.script.wakeup.set
     stand.controller.run()
     assert stand.script.ticks == 2
 
@@ -279,8 +279,8 @@ def test_a_duty_is_done_before_the_next_tick() -> None:
     done: list[tuple[Task, int]] = []
     script = Script([QUIET, QUIET])
     stand = Stand(script, perform=lambda duty: done.append((duty, script.ticks)))
-    stand.controller.mark(Task.CATALOG)
-    stand.controller.mark(Task.CATALOG)
+    stand.controller.mark_due(Task.CATALOG)
+    stand.controller.mark_due(Task.CATALOG)
     stand.controller.run()
     assert done == [(Task.CATALOG, 0)]
     assert script.ticks == 2
@@ -297,36 +297,36 @@ def test_a_duty_is_done_before_the_next_tick() -> None:
 def test_the_block_clock_rings_only_when_the_moment_has_passed(wake_at: Any, rings: bool) -> None:
     stand = Stand(Script([Tick(EPOCH, Snapshot(), Plan(), (), wake_at)]))
     stand.controller.run()
-    stand.script.bell.wait(0)
-    stand.controller.mark(Task.BLOCK_CLOCK)
-    assert stand.script.bell.wait(0) is rings
+    stand.script.wakeup.wait(0)
+    stand.controller.mark_due(Task.BLOCK_CLOCK)
+    assert stand.script.wakeup.wait(0) is rings
 
 
 def test_a_round_whose_requests_time_out_one_after_another_is_not_stuck() -> None:
     stand = Stand(Script([]))
     observers = TickObservers(stand.heartbeat, stand.recorder, stand.board, timedelta(minutes=5))
-    with observers.round():
+    with observers.tick():
         for _ in range(10):
             with suppress(UnavailableError), observers.request("list", PODS):
                 stand.clock.advance(timedelta(seconds=131))  # as long as one may last (client/transport.py)
                 assert stand.heartbeat.problem == ""
                 raise UnavailableError("no answer")
         stand.clock.advance(timedelta(seconds=301))
-        assert stand.heartbeat.problem == "a round of the loop: overdue for 1 s"
+        assert stand.heartbeat.problem == "a tick: overdue for 1 s"
 
 
 @pytest.mark.parametrize("jump", [timedelta(hours=3), timedelta(hours=-3)], ids=["forward", "back"])
 def test_a_wall_clock_that_is_set_neither_ends_nor_delays_anything(jump: timedelta) -> None:
     clock = Jumping(VirtualClock())
     recorder, heartbeat = Recorder(clock, version="1"), Heartbeat(clock)
-    bell = Wakeup()
+    wakeup = Wakeup()
     controller = Controller(
-        Script([]), bell, clock, AT_ONCE, observers=TickObservers(heartbeat, recorder, Board(), timedelta(minutes=5))
+        Script([]), wakeup, clock, AT_ONCE, observers=TickObservers(heartbeat, recorder, Board(), timedelta(minutes=5))
     )
     heartbeat.expect(within=60, doing="resting")
     clock.jump(jump)
     assert heartbeat.problem == ""
-    controller.mark(Task.RESYNC)
-    assert bell.wait(0)
+    controller.mark_due(Task.RESYNC)
+    assert wakeup.wait(0)
     clock.advance(timedelta(seconds=61))
     assert heartbeat.problem == "resting: overdue for 1 s"

@@ -1,4 +1,4 @@
-"""The watch for notices rings the bell when something is announced; while it cannot hear, it asks ever more rarely."""
+"""The watch wakes the controller on an interruption; while the queue cannot be read, it polls ever more rarely."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from autoscaler.composition.aws import aws_announcer
-from autoscaler.controller.interruption_watch import NoticeWatch
+from autoscaler.controller.interruption_watch import InterruptionWatch
 from autoscaler.settings.settings import AwsSettings
 from providers.aws.interruptions import Interruptions
 from providers.contract import TAG_CLUSTER, Announcer
@@ -36,7 +36,7 @@ class Scripted:
 
 @dataclass
 class Rings:
-    """A bell."""
+    """A wakeup."""
 
     heard: threading.Event = field(default_factory=threading.Event)
     count: int = 0
@@ -48,7 +48,7 @@ class Rings:
 
 def test_an_announcement_rings_and_silence_does_not() -> None:
     rings = Rings()
-    watch = NoticeWatch(Scripted([False, True]), rings)
+    watch = InterruptionWatch(Scripted([False, True]), rings)
     assert (watch.listen(), rings.count) == (0.0, 0)
     # What was announced stays there until the tick has read it.
     assert (watch.listen() > 0, rings.count) == (True, 1)
@@ -57,7 +57,7 @@ def test_an_announcement_rings_and_silence_does_not() -> None:
 def test_what_cannot_be_heard_is_asked_ever_more_rarely_and_ends_nothing() -> None:
     rings = Rings()
     failing: list[bool | ProviderError] = [AmbiguousError("cut") for _ in range(9)]
-    watch = NoticeWatch(Scripted([*failing, True, AmbiguousError("cut")]), rings)
+    watch = InterruptionWatch(Scripted([*failing, True, AmbiguousError("cut")]), rings)
     assert [watch.listen() for _ in range(9)] == [5, 10, 20, 40, 80, 160, 300, 300, 300]
     watch.listen()
     assert (watch.listen(), rings.count) == (5, 1)
@@ -65,7 +65,7 @@ def test_what_cannot_be_heard_is_asked_ever_more_rarely_and_ends_nothing() -> No
 
 def test_a_replica_that_stands_by_does_not_ask() -> None:
     announcer = Scripted([True])
-    assert NoticeWatch(announcer, Rings(), leads=lambda: False).listen() > 0
+    assert InterruptionWatch(announcer, Rings(), leads=lambda: False).listen() > 0
     assert announcer.asked == 0
 
 
@@ -86,7 +86,7 @@ class Waiting:
 
 def test_the_thread_rings_and_ends_when_it_is_told_to() -> None:
     rings, announcer = Rings(), Waiting()
-    watch = NoticeWatch(announcer, rings)
+    watch = InterruptionWatch(announcer, rings)
     watch.start()
     assert rings.heard.wait(10)
     announcer.released.set()
@@ -96,7 +96,7 @@ def test_the_thread_rings_and_ends_when_it_is_told_to() -> None:
 
 
 def test_a_watch_that_never_began_can_be_stopped() -> None:
-    NoticeWatch(Scripted([]), Rings()).stop()
+    InterruptionWatch(Scripted([]), Rings()).stop()
 
 
 @pytest.mark.parametrize("listening", [pytest.param(True, id="heard first"), pytest.param(False, id="read first")])
@@ -104,7 +104,7 @@ def test_a_spot_notice_rings_and_is_left_for_the_tick_to_read(listening: bool) -
     rig = Rig()
     provider, rings = with_queue(rig), Rings()
     (queue,) = rig.fake.account.notices.queues
-    watch = NoticeWatch(Interruptions(rig.aws, queue), rings)
+    watch = InterruptionWatch(Interruptions(rig.aws, queue), rings)
     (machine,) = provider.launch(request("a", offerings=(replace(P5, capacity_type="spot"),))).instances
     rig.settle()
     provider.describe({TAG_CLUSTER: CLUSTER})  # the notice that it runs

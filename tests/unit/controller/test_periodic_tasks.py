@@ -17,13 +17,13 @@ from tests.fakes.clocks import Jumping
 def test_a_duty_is_taken_once() -> None:
     rings: list[None] = []
     agenda = PeriodicTasks(lambda: rings.append(None))
-    assert agenda.take() == frozenset()
-    agenda.mark(Task.CATALOG)
-    agenda.mark(Task.CATALOG)
-    agenda.mark(Task.RESYNC)
+    assert agenda.take_due() == frozenset()
+    agenda.mark_due(Task.CATALOG)
+    agenda.mark_due(Task.CATALOG)
+    agenda.mark_due(Task.RESYNC)
     assert len(rings) == 3
-    assert agenda.take() == {Task.CATALOG, Task.RESYNC}
-    assert agenda.take() == frozenset()
+    assert agenda.take_due() == {Task.CATALOG, Task.RESYNC}
+    assert agenda.take_due() == frozenset()
 
 
 def test_every_duty_has_its_period_from_the_settings() -> None:
@@ -87,11 +87,11 @@ def test_the_clock_is_looked_at_also_while_nothing_is_due() -> None:
 def test_the_timetable_really_rings() -> None:
     rung = threading.Event()
     agenda = PeriodicTasks(rung.set)
-    timetable = Timetable({Task.RESYNC: timedelta(milliseconds=1)}, agenda.mark, SystemClock())
+    timetable = Timetable({Task.RESYNC: timedelta(milliseconds=1)}, agenda.mark_due, SystemClock())
     assert not timetable.is_alive()
     timetable.start()
     assert timetable.is_alive()
     assert rung.wait(timeout=30)
     timetable.stop()
     assert not timetable.is_alive()
-    assert Task.RESYNC in agenda.take()
+    assert Task.RESYNC in agenda.take_due()

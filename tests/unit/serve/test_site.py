@@ -244,14 +244,14 @@ def test_probes_follow_the_heartbeat() -> None:
 
 
 def test_a_process_lives_only_with_its_threads() -> None:
-    heartbeat, alive = Heartbeat(VirtualClock()), {"election": True, "agenda": True}
+    heartbeat, alive = Heartbeat(VirtualClock()), {"election": True, "timetable": True}
     for thread in alive:
         heartbeat.depend_on(thread, partial(alive.__getitem__, thread))
     probes = Browser(health_app(heartbeat, Sight()))
     assert probes.get("/healthz").text == "ok"
-    alive["agenda"] = False
+    alive["timetable"] = False
     answer = probes.get("/healthz")
-    assert (answer.status_code, answer.text) == (503, "the thread agenda has ended")
+    assert (answer.status_code, answer.text) == (503, "the thread timetable has ended")
 
 
 def test_a_round_that_goes_on_asking_is_not_stuck() -> None:

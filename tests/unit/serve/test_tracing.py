@@ -15,7 +15,7 @@ from autoscaler.settings.settings import TracingSettings
 
 def test_nothing_is_imported_unless_it_is_wanted() -> None:
     code = (
-        "import sys; from autoscaler.composition import process; "
+        "import sys; from autoscaler.composition import build; "
         "from autoscaler.serve.tracing import tracing_of; "
         "from autoscaler.settings.settings import TracingSettings; "
         "t = tracing_of(TracingSettings(), cluster='', version='1')\n"
