@@ -110,9 +110,7 @@ class SelectorMemo:
             if of_class is None:
                 of_class = ClassMatches([None] * self._size, [None] * self._size)
                 self._classes[device_class.selectors] = of_class
-            found = self._requests[key] = RequestMatches(
-                self, device_class, request, of_class.refused.copy(), of_class
-            )
+            found = self._requests[key] = RequestMatches(self, device_class, request, of_class.refused.copy(), of_class)
         return found
 
     def judge(
