@@ -151,8 +151,7 @@ class Ledger:
         try:
             with on_account(account):
                 own = account.own
-                pay(_LOOK + sum(_selectors(pod) for pod in pods))
-                verdict = fit(pods, node, world)
+                verdict = fit(_paid(pods), node, world)
                 if isinstance(verdict, Fits):
                     # There is no bound on how many equal pods find a place: only what was shared stays paid.
                     account.most += own - account.own
@@ -160,6 +159,13 @@ class Ledger:
                 return verdict
         except BudgetSpentError as spent:
             return Unknown((budget_reason(pods[0], spent),))
+
+
+def _paid(pods: Iterable[Pod]) -> Iterator[Pod]:
+    """The pods of a bundle, each paid for when it is looked at: the first that does not fit ends the look."""
+    for pod in pods:
+        pay(_LOOK + _selectors(pod))
+        yield pod
 
 
 def budget_reason(pod: Pod, spent: BudgetSpentError) -> Reason:
@@ -241,10 +247,11 @@ def _opened(
             chosen |= found
         rest = max(0, units - sum(needs[item] for item in chosen)) // max(1, len(chosen))
         for item in items:
+            bound = most * len(classes[item].sample.pods)  # those that share a claim are looked at one by one
             accounts[item] = Account(
-                own=min(most, needs[item] + rest) if item in chosen else _LEAST_OWN,
+                own=min(bound, needs[item] + rest) if item in chosen else _LEAST_OWN,
                 shared=purse if item in chosen else Purse(0),
-                most=most,
+                most=bound,
             )
         late = frozenset(items) - chosen
         waiting |= late
