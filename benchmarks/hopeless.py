@@ -11,6 +11,7 @@ import argparse
 import time
 from typing import Final
 
+from autoscaler.cli.main import collect_rarely
 from tests.crowd import Crowd
 
 TARGET_SECONDS: Final = 2.0
@@ -21,6 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", type=int, default=5000, help="pods that fit nowhere")
     options = parser.parse_args()
+    collect_rarely()  # as the controller does
     for pods in (0, options.pods):
         crowd = Crowd(pods)
         rounds = []

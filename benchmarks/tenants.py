@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from autoscaler.cli.main import collect_rarely
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
@@ -164,6 +165,7 @@ def planned(state: Snapshot, catalog: Catalog) -> tuple[Plan, float]:
 
 def main() -> None:
     """Plan without and with each kind of hostile pods, and print."""
+    collect_rarely()  # as the controller does
     catalog = load_catalog()
     usual = [demand("usual", f"pod-{i}", gpu(f'{_GPU}.contains("H100")')) for i in range(10)]
     # What every process does once is nobody's: predictions of the whole catalog, for a pod that fits nowhere.

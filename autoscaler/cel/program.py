@@ -73,7 +73,7 @@ class Program:
     def _kept(self, view: DeviceView) -> Evaluation:
         if view.failure:
             return Evaluation(Outcome.ERROR, view.failure)
-        key = self, part_read(view.root, self.reads)
+        key = (self, *part_read(view.root, self.reads))
         answer = KEPT.of(key)
         if answer is None:
             answer = self._paid(view)

@@ -198,11 +198,11 @@ _WHY = {Target.EXISTING: Code.EXISTING_NODE, Target.COMING: Code.COMING_NODE}
 
 def _placements(placed: Iterable[Placed]) -> Iterable[Placement]:
     for entry in placed:
+        shared = entry.bundle.shared_claims
         for pod in entry.bundle.pods:
             named = set(claim_keys(pod))
-            shared = [key for key in entry.bundle.shared_claims if key in named]
             reasons = [Reason.of(_WHY[entry.target])] if entry.target in _WHY else []
-            reasons += [Reason.of(Code.SHARES_CLAIM, claim=key) for key in shared]
+            reasons += [Reason.of(Code.SHARES_CLAIM, claim=key) for key in shared if key in named]
             yield Placement(
                 pod=pod.key,
                 target=entry.target,

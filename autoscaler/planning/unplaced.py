@@ -78,13 +78,15 @@ def unplaced(market: PackingInput, outcome: Outcome, policy: Policy, elsewhere: 
             refused = outcome.refused.get(bundle.key)
             own = () if refused is None else _reasons(refused)
             for entry in _entries(found, bundle_class.sample, bundle):
-                yield replace(entry, reasons=(*own, *entry.reasons))
+                yield replace(entry, reasons=(*own, *entry.reasons)) if own else entry
 
 
 def _entries(found: _Diagnosis, sample: Bundle, bundle: Bundle) -> Iterator[LeftOut]:
-    names = _names(sample, bundle)
-    reasons = tuple(_renamed(reason, names) for reason in found.reasons)
-    misses = tuple(replace(miss, reason=_renamed(miss.reason, names)) for miss in found.misses)
+    reasons, misses = found.reasons, found.misses
+    if bundle is not sample:
+        names = _names(sample, bundle)
+        reasons = tuple(_renamed(reason, names) for reason in reasons)
+        misses = tuple(replace(miss, reason=_renamed(miss.reason, names)) for miss in misses)
     for pod in bundle.pods:
         yield LeftOut(pod.key, found.verdict, reasons, claims=claim_keys(pod), near_misses=misses)
 

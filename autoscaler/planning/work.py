@@ -7,8 +7,8 @@ shares of others do not depend on what it spends. It must not know how work is d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import TypeGuard
@@ -34,15 +34,26 @@ _LEAST_OWN = 2_000
 _LEAST_SHARED = 50_000
 
 
+@dataclass(slots=True)
+class _Turns:
+    """A namespace whose units do not suffice for all: who comes next, and what those before have left."""
+
+    queue: list[int] = field(default_factory=list)
+    units: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """An account for each class of bundles, by its index."""
 
     accounts: tuple[Account, ...]
-    kept: tuple[int, ...]
-    """Of each class's own units, those that looks at present nodes leave for what can be bought."""
-    waiting: frozenset[int] = frozenset()
+    given: list[int]
+    """What each class got of its own."""
+    turns: Mapping[int, _Turns] = field(default_factory=dict)
+    """By class, the turns of its namespace; for classes in namespaces where some wait."""
+    waiting: set[int] = field(default_factory=set)
     """The classes that are not decided in this round, because the units do not suffice for all."""
+    needs: Sequence[int] = ()
 
     @staticmethod
     def of(
@@ -81,7 +92,7 @@ class Ledger:
         accounts = [
             Account(own=0, shared=purses[_namespace(found)], most=policy.work.hints_per_round) for found in classes
         ]
-        return Ledger(tuple(accounts), (0,) * len(accounts))
+        return Ledger(tuple(accounts), [0] * len(accounts))
 
     @property
     def spent(self) -> int:
@@ -96,10 +107,32 @@ class Ledger:
         """Whether the class is not decided in this round."""
         return item in self.waiting
 
+    def pass_on(self, item: int, among: Container[int]) -> Iterator[int]:
+        """The class needs nothing more: what it leaves goes on to those of its namespace that wait, which are given.
+
+        It has what it spent once more, and as much aside, because a gang that turns out to be impossible makes all be
+        decided again.
+        """
+        turns, account = self.turns.get(item), self.accounts[item]
+        if turns is None or item in self.waiting:
+            return
+        turns.units += account.own
+        account.own = self.given[item] = 2 * (self.given[item] - account.own)
+        for following in [other for other in turns.queue if other in among]:
+            if self.needs[following] > turns.units:
+                return
+            turns.queue.remove(following)
+            turns.units -= self.needs[following]
+            admitted = self.accounts[following]
+            admitted.own, admitted.shared, admitted.refused = self.needs[following], account.shared, None
+            self.given[following] = self.needs[following]
+            self.waiting.discard(following)
+            yield following
+
     def fit_present(self, item: int, pods: Sequence[Pod], node: str, world: World) -> Verdict:
         """The same as `fit` on a present node: half of the class's own units stay for what can be bought."""
         account = self.accounts[item]
-        aside = min(account.own, self.kept[item])
+        aside = min(account.own, self.given[item] // 2)
         account.own -= aside
         try:
             return self._fit(account, pods, node, world)
@@ -118,8 +151,7 @@ class Ledger:
         try:
             with on_account(account):
                 own = account.own
-                pay(_LOOK + sum(_selectors(pod) for pod in pods))
-                verdict = fit(pods, node, world)
+                verdict = fit(_paid(pods), node, world)
                 if isinstance(verdict, Fits):
                     # There is no bound on how many equal pods find a place: only what was shared stays paid.
                     account.most += own - account.own
@@ -127,6 +159,13 @@ class Ledger:
                 return verdict
         except BudgetSpentError as spent:
             return Unknown((budget_reason(pods[0], spent),))
+
+
+def _paid(pods: Iterable[Pod]) -> Iterator[Pod]:
+    """The pods of a bundle, each paid for when it is looked at: the first that does not fit ends the look."""
+    for pod in pods:
+        pay(_LOOK + _selectors(pod))
+        yield pod
 
 
 def budget_reason(pod: Pod, spent: BudgetSpentError) -> Reason:
@@ -153,6 +192,10 @@ class _Queue:
         """The namespaces, by lot."""
         return sorted(names, key=lambda name: (sha256(f"{name} {self.lot}".encode()).digest(), name))
 
+    def by_lot(self, items: Iterable[int]) -> list[int]:
+        """The classes in the order of the lot."""
+        return sorted(items, key=lambda item: (item in self.served, self._drawn(item), item))
+
     def chosen(self, items: Sequence[int], needs: Sequence[int], units: int, *, beyond: int) -> frozenset[int]:
         """The classes whose needs the units cover, of these, which are in the scheduler's order.
 
@@ -162,7 +205,7 @@ class _Queue:
         chosen: set[int] = set()
         left = units
         by_order = sorted(items, key=lambda item: item in self.served)  # a stable sort
-        by_lot = sorted(items, key=lambda item: (item in self.served, self._drawn(item), item))
+        by_lot = self.by_lot(items)
         for order, limit in ((by_order, -(units // 2)), (by_lot, beyond)):
             for item in order:
                 if item in chosen:
@@ -185,6 +228,7 @@ def _opened(
 ) -> Ledger:
     purses = _purses(classes, shared)
     accounts: dict[int, Account] = {}
+    turns: dict[int, _Turns] = {}
     waiting: set[int] = set()
     # Every namespace decides one class at least, as long as the round does not cost twice as much for it.
     beyond = max(own, *needs, 0)
@@ -203,14 +247,18 @@ def _opened(
             chosen |= found
         rest = max(0, units - sum(needs[item] for item in chosen)) // max(1, len(chosen))
         for item in items:
+            bound = most * len(classes[item].sample.pods)  # those that share a claim are looked at one by one
             accounts[item] = Account(
-                own=min(most, needs[item] + rest) if item in chosen else _LEAST_OWN,
+                own=min(bound, needs[item] + rest) if item in chosen else _LEAST_OWN,
                 shared=purse if item in chosen else Purse(0),
-                most=most,
+                most=bound,
             )
-        waiting |= frozenset(items) - chosen
+        late = frozenset(items) - chosen
+        waiting |= late
+        if late:
+            turns |= dict.fromkeys(items, _Turns(queue.by_lot(late)))
     ordered = tuple(accounts[item] for item in range(len(classes)))
-    return Ledger(ordered, tuple(account.own // 2 for account in ordered), frozenset(waiting))
+    return Ledger(ordered, [account.own for account in ordered], turns, waiting, needs)
 
 
 def _purses(classes: Sequence[BundleClass], units: int) -> dict[str, Purse]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from autoscaler.dra.filter import filter_claims
 from autoscaler.dra.prepare import refusals
@@ -17,7 +17,7 @@ from instance_catalog.frozen_map import FrozenMap
 _UNKNOWN = (Code.UNSUPPORTED,)
 
 
-def fit(pods: Sequence[Pod], node_name: str, world: World) -> Verdict:
+def fit(pods: Iterable[Pod], node_name: str, world: World) -> Verdict:
     """Verdict of kube-scheduler for `pods` on the node named `node_name` of `world`.
 
     Each pod sees the ones before it already placed, so pods that share a claim or compete for devices are decided as a

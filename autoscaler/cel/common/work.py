@@ -103,7 +103,8 @@ class Account:
         if self.refused is None and (not enough or self.spent > self.most):
             self.refused = BudgetSpentError(expression)
         if self.refused is not None:
-            raise self.refused
+            # A new one: what is raised refers to the whole search by its traceback, and this account stays.
+            raise BudgetSpentError(self.refused.expression)
 
     def pay(self, units: int) -> None:
         """Takes the units of work that was done."""

@@ -7,6 +7,7 @@ expressions tell them apart: 1 is not true, and `1000m` is not `1`.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from autoscaler.cel.common.outcome import Evaluation
@@ -14,11 +15,12 @@ from autoscaler.cel.common.values import QuantityCell, StringMap, Unknown, Value
 from autoscaler.cel.interpreter.reads import Path
 from instance_catalog.kubernetes.semver import SemanticVersion
 
-Key: TypeAlias = tuple[object, Hashable]
+Key: TypeAlias = tuple[Hashable, ...]
 
 # Two generations of so many answers each, about 200 bytes an answer.
 _MOST: Final = 100_000
-_ABSENT: Final = ("absent",)
+_ABSENT: Final = (None, "absent")
+_NO_DOMAIN: Final = (None, "no domain")
 
 
 class KeptAnswers:
@@ -51,25 +53,36 @@ class KeptAnswers:
 KEPT: Final = KeptAnswers()
 
 
-def part_read(root: StringMap, reads: frozenset[Path] | None) -> Hashable:
-    """What of the device the program reads, as a key; the device itself where that is not known."""
+def part_read(root: StringMap, reads: frozenset[Path] | None) -> tuple[Hashable, ...]:
+    """What of the device the program reads, as a key; the device itself where that is not known.
+
+    One flat tuple, with two entries for each path: there may be a hundred thousand of them.
+    """
     if reads is None:
-        return _Same(root)
-    return tuple((path, _read(root, path)) for path in sorted(reads))
+        return (_Same(root),)
+    found: list[Hashable] = []
+    for path in _in_order(reads):
+        found += _read(root, path)
+    return tuple(found)
 
 
-def _read(root: StringMap, path: Path) -> Hashable:
+@lru_cache(maxsize=4096)
+def _in_order(reads: frozenset[Path]) -> tuple[Path, ...]:
+    return tuple(sorted(reads))
+
+
+def _read(root: StringMap, path: Path) -> tuple[Hashable, Hashable]:
     group, domain, identifier = path
     found = root.entries.get(group)
     if not domain and not identifier:
         return _ABSENT if found is None else _typed(found)
     names = found.entries.get(domain) if found is not None else None
     if names is None:
-        return None
+        return _NO_DOMAIN
     return _typed(names.entries[identifier]) if identifier in names.entries else _ABSENT
 
 
-def _typed(value: Value) -> Hashable:
+def _typed(value: Value) -> tuple[type, Hashable]:
     """A key that is equal for values that no expression can tell apart; the object itself for any other value."""
     kind = type(value)
     if kind in (bool, int, str):
@@ -78,11 +91,11 @@ def _typed(value: Value) -> Hashable:
         return kind, tuple(map(_typed, value))
     if kind is QuantityCell:
         amount = value.quantity
-        return kind, value.computed, amount.digits, amount.scale, amount.format, amount.big, amount.text
+        return kind, (value.computed, amount.digits, amount.scale, amount.format, amount.big, amount.text)
     if kind is Unknown:
-        return kind, value.attributes, value.reason
+        return kind, (value.attributes, value.reason)
     if kind is SemanticVersion:
-        return kind, value.major, value.minor, value.patch, value.prerelease, value.build
+        return kind, (value.major, value.minor, value.patch, value.prerelease, value.build)
     return kind, _Same(value)
 
 

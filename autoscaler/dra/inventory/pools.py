@@ -182,6 +182,10 @@ def _finish(
     group: list[ResourceSlice], everything: Sequence[ResourceSlice], profile: KubernetesProfile
 ) -> NodePool | None:
     """The pool of a group of visible slices; None when its generation is obsolete."""
+    if not profile.allocator.slices_sorted_by_name:
+        # Up to 0.35 nothing sorts slices, nor takes those of a node before others: they stay as they were listed.
+        visible = {id(piece) for piece in group}
+        group = [piece for piece in everything if id(piece) in visible]
     first = group[0]
     wanted = first.pool.slice_count
     if len(group) == wanted:

@@ -7,6 +7,7 @@ is worked out only when the search gets there: an error counts only then.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from autoscaler.cel.common.work import pay
@@ -43,7 +44,19 @@ class Selectability:
 
 # Units of work for looking at one device, beside what its selectors cost.
 _JUDGEMENT: Final = 20
+_MOST: Final = 200_000  # answers kept for requests on one node: whoever creates claims makes up selectors
 _YES: Final = Selectability(Answer.YES, Answer.YES)
+
+
+@dataclass(slots=True, eq=False)
+class ClassMatches:
+    """What a class says of the devices of one node, as far as somebody asked: all its requests share it.
+
+    `passed` holds what is unknown about a device that the class does not refuse.
+    """
+
+    refused: list[Selectability | None]
+    passed: list[tuple[Reason, ...] | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -54,16 +67,16 @@ class RequestMatches:
     device_class: DeviceClass
     request: DeviceRequest
     answers: list[Selectability | None]
-    of_class: list[Selectability | None]  # refusals by the class, which all its requests share
+    of_class: ClassMatches
 
     def of(self, pooled: PooledDevice) -> Selectability:
         """The answer for one device."""
         answer = self.answers[pooled.index]
         if answer is None:
-            answer = self.of_class[pooled.index] or self.memo.judge(self.device_class, self.request, pooled)
+            answer = self.of_class.refused[pooled.index] or self.memo.judge(
+                self.device_class, self.request, pooled, self.of_class
+            )
             self.answers[pooled.index] = answer
-            if answer.stage == "class" and answer.lenient is Answer.NO:
-                self.of_class[pooled.index] = answer
         return answer
 
     def admits(self, pooled: PooledDevice, *, lenient: bool) -> bool:
@@ -83,7 +96,7 @@ class SelectorMemo:
         self._profile = profile
         self._node = node
         self._size = len(pools.devices)
-        self._classes: dict[tuple[Selector, ...], list[Selectability | None]] = {}
+        self._classes: dict[tuple[Selector, ...], ClassMatches] = {}
         self._requests: dict[tuple[tuple[Selector, ...], tuple[Selector, ...]], RequestMatches] = {}
 
     def matches(self, device_class: DeviceClass, request: DeviceRequest) -> RequestMatches:
@@ -91,34 +104,37 @@ class SelectorMemo:
         key = (device_class.selectors, request.selectors)
         found = self._requests.get(key)
         if found is None:
-            of_class = self._classes.setdefault(device_class.selectors, [None] * self._size)
-            found = self._requests[key] = RequestMatches(self, device_class, request, [None] * self._size, of_class)
+            if len(self._requests) * self._size >= _MOST:
+                self._requests.clear()
+            of_class = self._classes.get(device_class.selectors)
+            if of_class is None:
+                of_class = ClassMatches([None] * self._size, [None] * self._size)
+                self._classes[device_class.selectors] = of_class
+            found = self._requests[key] = RequestMatches(self, device_class, request, of_class.refused.copy(), of_class)
         return found
 
-    def judge(self, device_class: DeviceClass, request: DeviceRequest, pooled: PooledDevice) -> Selectability:
+    def judge(
+        self, device_class: DeviceClass, request: DeviceRequest, pooled: PooledDevice, of_class: ClassMatches
+    ) -> Selectability:
         """Work out the answer for one device, in upstream's order. Raises BudgetSpentError."""
         pay(_JUDGEMENT)
         if not self._profile.gates.binding_conditions and pooled.device.binding_conditions:
             return Selectability(Answer.NO, Answer.NO, stage="binding")
-        unknown: list[Reason] = []
-        if pooled.unsupported:
-            unknown.append(Reason.of(Code.UNSUPPORTED, f"device {pooled.id}", fields=pooled.unsupported))
-        staged = (("class", device_class.selectors), ("request", request.selectors))
-        for stage, selector in ((stage, selector) for stage, selectors in staged for selector in selectors):
-            if selector.expression is None:
-                return self._failed(unknown, stage, "", Code.MALFORMED_REQUEST, pooled, "the selector has no cel")
-            found = self._engine.evaluate(selector.expression, driver=pooled.driver, device=pooled.device)
-            match found.answer:
-                case Answer.NO:
-                    return Selectability(Answer.NO, Answer.NO, stage=stage, expression=selector.expression)
-                case Answer.ERROR:
-                    return self._failed(unknown, stage, selector.expression, Code.SELECTOR_ERROR, pooled, found.message)
-                case Answer.INVALID:
-                    return self._failed(
-                        unknown, stage, selector.expression, Code.SELECTOR_INVALID, pooled, found.message
-                    )
-                case Answer.UNKNOWN:
-                    unknown.append(_unknown_reason(pooled, selector.expression, found))
+        passed = of_class.passed[pooled.index]
+        if passed is None:
+            unknown: list[Reason] = []
+            if pooled.unsupported:
+                unknown.append(Reason.of(Code.UNSUPPORTED, f"device {pooled.id}", fields=pooled.unsupported))
+            refusal = self._refusal("class", device_class.selectors, pooled, unknown)
+            if refusal is not None:
+                if refusal.lenient is Answer.NO:
+                    of_class.refused[pooled.index] = refusal
+                return refusal
+            passed = of_class.passed[pooled.index] = tuple(unknown)
+        unknown = list(passed)
+        refusal = self._refusal("request", request.selectors, pooled, unknown)
+        if refusal is not None:
+            return refusal
         try:
             here = not pooled.piece.per_device_node_selection or reaches(pooled.device.reach, self._node)
         except BadSelectorError as error:
@@ -127,12 +143,39 @@ class SelectorMemo:
             return Selectability(Answer.NO, Answer.NO, stage="node")
         return Selectability(Answer.NO, Answer.YES, tuple(unknown)) if unknown else _YES
 
+    def _refusal(
+        self, stage: str, selectors: tuple[Selector, ...], pooled: PooledDevice, unknown: list[Reason]
+    ) -> Selectability | None:
+        """The answer if one of the selectors says no or fails; what is unknown is added to `unknown`."""
+        for selector in selectors:
+            if selector.expression is None:
+                return self._failed(unknown, stage, "", Code.MALFORMED_REQUEST, pooled, "the selector has no cel")
+            found = self._engine.evaluate(selector.expression, driver=pooled.driver, device=pooled.device)
+            match found.answer:
+                case Answer.NO:
+                    return _no(stage, selector.expression)
+                case Answer.ERROR:
+                    return self._failed(unknown, stage, selector.expression, Code.SELECTOR_ERROR, pooled, found.message)
+                case Answer.INVALID:
+                    return self._failed(
+                        unknown, stage, selector.expression, Code.SELECTOR_INVALID, pooled, found.message
+                    )
+                case Answer.UNKNOWN:
+                    unknown.append(_unknown_reason(pooled, selector.expression, found))
+        return None
+
     def _failed(
         self, unknown: list[Reason], stage: str, expression: str, code: Code, pooled: PooledDevice, message: str
     ) -> Selectability:
         reason = Reason.of(code, f"device {pooled.id}", expression=expression, message=message, stage=stage)
         strict = Answer.NO if unknown else Answer.ERROR
         return Selectability(strict, Answer.ERROR, (*unknown, reason), stage, expression)
+
+
+@lru_cache(maxsize=1024)
+def _no(stage: str, expression: str) -> Selectability:
+    """Most devices are refused, all for the same reason."""
+    return Selectability(Answer.NO, Answer.NO, stage=stage, expression=expression)
 
 
 def _unknown_reason(pooled: PooledDevice, expression: str, found: Match) -> Reason:

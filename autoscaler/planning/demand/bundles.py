@@ -6,6 +6,7 @@ names: they form one class, so that a thousand equal pods cost one evaluation. I
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -40,8 +41,8 @@ class Bundle:
     @property
     def shared_claims(self) -> tuple[str, ...]:
         """Claims that more than one of the pods names."""
-        named = [key for pod in self.pods for key in dict.fromkeys(claim_keys(pod))]
-        return tuple(key for key in dict.fromkeys(named) if named.count(key) > 1)
+        named = Counter(key for pod in self.pods for key in dict.fromkeys(claim_keys(pod)))
+        return tuple(key for key, pods in named.items() if pods > 1)
 
 
 def has_alternatives(bundle: Bundle, claims: Mapping[str, ResourceClaim]) -> bool:

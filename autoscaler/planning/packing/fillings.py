@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Generic
 
 from autoscaler.planning.packing.objective import Score, on_rank
-from autoscaler.planning.packing.problem import Column, Counts, Kind, Oracle, Problem, State, add, within
+from autoscaler.planning.packing.problem import Column, Counts, Kind, Oracle, Problem, State, changed, within
 
 
 class OutOfStepsError(Exception):
@@ -42,10 +42,12 @@ class Fillings(Generic[State]):
         return self._states[key]
 
     def _fill(self, shape: int, counts: Counts) -> State | None:
-        if counts == self._nothing:
+        last = len(counts) - 1
+        while last >= 0 and not counts[last]:
+            last -= 1
+        if last < 0:
             return self._oracle.empty(shape)
-        last = max(i for i, count in enumerate(counts) if count)
-        before = self.state(shape, tuple(c - (i == last) for i, c in enumerate(counts)))
+        before = self.state(shape, changed(counts, last, -1))
         if before is None:
             return None
         self.puts += before is not self.state(shape, self._nothing)
@@ -90,7 +92,7 @@ class Fillings(Generic[State]):
 
         def extend(counts: Counts, first: int) -> Iterator[Counts]:
             for item in range(first, len(counts)):
-                larger = add(counts, self.units[item])
+                larger = changed(counts, item, 1)
                 if not within(larger, demand):
                     continue
                 if self.puts > puts:
@@ -108,7 +110,7 @@ class Fillings(Generic[State]):
             if item not in allowed:
                 continue
             while counts[item] < residual[item]:
-                larger = add(counts, self.units[item])
+                larger = changed(counts, item, 1)
                 if self.state(shape, larger) is None:
                     break
                 counts = larger

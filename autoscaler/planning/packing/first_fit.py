@@ -11,7 +11,7 @@ from decimal import Decimal
 from autoscaler.planning.packing.exact import assemble
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.greedy import by_price, units_of
-from autoscaler.planning.packing.problem import Column, Problem, Solution, State, add
+from autoscaler.planning.packing.problem import Column, Problem, Solution, State, changed
 
 
 def solve_by_first_fit(problem: Problem, fillings: Fillings[State]) -> Solution:
@@ -75,7 +75,7 @@ class _Packer:
     def _filled(self, column: Column, item: int, left: int) -> tuple[int, Column]:
         """The node with as many of `left` bundles as it takes, and how many are left then."""
         while left:
-            larger = self._fillings.column(column.kind, add(column.counts, self._fillings.units[item]))
+            larger = self._fillings.column(column.kind, changed(column.counts, item, 1))
             if larger is None:
                 break
             left, column = left - 1, larger

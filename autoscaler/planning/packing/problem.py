@@ -94,7 +94,8 @@ class Problem:
 
     def pods(self, counts: Counts) -> int:
         """How many pods these bundles are."""
-        return sum(item.pods * count for item, count in zip(self.items, counts, strict=True))
+        items = self.items
+        return sum(items[index].pods * count for index, count in enumerate(counts) if count)
 
     def allows(self, used: Sequence[Decimal]) -> bool:
         """Whether that much of every limit may be used."""
@@ -139,6 +140,11 @@ class Budget:
 def add(left: Counts, right: Counts) -> Counts:
     """Element by element."""
     return tuple(a + b for a, b in zip(left, right, strict=True))
+
+
+def changed(counts: Counts, item: int, by: int) -> Counts:
+    """So many more bundles of one item: with hundreds of items this is most of what the optimizer does by itself."""
+    return (*counts[:item], counts[item] + by, *counts[item + 1 :])
 
 
 def subtract(left: Counts, right: Counts) -> Counts:

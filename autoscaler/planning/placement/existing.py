@@ -7,6 +7,7 @@ stuck, because kube-scheduler gives up the whole attempt; buying nodes would not
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -179,13 +180,20 @@ def assign(
     """Put bundles onto present nodes, class by class in the scheduler's order (the order of the mapping).
 
     Before that, classes that are not decided in this round keep what is coming for them. In their turn they take what
-    they find with the least of units; otherwise they stay unknown.
+    they find with the least of units; otherwise they stay unknown, unless a class that found all it wants leaves its
+    units to them: those that wait could else look for the same few places in every round, and nothing would be bought.
     """
     run = _Run(present, snapshot, now, ledger)
     for index in filter(ledger.waits, classes):
         run.keep_places(index, classes[index])
     for index, bundle_class in classes.items():
         run.take(index, bundle_class)
+    content = deque(index for index in classes if index not in run.rest)
+    while content:
+        for index in ledger.pass_on(content.popleft(), classes):
+            run.take_again(index, classes[index])
+            if index not in run.rest:
+                content.append(index)
     return Assigned(run.world, tuple(run.placed), run.rest, run.stuck, run.postponed, run.undecided)
 
 
@@ -221,8 +229,16 @@ class _Run:
 
     def take(self, index: int, bundle_class: BundleClass) -> None:
         """Place the members one by one. Nodes only fill up, so one that refused a member refuses its equals."""
+        self._take(index, bundle_class, tuple(b for b in bundle_class.members if b.key not in self._held))
+
+    def take_again(self, index: int, bundle_class: BundleClass) -> None:
+        """Place what is left of a class that waited, and may be decided now."""
+        self.stuck.pop(index, None)
+        self.undecided.pop(index, None)
+        self._take(index, bundle_class, self.rest.pop(index, ()))
+
+    def _take(self, index: int, bundle_class: BundleClass, members: tuple[Bundle, ...]) -> None:
         waits = self._ledger.waits(index)
-        members = tuple(bundle for bundle in bundle_class.members if bundle.key not in self._held)
         roomy = with_room(bundle_class.sample, self._order(), self.world)
         open_nodes = [name for name in roomy if self._welcome(bundle_class.sample, name)]
         for number, bundle in enumerate(members):

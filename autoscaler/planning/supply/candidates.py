@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from functools import cached_property
 
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.provisioned_node import OfferingRef
@@ -29,7 +30,7 @@ _ZONE = {"aws": re.compile(r".*\d[a-z]\Z"), "gcp": re.compile(r".*\d-[a-z]\Z")}
 _REGION = {"aws": re.compile(r"(.*\d)[a-z]\Z"), "gcp": re.compile(r"(.*\d)-[a-z]\Z")}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
     """One thing that could be bought. `usd_per_hour` None: no price is known.
 
@@ -49,7 +50,7 @@ class Candidate:
         """The capacity type's place in the pool's order."""
         return self.pool.capacity_types.index(self.offering.capacity_type)
 
-    @property
+    @cached_property
     def profiles(self) -> tuple[str, ...]:
         """The driver profiles its pool must have, as people write them."""
         return tuple(profile.text for profile in self.drivers.profiles)

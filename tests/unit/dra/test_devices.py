@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.dra.inventory.devices import ClusterDevices, NodeMemory
+from autoscaler.dra.inventory.selectable import RequestMatches
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule, Selector
 from autoscaler.model.node import Node
+from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE
-from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
+from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice, RuntimeOnly
 from instance_catalog.kubernetes.taint import Taint
 from tests.unit.dra.build import ANY, DRIVER, NODE, PythonSelectors, devices
 
@@ -72,3 +74,40 @@ def test_selectors_are_asked_once_as_long_as_their_class_is_the_same() -> None:
     assert len(engine.asked) == 2
     ask("a=y")
     assert len(engine.asked) == 4
+
+
+def test_a_class_is_asked_about_a_device_once_whatever_its_requests_select() -> None:
+    engine = PythonSelectors()
+    kind = DeviceClass(ANY.name, (Selector("a=x"),))
+    pools, answers = ClusterDevices.of([MINE], [kind], (), REFERENCE, engine=engine).pools_of(NODE)
+    for number in range(5):
+        matches = answers.matches(kind, replace(REQUEST, selectors=(Selector(f"a={number}"),)))
+        assert [matches.of(pooled).stage for pooled in pools.devices] == ["request", "request"]
+    assert sum(expression == "a=x" for expression, _ in engine.asked) == len(pools.devices)
+
+
+def test_what_a_class_leaves_unknown_is_told_with_every_request() -> None:
+    engine = PythonSelectors()
+    mine = replace(MINE, devices=tuple(devices(1, {"a": RuntimeOnly("uuid", "gpu-0"), "b": "y"})))
+    kind = DeviceClass(ANY.name, (Selector("a=x"),))
+    pools, answers = ClusterDevices.of([mine], [kind], (), REFERENCE, engine=engine).pools_of(NODE)
+    for selectors in ((), (Selector("b=y"),)):
+        found = answers.matches(kind, replace(REQUEST, selectors=selectors)).of(pools.devices[0])
+        assert found.unknown
+        assert [reason.code for reason in found.reasons] == [Code.RUNTIME_ATTRIBUTE]
+
+
+def test_answers_for_made_up_selectors_do_not_pile_up_on_a_node() -> None:
+    wide = replace(MINE, devices=tuple(devices(1000, {"a": "x"})))
+    _, answers = ClusterDevices.of([wide], [ANY], (), REFERENCE, engine=PythonSelectors()).pools_of(NODE)
+
+    def asked(number: int) -> RequestMatches:
+        return answers.matches(ANY, replace(REQUEST, selectors=(Selector(f"a={number}"),)))
+
+    first = asked(0)
+    for number in range(100):
+        asked(number)
+    assert asked(0) is first
+    for number in range(300):
+        asked(number)
+    assert asked(0) is not first, "200 answers for each of 1,000 devices are kept"

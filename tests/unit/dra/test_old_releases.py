@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.dra.allocation.allocator import Allocated, AllocationOutcome, UnknownAllocation
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import FirstAvailable
 from instance_catalog.kubernetes.profile import profile_for
-from tests.unit.dra.build import ask, claim, cluster, counter_slice, devices, piece, request
+from instance_catalog.kubernetes.resource_slice import NodeReach, ResourceSlice
+from tests.unit.dra.build import ask, claim, cluster, counter_slice, device, devices, piece, request
 
 
 @pytest.mark.parametrize(
@@ -40,3 +43,26 @@ def test_all_as_a_later_alternative_is_not_guessed_at_before_1_36(
     alternatives = tuple(request(f"s{index}", allocation_mode=mode) for index, mode in enumerate(modes))
     where = cluster(piece(devices(1)), profile=profile_for(version))
     assert isinstance(ask([claim(FirstAvailable("r", alternatives))], where), expected)
+
+
+_LOCAL = piece([device("local")], name="b", count=2)
+_SHARED = replace(piece([device("shared")], name="c", count=2), reach=NodeReach(all_nodes=True))
+
+
+@pytest.mark.parametrize(
+    ("version", "slices", "first"),
+    [
+        ("1.34", (_SHARED, _LOCAL), "shared"),
+        ("1.34", (_LOCAL, _SHARED), "local"),
+        ("1.35", (_SHARED, _LOCAL), "shared"),
+        ("1.35", (_LOCAL, _SHARED), "local"),
+        ("1.36", (_SHARED, _LOCAL), "local"),
+        ("1.36", (replace(_SHARED, name="a"), _LOCAL), "shared"),
+    ],
+)
+def test_slices_of_a_pool_are_taken_as_they_are_listed_up_to_1_35_and_by_name_from_1_36_on(
+    version: str, slices: tuple[ResourceSlice, ...], first: str
+) -> None:
+    found = ask([claim()], cluster(*slices, profile=profile_for(version)))
+    assert isinstance(found, Allocated)
+    assert [taken.device for taken in found.allocations[0].devices] == [first]

@@ -66,6 +66,17 @@ def test_expensive_work_is_not_paid_from_what_is_meant_for_looks() -> None:
         account.admit(1)  # half a look decides nothing
 
 
+def test_an_account_that_refused_does_not_keep_what_was_under_way() -> None:
+    """A traceback refers to every frame of a search with all that it found; accounts live as long as the round."""
+    account = Account(own=0, shared=Purse(0), most=1_000)
+    for _ in range(2):
+        with pytest.raises(BudgetSpentError) as raised:
+            account.admit(1, "device.driver == 'x'")
+        assert raised.value.expression == "device.driver == 'x'"
+    assert account.refused is not None
+    assert account.refused.__traceback__ is None
+
+
 def test_what_to_buy_is_not_considered_for_a_pod_that_a_present_node_might_take() -> None:
     there = Node("n", allocatable=FrozenMap({"cpu": Quantity.of(8), "pods": Quantity.of(9)}))
     content = (Device("gpu-0", FrozenMap({"type": "gpu", "productName": "Small S1", "index": 77})),)

@@ -114,6 +114,22 @@ def test_an_answer_is_paid_once() -> None:
     assert _plan(_hostile(1, "once")).work < 10_000
 
 
+def _sharing(count: int) -> Pairs:
+    """Pods that share one claim; a machine has room for some thirty of them."""
+    (first,), claims = pairs(1, gpus(1), prefix=f"s{count}-")
+    return [replace(first, name=f"{first.name}-{i}", uid=f"uid-{i}") for i in range(count)], claims
+
+
+def test_pods_that_share_a_claim_cost_what_each_of_them_costs() -> None:
+    """None of them has a place unless all have one, and each is looked at beside those before it."""
+    few, many = (_plan(_sharing(count)) for count in (2, 60))
+    assert len(few.placements) == 2
+    assert len(many.left_out) == 60
+    assert many.work > few.work + 20 * 200
+    with_more = _plan(_sharing(200))
+    assert with_more.work < many.work + 20 * 200, "the look ends at the first that has no room"
+
+
 def test_pods_with_the_same_selector_share_its_answers() -> None:
     one = _plan(_joined(pairs(1, _asking(_nested("share")), prefix="x")))
     forget = _nested("share-too")

@@ -94,6 +94,19 @@ def test_every_round_decides_some_kinds_until_all_are() -> None:
     assert len(bought) == len(set(bought))
 
 
+def test_pods_that_find_room_on_coming_nodes_leave_their_units_to_those_that_find_none() -> None:
+    """Two pods fill a node. Those that are decided could else take the same few places in every round."""
+    counts, state, last = _rounds(_state(_joined(*(_two(i) for i in range(_KINDS)))), most=12)
+    assert counts[-1] == _KINDS
+    assert counts == sorted(set(counts))
+    assert last.work < _TIGHT.work.per_round
+    assert len(state.provisioned) == _KINDS // 2
+
+
+def _two(number: int) -> Pairs:
+    return pairs(1, gpus(2), prefix=f"z{number}-", cpu=f"{1000 + number}m")
+
+
 def test_pods_that_wait_for_their_turn_say_so() -> None:
     result = plan(_state(_kinds()), policy=_TIGHT)
     assert result.launches
