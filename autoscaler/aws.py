@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES, Resource
+from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES, CAPACITY_POOLS, Resource
 from autoscaler.errors import ConfigurationError
 from autoscaler.kube.custom.aws_node_template import (
     AWSNodeTemplateSpec,
@@ -15,7 +16,9 @@ from autoscaler.kube.custom.aws_node_template import (
     parse_aws_group_node_template,
     parse_aws_node_template,
 )
+from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
 from autoscaler.kube.problem import Problems
+from autoscaler.planning.candidates import admits_type
 from autoscaler.settings import AwsSettings
 from instance_catalog.frozen_map import FrozenMap
 from providers.aws.capacity import Reservations
@@ -52,8 +55,20 @@ def aws_providers(surroundings: Surroundings, settings: AwsSettings) -> Mapping[
         overrides=_overrides(settings.prices),
         queue=settings.queue,
         held=groups.held,
+        tried=partial(_types_of_pools, surroundings),
     )
     return {AWS_NODE_TEMPLATES.kind: machines, AWS_GROUP_NODE_TEMPLATES.kind: groups}
+
+
+def _types_of_pools(surroundings: Surroundings, template: str) -> tuple[str, ...]:
+    """Of each pool with this node template the type that is hardest to start: the one with the most EFA cards."""
+    found: list[str] = []
+    for raw in surroundings.objects.list((CAPACITY_POOLS.api_version, CAPACITY_POOLS.plural), labels={}):
+        pool = parse_capacity_pool(raw)
+        if pool is not None and pool.node_template == (AWS_NODE_TEMPLATES.kind, template):
+            types = [t for t in surroundings.catalog.types.values() if t.cloud == "aws" and admits_type(pool, t)]
+            found += [t.name for t in sorted(types, key=lambda t: (-len(t.cards("efa")), t.name))[:1]]
+    return tuple(found)
 
 
 def _overrides(path: str) -> tuple[Override, ...]:

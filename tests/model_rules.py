@@ -3,8 +3,8 @@
 botocore itself checks types, required members and smallest sizes before it sends a request. AWS also refuses values
 that are not in an enum, that do not match a pattern, and that are too long: `Census` checks those, by an event hook
 that sees the parameters as they are about to be serialised. What it finds is raised where the call is made and kept
-as well, since the autoscaler turns any failure of a provider into that provider's trouble; conftest.py fails the test that kept
-some.
+as well, since the autoscaler turns any failure of a provider into that provider's trouble; conftest.py fails the test
+that kept some.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -83,6 +83,13 @@ class LaunchTemplates:
             self._known[name][content] = found
         self._used[name, found.number] = self._clock.monotonic()
         return found
+
+    def newest_with(self, template: NodeTemplate, interfaces: list[dict[str, Any]]) -> dict[str, str] | None:
+        """The newest version that a launch made with such interfaces, as launches name it."""
+        name, wanted = self.name(template), _layout(interfaces)
+        found = [row for row in self._rows(name) if _layout(_data_of(row).get("NetworkInterfaces", ())) == wanted]
+        newest = max(map(_number, found), default=None)
+        return None if newest is None else {"LaunchTemplateName": name, "Version": str(newest)}
 
     def forget(self, template: NodeTemplate) -> None:
         """Look at EC2 again: somebody deleted it."""
@@ -239,6 +246,18 @@ def _ebs(volume: Volume) -> dict[str, Any]:
         **({"SnapshotId": volume.snapshot} if volume.snapshot else {}),
         **({"KmsKeyId": volume.key} if volume.key else {}),
     }
+
+
+def _data_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
+    return version.get("LaunchTemplateData") or {}
+
+
+def _layout(interfaces: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    """Which cards have which interfaces, in any order."""
+    return sorted(
+        (one.get("NetworkCardIndex", 0), one.get("DeviceIndex", 0), one.get("InterfaceType", "interface"))
+        for one in interfaces
+    )
 
 
 def _number(version: Mapping[str, Any]) -> int:

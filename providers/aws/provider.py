@@ -13,6 +13,7 @@ from instance_catalog.instance_type import CapacityType
 from providers.aws.capacity import Reservations
 from providers.aws.cluster import Clusters
 from providers.aws.describe import GROUP_TAG, instance_of, listed, tags_of
+from providers.aws.dry_runs import no_types
 from providers.aws.interruptions import Interruptions, Notice, Noticed
 from providers.aws.launch import Launcher
 from providers.aws.launch_template import LaunchTemplates
@@ -65,8 +66,10 @@ class AwsProvider:
         overrides: tuple[Override, ...] = (),
         queue: str = "",
         held: Callable[[], frozenset[str]] = frozenset,
+        tried: Callable[[str], Sequence[str]] = no_types,
     ) -> None:
-        """`queue` is the URL of an SQS queue with notices; `held` the reservations that groups start machines in."""
+        """`queue` is the URL of an SQS queue with notices; `held` the reservations that groups start machines in;
+        `tried` the types that a check tries with a node template, by its name."""
         self._aws = account.aws
         self._cluster = account.cluster
         self._catalog = account.catalog
@@ -88,6 +91,7 @@ class AwsProvider:
         self._queue = queue
         self._noticed = Noticed(Interruptions(account.aws, queue), account.clock)
         self._held = held
+        self._tried = tried
 
     @property
     def name(self) -> str:
@@ -151,7 +155,7 @@ class AwsProvider:
 
     def check(self) -> tuple[Finding, ...]:
         """Everything a launch needs."""
-        return Check(self._launcher, self._templates, self._cluster, self._queue).findings()
+        return Check(self._launcher, self._templates, self._cluster, self._queue, self._tried).findings()
 
 
 def _seen(found: Mapping[str, Any], end: datetime | None, notice: Notice | None) -> Instance:

@@ -203,9 +203,9 @@ def check_looks_at_templates(account: MotoAccount) -> None:
 
 
 def check_tries_permissions(account: MotoAccount) -> None:
-    tried = {one.subject: one for one in account.provider.check() if ": ec2:" in one.subject}
-    assert all(one.passed for one in tried.values()), [one for one in tried.values() if not one.passed]
-    assert len(tried) >= 3
+    tried = [one for one in account.provider.check() if ": ec2:" in one.subject]
+    assert [one for one in tried if one.required and not one.passed] == []
+    assert sum(one.passed for one in tried) == 2  # RunInstances and CreateLaunchTemplate; no version for a fleet yet
 
 
 def check_queue(account: MotoAccount) -> None:
