@@ -129,8 +129,9 @@ resource "aws_eks_access_entry" "nodes" {
   type          = "EC2_LINUX"
 }
 
-# Attach it to the people who run `foreslice aws check` and `foreslice catalog sync`. A dry run needs the permission of the
-# launch that it tries, so they could start this cluster's machines; without the statements Try… the rest is checked.
+# Attach it to the people who run `foreslice aws check`, `foreslice aws trial` and `foreslice catalog sync`. A dry run needs
+# the permission of the launch that it tries, so they could start this cluster's machines; without the statements Try… the
+# rest is checked, and there is no trial.
 resource "aws_iam_policy" "person" {
   name   = "foreslice-${var.cluster_name}-person"
   policy = templatefile("${path.module}/person-policy.json", local.names)

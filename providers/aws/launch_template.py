@@ -102,6 +102,16 @@ class LaunchTemplates:
         source = _digest(template.image.parameter)
         return next((v.image for v in self._read(self.name(template)).values() if v.source == source), "")
 
+    def delete(self, template: NodeTemplate) -> None:
+        """Delete the launch template of a node template, if there is one."""
+        name = self.name(template)
+        self.forget(template)
+        try:
+            with translated(f"DeleteLaunchTemplate {name}"):
+                self._aws.ec2.delete_launch_template(LaunchTemplateName=name)
+        except GoneError:
+            return
+
     def tidy(self, templates: Collection[str]) -> None:
         """Delete the launch templates of node templates other than these, and old versions of theirs."""
         if self._clock.monotonic() - self._began < _SETTLED.total_seconds():

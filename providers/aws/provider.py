@@ -24,6 +24,7 @@ from providers.aws.prices import Override, Prices
 from providers.aws.session import Aws
 from providers.aws.template import Templates
 from providers.aws.terminate import terminate
+from providers.aws.trial import Outcome, Trial
 from providers.aws.verdicts import Verdicts
 from providers.contract import (
     Clock,
@@ -34,6 +35,7 @@ from providers.contract import (
     LaunchRequest,
     OfferingStatus,
     Reservation,
+    TemplateRef,
     TemplateVerdict,
     TerminateAnswer,
     Traits,
@@ -152,6 +154,11 @@ class AwsProvider:
     def buy(self, offer: CapacityOffer, *, mark: str, ceiling: Decimal) -> tuple[Reservation, ...]:
         """Buy a Capacity Block."""
         return self._market.buy(offer, mark=mark, ceiling=ceiling)
+
+    def trial(self, template: str, instance_type: str, told: Callable[[Outcome], None]) -> Trial:
+        """A trial on the account, with the AWSNodeTemplate of this name. Raises TemplateError where there is none."""
+        found = self._templates.template(TemplateRef("AWSNodeTemplate", template))
+        return Trial(self._launcher, self._cluster, found, instance_type, told)
 
     def check(self) -> tuple[Finding, ...]:
         """Everything a launch needs."""

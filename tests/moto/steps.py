@@ -293,6 +293,20 @@ def other_tags_of_other_groups(account: MotoAccount) -> None:
     assert len(groups.launch(request("a")).instances) == 1
 
 
+def trial(account: MotoAccount) -> None:
+    """moto knows no tokens: the trial says so, goes on, and ends also the machines that the second calls started."""
+    trial = account.provider.trial("gpu", "g5.xlarge", lambda _: None)
+    trial.run()
+    found = {one.name: one.passed for one in trial.outcomes}
+    assert {name for name, passed in found.items() if passed is False} == {
+        "on-demand: token again", "spot: token again", "gang of two: token again", "token of ended machines"
+    }  # fmt: skip
+    assert (found["on-demand: tags"], found["spot: market"], found["gang of two: one subnet"]) == (True, True, True)
+    pages = account.admin("ec2").describe_instances()["Reservations"]
+    states = [one["State"]["Name"] for page in pages for one in page["Instances"]]
+    assert (len(states), set(states)) == (9, {"terminated"})
+
+
 # --- what moto lacks -------------------------------------------------------------------------------------------------
 
 

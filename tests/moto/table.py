@@ -44,6 +44,7 @@ SUPPORTED = (
     Step("a node template whose subnets are gone", steps.verdict_of_a_wrong_subnet),
     Step("`aws check`: cluster, subnets, groups, image, profile", steps.check_looks_at_templates),
     Step("`aws check`: launches by dry runs", steps.check_tries_permissions),
+    Step("`aws trial`: all but tokens; nothing is left", steps.trial),
     Step("`aws check`: the queue", steps.check_queue),
     Step("`catalog sync`: types and zones", steps.catalog_types),
     Step("`catalog sync`: spot prices", steps.catalog_spot_prices),
