@@ -11,6 +11,7 @@ from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMP
 from autoscaler.errors import ConfigurationError
 from autoscaler.kube.custom.aws_node_template import (
     AWSNodeTemplateSpec,
+    AwsRootVolume,
     AwsSelector,
     AwsVolume,
     parse_aws_group_node_template,
@@ -29,6 +30,7 @@ from providers.aws.prices import Override, load_overrides
 from providers.aws.provider import WINDOW, Account, AwsProvider
 from providers.aws.session import Aws
 from providers.aws.template import (
+    ROOT,
     Cluster,
     GroupTemplate,
     Image,
@@ -149,6 +151,7 @@ def node_template(name: str, spec: AWSNodeTemplateSpec) -> NodeTemplate:
         user_data_text=spec.user_data.text,
         labels=FrozenMap(spec.labels),
         tags=FrozenMap(spec.tags),
+        root=_root(spec.root_volume),
         volumes=tuple(map(_volume, spec.block_devices)),
         interfaces=Interfaces(spec.network_interfaces),
         placement_group=spec.placement_group,
@@ -160,6 +163,20 @@ def node_template(name: str, spec: AWSNodeTemplateSpec) -> NodeTemplate:
 
 def _selector(spec: AwsSelector) -> Selector:
     return Selector(spec.id, FrozenMap(spec.tags))
+
+
+def _root(spec: AwsRootVolume | None) -> Volume | None:
+    if spec is None:
+        return None
+    return Volume(
+        device=ROOT,
+        gibibytes=spec.size_gi_b,
+        kind=spec.type,
+        iops=spec.iops,
+        throughput=spec.throughput,
+        encrypted=spec.encrypted,
+        key=spec.kms_key_id,
+    )
 
 
 def _volume(spec: AwsVolume) -> Volume:

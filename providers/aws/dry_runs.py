@@ -16,9 +16,9 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.instance_type import ANY_ZONE
 from providers.aws.describe import listed
 from providers.aws.errors import translated
-from providers.aws.images import facts, resolve
+from providers.aws.images import ImageFacts, facts, resolve
 from providers.aws.launch import Launcher
-from providers.aws.launch_template import launch_tags, tag_list, template_data
+from providers.aws.launch_template import launch_tags, tag_list, template_data, with_root_device
 from providers.aws.network import Subnet, interfaces
 from providers.aws.template import NodeTemplate
 from providers.aws.user_data import user_data
@@ -52,11 +52,10 @@ class DryRuns:
 
     def findings(self, template: NodeTemplate) -> Iterator[Finding]:
         """What EC2 says to each call that a launch from this template makes."""
-        image = resolve(self.launcher.aws, template.image)
-        architecture = facts(self.launcher.aws, image).architecture
-        for name in self._tried_types(template, architecture):
+        image = facts(self.launcher.aws, resolve(self.launcher.aws, template.image))
+        for name in self._tried_types(template, image.architecture):
             yield from self._launches(template, name, image)
-        yield self._own_template(template, image)
+        yield self._own_template(template, image.id)
         yield from self._end(template)
 
     def _tried_types(self, template: NodeTemplate, architecture: str) -> Sequence[str]:
@@ -66,7 +65,7 @@ class DryRuns:
         fitting = [name for name in dict.fromkeys(self.types(template.name)) if name in known]
         return fitting or [one.name for one in sorted(known.values(), key=lambda one: (one.vcpu, one.name))[:1]]
 
-    def _launches(self, template: NodeTemplate, name: str, image: str) -> Iterator[Finding]:
+    def _launches(self, template: NodeTemplate, name: str, image: ImageFacts) -> Iterator[Finding]:
         """RunInstances and CreateFleet of one type, in the first zone that sells it."""
         subnets = self.launcher.network.subnets_for(template, ANY_ZONE, "")
         found: ProviderError | None = None
@@ -79,13 +78,15 @@ class DryRuns:
         yield _finding(template, "ec2:RunInstances", what, found)
         yield self._create_fleet(template, name, where)
 
-    def _run_instances(self, template: NodeTemplate, name: str, image: str, subnet: Subnet) -> ProviderError | None:
+    def _run_instances(
+        self, template: NodeTemplate, name: str, image: ImageFacts, subnet: Subnet
+    ) -> ProviderError | None:
         """The content of the launch template is given in the call: dry runs make nothing that one could name."""
         data = self._data(template, name)
         with_subnet = [{**one, "SubnetId": subnet.id} for one in data["NetworkInterfaces"]]
         parameters = {
-            **data,
-            "ImageId": image,
+            **with_root_device(data, image),
+            "ImageId": image.id,
             "InstanceType": name,
             "MinCount": 1,
             "MaxCount": 1,
@@ -125,7 +126,7 @@ class DryRuns:
         return _finding(template, "ec2:CreateFleet", what, error)
 
     def _own_template(self, template: NodeTemplate, image: str) -> Finding:
-        name = f"{self.launcher.launch_templates.name(template)[:-6]}-check"
+        name = f"{self.launcher.launch_templates.name(template)}-check"
         error = _refusal(
             "CreateLaunchTemplate",
             lambda: self.launcher.aws.ec2.create_launch_template(
@@ -162,8 +163,9 @@ class DryRuns:
             template,
             cluster=self.launcher.launch_templates.cluster,
             user_data=user_data(template, cluster, request),
-            interfaces=interfaces(self.launcher.catalog.types.get(name), template, groups),
+            interfaces=interfaces(self.launcher.catalog.types.get(name), template, groups, ipv6=cluster.ipv6),
             open_reservations=template.use_open_reservations,
+            ipv6=cluster.ipv6,
         )
 
     def _tags(self, template: NodeTemplate, *kinds: str) -> list[dict[str, Any]]:

@@ -19,11 +19,11 @@ from typing import Any, Final
 
 from providers.aws.describe import tags_of
 from providers.aws.errors import translated
-from providers.aws.images import resolve
+from providers.aws.images import ImageFacts, facts, resolve
 from providers.aws.session import Aws
-from providers.aws.template import Image, NodeTemplate, Volume
+from providers.aws.template import ROOT, Image, NodeTemplate, Volume
 from providers.contract import TAG_CLUSTER, Clock
-from providers.errors import GoneError, ProviderError
+from providers.errors import GoneError, ProviderError, TemplateError
 
 NODE_TEMPLATE_TAG: Final = "foreslice.dev/node-template"
 _ABSENT: Final = "InvalidLaunchTemplateName.NotFoundException"
@@ -35,6 +35,8 @@ _YOUNG: Final = timedelta(days=1)
 # After a restart, what is in use is not known before every launch of unknown outcome has been repeated; the longest
 # back-off between two repetitions is an hour.
 _SETTLED: Final = timedelta(hours=2)
+_LONGEST_NAME: Final = 120  # EC2 takes 128; the rest is for what a check appends
+_LONGEST_VALUE: Final = 256  # characters of a tag's value
 # EC2 takes 200 versions in one call.
 _CHUNK: Final = 200
 
@@ -146,8 +148,9 @@ class LaunchTemplates:
             self._known.pop(name, None)
 
     def name(self, template: NodeTemplate) -> str:
-        """What its launch template is called."""
-        return f"foreslice-{self.cluster}-{template.name}"
+        """What its launch template is called: EC2 takes 128 characters, so a long name ends in its hash."""
+        whole = f"foreslice-{self.cluster}-{template.name}"
+        return whole if len(whole) <= _LONGEST_NAME else f"{whole[: _LONGEST_NAME - 9]}-{_digest(template.name)[:8]}"
 
     def _read(self, name: str) -> dict[str, Version]:
         """All versions of ours; of equal ones the oldest, so that everybody chooses the same."""
@@ -171,11 +174,17 @@ class LaunchTemplates:
             return []
         return sorted((v for page in pages for v in page["LaunchTemplateVersions"]), key=_number)
 
+    def _with_root_device(self, data: Mapping[str, Any], image: str) -> Mapping[str, Any]:
+        """The root volume under the name that the image gives it, which is read once for each version."""
+        if not any(mapping["DeviceName"] == ROOT for mapping in data.get("BlockDeviceMappings", ())):
+            return data
+        return with_root_device(data, facts(self._aws, image))
+
     def _make(self, template: NodeTemplate, wanted: Version, data: Mapping[str, Any]) -> Version:
         about = {
             "LaunchTemplateName": wanted.template,
             "VersionDescription": f"{wanted.content} {wanted.source}",
-            "LaunchTemplateData": {**data, "ImageId": wanted.image},
+            "LaunchTemplateData": {**self._with_root_device(data, wanted.image), "ImageId": wanted.image},
         }
         if not self._known[wanted.template]:
             tags = {TAG_CLUSTER: self.cluster, NODE_TEMPLATE_TAG: template.name}
@@ -199,6 +208,7 @@ def template_data(
     user_data: str,
     interfaces: list[dict[str, Any]],
     open_reservations: bool,
+    ipv6: bool = False,
 ) -> dict[str, Any]:
     """The content of a version, without its image. Instance metadata only by IMDSv2; volumes go with the machine.
 
@@ -216,16 +226,33 @@ def template_data(
             "HttpEndpoint": "enabled",
             "HttpTokens": "required",
             "HttpPutResponseHopLimit": template.hop_limit,
+            **({"HttpProtocolIpv6": "enabled"} if ipv6 else {}),
         },
         "Monitoring": {"Enabled": template.monitoring},
     }
-    if template.volumes:
-        data["BlockDeviceMappings"] = [{"DeviceName": v.device, "Ebs": _ebs(v)} for v in template.volumes]
+    volumes = (*((template.root,) if template.root else ()), *template.volumes)
+    if volumes:
+        data["BlockDeviceMappings"] = [{"DeviceName": v.device, "Ebs": _ebs(v)} for v in volumes]
     if template.placement_group:
         data["Placement"] = {"GroupName": template.placement_group}
     if not open_reservations:
         data["CapacityReservationSpecification"] = {"CapacityReservationPreference": "none"}
     return data
+
+
+def with_root_device(data: Mapping[str, Any], image: ImageFacts) -> dict[str, Any]:
+    """The content with the device name of the image's root volume. Raises TemplateError where that is not known or is
+    named twice."""
+    mappings = data.get("BlockDeviceMappings", ())
+    if not any(mapping["DeviceName"] == ROOT for mapping in mappings):
+        return dict(data)
+    if not image.root_device or any(mapping["DeviceName"] == image.root_device for mapping in mappings):
+        step = "describe the root volume in spec.rootVolume or in spec.blockDevices, not in both"
+        if not image.root_device:
+            step = "describe the root volume in spec.blockDevices: EC2 does not say what this image calls it"
+        raise TemplateError(f"the root volume of {image.id} ({image.root_device or '?'}) is not clear", next_step=step)
+    named = [{**m, "DeviceName": image.root_device} if m["DeviceName"] == ROOT else m for m in mappings]
+    return {**data, "BlockDeviceMappings": named}
 
 
 def profile_of(template: NodeTemplate) -> dict[str, str]:
@@ -241,7 +268,7 @@ def tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
 
 def launch_tags(template: NodeTemplate, cluster_name: str) -> dict[str, str]:
     """Tags of everything a template launches, beside the ownership tags; the cloud controller needs the second."""
-    own = {"Name": f"{cluster_name}/{template.name}", NODE_TEMPLATE_TAG: template.name}
+    own = {"Name": f"{cluster_name}/{template.name}"[:_LONGEST_VALUE], NODE_TEMPLATE_TAG: template.name}
     return {**own, f"kubernetes.io/cluster/{cluster_name}": "owned", **template.tags}
 
 
