@@ -6,9 +6,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
+
+from tests.model_rules import CENSUS
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+@pytest.fixture(autouse=True)
+def requests_keep_to_the_models() -> Iterator[None]:
+    """No test passes that sent AWS something its models refuse, whoever caught the error."""
+    CENSUS.violations.clear()
+    yield
+    assert CENSUS.violations == []

@@ -10,6 +10,7 @@ from providers.aws.errors import FAMILIES, MEANINGS
 from providers.conformance import CHECKS
 from providers.errors import ERRORS, ProviderError
 from tests.conformance import test_aws_groups, test_kwok
+from tests.moto.table import LACKING, SUPPORTED
 
 _HEAD = """# What providers guarantee
 
@@ -25,7 +26,7 @@ guarantees in prose. A package of yours can bring one: declare an entry point of
 
 def generated_files() -> dict[Path, str]:
     """The page."""
-    parts = (_HEAD, *_checks(), "", *_errors(), "", *_codes())
+    parts = (_HEAD, *_checks(), "", *_moto(), "", *_errors(), "", *_codes())
     return {Path("docs/provider-checks.md"): "\n".join(parts) + "\n"}
 
 
@@ -52,6 +53,22 @@ def _checks() -> Iterator[str]:
     for name, reasons in silent.items():
         for reason in sorted(set(reasons.values())):
             yield f"- {name}: {reason} ({', '.join(sorted(c for c, r in reasons.items() if r == reason))})"
+
+
+def _moto() -> Iterator[str]:
+    yield "## What moto confirms, and what it lacks"
+    yield ""
+    yield "moto is a fake of AWS that nobody here wrote. The adapter runs on its server by the real boto3 (tests/moto):"
+    yield "every step of the first table passes. What moto lacks runs on the project's own fake alone; a test fails"
+    yield "once moto gains it."
+    yield ""
+    yield "| step that passes on moto |"
+    yield "|---|"
+    yield from (f"| {step.name} |" for step in SUPPORTED)
+    yield ""
+    yield "| step that moto lacks | moto |"
+    yield "|---|---|"
+    yield from (f"| {step.name} | {step.instead} |" for step in LACKING)
 
 
 def _errors() -> Iterator[str]:

@@ -10,8 +10,11 @@ from collections.abc import Iterator
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.scheduling.daemons import runs_on
-from instance_catalog.drivers.facts import device_plugins
+from instance_catalog.drivers.facts import broken_gpudirect, device_plugins
+from instance_catalog.kubernetes.labels import INSTANCE_TYPE
+from instance_catalog.kubernetes.resource_slice import Version
 
+_NVIDIA = "gpu.nvidia.com"
 # Drivers whose devices only some nodes have, but whose DaemonSets may run on all of them.
 _EVERYWHERE = frozenset({"dra.net", "compute-domain.nvidia.com", "dra.cpu"})
 
@@ -29,6 +32,30 @@ def silent_drivers(snapshot: Snapshot) -> Iterator[Reason]:
             for driver in sorted(drivers):
                 if (driver, node.name) not in published:
                     yield Reason.of(Code.DRIVER_SILENT, f"node {node.name}", driver=driver, daemon_set=found.key)
+
+
+def without_gpudirect(snapshot: Snapshot) -> Iterator[Reason]:
+    """Nodes whose driver publishes a version with which EFA does not reach the memory of their GPUs."""
+    types = {node.name: node.labels.get(INSTANCE_TYPE, "") for node in snapshot.nodes}
+    found: dict[str, tuple[str, int]] = {}
+    for piece in snapshot.slices:
+        name = piece.reach.node_name
+        for device in piece.devices if piece.driver == _NVIDIA else ():
+            version = device.attributes.get("driverVersion")
+            if name in types and isinstance(version, Version):
+                first = version.text.partition(".")[0]
+                found.setdefault(name, (types[name], int(first) if first.isdecimal() else 0))
+    for name, (kind, branch) in sorted(found.items()):
+        for rule in broken_gpudirect():
+            if kind.startswith(rule.types) and branch >= rule.from_branch:
+                yield Reason.of(
+                    Code.GPUDIRECT_BROKEN,
+                    f"node {name}",
+                    instance_type=kind,
+                    branch=branch,
+                    instead=rule.instead,
+                    parameter=rule.parameter,
+                )
 
 
 def devices_handed_out_twice(snapshot: Snapshot) -> Iterator[Reason]:

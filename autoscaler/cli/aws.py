@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from autoscaler.cli.aws_trial import trial_aws
 from autoscaler.cli.common.command_group import Group
 from autoscaler.cli.common.live import cluster_options
 from autoscaler.cli.common.output import output_option
@@ -15,6 +16,9 @@ _KEYS = ("subject", "passed", "required", "message", "nextStep")
 @click.group(cls=Group)
 def aws() -> None:
     """Prepare and check AWS."""
+
+
+aws.add_command(trial_aws)
 
 
 @aws.command("check")

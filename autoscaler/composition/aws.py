@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES, Resource
+from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES, CAPACITY_POOLS, Resource
 from autoscaler.errors import ConfigurationError
 from autoscaler.kube.custom.aws_node_template import (
     AWSNodeTemplateSpec,
+    AwsRootVolume,
     AwsSelector,
     AwsVolume,
     parse_aws_group_node_template,
     parse_aws_node_template,
 )
+from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
 from autoscaler.kube.problem import Problems
+from autoscaler.planning.supply.candidates import admits_type
 from autoscaler.settings.settings import AwsSettings
 from instance_catalog.frozen_map import FrozenMap
 from providers.aws.capacity import Reservations
 from providers.aws.interruptions import Interruptions
 from providers.aws.node_groups.provider import AwsNodeGroups
 from providers.aws.node_template.template import (
+    ROOT,
     Cluster,
     GroupTemplate,
     Image,
@@ -52,8 +57,20 @@ def aws_providers(surroundings: Surroundings, settings: AwsSettings) -> Mapping[
         overrides=_overrides(settings.prices),
         queue=settings.queue,
         held=groups.held,
+        tried=partial(_types_of_pools, surroundings),
     )
     return {AWS_NODE_TEMPLATES.kind: machines, AWS_GROUP_NODE_TEMPLATES.kind: groups}
+
+
+def _types_of_pools(surroundings: Surroundings, template: str) -> tuple[str, ...]:
+    """Of each pool with this node template the type that is hardest to start: the one with the most EFA cards."""
+    found: list[str] = []
+    for raw in surroundings.objects.list((CAPACITY_POOLS.api_version, CAPACITY_POOLS.plural), labels={}):
+        pool = parse_capacity_pool(raw)
+        if pool is not None and pool.node_template == (AWS_NODE_TEMPLATES.kind, template):
+            types = [t for t in surroundings.catalog.types.values() if t.cloud == "aws" and admits_type(pool, t)]
+            found += [t.name for t in sorted(types, key=lambda t: (-len(t.cards("efa")), t.name))[:1]]
+    return tuple(found)
 
 
 def _overrides(path: str) -> tuple[Override, ...]:
@@ -134,6 +151,7 @@ def node_template(name: str, spec: AWSNodeTemplateSpec) -> NodeTemplate:
         user_data_text=spec.user_data.text,
         labels=FrozenMap(spec.labels),
         tags=FrozenMap(spec.tags),
+        root=_root(spec.root_volume),
         volumes=tuple(map(_volume, spec.block_devices)),
         interfaces=Interfaces(spec.network_interfaces),
         placement_group=spec.placement_group,
@@ -145,6 +163,20 @@ def node_template(name: str, spec: AWSNodeTemplateSpec) -> NodeTemplate:
 
 def _selector(spec: AwsSelector) -> Selector:
     return Selector(spec.id, FrozenMap(spec.tags))
+
+
+def _root(spec: AwsRootVolume | None) -> Volume | None:
+    if spec is None:
+        return None
+    return Volume(
+        device=ROOT,
+        gibibytes=spec.size_gi_b,
+        kind=spec.type,
+        iops=spec.iops,
+        throughput=spec.throughput,
+        encrypted=spec.encrypted,
+        key=spec.kms_key_id,
+    )
 
 
 def _volume(spec: AwsVolume) -> Volume:

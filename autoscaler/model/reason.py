@@ -122,6 +122,7 @@ class Code(Enum):
     DEVICE_PLUGIN_RUNS = "DevicePluginRuns"  # driver
     DRIVER_SILENT = "DriverSilent"  # driver, daemon_set: it runs there and publishes nothing
     DEVICES_TWICE = "DevicesTwice"  # driver, resources
+    GPUDIRECT_BROKEN = "GpuDirectBroken"  # instance_type, branch, instead, parameter
     # good outcomes
     FITS = "Fits"
     CHEAPEST = "Cheapest"

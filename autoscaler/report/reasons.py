@@ -173,6 +173,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.DEVICES_TWICE: (
         "{driver} publishes devices that a device plugin offers as {resources}, too: uninstall one of them",
     ),
+    Code.GPUDIRECT_BROKEN: (
+        "branch {branch} of NVIDIA's driver has no GPUDirect RDMA over EFA on {instance_type}, so collectives end or "
+        "use sockets: run branch {instead} with the module parameter {parameter}",
+    ),
     Code.DEVICE_PLUGIN_RUNS: (
         "would hand out the devices of {driver} on the same node: keep this device plugin off it by a label in "
         "spec.labels of the pool, or uninstall it",

@@ -41,6 +41,18 @@ variable "service_account" {
   description = "The controller's service account."
 }
 
+variable "auto_scaling_groups" {
+  type        = list(string)
+  default     = []
+  description = "Names of the auto-scaling groups that AWSGroupNodeTemplates name, those behind node groups too."
+}
+
+variable "volume_key_arns" {
+  type        = list(string)
+  default     = []
+  description = "KMS keys of your own that encrypt volumes: kmsKeyId of blockDevices, or the account's default key."
+}
+
 data "aws_caller_identity" "current" {}
 data "aws_partition" "current" {}
 data "aws_region" "current" {}
@@ -54,7 +66,18 @@ locals {
     cluster_uid   = var.cluster_uid
     node_role_arn = var.node_role_arn
     queue_arn     = aws_sqs_queue.notices.arn
+    # These stand between the quotes of a list with one entry.
+    group_names = join("\", \"", var.auto_scaling_groups)
+    group_arns = join("\", \"", [
+      for name in var.auto_scaling_groups :
+      "${local.arn_of_groups}:*:autoScalingGroupName/${name}"
+    ])
+    volume_key_arns = join("\", \"", var.volume_key_arns)
   }
+  arn_of_groups = join(":", [
+    "arn", data.aws_partition.current.partition, "autoscaling",
+    data.aws_region.current.name, data.aws_caller_identity.current.account_id, "autoScalingGroup",
+  ])
 }
 
 resource "aws_iam_role" "controller" {
@@ -75,6 +98,23 @@ resource "aws_iam_role_policy" "controller" {
   policy = templatefile("${path.module}/controller-policy.json", local.names)
 }
 
+# The groups by name: else the controller could tag, and then end, a member of any group of the account.
+resource "aws_iam_role_policy" "groups" {
+  count  = length(var.auto_scaling_groups) > 0 ? 1 : 0
+  name   = "groups"
+  role   = aws_iam_role.controller.id
+  policy = templatefile("${path.module}/groups-policy.json", local.names)
+}
+
+# EC2 encrypts a volume with the permissions of whoever launches. The AWS managed key aws/ebs needs none of them; a key of
+# your own also has to admit the role in its key policy.
+resource "aws_iam_role_policy" "volume_keys" {
+  count  = length(var.volume_key_arns) > 0 ? 1 : 0
+  name   = "volume-keys"
+  role   = aws_iam_role.controller.id
+  policy = templatefile("${path.module}/volume-keys-policy.json", local.names)
+}
+
 resource "aws_eks_pod_identity_association" "controller" {
   cluster_name    = var.cluster_name
   namespace       = var.namespace
@@ -89,8 +129,9 @@ resource "aws_eks_access_entry" "nodes" {
   type          = "EC2_LINUX"
 }
 
-# Attach it to the people who run `foreslice aws check` and `foreslice catalog sync`. A dry run needs the permission of the
-# launch that it tries, so they could start this cluster's machines; without the statements Try… the rest is checked.
+# Attach it to the people who run `foreslice aws check`, `foreslice aws trial` and `foreslice catalog sync`. A dry run needs
+# the permission of the launch that it tries, so they could start this cluster's machines; without the statements Try… the
+# rest is checked, and there is no trial.
 resource "aws_iam_policy" "person" {
   name   = "foreslice-${var.cluster_name}-person"
   policy = templatefile("${path.module}/person-policy.json", local.names)

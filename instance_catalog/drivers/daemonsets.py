@@ -124,6 +124,10 @@ def _gates(container: _Container, rule: DriverRecognition, base: DriverProfile) 
 def _options(container: _Container, rule: DriverRecognition, facts: DriverFacts, gates: Sequence[str]) -> Iterator[str]:
     """Settings as options of the profile. Charts pass some of them on also where their gate is off."""
     for option in rule.options:
+        if option.says:
+            if option.says in " ".join(container.words):
+                yield option.option
+            continue
         value = container.setting(option.setting)
         gate = facts.options[option.option].gate
         if value is None or value in option.ignored or (gate is not None and f"{gate}=true" not in gates):

@@ -201,6 +201,26 @@ def device_plugins() -> tuple[DevicePlugin, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class BrokenGpuDirect:
+    """From this branch of NVIDIA's driver on, EFA does not reach the memory of GPUs on types whose names begin so."""
+
+    types: tuple[str, ...]
+    from_branch: int
+    instead: int
+    parameter: str
+    source: str
+
+
+@cache
+def broken_gpudirect() -> tuple[BrokenGpuDirect, ...]:
+    """Drivers and types that do not go together (gpudirect.yaml)."""
+    return tuple(
+        BrokenGpuDirect(tuple(row["types"]), row["from_branch"], row["instead"], row["parameter"], row["source"])
+        for row in contents("drivers")["gpudirect"]["broken"]
+    )
+
+
 @cache
 def facts_of(custom: CustomDriver) -> DriverFacts:
     """A driver that the catalog describes, in the terms of the shipped ones: one release, no gates, no options."""

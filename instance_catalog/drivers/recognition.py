@@ -25,13 +25,15 @@ class Setting:
 class OptionSetting:
     """A setting that becomes an option of the driver's profile.
 
-    `ignored` are values that mean the default; a `switch` is there or not.
+    `ignored` are values that mean the default; a `switch` is there or not. With `says` it is there where the command
+    line holds that text, whatever else it says: a filter in CEL has blanks, and is no value of one word.
     """
 
     option: str
     setting: Setting
     ignored: frozenset[str] = frozenset()
     switch: bool = False
+    says: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +69,5 @@ def _option(row: Mapping[str, Any]) -> OptionSetting:
         Setting(row.get("environment"), row.get("argument")),
         frozenset(map(str, row.get("ignored", ()))),
         row.get("switch", False),
+        row.get("says", ""),
     )

@@ -16,7 +16,7 @@ class Role(Enum):
 
     CONTROLLER = "controller"
     BUYER = "buyer"  # `foreslice blocks find` and `blocks buy`, run by a person
-    PERSON = "person"  # `foreslice aws check` and `catalog sync`, run by a person
+    PERSON = "person"  # `foreslice aws check`, `aws trial` and `catalog sync`, run by a person
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,10 @@ CALLS: Final = tuple(
             _call("ec2", "TerminateInstances", _CHECKED),
             _call("ec2", "DescribeInstances", _CHECKED),
             _call("ec2", "CreateLaunchTemplate", _CHECKED, "ec2:CreateTags"),
-            _call("ec2", "CreateLaunchTemplateVersion", _CONTROLLER),
+            _call("ec2", "CreateLaunchTemplateVersion", _CHECKED),
             _call("ec2", "DescribeLaunchTemplates", _CONTROLLER),
             _call("ec2", "DescribeLaunchTemplateVersions", _CHECKED),
-            _call("ec2", "DeleteLaunchTemplate", _CONTROLLER),
+            _call("ec2", "DeleteLaunchTemplate", _CHECKED),
             _call("ec2", "DeleteLaunchTemplateVersions", _CONTROLLER),
             _call("ec2", "DescribeSubnets", _CHECKED),
             _call("ec2", "DescribeSecurityGroups", _CHECKED),

@@ -262,13 +262,15 @@ class _Call:
             interfaces=self._interfaces(offering),
             open_reservations=self.template.use_open_reservations
             or offering.capacity_type != CapacityType.ON_DEMAND.value,
+            ipv6=cluster.ipv6,
         )
         return self.launcher.launch_templates.version(self.template, data)
 
     def _interfaces(self, offering: OfferingKey, subnet: str = "") -> list[dict[str, Any]]:
         known = self.launcher.catalog.types.get(offering.instance_type)
         groups = self.launcher.network.security_groups(self.template)
-        return interfaces(known, self.template, groups, subnet=subnet)
+        ipv6 = self.launcher.clusters.joined(self.template.cluster).ipv6
+        return interfaces(known, self.template, groups, subnet=subnet, ipv6=ipv6)
 
     def _tags(self, kinds: Iterable[str]) -> list[dict[str, Any]]:
         tags = tag_list(self._own_tags())

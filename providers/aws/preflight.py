@@ -1,31 +1,24 @@
-"""`foreslice aws check`: everything a launch needs, looked at without launching; what is missing and how to get it.
-
-Permissions are tried by dry runs: EC2 answers one that would have succeeded with the error DryRunOperation.
-"""
+"""`foreslice aws check`: everything a launch needs, looked at without launching; what is missing and how to get it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from providers.aws.describe import listed
+from providers.aws.dry_runs import DryRuns, no_types
 from providers.aws.errors import translated
 from providers.aws.launch import Launcher
 from providers.aws.node_groups.groups import Groups
-from providers.aws.node_template.images import resolve
-from providers.aws.node_template.launch_template import profile_of, tag_list
 from providers.aws.node_template.status import TAKE_NEW_IMAGE, image_of, role_of, strategy_of
 from providers.aws.node_template.template import GroupTemplates, Interfaces, NodeTemplate, Templates
 from providers.aws.queue_check import queue_findings
 from providers.contract import TAG_CLUSTER, Finding, ReservationState, TemplateRef
-from providers.errors import PermissionDeniedError, ProviderError
+from providers.errors import ProviderError
 
-_DRY_RUN: Final = "DryRunOperation"
 # Below so many free addresses a subnet soon refuses launches.
 _FEW_ADDRESSES: Final = 16
-_SAMPLE_TYPE: Final = "m5.large"  # sold in every region; only permissions are tried with it
 # Names of the vCPU quotas that machines with accelerators count against (Service Quotas, service ec2).
 _QUOTA_FAMILIES: Final = (" P ", " G and VT ", " Trn ", " Inf ", " DL ")
 _QUOTA_PREFIXES: Final = ("Running On-Demand", "All ")
@@ -33,12 +26,13 @@ _QUOTA_PREFIXES: Final = ("Running On-Demand", "All ")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The checks of one cluster's launches."""
+    """The checks of one cluster's launches. `types` says which types the pools of a node template start."""
 
     launcher: Launcher
     templates: Templates
     cluster: str
     queue: str = ""
+    types: Callable[[str], Sequence[str]] = no_types
 
     def findings(self) -> tuple[Finding, ...]:
         """All findings. Without credentials only that."""
@@ -126,52 +120,8 @@ class Check:
             message = f"{template.placement_group}, strategy {strategy}"
             yield Finding(_of(template, "placement group"), True, message)
 
-    def _permissions(self, template: NodeTemplate) -> Iterator[Finding]:
-        """Each launch call as the launcher makes it, as far as policies look: its tags, its role, its template."""
-        ec2, subnet = self.launcher.aws.ec2, self.launcher.network.subnets(template)[0]
-        image = resolve(self.launcher.aws, template.image)
-        name = self.launcher.launch_templates.name(template)
-        tries: dict[str, Callable[[], Any]] = {
-            "ec2:RunInstances": lambda: ec2.run_instances(
-                InstanceType=_SAMPLE_TYPE,
-                ImageId=image,
-                SubnetId=subnet.id,
-                IamInstanceProfile=profile_of(template),
-                MinCount=1,
-                MaxCount=1,
-                TagSpecifications=self._tags("instance", "volume", "network-interface"),
-                DryRun=True,
-            ),
-            "ec2:CreateLaunchTemplate": lambda: ec2.create_launch_template(
-                LaunchTemplateName=f"{name}-check",
-                LaunchTemplateData={"ImageId": image},
-                TagSpecifications=self._tags("launch-template"),
-                DryRun=True,
-            ),
-            "ec2:CreateFleet": lambda: ec2.create_fleet(
-                Type="instant",
-                LaunchTemplateConfigs=[
-                    {
-                        "LaunchTemplateSpecification": {"LaunchTemplateName": name, "Version": "$Latest"},
-                        "Overrides": [{"InstanceType": _SAMPLE_TYPE, "SubnetId": subnet.id}],
-                    }
-                ],
-                TargetCapacitySpecification={"TotalTargetCapacity": 1, "DefaultTargetCapacityType": "on-demand"},
-                TagSpecifications=self._tags("fleet", "instance", "volume", "network-interface"),
-                DryRun=True,
-            ),
-        }
-        own = next(iter(listed(self.launcher.aws, {TAG_CLUSTER: self.cluster})), None)
-        if own is not None:
-            tries["ec2:TerminateInstances"] = lambda: ec2.terminate_instances(
-                InstanceIds=[own["InstanceId"]], DryRun=True
-            )
-        for action, attempt in tries.items():
-            yield _dry_run(_of(template, action), action, attempt)
-
-    def _tags(self, *kinds: str) -> list[dict[str, Any]]:
-        tags = tag_list({TAG_CLUSTER: self.cluster})
-        return [{"ResourceType": kind, "Tags": tags} for kind in kinds]
+    def _permissions(self, template: NodeTemplate) -> Iterable[Finding]:
+        return DryRuns(self.launcher, self.cluster, self.types).findings(template)
 
     def _notices(self) -> Iterator[Finding]:
         """About the queue, if there is one; whatever is wrong with it costs time only."""
@@ -217,7 +167,13 @@ def _groups_of(groups: Groups, templates: GroupTemplates, reference: TemplateRef
     for group in groups.of(templates.template(reference)):
         subject = f"AWSGroupNodeTemplate {reference.name}: group {group.name}"
         what = f"{'/'.join(group.types)} in {'/'.join(group.zones)}, {group.desired} of at most {group.largest}"
-        if group.tags.get(TAG_CLUSTER) == cluster:
+        if group.propagated:
+            what = (
+                f"{what}; its tags {', '.join(sorted(group.propagated))} propagate to machines that others launch in it"
+            )
+            step = 'tag the group again with PropagateAtLaunch=false: the console ticks "Tag new instances" by itself'
+            yield Finding(subject, False, what, step)
+        elif group.tags.get(TAG_CLUSTER) == cluster:
             yield Finding(subject, True, what)
         else:
             step = f"tag the group {TAG_CLUSTER}={cluster}: deploy/aws/controller-policy.json asks for it"
@@ -232,19 +188,6 @@ def _found(subject: str, look: Callable[[], Iterable[Finding]]) -> tuple[Finding
     except ProviderError as error:
         findings.append(Finding(subject, False, error.message, error.next_step))
     return tuple(findings)
-
-
-def _dry_run(subject: str, action: str, attempt: Callable[[], Any]) -> Finding:
-    try:
-        with translated(action):
-            attempt()
-    except PermissionDeniedError as error:
-        return Finding(subject, False, error.message, f"allow {action}: deploy/aws/controller-policy.json has it")
-    except ProviderError as error:
-        if error.code != _DRY_RUN:
-            # Whatever EC2 found wrong with the sample came after it had looked at the permission.
-            return Finding(subject, True, f"allowed; EC2 would say {error.code}")
-    return Finding(subject, True, "allowed")
 
 
 def _open_to_itself(group: dict[str, Any]) -> bool:

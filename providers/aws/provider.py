@@ -12,6 +12,7 @@ from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.capacity import Reservations
 from providers.aws.describe import GROUP_TAG, instance_of, listed, tags_of
+from providers.aws.dry_runs import no_types
 from providers.aws.interruptions import Interruptions, Notice, Noticed
 from providers.aws.launch import Launcher
 from providers.aws.node_template.cluster import Clusters
@@ -24,6 +25,7 @@ from providers.aws.sales.market import BlockMarket
 from providers.aws.sales.prices import Override, Prices
 from providers.aws.session import Aws
 from providers.aws.terminate import terminate
+from providers.aws.trial import Outcome, Trial
 from providers.contract import (
     Clock,
     Finding,
@@ -33,6 +35,7 @@ from providers.contract import (
     LaunchRequest,
     OfferingStatus,
     Reservation,
+    TemplateRef,
     TemplateStatus,
     TerminateAnswer,
     Traits,
@@ -65,8 +68,10 @@ class AwsProvider:
         overrides: tuple[Override, ...] = (),
         queue: str = "",
         held: Callable[[], frozenset[str]] = frozenset,
+        tried: Callable[[str], Sequence[str]] = no_types,
     ) -> None:
-        """`queue` is the URL of an SQS queue with notices; `held` the reservations that groups start machines in."""
+        """`queue` is the URL of an SQS queue with notices; `held` the reservations that groups start machines in;
+        `tried` the types that a check tries with a node template, by its name."""
         self._aws = account.aws
         self._cluster = account.cluster
         self._catalog = account.catalog
@@ -88,6 +93,7 @@ class AwsProvider:
         self._queue = queue
         self._noticed = Noticed(Interruptions(account.aws, queue), account.clock)
         self._held = held
+        self._tried = tried
 
     @property
     def name(self) -> str:
@@ -149,9 +155,14 @@ class AwsProvider:
         """Buy a Capacity Block."""
         return self._market.buy(offer, mark=mark, ceiling=ceiling)
 
+    def trial(self, template: str, instance_type: str, told: Callable[[Outcome], None]) -> Trial:
+        """A trial on the account, with the AWSNodeTemplate of this name. Raises TemplateError where there is none."""
+        found = self._templates.template(TemplateRef("AWSNodeTemplate", template))
+        return Trial(self._launcher, self._cluster, found, instance_type, told)
+
     def check(self) -> tuple[Finding, ...]:
         """Everything a launch needs."""
-        return Check(self._launcher, self._templates, self._cluster, self._queue).findings()
+        return Check(self._launcher, self._templates, self._cluster, self._queue, self._tried).findings()
 
 
 def _seen(found: Mapping[str, Any], end: datetime | None, notice: Notice | None) -> Instance:

@@ -16,7 +16,19 @@ from providers.errors import PermissionDeniedError
 
 _EVENTS: Final = "events.amazonaws.com"
 _SENDING: Final = frozenset({"sqs:sendmessage", "sqs:*", "*"})
-_REGION_OF: Final = re.compile(r"^https://sqs\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(\.cn)?/\d+/[^/]+$")
+# The hosts of SQS: plain, FIPS, dual-stack, VPC endpoints, the legacy ones, and each partition's suffix.
+# Source: AWS General Reference, "Amazon SQS endpoints and quotas"; SQS developer guide, "Interface VPC endpoints".
+_SUFFIX: Final = r"(amazonaws\.com(\.cn)?|amazonaws\.eu|api\.aws|api\.amazonwebservices\.com\.cn)"
+_HOSTS: Final = tuple(
+    re.compile(rf"https://{host}/\d+/[^/]+")
+    for host in (
+        rf"sqs(-fips)?\.(?P<region>[a-z0-9-]+)\.{_SUFFIX}",
+        r"(vpce-[a-z0-9-]+\.)sqs(-fips)?\.(?P<region>[a-z0-9-]+)\.vpce\.amazonaws\.(com(\.cn)?|eu)",
+        r"(?P<region>[a-z0-9-]+)\.queue\.amazonaws\.com(\.cn)?",
+        r"queue\.amazonaws\.com",
+    )
+)
+_LEGACY_REGION: Final = "us-east-1"
 _SHOWN: Final = "deploy/aws/main.tf shows it"
 
 
@@ -25,14 +37,14 @@ def queue_findings(aws: Aws, queue: str) -> Iterator[Finding]:
 
     Raises ProviderErrors where AWS refuses to say.
     """
-    found = _REGION_OF.match(queue)
-    if found is None:
+    region = region_of(queue)
+    if not region:
         step = "give its URL: https://sqs.<region>.amazonaws.com/<account>/<name>"
         yield Finding("queue", False, f"{queue} is no URL of a queue", step, required=False)
         return
-    if found["region"] != aws.region:
+    if region != aws.region:
         step = f"create one in {aws.region}: EC2's events stay in their region"
-        yield Finding("queue", False, f"{queue} is in {found['region']}, not in {aws.region}", step, required=False)
+        yield Finding("queue", False, f"{queue} is in {region}, not in {aws.region}", step, required=False)
         return
     with translated(f"GetQueueAttributes {queue}"):
         about = aws.sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]
@@ -40,6 +52,15 @@ def queue_findings(aws: Aws, queue: str) -> Iterator[Finding]:
     yield _reading(Interruptions(aws, queue))
     yield _sending(about.get("Policy", ""))
     yield _rules(aws, about["QueueArn"])
+
+
+def region_of(queue: str) -> str:
+    """The region of a queue by its URL; "" for what is no URL of a queue."""
+    for host in _HOSTS:
+        found = host.fullmatch(queue)
+        if found is not None:
+            return found.groupdict().get("region") or _LEGACY_REGION
+    return ""
 
 
 def _reading(queue: Interruptions) -> Finding:

@@ -67,7 +67,8 @@ class AwsUserData(ApiModel):
     """AL2023: a NodeConfig for nodeadm. Bottlerocket: TOML settings. Custom: the text as it is, which must join the
     cluster by itself and register with the pool's labels and taints."""
     text: Annotated[str, StringConstraints(max_length=16384)] = ""
-    """AL2023: a script or a NodeConfig that comes first. Bottlerocket: settings that ours are merged over."""
+    """AL2023: a script, a NodeConfig or a MIME document of such parts, which come first. Bottlerocket: settings that
+    ours are merged over."""
 
 
 class AwsVolume(ApiModel):
@@ -93,6 +94,18 @@ class AwsVolume(ApiModel):
     )
 
 
+class AwsRootVolume(ApiModel):
+    """The root volume, whose device name the image knows. What is absent is as in the image."""
+
+    size_gi_b: Annotated[int, Field(ge=1, le=65536)] | None = None
+    type: Literal["gp3", "gp2", "io1", "io2", "standard"] = "gp3"
+    iops: Annotated[int, Field(ge=100, le=256000)] | None = None
+    throughput: Annotated[int, Field(ge=125, le=2000)] | None = None
+    """MiB a second, gp3 only."""
+    encrypted: bool = True
+    kms_key_id: LongText = ""
+
+
 class AWSNodeTemplateSpec(ApiModel):
     """What machines look like beside what the offering and the pool say."""
 
@@ -108,6 +121,8 @@ class AWSNodeTemplateSpec(ApiModel):
     """Labels of nodes on top of the pool's, such as those that DaemonSets of drivers select."""
     tags: Tags = NO_ENTRIES
     """Tags of machines, volumes and interfaces on top of ours."""
+    root_volume: AwsRootVolume | None = None
+    """Absent: as the image has it, mostly 20 GiB, and encrypted where the account's default says so."""
     block_devices: Annotated[Items[AwsVolume], Field(max_length=20)] = ()
     network_interfaces: Literal["EFA", "Single"] = "EFA"
     """EFA: one on every network card of types that have EFA. Single: one interface without it."""

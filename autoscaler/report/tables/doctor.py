@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from autoscaler.checks.finding import Finding
-from autoscaler.checks.publishing import devices_handed_out_twice, silent_drivers
+from autoscaler.checks.publishing import devices_handed_out_twice, silent_drivers, without_gpudirect
 from autoscaler.checks.rights import Right
 from autoscaler.kube.problem import Problem, Severity
 from autoscaler.model.snapshot import Snapshot
@@ -110,6 +110,8 @@ def _drivers(snapshot: Snapshot) -> Iterator[Item]:
         yield Item(Level.OK, "drivers", f"DaemonSet {found.key} runs {found.drivers.text}")
         yield from (Item(Level.WARNING, "drivers", note) for note in found.drivers.notes)
     for reason in silent_drivers(snapshot):
+        yield Item(Level.ERROR, "drivers", text_of(reason))
+    for reason in without_gpudirect(snapshot):
         yield Item(Level.ERROR, "drivers", text_of(reason))
     if not snapshot.classes:
         step = "the driver's chart installs them; a claim names one"

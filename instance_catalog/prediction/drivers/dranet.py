@@ -38,9 +38,14 @@ def contents(
     instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile
 ) -> tuple[SliceContents, ...]:
     """One slice, devices by name."""
-    cards = _with_neuron_addresses(instance_type)
+    cards = [card for card in _with_neuron_addresses(instance_type) if _passes(card, profile)]
     devices = [_device(instance_type, profile, card, index) for index, card in enumerate(cards)]
     return (SliceContents(tuple(sorted(devices, key=lambda device: device.name))),) if devices else ()
+
+
+def _passes(card: NetworkCard, profile: DriverProfile) -> bool:
+    """Whether the driver's filter lets a card through."""
+    return card.kind != "ena" or not profile.option("no-ena")
 
 
 def _with_neuron_addresses(instance_type: InstanceType) -> list[NetworkCard]:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from itertools import takewhile
 from typing import Any, Final
 
+from instance_catalog.kubernetes import labels
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 from providers.aws.errors import MEANINGS, of_code, translated
 from providers.aws.node_groups.slots import SLOT_TAG, slot_of
@@ -32,7 +33,10 @@ _PHRASES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group: how many machines it wants, which it has, and what it starts."""
+    """A group: how many machines it wants, which it has, and what it starts.
+
+    `propagated`: keys of our tags that it gives to every machine it starts.
+    """
 
     name: str
     desired: int
@@ -44,6 +48,7 @@ class Group:
     market: str
     reservation: str
     form: LaunchForm
+    propagated: frozenset[str] = frozenset()
 
     @property
     def capacity_type(self) -> CapacityType:
@@ -168,6 +173,11 @@ class Groups:
             market=launch.get("InstanceMarketOptions", {}).get("MarketType", ""),
             reservation=target.get("CapacityReservationId", ""),
             form=form,
+            propagated=frozenset(
+                tag["Key"]
+                for tag in found.get("Tags", ())
+                if tag.get("PropagateAtLaunch") and tag["Key"].startswith(f"{labels.GROUP}/")
+            ),
         )
 
     def _launch(self, found: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:

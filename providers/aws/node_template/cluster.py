@@ -39,9 +39,11 @@ class Clusters:
         with translated(f"DescribeCluster {name}"):
             found = self._aws.eks.describe_cluster(name=name)["cluster"]
         network = found.get("kubernetesNetworkConfig", {})
+        families = ("serviceIpv6Cidr", "serviceIpv4Cidr")
+        order = families if network.get("ipFamily") == "ipv6" else tuple(reversed(families))
         return Cluster(
             name=name,
             endpoint=found.get("endpoint", ""),
             certificate_authority=found.get("certificateAuthority", {}).get("data", ""),
-            service_cidr=network.get("serviceIpv4Cidr", "") or network.get("serviceIpv6Cidr", ""),
+            service_cidr=next((network[name] for name in order if network.get(name)), ""),
         )

@@ -24,7 +24,7 @@ class ImageFacts:
 
     id: str
     name: str
-    architecture: str  # amd64, arm64
+    architecture: str  # amd64, arm64; "" where EC2 does not say
     root_device: str
 
 
@@ -54,5 +54,6 @@ def facts(aws: Aws, ami: str) -> ImageFacts:
     if not found:
         step = "choose an AMI of this region, or have it shared with this account"
         raise TemplateError(f"there is no image {ami}", code="InvalidAMIID.NotFound", next_step=step)
-    architecture = {"x86_64": "amd64"}.get(found[0]["Architecture"], found[0]["Architecture"])
+    told = found[0].get("Architecture", "")
+    architecture = {"x86_64": "amd64"}.get(told, told)
     return ImageFacts(ami, found[0].get("Name", ""), architecture, found[0].get("RootDeviceName", ""))

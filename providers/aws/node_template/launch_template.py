@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
 from providers.aws.describe import tags_of
 from providers.aws.errors import translated
-from providers.aws.node_template.images import resolve
-from providers.aws.node_template.template import Image, NodeTemplate, Volume
+from providers.aws.node_template.images import ImageFacts, facts, resolve
+from providers.aws.node_template.template import ROOT, Image, NodeTemplate, Volume
 from providers.aws.session import Aws
 from providers.contract import TAG_CLUSTER, Clock
-from providers.errors import GoneError, ProviderError
+from providers.errors import GoneError, ProviderError, TemplateError
 
 NODE_TEMPLATE_TAG: Final = "foreslice.dev/node-template"
 _ABSENT: Final = "InvalidLaunchTemplateName.NotFoundException"
@@ -35,6 +35,8 @@ _YOUNG: Final = timedelta(days=1)
 # After a restart, what is in use is not known before every launch of unknown outcome has been repeated; the longest
 # back-off between two repetitions is an hour.
 _SETTLED: Final = timedelta(hours=2)
+_LONGEST_NAME: Final = 120  # EC2 takes 128; the rest is for what a check appends
+_LONGEST_VALUE: Final = 256  # characters of a tag's value
 # EC2 takes 200 versions in one call.
 _CHUNK: Final = 200
 
@@ -84,6 +86,13 @@ class LaunchTemplates:
         self._used[name, found.number] = self._clock.monotonic()
         return found
 
+    def newest_with(self, template: NodeTemplate, interfaces: list[dict[str, Any]]) -> dict[str, str] | None:
+        """The newest version that a launch made with such interfaces, as launches name it."""
+        name, wanted = self.name(template), _layout(interfaces)
+        found = [row for row in self._rows(name) if _layout(_data_of(row).get("NetworkInterfaces", ())) == wanted]
+        newest = max(map(_number, found), default=None)
+        return None if newest is None else {"LaunchTemplateName": name, "Version": str(newest)}
+
     def forget(self, template: NodeTemplate) -> None:
         """Look at EC2 again: somebody deleted it."""
         self._known.pop(self.name(template), None)
@@ -94,6 +103,16 @@ class LaunchTemplates:
             return ""
         source = _digest(template.image.parameter)
         return next((v.image for v in self._read(self.name(template)).values() if v.source == source), "")
+
+    def delete(self, template: NodeTemplate) -> None:
+        """Delete the launch template of a node template, if there is one."""
+        name = self.name(template)
+        self.forget(template)
+        try:
+            with translated(f"DeleteLaunchTemplate {name}"):
+                self._aws.ec2.delete_launch_template(LaunchTemplateName=name)
+        except GoneError:
+            return
 
     def tidy(self, templates: Collection[str]) -> None:
         """Delete the launch templates of node templates other than these, and old versions of theirs."""
@@ -129,8 +148,9 @@ class LaunchTemplates:
             self._known.pop(name, None)
 
     def name(self, template: NodeTemplate) -> str:
-        """What its launch template is called."""
-        return f"foreslice-{self.cluster}-{template.name}"
+        """What its launch template is called: EC2 takes 128 characters, so a long name ends in its hash."""
+        whole = f"foreslice-{self.cluster}-{template.name}"
+        return whole if len(whole) <= _LONGEST_NAME else f"{whole[: _LONGEST_NAME - 9]}-{_digest(template.name)[:8]}"
 
     def _read(self, name: str) -> dict[str, Version]:
         """All versions of ours; of equal ones the oldest, so that everybody chooses the same."""
@@ -154,11 +174,17 @@ class LaunchTemplates:
             return []
         return sorted((v for page in pages for v in page["LaunchTemplateVersions"]), key=_number)
 
+    def _with_root_device(self, data: Mapping[str, Any], image: str) -> Mapping[str, Any]:
+        """The root volume under the name that the image gives it, which is read once for each version."""
+        if not any(mapping["DeviceName"] == ROOT for mapping in data.get("BlockDeviceMappings", ())):
+            return data
+        return with_root_device(data, facts(self._aws, image))
+
     def _make(self, template: NodeTemplate, wanted: Version, data: Mapping[str, Any]) -> Version:
         about = {
             "LaunchTemplateName": wanted.template,
             "VersionDescription": f"{wanted.content} {wanted.source}",
-            "LaunchTemplateData": {**data, "ImageId": wanted.image},
+            "LaunchTemplateData": {**self._with_root_device(data, wanted.image), "ImageId": wanted.image},
         }
         if not self._known[wanted.template]:
             tags = {TAG_CLUSTER: self.cluster, NODE_TEMPLATE_TAG: template.name}
@@ -182,6 +208,7 @@ def template_data(
     user_data: str,
     interfaces: list[dict[str, Any]],
     open_reservations: bool,
+    ipv6: bool = False,
 ) -> dict[str, Any]:
     """The content of a version, without its image. Instance metadata only by IMDSv2; volumes go with the machine.
 
@@ -199,16 +226,33 @@ def template_data(
             "HttpEndpoint": "enabled",
             "HttpTokens": "required",
             "HttpPutResponseHopLimit": template.hop_limit,
+            **({"HttpProtocolIpv6": "enabled"} if ipv6 else {}),
         },
         "Monitoring": {"Enabled": template.monitoring},
     }
-    if template.volumes:
-        data["BlockDeviceMappings"] = [{"DeviceName": v.device, "Ebs": _ebs(v)} for v in template.volumes]
+    volumes = (*((template.root,) if template.root else ()), *template.volumes)
+    if volumes:
+        data["BlockDeviceMappings"] = [{"DeviceName": v.device, "Ebs": _ebs(v)} for v in volumes]
     if template.placement_group:
         data["Placement"] = {"GroupName": template.placement_group}
     if not open_reservations:
         data["CapacityReservationSpecification"] = {"CapacityReservationPreference": "none"}
     return data
+
+
+def with_root_device(data: Mapping[str, Any], image: ImageFacts) -> dict[str, Any]:
+    """The content with the device name of the image's root volume. Raises TemplateError where that is not known or is
+    named twice."""
+    mappings = data.get("BlockDeviceMappings", ())
+    if not any(mapping["DeviceName"] == ROOT for mapping in mappings):
+        return dict(data)
+    if not image.root_device or any(mapping["DeviceName"] == image.root_device for mapping in mappings):
+        step = "describe the root volume in spec.rootVolume or in spec.blockDevices, not in both"
+        if not image.root_device:
+            step = "describe the root volume in spec.blockDevices: EC2 does not say what this image calls it"
+        raise TemplateError(f"the root volume of {image.id} ({image.root_device or '?'}) is not clear", next_step=step)
+    named = [{**m, "DeviceName": image.root_device} if m["DeviceName"] == ROOT else m for m in mappings]
+    return {**data, "BlockDeviceMappings": named}
 
 
 def profile_of(template: NodeTemplate) -> dict[str, str]:
@@ -224,7 +268,7 @@ def tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
 
 def launch_tags(template: NodeTemplate, cluster_name: str) -> dict[str, str]:
     """Tags of everything a template launches, beside the ownership tags; the cloud controller needs the second."""
-    own = {"Name": f"{cluster_name}/{template.name}", NODE_TEMPLATE_TAG: template.name}
+    own = {"Name": f"{cluster_name}/{template.name}"[:_LONGEST_VALUE], NODE_TEMPLATE_TAG: template.name}
     return {**own, f"kubernetes.io/cluster/{cluster_name}": "owned", **template.tags}
 
 
@@ -239,6 +283,18 @@ def _ebs(volume: Volume) -> dict[str, Any]:
         **({"SnapshotId": volume.snapshot} if volume.snapshot else {}),
         **({"KmsKeyId": volume.key} if volume.key else {}),
     }
+
+
+def _data_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
+    return version.get("LaunchTemplateData") or {}
+
+
+def _layout(interfaces: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    """Which cards have which interfaces, in any order."""
+    return sorted(
+        (one.get("NetworkCardIndex", 0), one.get("DeviceIndex", 0), one.get("InterfaceType", "interface"))
+        for one in interfaces
+    )
 
 
 def _number(version: Mapping[str, Any]) -> int:

@@ -130,13 +130,19 @@ def _number(text: str) -> int:
 
 
 def interfaces(
-    instance_type: InstanceType | None, template: NodeTemplate, groups: Iterable[str], *, subnet: str = ""
+    instance_type: InstanceType | None,
+    template: NodeTemplate,
+    groups: Iterable[str],
+    *,
+    subnet: str = "",
+    ipv6: bool = False,
 ) -> list[dict[str, Any]]:
     """The interfaces of a machine, as EC2 takes them in launches and launch templates.
 
     With EFA the first card carries an EFA interface that also has an IP address, or a plain one where it takes no EFA,
     and every other card one that speaks only EFA and so uses up no address. A type that the catalog does not know gets
-    one plain interface. Raises TemplateError where the catalog does not know which cards of a type take EFA.
+    one plain interface. In an IPv6 cluster the first interface has an IPv6 address. Raises TemplateError where the
+    catalog does not know which cards of a type take EFA.
     Source: EC2 user guide, "Maximize network bandwidth on Amazon EC2 instances with multiple network cards".
     """
     place = {"SubnetId": subnet} if subnet else {}
@@ -148,6 +154,8 @@ def interfaces(
             "Groups": list(groups),
             "DeleteOnTermination": True,
             **place,
+            # The machine's own address: the VPC CNI takes those of pods from a prefix that it asks for itself.
+            **({"Ipv6AddressCount": 1, "PrimaryIpv6": True} if ipv6 and (card, device) == (0, 0) else {}),
         }
         for card, device, kind in _layout(instance_type, template)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from providers.contract import TemplateRef
@@ -43,9 +43,13 @@ class Image:
     follow: bool = False
 
 
+ROOT: Final = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """An EBS volume; always deleted with the machine. None leaves it to the snapshot or to EC2."""
+    """An EBS volume; always deleted with the machine. None leaves it to the snapshot, the image or EC2. The device ROOT
+    stands for the root volume, whose name the image knows."""
 
     device: str
     gibibytes: int | None = None
@@ -66,6 +70,11 @@ class Cluster:
     certificate_authority: str = ""  # base64
     service_cidr: str = ""
 
+    @property
+    def ipv6(self) -> bool:
+        """Whether pods and services have IPv6 addresses: EKS clusters have one family."""
+        return ":" in self.service_cidr
+
 
 @dataclass(frozen=True, slots=True)
 class NodeTemplate:
@@ -81,6 +90,7 @@ class NodeTemplate:
     user_data_text: str = ""
     labels: FrozenMap[str, str] = EMPTY
     tags: FrozenMap[str, str] = EMPTY
+    root: Volume | None = None
     volumes: tuple[Volume, ...] = ()
     interfaces: Interfaces = Interfaces.EFA
     placement_group: str = ""

@@ -1,7 +1,9 @@
 """User data: what turns a fresh machine into a node of the cluster, for each kind of image. Pure text.
 
 Forms: NodeConfig node.eks.aws/v1alpha1 (awslabs/amazon-eks-ami, nodeadm) in a MIME part; Bottlerocket's TOML settings,
-whose NVIDIA DRA driver runs only while the device plugin is off (bottlerocket-core-kit pull requests 914 and 1035).
+whose NVIDIA DRA driver runs only while the device plugin is off. Bottlerocket has that driver since release 1.66.0, in
+the NVIDIA variants for Kubernetes 1.34 to 1.37 (bottlerocket pull requests 4926 and 4946, core-kit 1035); an older
+release refuses settings with a name that it does not know, and does not join.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from email import message_from_string
 from typing import Any, Final
 
 from instance_catalog.kubernetes.label_syntax import is_label_key, label_mistakes
@@ -35,6 +38,7 @@ _STEPS: Final[Mapping[str, str]] = {
 }
 _SHOWN: Final = 64  # characters of what is wrong
 _DNS: Final = 10
+_IS_MIME: Final = re.compile(r"(MIME-Version|Content-Type: *multipart/)", re.IGNORECASE)
 _GPU_OF_BOTTLEROCKET: Final = {
     "kubelet-dra-drivers": {"nvidia": {"enabled": True}},
     "kubelet-device-plugins": {"nvidia": {"enabled": False}},
@@ -140,11 +144,30 @@ def _parts_of_text(text: str) -> list[tuple[str, str]]:
     if f"--{_BOUNDARY}" in text:
         step = "write it without this text, at which the parts of the user data are told apart"
         raise TemplateError(f"spec.userData.text contains --{_BOUNDARY}", next_step=step)
+    if _IS_MIME.match(text):
+        return _parts_of_mime(text)
     script = text.startswith("#!")
     if not script and "node.eks.aws" not in text:
-        step = "start it with #! (a shell script) or write a NodeConfig of apiVersion node.eks.aws/v1alpha1"
-        raise TemplateError("spec.userData.text is neither a script nor a NodeConfig", next_step=step)
+        step = "start it with #! (a shell script), or write a NodeConfig of node.eks.aws/v1alpha1 or a MIME document"
+        raise TemplateError("spec.userData.text is neither a script, a NodeConfig nor MIME", next_step=step)
     return [("text/x-shellscript; charset=us-ascii" if script else "application/node.eks.aws", text)]
+
+
+def _parts_of_mime(text: str) -> list[tuple[str, str]]:
+    """The parts of a MIME document, such as Karpenter and eksctl take: scripts, cloud configs, NodeConfigs."""
+    document = message_from_string(text)
+    parts = [part for part in document.walk() if not part.is_multipart()]
+    if not document.is_multipart() or document.defects or not parts:
+        step = "begin it with the headers MIME-Version and Content-Type: multipart/mixed with the boundary of its parts"
+        raise TemplateError("spec.userData.text is no MIME document of several parts", next_step=step)
+    found = []
+    for part in parts:
+        payload = part.get_payload(decode=True)
+        assert isinstance(payload, bytes)
+        charset = part.get_content_charset()
+        kind = f"{part.get_content_type()}; charset={charset}" if charset else part.get_content_type()
+        found.append((kind, payload.decode(charset or "utf-8").rstrip("\n")))
+    return found
 
 
 def _bottlerocket(template: NodeTemplate, cluster: Cluster, request: LaunchRequest) -> str:

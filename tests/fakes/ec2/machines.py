@@ -15,7 +15,8 @@ class Behaviour:
     `pending` and `shutting_down` are how long an instance is in those states. `visibility`: how long after its launch
     no answer but the launch's shows it. `release`: how long its place stays taken once it has terminated.
     `counting`: how far AvailableInstanceCount lags behind. `remembered`: how long a terminated instance is shown.
-    `page` is the most of one page.
+    `page` is the most of one page. `shows_interfaces`: whether instances are shown with their network interfaces, which
+    makes answers ten times as long.
     """
 
     pending: timedelta = timedelta(seconds=20)
@@ -25,6 +26,7 @@ class Behaviour:
     counting: timedelta = timedelta(0)
     remembered: timedelta = timedelta(hours=1)
     page: int = 1000
+    shows_interfaces: bool = False
 
 
 PROMPT: Final = Behaviour()

@@ -23,6 +23,7 @@ from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 from tests.fakes.ec2.answers import HttpResponse
 from tests.fakes.ec2.faults import Silence
 from tests.fakes.ec2.requests import HttpRequest
+from tests.model_rules import CENSUS
 
 if TYPE_CHECKING:
     from tests.fakes.ec2.fake import FakeEc2
@@ -61,7 +62,7 @@ class Wire:
     def attach(self, client: Any) -> Any:
         """Let the requests of a client that somebody else made come here."""
         client.meta.events.register_first("before-send", self._send)
-        return client
+        return CENSUS.attach(client)
 
     def _send(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
         headers = {name.lower(): _text(value) for name, value in request.headers.items()}
@@ -106,7 +107,8 @@ class Server:
     def client(self, service: str, **config: Any) -> Any:
         """A client that talks to it; `config` are botocore's settings."""
         once = {"retries": {"total_max_attempts": 1}} | config
-        return session().client(service, endpoint_url=self.url, config=botocore.config.Config(**once))
+        made = session().client(service, endpoint_url=self.url, config=botocore.config.Config(**once))
+        return CENSUS.attach(made)
 
     def __enter__(self) -> Server:
         self._thread.start()

@@ -11,9 +11,10 @@ from click.testing import CliRunner
 
 from autoscaler.cli.aws import aws
 from autoscaler.clock import VirtualClock
-from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES, NAMESPACES
+from autoscaler.cluster.resources import AWS_GROUP_NODE_TEMPLATES, AWS_NODE_TEMPLATES, CAPACITY_POOLS, NAMESPACES
 from autoscaler.simulation.api_server import ApiServer
-from tests.aws import PARAMETER, Rig, request
+from providers.aws.provider import Account, AwsProvider
+from tests.aws import CLUSTER, P5, PARAMETER, Rig, catalog, request
 from tests.fakes.ec2 import refused
 from tests.unit.deploy.test_aws_policies import recorded, tagged_kinds
 from tests.unit.providers.aws.test_node_groups import group
@@ -101,8 +102,88 @@ def test_a_dry_run_carries_the_tags_and_the_role_of_a_launch(rig: Rig, monkeypat
     with recorded(rig) as asked:
         checked(monkeypatch, SPEC)
     for action, kinds in tagged_kinds().items():
-        assert {one["ResourceType"] for one in asked[action][0]["TagSpecifications"]} >= kinds, action
+        # A fleet's network interfaces have their tags from the launch template that it names.
+        wanted = kinds - {"network-interface"} if action == "CreateFleet" else kinds
+        assert {one["ResourceType"] for one in asked[action][0]["TagSpecifications"]} == wanted, action
     assert asked["RunInstances"][0]["IamInstanceProfile"] == {"Name": "nodes"}
+
+
+POOL: dict[str, Any] = {
+    "limits": {"nodes": 1},
+    "nodeTemplateRef": {"kind": "AWSNodeTemplate", "name": "gpu"},
+    "requirements": [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["p5.48xlarge"]}],
+}
+
+
+def checked_with_pool(monkeypatch: pytest.MonkeyPatch, instance_type: str) -> dict[str, dict[str, Any]]:
+    api = ApiServer(VirtualClock())
+    api.create(NAMESPACES, {"metadata": {"name": "kube-system"}})
+    api.create(AWS_NODE_TEMPLATES, {"metadata": {"name": "gpu"}, "spec": SPEC})
+    named = [{**POOL["requirements"][0], "values": [instance_type]}]
+    api.create(CAPACITY_POOLS, {"metadata": {"name": "train"}, "spec": {**POOL, "requirements": named}})
+    monkeypatch.setattr("autoscaler.cli.common.live.connected", lambda *_: api)
+    result = CliRunner().invoke(aws, ["check", "-o", "json"], catch_exceptions=False)
+    return {one["subject"]: one for one in json.loads(result.output)}
+
+
+def test_a_type_of_each_pool_is_tried_with_its_interfaces(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    with recorded(rig) as asked:
+        found = checked_with_pool(monkeypatch, "p5.48xlarge")
+    (tried,) = asked["RunInstances"]
+    assert (tried["InstanceType"], tried["DryRun"], len(tried["NetworkInterfaces"])) == ("p5.48xlarge", True, 32)
+    assert {one["SubnetId"] for one in tried["NetworkInterfaces"]} == {"subnet-00000000000000000"}
+    message = found["AWSNodeTemplate gpu: ec2:RunInstances"]["message"]
+    assert message == "allowed (p5.48xlarge in us-east-1a with 32 interfaces, 32 of them EFA)"
+
+
+def test_a_fleet_cannot_be_tried_before_a_launch(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = checked_with_pool(monkeypatch, "p5.48xlarge")
+    not_yet = found["AWSNodeTemplate gpu: ec2:CreateFleet of p5.48xlarge"]
+    assert (not_yet["passed"], not_yet["required"]) == (False, False)
+    assert "after the first launch" in not_yet["nextStep"]
+
+
+@pytest.mark.parametrize("code", ["", "InvalidFleetConfig"])
+def test_a_fleet_is_tried_after_a_launch_and_believed(rig: Rig, code: str) -> None:
+    rig.provider = AwsProvider(
+        Account(rig.aws, rig.clock, catalog(), CLUSTER), rig.templates, tried=lambda _: [P5.instance_type]
+    )
+    rig.provider.launch(request("a"))
+    if code:
+        rig.fake.faults.inject("CreateFleet", refused(code))
+    (found,) = (one for one in rig.provider.check() if "CreateFleet" in one.subject)
+    assert (found.passed, found.required) == (not code, True)
+    assert ("p5.48xlarge in us-east-1a" in found.message) == (not code or "refuse" in found.message)
+
+
+@pytest.mark.parametrize(
+    ("code", "required"),
+    [
+        pytest.param("InvalidParameterValue", True, id="a parameter"),
+        pytest.param("InvalidFleetConfig", True, id="the fleet"),
+        pytest.param("SomethingNew", True, id="a code nobody knows"),
+        pytest.param("RequestLimitExceeded", True, id="throttled"),
+        pytest.param("VcpuLimitExceeded", False, id="a quota, which blocks do not count against"),
+        pytest.param("InsufficientInstanceCapacity", False, id="a shortage, which passes"),
+        pytest.param("UnauthorizedOperation", True, id="a permission"),
+    ],
+)
+def test_every_answer_but_dry_run_operation_is_a_finding_with_a_next_step(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, code: str, *, required: bool
+) -> None:
+    rig.fake.faults.inject("RunInstances", refused(code))
+    _, found = checked(monkeypatch, SPEC)
+    finding = found["AWSNodeTemplate gpu: ec2:RunInstances"]
+    assert (finding["passed"], finding["required"]) == (False, required)
+    assert finding["nextStep"]
+
+
+def test_a_zone_that_does_not_sell_a_type_is_not_the_end(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.fake.faults.inject("RunInstances", refused("Unsupported"))
+    found = checked_with_pool(monkeypatch, "p5.48xlarge")
+    finding = found["AWSNodeTemplate gpu: ec2:RunInstances"]
+    assert finding["passed"]
+    assert "us-east-1b" in finding["message"]
 
 
 def test_a_block_in_a_zone_without_subnet(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +201,7 @@ def test_a_block_in_a_zone_without_subnet(rig: Rig, monkeypatch: pytest.MonkeyPa
     [
         pytest.param({"foreslice.dev/cluster": "{uid}"}, True, "", id="tagged"),
         pytest.param({}, False, "tag the group foreslice.dev/cluster=", id="not tagged"),
+        pytest.param({"foreslice.dev/cluster": "{uid}!"}, False, "tag the group again with Prop", id="propagated"),
     ],
 )
 def test_groups_are_enough_and_need_the_clusters_tag(
@@ -128,7 +210,7 @@ def test_groups_are_enough_and_need_the_clusters_tag(
     api = ApiServer(VirtualClock())
     uid = api.create(NAMESPACES, {"metadata": {"name": "kube-system"}})["metadata"]["uid"]
     api.create(AWS_GROUP_NODE_TEMPLATES, {"metadata": {"name": "gpu"}, "spec": {"autoScalingGroups": ["gpus"]}})
-    group(rig, "gpus", tags={key: (value.format(uid=uid), False) for key, value in tags.items()})
+    group(rig, "gpus", tags={key: (value.format(uid=uid).strip("!"), "!" in value) for key, value in tags.items()})
     monkeypatch.setattr("autoscaler.cli.common.live.connected", lambda *_: api)
     result = CliRunner().invoke(aws, ["check", "-o", "json"], catch_exceptions=False)
     found = {one["subject"]: one for one in json.loads(result.output)}

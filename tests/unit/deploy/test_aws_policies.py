@@ -30,10 +30,20 @@ POLICIES = {Role.CONTROLLER: "controller", Role.BUYER: "buyer", Role.PERSON: "pe
 UID = "${cluster_uid}"
 
 
-def statements(role: Role) -> list[dict[str, Any]]:
-    found = json.loads((ROOT / f"deploy/aws/{POLICIES[role]}-policy.json").read_text(encoding="utf-8"))
+# Attached to the controller's role where groups or keys are named.
+OPTIONAL = ("groups", "volume-keys")
+# EC2 makes these calls for whoever launches: no call of the adapter.
+THROUGH_EC2 = "kms:"
+
+
+def policy(name: str) -> list[dict[str, Any]]:
+    found = json.loads((ROOT / f"deploy/aws/{name}-policy.json").read_text(encoding="utf-8"))
     assert found["Version"] == "2012-10-17"
     return list(found["Statement"])
+
+
+def statements(role: Role) -> list[dict[str, Any]]:
+    return [*policy(POLICIES[role]), *(policy("groups") if role is Role.CONTROLLER else ())]
 
 
 def allowing(role: Role, action: str) -> list[dict[str, Any]]:
@@ -146,6 +156,40 @@ def test_launches_tag_what_the_policy_lets_pass_with_the_tag_only(minimum: int, 
         assert owned | (of_template if name == "CreateFleet" else set()) == kinds[name], name
 
 
+@pytest.mark.parametrize("role", [Role.CONTROLLER, Role.PERSON], ids=lambda role: role.value)
+@pytest.mark.parametrize("kind", ["capacity-reservation", "security-group", "subnet"])
+def test_what_another_account_shares_is_not_pinned_to_this_one(role: Role, kind: str) -> None:
+    """A subnet of a shared VPC and a shared reservation have the account of their owner in their ARN."""
+    arns = {arn for s in allowing(role, "ec2:RunInstances") for arn in s["Resource"] if f":{kind}/" in arn}
+    assert arns == {f"arn:${{partition}}:ec2:${{region}}:*:{kind}/*"}
+
+
+@pytest.mark.parametrize("role", [Role.CONTROLLER, Role.PERSON], ids=lambda role: role.value)
+def test_the_node_role_is_given_to_ec2_in_every_partition(role: Role) -> None:
+    (statement,) = allowing(role, "iam:PassRole")
+    services = statement["Condition"]["StringEquals"]["iam:PassedToService"]
+    assert services == ["ec2.amazonaws.com", "ec2.amazonaws.com.cn"]
+
+
+def test_no_policy_names_a_partition() -> None:
+    for name in (*POLICIES.values(), *OPTIONAL):
+        arns = [r for s in policy(name) for r in ([s["Resource"]] if s["Resource"] == "*" else s["Resource"])]
+        assert [arn for arn in arns if arn.startswith("arn:") and not arn.startswith("arn:${partition}:")] == []
+
+
+def test_members_of_named_groups_alone_can_become_ours() -> None:
+    tags, resizing = policy("groups")
+    assert tags["Condition"]["StringEquals"]["aws:ResourceTag/aws:autoscaling:groupName"] == ["${group_names}"]
+    assert (resizing["Resource"], "autoscaling" in str(policy("controller")[1:])) == (["${group_arns}"], False)
+
+
+def test_keys_serve_ec2_alone() -> None:
+    for statement in policy("volume-keys"):
+        assert all(action.startswith(THROUGH_EC2) for action in statement["Action"])
+        assert statement["Condition"]["StringLike"] == {"kms:ViaService": "ec2.${region}.*"}
+        assert statement["Resource"] == ["${volume_key_arns}"]
+
+
 def test_only_reading_is_allowed_on_everything() -> None:
     verbs = {
         re.split("(?<=[a-z])(?=[A-Z])", action.partition(":")[2])[0]
@@ -173,11 +217,13 @@ def test_a_call_that_is_not_in_the_table_is_refused() -> None:
 
 def test_terraform_fills_every_name_and_sends_every_notice() -> None:
     text = (ROOT / "deploy/aws/main.tf").read_text(encoding="utf-8")
-    names = set(re.search(r"names = \{(.*?)\n  \}", text, re.DOTALL).group(1).split()[::3])  # type: ignore[union-attr]
+    filled = re.search(r"names = \{(.*?)\n  \}", text, re.DOTALL)
+    assert filled is not None
+    names = set(re.findall(r"^    (\w+) +=", filled.group(1), re.MULTILINE))
     wanted = {
         name
-        for policy in POLICIES.values()
-        for name in re.findall(r"\$\{(\w+)\}", (ROOT / f"deploy/aws/{policy}-policy.json").read_text(encoding="utf-8"))
+        for which in (*POLICIES.values(), *OPTIONAL)
+        for name in re.findall(r"\$\{(\w+)\}", (ROOT / f"deploy/aws/{which}-policy.json").read_text(encoding="utf-8"))
     }
     assert wanted == names
     kinds = re.findall(r'"((?:AWS|Capacity|EC2) [^"]+)"', text)

@@ -55,6 +55,14 @@ def test_the_nvidia_chart_runs_two_drivers_in_one_daemonset() -> None:
     assert (found.text, found.notes) == ("nvidia:dynamic-mig,compute-domain", ())
 
 
+# As the chart aws-dranet passes it.
+AWS_FILTER = (
+    '--filter=(!("dra.net/type" in attributes) || attributes["dra.net/type"].StringValue != "veth") && '
+    '(!("dra.net/pciDevice" in attributes) || '
+    'attributes["dra.net/pciDevice"].StringValue != "Elastic Network Adapter (ENA)")'
+)
+
+
 @pytest.mark.parametrize(
     ("manifest", "text"),
     [
@@ -68,6 +76,11 @@ def test_the_nvidia_chart_runs_two_drivers_in_one_daemonset() -> None:
             "nvidia:MPSSupport=true",
         ),
         (container("localhost:5000/networking/dranet:v1.3.0", "/dranet", "--v=4"), "dranet@v1.3.0"),
+        (
+            container("ecr.example.com/eks/dranet:v1.2.0-eksbuild.2", "/dranet", AWS_FILTER),
+            "dranet@v1.2.0:no-ena",
+        ),
+        (container("dranet:v1.4.0", "/dranet", '--filter=attributes["dra.net/type"].StringValue != "veth"'), "dranet"),
         (
             container(
                 f"{NVIDIA}:v0.5.0-dev", command=[GPU], FEATURE_GATES="ConsumableShares=true", CONSUMABLE_SHARES="4"
@@ -121,7 +134,8 @@ def test_the_nvidia_chart_runs_two_drivers_in_one_daemonset() -> None:
         (container("public.ecr.aws/neuron/neuron-dra-driver:2026.6"), "neuron"),
     ],
     ids=[
-        "old image name", "digest and argument", "variable in argument", "registry with port", "shares",
+        "old image name", "digest and argument", "variable in argument", "registry with port",
+        "the chart of AWS", "another filter", "shares",
         "shares without gate", "shares disabled", "host-managed IMEX", "amd", "cpu", "intel", "gaudi", "example",
         "example with everything", "example by its chart", "tpu", "without v",
     ],

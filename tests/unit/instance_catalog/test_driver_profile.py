@@ -91,7 +91,7 @@ def test_gates_are_those_of_the_release() -> None:
         ("", "no driver profile ''. Write NAME"),
         ("nvidia:dynamic-mg", "did you mean 'dynamic-mig'? It takes: dynamic-mig, mig-mode-on, mig=…"),
         ("nvidia:mig", "did you mean 'mig=…'?"),
-        ("dranet:topology=2x2", "no option of dranet 'topology=2x2'. It takes: none"),
+        ("dranet:topology=2x2", "no option of dranet 'topology=2x2'. It takes: no-ena"),
         ("nvidia:mig=all-1g.5gb:dynamic-mig", "exclude each other"),
         ("nvidia:dynamic-mig:mig=all-1g.5gb", "exclude each other"),
         ("nvidia:dynamic-mig:MPSSupport=true", "gates DynamicMIG and MPSSupport of nvidia cannot be on together"),

@@ -194,6 +194,16 @@ def instance(account: Account, machine: Machine) -> dict[str, Any]:
         "StateTransitionReason": "",
         "Monitoring": {"State": "disabled"},
     }
+    if account.behaviour.shows_interfaces and not ended:
+        asked = order.launch.get("NetworkInterfaces") or [{"NetworkCardIndex": 0, "DeviceIndex": 0}]
+        shown["NetworkInterfaces"] = [
+            {
+                "InterfaceType": one.get("InterfaceType", "interface"),
+                "SubnetId": order.subnet,
+                "Attachment": {name: one.get(name, 0) for name in ("NetworkCardIndex", "DeviceIndex")},
+            }
+            for one in asked
+        ]
     if ended:
         code, message = machine.reason
         at = machine.ends_at.strftime("%Y-%m-%d %H:%M:%S GMT") if machine.ends_at else ""

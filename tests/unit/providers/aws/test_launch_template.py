@@ -10,6 +10,8 @@ import pytest
 
 from instance_catalog.frozen_map import FrozenMap
 from providers.aws.node_template.launch_template import LaunchTemplates
+from providers.aws.node_template.template import ROOT, Volume
+from providers.errors import TemplateError
 from tests.aws import CLUSTER, TEMPLATE, Rig, request
 
 DAY = timedelta(days=1)
@@ -111,3 +113,32 @@ def test_tidying_that_fails_leaves_everything_else_as_it_is() -> None:
     assert found.faults == ()
     rig.write(tags=FrozenMap({"team": "x"}))
     assert len(rig.provider.launch(request()).instances) == 1
+
+
+def test_a_long_name_fits_and_stays_its_own() -> None:
+    rig = Rig()
+    names = {"n" * 200 + end: template for end, template in (("a", TEMPLATE), ("b", TEMPLATE))}
+    found = {LaunchTemplates(rig.aws, rig.clock, CLUSTER).name(replace(TEMPLATE, name=name)) for name in names}
+    assert len(found) == 2
+    assert {len(name) for name in found} == {120}
+    rig.write(name="n" * 253)
+    assert rig.provider.launch(request()).instances
+
+
+def test_the_root_volume_has_the_name_that_the_image_gives_it() -> None:
+    rig = Rig()
+    rig.write(root=Volume(ROOT, gibibytes=200, key="alias/nodes"), volumes=(Volume("/dev/xvdb", gibibytes=1),))
+    rig.provider.launch(request())
+    (machine,) = rig.fake.account.alive()
+    root, other = machine.order.launch["BlockDeviceMappings"]
+    assert root["DeviceName"] == "/dev/xvda"
+    assert (root["Ebs"]["VolumeSize"], root["Ebs"]["Encrypted"], root["Ebs"]["KmsKeyId"]) == (200, True, "alias/nodes")
+    assert other["DeviceName"] == "/dev/xvdb"
+
+
+def test_a_root_volume_that_is_described_twice_is_refused() -> None:
+    rig = Rig()
+    rig.write(root=Volume(ROOT, gibibytes=200), volumes=(Volume("/dev/xvda", gibibytes=1),))
+    with pytest.raises(TemplateError, match="not clear") as caught:
+        rig.provider.launch(request())
+    assert "not in both" in caught.value.next_step

@@ -10,6 +10,7 @@ import pytest
 
 from providers.aws.interruptions import KINDS
 from providers.aws.provider import Account, AwsProvider
+from providers.aws.queue_check import region_of
 from providers.contract import Finding
 from tests.aws import CLUSTER, Rig, catalog
 from tests.fakes.ec2 import refused
@@ -110,6 +111,25 @@ def test_a_wrong_url_is_told_without_a_call(url: str, message: str) -> None:
     (found,) = findings(rig, url).values()
     assert message in found.message
     assert rig.fake.calls["GetQueueAttributes"] == 0
+
+
+@pytest.mark.parametrize(
+    ("host", "region"),
+    [
+        ("sqs.us-east-1.amazonaws.com", "us-east-1"),
+        ("sqs-fips.us-gov-west-1.amazonaws.com", "us-gov-west-1"),
+        ("sqs.cn-north-1.amazonaws.com.cn", "cn-north-1"),
+        ("sqs.eu-west-1.api.aws", "eu-west-1"),
+        ("sqs.eusc-de-east-1.amazonaws.eu", "eusc-de-east-1"),
+        ("vpce-0a1b-c2d3.sqs.us-east-1.vpce.amazonaws.com", "us-east-1"),
+        ("us-west-2.queue.amazonaws.com", "us-west-2"),
+        ("queue.amazonaws.com", "us-east-1"),
+        ("sqs.us-east-1.example.com", ""),
+        ("evil.com/sqs.us-east-1.amazonaws.com", ""),
+    ],
+)
+def test_the_region_of_a_queue_is_in_its_host(host: str, region: str) -> None:
+    assert region_of(f"https://{host}/123456789012/foreslice") == region
 
 
 @pytest.mark.parametrize(

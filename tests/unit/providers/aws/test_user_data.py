@@ -106,7 +106,7 @@ def test_bottlerocket_without_gpus_is_left_alone() -> None:
     ("kind", "text", "message"),
     [
         pytest.param(UserData.BOTTLEROCKET, "[settings", "no TOML", id="broken TOML"),
-        pytest.param(UserData.AL2023, "hello", "neither a script nor a NodeConfig", id="prose"),
+        pytest.param(UserData.AL2023, "hello", "neither a script, a NodeConfig nor MIME", id="prose"),
     ],
 )
 def test_text_that_cannot_be_merged_is_refused(kind: UserData, text: str, message: str) -> None:
@@ -122,3 +122,58 @@ def test_custom_text_is_left_alone() -> None:
     rig.provider.launch(request(**DRESSED))
     assert user_data(rig) == "#ignition"
     assert TEMPLATE.user_data is UserData.AL2023
+
+
+MIME = """MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="theirs"
+
+--theirs
+Content-Type: text/x-shellscript; charset="us-ascii"
+
+#!/bin/sh
+echo first
+--theirs
+Content-Type: application/node.eks.aws
+
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec: {kubelet: {config: {maxPods: 42}}}
+--theirs--
+"""
+
+
+def test_parts_of_a_mime_document_come_first() -> None:
+    rig = Rig()
+    rig.write(user_data_text=MIME)
+    rig.provider.launch(request())
+    parts = [part for part in message_from_string(user_data(rig)).walk() if not part.is_multipart()]
+    kinds = [part.get_content_type() for part in parts]
+    assert kinds == ["text/x-shellscript", "application/node.eks.aws", "application/node.eks.aws"]
+    assert "maxPods: 42" in str(parts[1].get_payload())
+    assert json.loads(str(parts[2].get_payload()))["spec"]["cluster"]["name"] == "test"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("MIME-Version: 1.0\nContent-Type: text/plain\n\nhello", id="one part"),
+        pytest.param("MIME-Version: 1.0\nContent-Type: multipart/mixed\n\nhello", id="no boundary"),
+    ],
+)
+def test_a_mime_document_without_parts_is_refused(text: str) -> None:
+    rig = Rig()
+    rig.write(user_data_text=text)
+    with pytest.raises(TemplateError, match="no MIME document of several parts"):
+        rig.provider.launch(request())
+
+
+def test_machines_of_an_ipv6_cluster_have_an_ipv6_address() -> None:
+    rig = Rig()
+    rig.write(cluster=Cluster("test", "https://example.eks.amazonaws.com", "Q0E=", "fd30:1c53:5f8a::/108"))
+    rig.provider.launch(request())
+    (machine,) = launched(rig)
+    first, *others = machine.order.launch["NetworkInterfaces"]
+    assert (first["Ipv6AddressCount"], first["PrimaryIpv6"]) == (1, True)
+    assert not any("Ipv6AddressCount" in other for other in others)
+    assert machine.order.launch["MetadataOptions"]["HttpProtocolIpv6"] == "enabled"
+    assert node_config(rig)["spec"]["cluster"]["cidr"] == "fd30:1c53:5f8a::/108"

@@ -1,0 +1,307 @@
+"""`foreslice aws trial`: a few machines on a real account for some minutes, and what EC2 made of each promise.
+
+What no fake can show is tried once: whether a token finds its machines again, which tags and interfaces a machine has,
+how long describing lags, what ending does. Whatever happens, every machine that carries the trial's tag is ended: at
+the end, after an error or Ctrl-C, and before the next trial begins. A machine also ends itself after half an hour,
+since its user data shuts it down and a shutdown ends it; it never joins the cluster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from instance_catalog.frozen_map import FrozenMap
+from providers.aws.describe import listed, named, tags_of
+from providers.aws.launch import Launcher
+from providers.aws.node_template.network import interfaces
+from providers.aws.node_template.template import NodeTemplate, UserData
+from providers.aws.terminate import terminate
+from providers.contract import TAG_BATCH, TAG_CLUSTER, LaunchAnswer, LaunchRequest, OfferingKey, TemplateRef
+from providers.errors import ProviderError, RefusedError, TemplateError
+
+TRIAL_TAG: Final = "foreslice.dev/trial"
+# On-demand, spot, two of a gang, and one that a token might start again after its machine ended.
+MACHINES: Final = 5
+_SELF_END: Final = timedelta(minutes=30)
+_USER_DATA: Final = f"#!/bin/sh\nshutdown -h +{int(_SELF_END.total_seconds() // 60)}\n"
+_LOOK: Final = 2.0  # seconds between two looks
+_LONGEST_LAG: Final = timedelta(minutes=5)
+_LONGEST_END: Final = timedelta(minutes=10)
+# After a lost answer a machine may turn up for so long.
+_SETTLES: Final = timedelta(minutes=1)
+_ENDED: Final = frozenset({"shutting-down", "terminated"})
+_SECRETS: Final = (
+    (re.compile(r"Encoded authorization failure message: \S+"), "(encoded message left out)"),
+    (re.compile(r"\b\d{12}\b"), "(account)"),
+    (re.compile(r"\b(AKIA|ASIA)[A-Z0-9]{12,}\b"), "(key)"),
+    (re.compile(r"arn:[\w-]+:(sts|iam)::\S+"), "(identity)"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one check of the trial came to. `passed` None: it could not be looked at."""
+
+    name: str
+    passed: bool | None
+    message: str
+    seconds: float = 0.0
+
+
+@dataclass
+class Trial:
+    """A trial with one node template and one instance type. `outcomes` is what is known so far, also after an error."""
+
+    launcher: Launcher
+    cluster: str
+    template: NodeTemplate
+    instance_type: str
+    told: Callable[[Outcome], None] = lambda outcome: None
+    outcomes: list[Outcome] = field(default_factory=list)
+    _ids: set[str] = field(default_factory=set)
+    _lost: bool = False
+
+    def __post_init__(self) -> None:
+        self.template = replace(
+            self.template,
+            name=f"{self.template.name}-trial",
+            user_data=UserData.CUSTOM,
+            user_data_text=_USER_DATA,
+            tags=FrozenMap({**self.template.tags, TRIAL_TAG: "true"}),
+        )
+        self._mark = f"{self.cluster} {self.launcher.clock.now().isoformat()}"
+
+    def cost(self) -> Decimal:
+        """The most that the trial may cost, in dollars: every machine for half an hour at the on-demand price.
+
+        Raises TemplateError where the catalog knows no price: nothing is bought on a guess.
+        """
+        known = self.launcher.catalog.types.get(self.instance_type)
+        prices = [p.usd_per_hour for p in known.prices.values()] if known else []
+        if not prices:
+            step = "choose another type with --type, or set its price with an InstanceTypeOverlay or a catalog file"
+            raise TemplateError(f"the price of {self.instance_type} is not known", next_step=step)
+        hours = Decimal(int(_SELF_END.total_seconds())) / 3600
+        return (max(prices) * MACHINES * hours).quantize(Decimal("0.01"))
+
+    def run(self) -> None:
+        """Everything. Ends what it started, whatever is raised meanwhile."""
+        self.clean()
+        try:
+            first = self._launched("on-demand", "on-demand", 1)
+            self._launched("spot", "spot", 1)
+            self._launched("gang of two", "on-demand", 2)
+            self._ending()
+            if first is not None:
+                self._used_token(first)
+        finally:
+            self.clean()
+            self._forget_template()
+
+    def clean(self) -> None:
+        """End every machine of this and of earlier trials of the cluster, and see that they end."""
+        began = self._monotonic()
+        ended: set[str] = set()
+        while True:
+            waited = timedelta(seconds=self._monotonic() - began)
+            trouble = ""
+            try:
+                shown = self._alive()
+                if shown:
+                    terminate(self.launcher.aws, self.cluster, sorted(shown))
+                    ended |= shown
+                if not self._unsettled(shown, waited):
+                    break
+            except ProviderError as error:
+                trouble = f" ({error.message})"
+            if waited > _LONGEST_END:
+                left = ", ".join(sorted(ended | self._ids)) or "what carries its tag"
+                step = f"look for the tag {TRIAL_TAG} in the EC2 console, and end what carries it"
+                self._tell("clean-up", False, f"EC2 does not say that these end: {left}{trouble}; {step}", began)
+                return
+            self.launcher.clock.wait(_LOOK)
+        self._ids.clear()
+        self._lost = False
+        if ended:
+            self._tell("clean-up", True, f"ended {', '.join(sorted(ended))}", began)
+
+    def _unsettled(self, shown: set[str], waited: timedelta) -> bool:
+        """Whether something may still run: what is shown, what was started and is not shown, what an answer hid."""
+        if shown or (self._lost and waited < _SETTLES):
+            return True
+        states = {one["InstanceId"]: one["State"]["Name"] for one in named(self.launcher.aws, sorted(self._ids))}
+        hidden = {key for key in self._ids if states.get(key) not in _ENDED}
+        return bool(hidden) and waited < _LONGEST_LAG
+
+    def _alive(self) -> set[str]:
+        own = {TAG_CLUSTER: self.cluster, TRIAL_TAG: "true"}
+        return {one["InstanceId"] for one in listed(self.launcher.aws, own) if one["State"]["Name"] not in _ENDED}
+
+    # --- launches ------------------------------------------------------------------------------------------------
+
+    def _launched(self, name: str, capacity_type: str, count: int) -> LaunchRequest | None:
+        """Start machines in the first zone that has them, and look at them. The request that did; None: none could."""
+        began, refused = self._monotonic(), "no subnet"
+        for zone in sorted({subnet.zone for subnet in self.launcher.network.subnets(self.template)}):
+            request = self._request(name, capacity_type, zone, count)
+            with self._noting() as answered:
+                answered.append(self.launcher.launch(request, self.template))
+            if isinstance(answered[0], ProviderError):
+                refused = answered[0].message
+                continue
+            answer = answered[0]
+            if not answer.instances:
+                refused = "; ".join(str(failure.error.message) for failure in answer.failures)
+                continue
+            ids = {machine.id for machine in answer.instances}
+            self._ids |= ids
+            whole = len(ids) == count
+            what = f"{len(ids)} of {count} in {zone}: {', '.join(sorted(ids))}"
+            self._tell(f"{name}: launch", whole, what, began)
+            self._looked_at(name, request, answer)
+            return request
+        self._tell(f"{name}: launch", False, f"no zone starts {self.instance_type}: {refused}", began)
+        return None
+
+    def _request(self, name: str, capacity_type: str, zone: str, count: int) -> LaunchRequest:
+        token = hashlib.sha256(f"{self._mark} {name} {zone}".encode()).hexdigest()
+        return LaunchRequest(
+            token=token,
+            nodes=tuple(f"trial-{index}" for index in range(count)),
+            offerings=(OfferingKey(self.instance_type, zone, capacity_type),),
+            tags=FrozenMap({TAG_CLUSTER: self.cluster, TAG_BATCH: f"trial-{token[:8]}", TRIAL_TAG: "true"}),
+            minimum=count,
+            template=TemplateRef("AWSNodeTemplate", self.template.name),
+        )
+
+    def _looked_at(self, name: str, request: LaunchRequest, answer: LaunchAnswer) -> None:
+        ids = {machine.id for machine in answer.instances}
+        self._replayed(name, request, ids)
+        began = self._monotonic()
+        shown = self._shown(ids)
+        if ids - shown.keys():
+            hidden = ", ".join(sorted(ids - shown.keys()))
+            self._tell(f"{name}: describe", False, f"not shown after {_LONGEST_LAG}: {hidden}", began)
+            return
+        self._tell(f"{name}: describe", True, "all are shown with the trial's tags", began)
+        lacking = {
+            key: sorted(set(request.tags.items()) - set(tags_of(one).items())) for key, one in sorted(shown.items())
+        }
+        wrong = {key: found for key, found in lacking.items() if found}
+        self._tell(f"{name}: tags", not wrong, f"lacking: {wrong}" if wrong else "as asked for", began)
+        wanted, found = self._wanted_interfaces(), {key: _layout(one) for key, one in sorted(shown.items())}
+        same = all(one == wanted for one in found.values())
+        self._tell(f"{name}: interfaces", same, f"asked for {wanted}" + ("" if same else f", found {found}"), began)
+        markets = {one.get("InstanceLifecycle", "on-demand") for one in shown.values()}
+        fits = markets == {request.offerings[0].capacity_type}
+        self._tell(f"{name}: market", fits, ", ".join(sorted(markets)), began)
+        if len(ids) > 1:
+            subnets = {one.get("SubnetId", "") for one in shown.values()}
+            self._tell(f"{name}: one subnet", len(subnets) == 1, ", ".join(sorted(subnets)), began)
+
+    def _replayed(self, name: str, request: LaunchRequest, ids: set[str]) -> None:
+        began = self._monotonic()
+        with self._noting() as answered:
+            answered.append(self.launcher.launch(request, self.template))
+        if isinstance(answered[0], ProviderError):
+            self._tell(f"{name}: token again", False, answered[0].message, began)
+            return
+        again = {machine.id for machine in answered[0].instances}
+        self._ids |= again
+        what = "the same machines" if again == ids else f"others: {', '.join(sorted(again - ids)) or 'none'}"
+        self._tell(f"{name}: token again", again == ids, what, began)
+
+    def _used_token(self, request: LaunchRequest) -> None:
+        """What EC2 says of a token whose machines have ended: that nothing starts is what matters."""
+        began = self._monotonic()
+        with self._noting() as answered:
+            answered.append(self.launcher.launch(request, self.template))
+        if isinstance(answered[0], ProviderError):
+            told = answered[0].code or answered[0].kind
+            self._tell("token of ended machines", True, f"refused: {told}", began)
+            return
+        ids = {machine.id for machine in answered[0].instances}
+        self._ids |= ids
+        states = {one["State"]["Name"] for one in named(self.launcher.aws, sorted(ids))}
+        failures = ", ".join(failure.error.code or failure.error.kind for failure in answered[0].failures)
+        fresh = bool(states - _ENDED)
+        what = f"machines in state {'/'.join(sorted(states)) or 'none'}" + (f"; {failures}" if failures else "")
+        self._tell("token of ended machines", not fresh, what, began)
+
+    def _ending(self) -> None:
+        """End all by id, and see how long EC2 takes to say so."""
+        ids, began = sorted(self._ids), self._monotonic()
+        answer = terminate(self.launcher.aws, self.cluster, ids)
+        refused = {key: error.message for key, error in sorted(answer.failures.items())}
+        self._tell("end", not refused, f"refused: {refused}" if refused else f"{len(ids)} machines", began)
+        while True:
+            states = {one["State"]["Name"] for one in named(self.launcher.aws, ids)}
+            waited = timedelta(seconds=self._monotonic() - began)
+            if states <= {"terminated"} or waited > _LONGEST_END:
+                break
+            self.launcher.clock.wait(_LOOK)
+        self._tell("ended", states <= {"terminated"}, f"states: {'/'.join(sorted(states)) or 'none shown'}", began)
+
+    # --- what EC2 shows ------------------------------------------------------------------------------------------
+
+    def _shown(self, ids: set[str]) -> Mapping[str, Mapping[str, Any]]:
+        own, began = {TAG_CLUSTER: self.cluster, TRIAL_TAG: "true"}, self._monotonic()
+        while True:
+            shown = {one["InstanceId"]: one for one in listed(self.launcher.aws, own) if one["InstanceId"] in ids}
+            waited = timedelta(seconds=self._monotonic() - began)
+            if shown.keys() == ids or waited > _LONGEST_LAG:
+                return shown
+            self.launcher.clock.wait(_LOOK)
+
+    def _wanted_interfaces(self) -> list[tuple[int, int, str]]:
+        known = self.launcher.catalog.types.get(self.instance_type)
+        found = interfaces(known, self.template, ())
+        return sorted((one["NetworkCardIndex"], one["DeviceIndex"], one["InterfaceType"]) for one in found)
+
+    def _forget_template(self) -> None:
+        began = self._monotonic()
+        try:
+            self.launcher.launch_templates.delete(self.template)
+        except ProviderError as error:
+            self._tell("launch template", None, f"not deleted, and costs nothing: {error.message}", began)
+
+    @contextmanager
+    def _noting(self) -> Iterator[list[Any]]:
+        """Collects an answer, or the ProviderError instead. An error that is no refusal may hide machines."""
+        answered: list[Any] = []
+        try:
+            yield answered
+        except ProviderError as error:
+            self._lost = self._lost or not isinstance(error, RefusedError)
+            answered.append(error)
+        except BaseException:
+            self._lost = True
+            raise
+
+    def _tell(self, name: str, passed: bool | None, message: str, began: float) -> None:
+        outcome = Outcome(name, passed, without_secrets(message), round(self._monotonic() - began, 1))
+        self.outcomes.append(outcome)
+        self.told(outcome)
+
+    def _monotonic(self) -> float:
+        return self.launcher.clock.monotonic()
+
+
+def without_secrets(text: str) -> str:
+    """Without account, identity, keys and encoded messages, so that a report can be attached to a bug."""
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def _layout(found: Mapping[str, Any]) -> list[tuple[int, int, str]]:
+    rows: Iterable[Mapping[str, Any]] = found.get("NetworkInterfaces", ())
+    attached = ((row.get("Attachment") or {}, row.get("InterfaceType", "interface")) for row in rows)
+    return sorted((at.get("NetworkCardIndex", 0), at.get("DeviceIndex", 0), kind) for at, kind in attached)
