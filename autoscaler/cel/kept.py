@@ -2,6 +2,9 @@
 
 Devices that differ only in what an expression does not read have one answer. Values are told apart by type and form, as
 expressions tell them apart: 1 is not true, and `1000m` is not `1`.
+
+Of an expression that reads what no value stands for, such as all attributes, the answer is kept beside the view of the
+device alone. Here it would never be found for another device, and would keep the device for good.
 """
 
 from __future__ import annotations
@@ -17,8 +20,9 @@ from instance_catalog.semver import SemanticVersion
 Key: TypeAlias = tuple[object, Hashable]
 
 # Two generations of so many answers each, about 200 bytes an answer.
-_MOST: Final = 100_000
+_MOST: Final = 20_000
 _ABSENT: Final = ("absent",)
+_OWN: Final = ("its own",)  # in place of a value that equals nothing but itself
 
 
 class KeptAnswers:
@@ -51,11 +55,12 @@ class KeptAnswers:
 KEPT: Final = KeptAnswers()
 
 
-def part_read(root: StringMap, reads: frozenset[Path] | None) -> Hashable:
-    """What of the device the program reads, as a key; the device itself where that is not known."""
+def part_read(root: StringMap, reads: frozenset[Path] | None) -> Hashable | None:
+    """What of the device the program reads, as a key; None where that is not known or equals nothing else."""
     if reads is None:
-        return _Same(root)
-    return tuple((path, _read(root, path)) for path in sorted(reads))
+        return None
+    read = tuple((path, _read(root, path)) for path in sorted(reads))
+    return None if any(value is _OWN for _, value in read) else read
 
 
 def _read(root: StringMap, path: Path) -> Hashable:
@@ -70,12 +75,13 @@ def _read(root: StringMap, path: Path) -> Hashable:
 
 
 def _typed(value: Value) -> Hashable:
-    """A key that is equal for values that no expression can tell apart; the object itself for any other value."""
+    """A key that is equal for values that no expression can tell apart; _OWN for any other value."""
     kind = type(value)
     if kind in (bool, int, str):
         return kind, value
     if kind is list:
-        return kind, tuple(map(_typed, value))
+        parts = tuple(map(_typed, value))
+        return _OWN if any(part is _OWN for part in parts) else (kind, parts)
     if kind is QuantityCell:
         amount = value.quantity
         return kind, value.computed, amount.digits, amount.scale, amount.format, amount.big, amount.text
@@ -83,19 +89,4 @@ def _typed(value: Value) -> Hashable:
         return kind, value.attributes, value.reason
     if kind is SemanticVersion:
         return kind, value.major, value.minor, value.patch, value.prerelease, value.build
-    return kind, _Same(value)
-
-
-class _Same:
-    """A value that equals nothing but itself, and is kept as long as the key."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
+    return _OWN

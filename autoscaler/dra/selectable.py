@@ -44,6 +44,8 @@ class Selectability:
 # Units of work for looking at one device, beside what its selectors cost.
 _JUDGEMENT: Final = 20
 _YES: Final = Selectability(Answer.YES, Answer.YES)
+# Different requests remembered on one node. Nodes live for months, and every claim may select by what only it knows.
+_MOST: Final = 256
 
 
 @dataclass(slots=True, eq=False)
@@ -91,6 +93,9 @@ class SelectorMemo:
         key = (device_class.selectors, request.selectors)
         found = self._requests.get(key)
         if found is None:
+            if len(self._requests) >= _MOST:
+                self._requests.clear()
+                self._classes.clear()
             of_class = self._classes.setdefault(device_class.selectors, [None] * self._size)
             found = self._requests[key] = RequestMatches(self, device_class, request, [None] * self._size, of_class)
         return found
