@@ -96,7 +96,7 @@ class Publisher:
             self._attempt(CAPACITY_BLOCKS.kind, block.name, partial(self._status, CAPACITY_BLOCKS, block.name, written))
 
     def take_troubles(self) -> tuple[Trouble, ...]:
-        """What could not be told since the last time: the end of a round. Objects that are gone by now are forgotten."""
+        """What could not be told since the last time. It ends a round: objects that are gone by now are forgotten."""
         taken, self._troubles, self._isolation = tuple(self._troubles), [], Isolation(self._api)
         self._statuses = {key: told for key, told in self._statuses.items() if key in self._shown}
         self._conditions = {key: told for key, told in self._conditions.items() if key[:2] in self._shown}
