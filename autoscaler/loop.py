@@ -233,8 +233,10 @@ class Loop:
                 self._publisher.tell(not_launched_event(pod, uids.get(pod, ""), trouble.name, trouble.reason), now)
 
     def _retry_at(self, troubles: Sequence[Trouble], now: datetime) -> datetime | None:
-        """When to try again what no change in the cluster need announce; ever more rarely as long as it lasts. Each item
-        is counted by itself: one that fails for hours does not slow down one that failed just now."""
+        """When to try again what no change in the cluster need announce; ever more rarely as long as it lasts.
+
+        Each item is counted by itself: one that fails for hours does not slow down one that failed just now.
+        """
         items = {(trouble.kind, trouble.namespace, trouble.name) for trouble in troubles}
         self._troubled = {item: self._troubled.get(item, 0) + 1 for item in items}
         if not items:

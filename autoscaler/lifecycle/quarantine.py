@@ -184,7 +184,8 @@ def _waiting(node: ProvisionedNode, pods: Mapping[str, Pod], claims: Mapping[str
         if pod is None or pod.node_name is not None or pod.deleting or pod.scheduling_gates:
             continue
         asked = (claims.get(f"{pod.namespace}/{entry.claim}") for entry in pod.claims if entry.claim)
-        if any(made.created > node.created > 0 for made in (pod, *filter(None, asked))):
+        made = [pod.created, *(claim.created for claim in asked if claim is not None)]
+        if max(made) > node.created > 0:
             continue
         if not (pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread or pod.volumes):
             yield pod
