@@ -35,7 +35,7 @@ from instance_catalog.kubernetes.profile import KubernetesProfile
 
 MAX_CODE_POINTS: Final = 100_000
 DEFECT: Final = "foreslice failed to evaluate it; report this as a defect"
-_MOST_PER_VIEW: Final = 512  # answers kept beside a device, for a quick look
+_MOST_PER_VIEW: Final = 512  # answers kept beside a device
 _LEAST: Final = 20  # units for beginning an evaluation, whatever it costs
 _LOG: Final = logging.getLogger(__name__)
 
@@ -73,7 +73,10 @@ class Program:
     def _kept(self, view: DeviceView) -> Evaluation:
         if view.failure:
             return Evaluation(Outcome.ERROR, view.failure)
-        key = (self, *part_read(view.root, self.reads))
+        read = part_read(view.root, self.reads)
+        if read is None:
+            return self._paid(view)
+        key = (self, *read)
         answer = KEPT.of(key)
         if answer is None:
             answer = self._paid(view)

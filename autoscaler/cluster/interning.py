@@ -18,7 +18,7 @@ from instance_catalog.kubernetes.labels import GROUP
 T = TypeVar("T", bound=Hashable)
 
 # More parts than this are of pods that are gone; what is still in use is shared anew as it arrives.
-_MOST: Final = 50_000
+_MOST: Final = 10_000
 # Domains of the annotations that are read (instance_catalog/kubernetes/labels.py).
 _READ: Final = (
     f"{GROUP}/",

@@ -62,6 +62,7 @@ def parse_resource_claim(raw: object, problems: Problems | None = None, *, origi
         deleting=metadata.deleting,
         device_conditions=_parse_device_conditions(status),
         unsupported=(*unsupported, *status.unread(), *fields.unread()),
+        created=metadata.created,
         origin=origin,
     )
 

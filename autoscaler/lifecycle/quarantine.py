@@ -22,6 +22,7 @@ from autoscaler.lifecycle.reflect import complete_drivers, occupies
 from autoscaler.model.plan import Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from instance_catalog.drift.compare import Difference
 
@@ -82,7 +83,7 @@ def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Mispred
         ready_for = now - (node.phase_since or now)
         overlooked = ready_for >= SCHEDULER_GRACE
         settled = ready_for >= WATCH_SKEW
-        for pod in _waiting(node, pods):
+        for pod in _waiting(node, pods, snapshot.claims):
             placement = placed.get(pod.key)
             nowhere = placement is None or placement.target is Target.NEW
             here = placement is not None and placement.node == node.node_name
@@ -172,17 +173,19 @@ def _undisturbed(snapshot: Snapshot) -> Iterator[ProvisionedNode]:
             yield provisioned
 
 
-def _waiting(node: ProvisionedNode, pods: Mapping[str, Pod]) -> Iterator[Pod]:
+def _waiting(node: ProvisionedNode, pods: Mapping[str, Pod], claims: Mapping[str, ResourceClaim]) -> Iterator[Pod]:
     """The pods it was bought for that still wait, and that no other pod or volume keeps from it.
 
-    A pod that was made after the node was decided on is another one by the same name, whatever it asks for: who may
-    make pods in one namespace must not have a type avoided for all. Both moments are the API server's.
+    A pod or claim that was made after the node was decided on is another one by the same name, whatever it asks for:
+    who may make them in one namespace must not have a type avoided for all. All moments are the API server's.
     """
     for key in node.pods:
         pod = pods.get(key)
         if pod is None or pod.node_name is not None or pod.deleting or pod.scheduling_gates:
             continue
-        if pod.created > node.created > 0:
+        asked = (claims.get(f"{pod.namespace}/{entry.claim}") for entry in pod.claims if entry.claim)
+        made = [pod.created, *(claim.created for claim in asked if claim is not None)]
+        if max(made) > node.created > 0:
             continue
         if not (pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread or pod.volumes):
             yield pod

@@ -63,6 +63,9 @@ from providers.errors import backoff_of
 _LOG: Final = structlog.get_logger("foreslice.loop")
 
 
+_Item: TypeAlias = tuple[str, str, str]  # kind, namespace and name of what could not be done
+
+
 @dataclass(frozen=True, slots=True)
 class Tick:
     """What one tick saw, decided and could not do. `wake_at` is when something falls due without any event."""
@@ -135,7 +138,7 @@ class Loop:
         self._announce = announce
         self._followed = False
         self._odd: Mapping[str, Odd] = {}  # the pods on which planning breaks
-        self._troubled = 0  # rounds in a row in which something could not be done
+        self._troubled: Mapping[_Item, int] = {}  # what could not be done, and in how many rounds in a row
 
     def ages(self) -> dict[str, float]:
         """Seconds since each kind of object was last heard of. May be called from any thread."""
@@ -230,12 +233,16 @@ class Loop:
                 self._publisher.tell(not_launched_event(pod, uids.get(pod, ""), trouble.name, trouble.reason), now)
 
     def _retry_at(self, troubles: Sequence[Trouble], now: datetime) -> datetime | None:
-        """When to try again what no change in the cluster need announce; ever more rarely as long as it lasts."""
-        self._troubled = self._troubled + 1 if troubles else 0
-        if not troubles:
+        """When to try again what no change in the cluster need announce; ever more rarely as long as it lasts.
+
+        Each item is counted by itself: one that fails for hours does not slow down one that failed just now.
+        """
+        items = {(trouble.kind, trouble.namespace, trouble.name) for trouble in troubles}
+        self._troubled = {item: self._troubled.get(item, 0) + 1 for item in items}
+        if not items:
             return None
         loop = self._settings.loop
-        return now + min(loop.retry * (1 << min(self._troubled - 1, 10)), loop.resync)
+        return now + min(loop.retry * (1 << min(min(self._troubled.values()) - 1, 10)), loop.resync)
 
     def _decide(
         self, snapshot: Snapshot, drifts: Sequence[Drift], now: datetime

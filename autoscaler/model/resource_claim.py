@@ -119,6 +119,7 @@ class ResourceClaim:
     """A claim. `controller` is the uid of the controlling owner ("" for claims made by hand).
 
     `pod_group` names the PodGroup (scheduling.k8s.io) that is this owner, "" for other owners.
+    `created`: when the API server made it, in seconds of the epoch; 0 when unknown.
     `device_conditions` maps "driver/pool/device" to the condition types that are True, for binding conditions.
     `spec_key()` is equal for claims that ask for the same thing, whatever their names.
     """
@@ -136,6 +137,7 @@ class ResourceClaim:
     deleting: bool = False
     device_conditions: FrozenMap[str, tuple[str, ...]] = field(default_factory=FrozenMap)
     unsupported: tuple[str, ...] = ()
+    created: float = field(default=0.0, compare=False)
     origin: Origin = field(default=CLUSTER, compare=False)
 
     @property

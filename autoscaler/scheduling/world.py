@@ -49,6 +49,8 @@ class World:
     @staticmethod
     def of(snapshot: Snapshot, drivers: Iterable[CustomDriver] = ()) -> World:
         """The world as observed; `drivers` are those that the catalog describes."""
+        memory = node_memory(snapshot.profile)
+        memory.keep(snapshot.nodes)
         pods: dict[str, list[Pod]] = {}
         for pod in snapshot.pods:
             if pod.bound and pod.node_name is not None:
@@ -64,7 +66,7 @@ class World:
                 snapshot.classes,
                 snapshot.taint_rules,
                 snapshot.profile,
-                memory=node_memory(snapshot.profile),
+                memory=memory,
             ),
             allocated=AllocatedState.of(claims.values()),
             extended_resources=extended_resource_classes(snapshot.classes)

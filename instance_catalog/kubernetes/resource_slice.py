@@ -159,6 +159,8 @@ class Device:
     binding_failure_conditions: tuple[str, ...] | None = None
     # Fields of newer Kubernetes versions that this version does not understand; the allocator says unknown for them.
     unsupported: tuple[str, ...] = ()
+    # What others worked out of the device. It is no part of the value, no copy has it, and it ends with the device.
+    derived: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ from instance_catalog.kubernetes.semver import SemanticVersion
 Key: TypeAlias = tuple[Hashable, ...]
 
 # Two generations of so many answers each, about 200 bytes an answer.
-_MOST: Final = 100_000
+_MOST: Final = 20_000
 _ABSENT: Final = (None, "absent")
 _NO_DOMAIN: Final = (None, "no domain")
+_OWN: Final = (None, "its own")  # in place of a value that equals nothing but itself
 
 
 class KeptAnswers:
@@ -53,16 +54,19 @@ class KeptAnswers:
 KEPT: Final = KeptAnswers()
 
 
-def part_read(root: StringMap, reads: frozenset[Path] | None) -> tuple[Hashable, ...]:
-    """What of the device the program reads, as a key; the device itself where that is not known.
+def part_read(root: StringMap, reads: frozenset[Path] | None) -> tuple[Hashable, ...] | None:
+    """What of the device the program reads, as a key; None where that is not known or equals nothing else.
 
-    One flat tuple, with two entries for each path: there may be a hundred thousand of them.
+    One flat tuple, with two entries for each path: there may be many thousands of them.
     """
     if reads is None:
-        return (_Same(root),)
+        return None
     found: list[Hashable] = []
     for path in _in_order(reads):
-        found += _read(root, path)
+        part = _read(root, path)
+        if part is _OWN:
+            return None
+        found += part
     return tuple(found)
 
 
@@ -71,7 +75,7 @@ def _in_order(reads: frozenset[Path]) -> tuple[Path, ...]:
     return tuple(sorted(reads))
 
 
-def _read(root: StringMap, path: Path) -> tuple[Hashable, Hashable]:
+def _read(root: StringMap, path: Path) -> tuple[type | None, Hashable]:
     group, domain, identifier = path
     found = root.entries.get(group)
     if not domain and not identifier:
@@ -82,13 +86,14 @@ def _read(root: StringMap, path: Path) -> tuple[Hashable, Hashable]:
     return _typed(names.entries[identifier]) if identifier in names.entries else _ABSENT
 
 
-def _typed(value: Value) -> tuple[type, Hashable]:
-    """A key that is equal for values that no expression can tell apart; the object itself for any other value."""
+def _typed(value: Value) -> tuple[type | None, Hashable]:
+    """A key that is equal for values that no expression can tell apart; _OWN for any other value."""
     kind = type(value)
     if kind in (bool, int, str):
         return kind, value
     if kind is list:
-        return kind, tuple(map(_typed, value))
+        parts = tuple(map(_typed, value))
+        return _OWN if any(part is _OWN for part in parts) else (kind, parts)
     if kind is QuantityCell:
         amount = value.quantity
         return kind, (value.computed, amount.digits, amount.scale, amount.format, amount.big, amount.text)
@@ -96,19 +101,4 @@ def _typed(value: Value) -> tuple[type, Hashable]:
         return kind, (value.attributes, value.reason)
     if kind is SemanticVersion:
         return kind, (value.major, value.minor, value.patch, value.prerelease, value.build)
-    return kind, _Same(value)
-
-
-class _Same:
-    """A value that equals nothing but itself, and is kept as long as the key."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
+    return _OWN

@@ -1,11 +1,13 @@
 """A device as expressions see it (k8s.io/dynamic-resource-allocation v0.36.3 cel/compile.go, DeviceMatches).
 
-Converted once per device and dialect.
+Converted once per device and dialect. A view lives as long as a device that it is of: nodes come and go for months, and
+what was converted of them must not stay behind.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from typing import Final, TypeAlias
+from weakref import WeakValueDictionary
 
 from autoscaler.cel.checker.environment import Dialect, View, dialect_of
 from autoscaler.cel.common.outcome import Evaluation
@@ -31,7 +33,7 @@ class DeviceView:
     `answers` remembers evaluations by program, so that equal devices are evaluated once.
     """
 
-    __slots__ = ("answers", "failure", "root")
+    __slots__ = ("__weakref__", "answers", "failure", "root")
 
     def __init__(self, root: StringMap, failure: str) -> None:
         self.root = root
@@ -46,11 +48,23 @@ class DeviceView:
     @staticmethod
     def read(driver: str, device: Device, dialect: Dialect) -> DeviceView:
         """The same for callers that ask about many devices and keep the dialect."""
+        found = device.derived.get((driver, dialect))
+        if type(found) is DeviceView:
+            return found
+        view = device.derived[driver, dialect] = DeviceView._shared(driver, device, dialect)
+        return view
+
+    @staticmethod
+    def _shared(driver: str, device: Device, dialect: Dialect) -> DeviceView:
         amounts = device.capacity
         # The text that a quantity keeps says everything about it, and most keep it.
         values = [amount.value for amount in amounts.values()]
         forms = tuple([value.text or value.form for value in values])
-        return _view(driver, device.attributes, amounts, device.allow_multiple_allocations, dialect, forms)
+        key = driver, device.attributes, amounts, device.allow_multiple_allocations, dialect, forms
+        view = _VIEWS.get(key)
+        if view is None:
+            view = _VIEWS[key] = _view(*key[:-1])
+        return view
 
     def fresh(self) -> StringMap:
         """The device with quantities of its own."""
@@ -67,16 +81,20 @@ def _fresh(amounts: StringMap) -> dict[Value, Value]:
     }
 
 
-@lru_cache(maxsize=65536)
+_Key: TypeAlias = tuple[
+    str, FrozenMap[str, AttributeValue], FrozenMap[str, Capacity], bool, Dialect, tuple[object, ...]
+]
+# The last part of a key is the forms of the quantities: they compare by value, and isInteger() tells 1000m from 1.
+_VIEWS: Final[WeakValueDictionary[_Key, DeviceView]] = WeakValueDictionary()
+
+
 def _view(
     driver: str,
     published: FrozenMap[str, AttributeValue],
     amounts: FrozenMap[str, Capacity],
     multiple: bool,
     dialect: Dialect,
-    _forms: tuple[object, ...],
 ) -> DeviceView:
-    """`_forms` belongs to the key alone: quantities compare by value, and isInteger() tells 1000m from 1."""
     attributes: dict[Value, Value] = {}
     failure = ""
     for name, attribute in published.items():

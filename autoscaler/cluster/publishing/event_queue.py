@@ -7,6 +7,8 @@ comes with more than ten texts within ten minutes, the next is told as one combi
 counted and not remembered: as long as it is true the next round offers it again.
 
 The reasons in a namespace take turns, so that many events of one kind do not hold up the only one of another.
+
+Objects come and go for months. What is remembered of them is forgotten as soon as it decides nothing any more.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 import structlog
 
@@ -40,6 +43,8 @@ _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 _MOST_WAITING: Final = 10_000
 # Events remembered as told. One that was forgotten costs a call that the API server answers with AlreadyExists.
 _REMEMBERED: Final = 50_000
+# Nor does one that no round has offered for so long; by then the API server itself has forgotten it (--event-ttl).
+_REMEMBERED_SECONDS: Final = 3600.0
 _OBJECTS: Final = 10_000
 _BURST: Final = 25
 _REFILL_SECONDS: Final = 300.0
@@ -47,6 +52,7 @@ _SIMILAR: Final = 10
 _SIMILAR_SECONDS: Final = 600.0
 _COMBINED: Final = "(combined from similar events): "
 _ATTEMPTS: Final = 5
+_FEW: Final = 256  # below this nothing is looked through
 
 
 class Fate(Enum):
@@ -73,8 +79,44 @@ class _Bucket:
 @dataclass(slots=True)
 class _Similar:
     began: float
-    texts: set[str]
+    texts: tuple[int, ...] = ()  # hashes of them
     combined: bool = False
+
+
+class _Recent(Generic[K, V]):
+    """What is remembered, the last that was put last; at most `most`.
+
+    Whenever it has doubled, what is `over` is forgotten: it is looked through rarely, and never has more than twice
+    what was worth remembering, or a few.
+    """
+
+    def __init__(self, most: int, over: Callable[[V, float], bool]) -> None:
+        self._known: OrderedDict[K, V] = OrderedDict()
+        self._most = most
+        self._over = over
+        self._full = _FEW
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, key: K) -> V | None:
+        """What was put there, or None."""
+        return self._known.get(key)
+
+    def put(self, key: K, value: V, moment: float) -> None:
+        """Remember it, and forget the oldest beyond `most`."""
+        self._known[key] = value
+        self._known.move_to_end(key)
+        if len(self._known) > self._full:
+            for past in [known for known, found in self._known.items() if self._over(found, moment)]:
+                del self._known[past]
+            self._full = max(_FEW, 2 * len(self._known))
+        if len(self._known) > self._most:
+            self._known.popitem(last=False)
+
+    def drop(self, key: K) -> None:
+        """Forget it, if it is there."""
+        self._known.pop(key, None)
 
 
 class EventQueue:
@@ -85,13 +127,19 @@ class EventQueue:
         self._lock = threading.Lock()
         self._lanes: OrderedDict[tuple[str, str], deque[_Waiting]] = OrderedDict()
         self._waiting = 0
-        self._told: OrderedDict[str, None] = OrderedDict()
-        self._buckets: OrderedDict[tuple[str, ...], _Bucket] = OrderedDict()
-        self._similar: OrderedDict[tuple[str, ...], _Similar] = OrderedDict()
+        self._told: _Recent[str, float] = _Recent(_REMEMBERED, _long_ago)  # when it was offered last
+        # By the hash of what it is about, which is a tenth of its names.
+        self._buckets: _Recent[int, _Bucket] = _Recent(_OBJECTS, _is_full)
+        self._similar: _Recent[int, _Similar] = _Recent(_OBJECTS, _is_over)
         self._fates: Counter[Fate] = Counter()
 
     def __len__(self) -> int:
         return self._waiting
+
+    @property
+    def remembered(self) -> int:
+        """How many events and objects are remembered."""
+        return len(self._told) + len(self._buckets) + len(self._similar)
 
     @property
     def fates(self) -> dict[Fate, int]:
@@ -101,16 +149,16 @@ class EventQueue:
 
     def offer(self, event: Event, now: datetime) -> None:
         """Have an event told, unless it was told before or finds no place. Never fails and asks nobody."""
-        digest = _digest(event)
+        digest, moment = _digest(event), now.timestamp()
         with self._lock:
-            if digest in self._told:
-                self._told.move_to_end(digest)
+            if self._told.get(digest) is not None:
+                self._told.put(digest, moment, moment)
                 return
-            admitted = self._admitted(event, now.timestamp()) if self._waiting < _MOST_WAITING else None
+            admitted = self._admitted(event, moment) if self._waiting < _MOST_WAITING else None
             if admitted is None:
                 self._fates[Fate.DROPPED] += 1
                 return
-            _remember(self._told, digest, None, _REMEMBERED)
+            self._told.put(digest, moment, moment)
             self._append(_Waiting(admitted, now))
 
     def write_next(self) -> bool | None:
@@ -127,7 +175,7 @@ class EventQueue:
                 self._append(replace(waiting, attempts=waiting.attempts + 1))
             else:
                 self._fates[Fate.DROPPED] += 1
-                self._told.pop(_digest(waiting.event), None)
+                self._told.drop(_digest(waiting.event))
         return fate is not None
 
     def drain(self) -> None:
@@ -178,21 +226,19 @@ class EventQueue:
         return told if told is not None and self._has_token(event, moment) else None
 
     def _has_token(self, event: Event, moment: float) -> bool:
-        key = (event.kind, event.namespace, event.name, event.uid)
-        bucket = self._buckets.get(key) or _Bucket(_BURST, moment)
-        # A clock that was set back refills nothing, and is gone by from then on.
-        tokens = min(bucket.tokens + max(moment - bucket.at, 0.0) / _REFILL_SECONDS, _BURST)
-        _remember(self._buckets, key, _Bucket(tokens - 1 if tokens >= 1 else tokens, moment), _OBJECTS)
+        key = hash((event.kind, event.namespace, event.name, event.uid))
+        tokens = _tokens(self._buckets.get(key) or _Bucket(_BURST, moment), moment)
+        self._buckets.put(key, _Bucket(tokens - 1 if tokens >= 1 else tokens, moment), moment)
         return tokens >= 1
 
     def _combined(self, event: Event, moment: float) -> Event | None:
-        key = (event.kind, event.namespace, event.name, event.uid, event.type, event.reason)
+        key = hash((event.kind, event.namespace, event.name, event.uid, event.type, event.reason))
         similar = self._similar.get(key)
-        if similar is None or not 0 <= moment - similar.began < _SIMILAR_SECONDS:
-            similar = _Similar(moment, set())
-        _remember(self._similar, key, similar, _OBJECTS)
+        if similar is None or _is_over(similar, moment):
+            similar = _Similar(moment)
+        self._similar.put(key, similar, moment)
         if len(similar.texts) < _SIMILAR:
-            similar.texts.add(event.message)
+            similar.texts = tuple({*similar.texts, hash(event.message)})
             return event
         if similar.combined:
             return None
@@ -233,9 +279,19 @@ def _digest(event: Event) -> str:
     return hashlib.sha256(repr(event).encode()).hexdigest()[:16]
 
 
-def _remember(known: OrderedDict[K, V], key: K, value: V, most: int) -> None:
-    """Put it at the end, and forget the oldest beyond `most`."""
-    known[key] = value
-    known.move_to_end(key)
-    if len(known) > most:
-        known.popitem(last=False)
+def _tokens(bucket: _Bucket, moment: float) -> float:
+    """How many it has by now. A clock that was set back refills nothing, and is gone by from then on."""
+    return min(bucket.tokens + max(moment - bucket.at, 0.0) / _REFILL_SECONDS, _BURST)
+
+
+def _is_full(bucket: _Bucket, moment: float) -> bool:
+    """Whether it decides what a new one would."""
+    return _tokens(bucket, moment) >= _BURST
+
+
+def _is_over(similar: _Similar, moment: float) -> bool:
+    return not 0 <= moment - similar.began < _SIMILAR_SECONDS
+
+
+def _long_ago(offered: float, moment: float) -> bool:
+    return moment - offered > _REMEMBERED_SECONDS

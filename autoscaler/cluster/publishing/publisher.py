@@ -78,6 +78,7 @@ class Publisher:
         self._troubles: list[Trouble] = []
         self._statuses: dict[tuple[Resource, str], dict[str, Any]] = {}
         self._conditions: dict[tuple[Resource, str, str], tuple[int, tuple[str, str, str]]] = {}
+        self._shown: set[tuple[Resource, str]] = set()  # objects of which this round told a status or a condition
 
     def publish(
         self, plan: Plan, snapshot: Snapshot, now: datetime, *, accelerators: Mapping[str, int] = _NO_COUNTS
@@ -95,8 +96,11 @@ class Publisher:
             self._attempt(CAPACITY_BLOCKS.kind, block.name, partial(self._status, CAPACITY_BLOCKS, block.name, written))
 
     def take_troubles(self) -> tuple[Trouble, ...]:
-        """What could not be told since the last time."""
+        """What could not be told since the last time. It ends a round: objects that are gone by now are forgotten."""
         taken, self._troubles, self._isolation = tuple(self._troubles), [], Isolation(self._api)
+        self._statuses = {key: told for key, told in self._statuses.items() if key in self._shown}
+        self._conditions = {key: told for key, told in self._conditions.items() if key[:2] in self._shown}
+        self._shown.clear()
         return taken
 
     def _attempt(self, kind: str, name: str, action: Callable[[], object], *, namespace: str = "") -> None:
@@ -200,6 +204,7 @@ class Publisher:
         `generation` is that of the spec the verdict is about, 0 when it is not known: then that of the object is taken
         when the verdict changes. Whoever waits for a condition takes no notice of one about an older spec.
         """
+        self._shown.add((resource, name))
         verdict = (*verdict[:2], verdict[2][:_LONGEST_CONDITION])
         if self._conditions.get((resource, name, kind)) == (generation, verdict):
             return
@@ -244,6 +249,7 @@ class Publisher:
             self._api.patch(PODS, pod.name, patch, namespace=pod.namespace, subresource="status")
 
     def _status(self, resource: Resource, name: str, made: Callable[[], dict[str, Any]]) -> None:
+        self._shown.add((resource, name))
         status = made()
         if self._statuses.get((resource, name)) == status:
             return

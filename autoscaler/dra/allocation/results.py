@@ -61,7 +61,7 @@ def _node_selector(claim: ResourceClaim, choices: Sequence[Choice], scene: Alloc
     return NodeSelector((NodeSelectorTerm(tuple(expressions), tuple(fields)),))
 
 
-_this_node = lru_cache(maxsize=1024)(NodeSelector.for_node)  # the same for every claim on a node
+_this_node = lru_cache(maxsize=128)(NodeSelector.for_node)  # the same for every claim on a node
 
 
 def _merge(into: list[Requirement], new: Sequence[Requirement]) -> None:

@@ -18,6 +18,7 @@ from autoscaler.model.node import Node
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
+from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 Slices: TypeAlias = tuple[ResourceSlice, ...]
 _Gathered: TypeAlias = tuple[NodePools, SelectorMemo]
@@ -85,7 +86,8 @@ class NodeMemory:
     """Pools and selector answers of nodes, for as long as exactly the same slices are around them.
 
     Most nodes have not changed since the plan before. Slices are compared by identity: they never change, and those
-    of a watch are the same objects until the API server says otherwise.
+    of a watch are the same objects until the API server says otherwise. Nodes that are gone are forgotten: names do not
+    come again, and what is remembered of a node has all of its devices.
     """
 
     engine: SelectorEngine
@@ -103,6 +105,16 @@ class NodeMemory:
             self._known.clear()
         self._known[key] = around, gathered
         return gathered
+
+    def keep(self, nodes: Iterable[Node]) -> None:
+        """Forget all but these nodes, with the labels that they have, and those that could be bought."""
+        there = {node.name: node.labels for node in nodes}
+        there_no_more = [(n, found) for n, found in self._known if n != PLACEHOLDER_NODE and there.get(n) != found]
+        for key in there_no_more:
+            self._known.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 @lru_cache(maxsize=2)
@@ -169,7 +181,7 @@ class ClusterDevices:
         key = (node.name, node.labels)
         found = self._nodes.get(key)
         if found is None:
-            found = self._nodes[key] = self._remembered(key, node) if self.memory else self._gathered(node)
+            found = self._nodes[key] = self._remembered(key, node) if self.memory is not None else self._gathered(node)
         return found
 
     def _gathered(self, node: Node) -> _Gathered:

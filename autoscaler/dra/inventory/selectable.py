@@ -44,8 +44,11 @@ class Selectability:
 
 # Units of work for looking at one device, beside what its selectors cost.
 _JUDGEMENT: Final = 20
-_MOST: Final = 200_000  # answers kept for requests on one node: whoever creates claims makes up selectors
 _YES: Final = Selectability(Answer.YES, Answer.YES)
+# Different requests, and answers for them, that are kept for one node: a node may live for months, and every claim may
+# select by what only it knows.
+_MOST_REQUESTS: Final = 256
+_MOST: Final = 200_000
 
 
 @dataclass(slots=True, eq=False)
@@ -104,8 +107,9 @@ class SelectorMemo:
         key = (device_class.selectors, request.selectors)
         found = self._requests.get(key)
         if found is None:
-            if len(self._requests) * self._size >= _MOST:
+            if len(self._requests) >= _MOST_REQUESTS or len(self._requests) * self._size >= _MOST:
                 self._requests.clear()
+                self._classes.clear()
             of_class = self._classes.get(device_class.selectors)
             if of_class is None:
                 of_class = ClassMatches([None] * self._size, [None] * self._size)

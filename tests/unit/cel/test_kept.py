@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from dataclasses import replace
+
 import pytest
 
 from autoscaler.cel.common.frame import COST_LIMIT
@@ -9,7 +13,7 @@ from autoscaler.cel.common.outcome import Evaluation, Outcome
 from autoscaler.cel.common.values import DefaultMap, QuantityCell, StringMap
 from autoscaler.cel.common.work import CHEAP, Account, BudgetSpentError, Purse, on_account
 from autoscaler.cel.interpreter.answer_cache import KEPT, KeptAnswers, part_read
-from autoscaler.cel.interpreter.device import DeviceView
+from autoscaler.cel.interpreter.device import _VIEWS, DeviceView
 from autoscaler.cel.program import Program, compile_selector
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE
@@ -57,6 +61,48 @@ def test_an_expression_that_reads_the_whole_device_is_evaluated_for_each() -> No
     assert program.reads is None
     assert program.evaluate(_view(**{"kept-2": 1})).outcome is Outcome.TRUE
     assert program.evaluate(_view(other=1)).outcome is Outcome.FALSE
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ['"kept-4" in device.attributes', 'device.attributes["d"].exists(name, name == "kept-5")'],
+)
+def test_an_answer_about_a_whole_device_keeps_no_device(expression: str) -> None:
+    """It would be kept for every device that there ever was, and the device with it."""
+    program = _program(expression)
+    before = len(KEPT)
+    views = [_view(serial=number) for number in range(100)]
+    answers = [program.evaluate(view) for view in views]
+    assert [program.evaluate(view) for view in views] == answers
+    assert all(program.evaluate(view) is answer for view, answer in zip(views, answers, strict=True))
+    assert len(KEPT) == before
+
+
+def test_a_view_lives_as_long_as_a_device_that_it_is_of() -> None:
+    gc.collect()
+    before = len(_VIEWS)
+    one, equal = (Device("x", FrozenMap({"lives": number})) for number in (7, 7))
+    first = weakref.ref(DeviceView.of("d", one, REFERENCE))
+    assert DeviceView.of("d", one, REFERENCE) is DeviceView.of("d", equal, REFERENCE) is first()
+    assert len(_VIEWS) == before + 1
+    del one
+    assert first() is not None
+    del equal
+    assert first() is None
+    assert len(_VIEWS) == before
+
+
+def test_what_was_worked_out_of_a_device_is_not_its_copys() -> None:
+    device = Device("x", FrozenMap({"copied": 1}))
+    view = DeviceView.of("d", device, REFERENCE)
+    copy = replace(device, attributes=FrozenMap({"copied": True}))
+    assert DeviceView.of("d", copy, REFERENCE) is not view
+    assert DeviceView.of("other", device, REFERENCE) is not view
+    assert (repr(device), hash(device), device) == (
+        repr(replace(device)),
+        hash(replace(device)),
+        replace(device),
+    ), "it is no part of the value"
 
 
 def test_errors_are_kept_with_their_message() -> None:

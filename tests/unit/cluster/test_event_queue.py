@@ -133,6 +133,36 @@ def test_one_object_may_have_so_many_events_and_one_more_every_five_minutes() ->
     assert len(queue) == 31  # all of them, and the other's
 
 
+def test_objects_that_are_gone_are_forgotten() -> None:
+    """Ten pods a minute for a day, each told of twice: what is remembered is about the last hours."""
+    queue = EventQueue(api())
+    most = 0
+    for number in range(10 * 60 * 24):
+        pod = replace(HOPELESS, name=f"a-{number}", uid=f"u-{number}")
+        moment = EPOCH + timedelta(seconds=6 * number)
+        for reason in ("TriggeredScaleUp", "Scheduled"):
+            queue.offer(replace(pod, reason=reason), moment)
+            with queue._lock:
+                queue._take()
+        most = max(most, queue.remembered)
+    assert 0 < queue.remembered <= most < 4000
+
+
+def test_what_still_decides_is_not_forgotten_among_many() -> None:
+    queue = EventQueue(api())
+    alike = [replace(HOPELESS, message=f"text {number}") for number in range(40)]
+    many = [replace(HOPELESS, name="many", reason=f"R{number}") for number in range(40)]
+    for event in (*alike, *many):
+        queue.offer(event, EPOCH)
+    known = len(queue)
+    for number in range(2000):
+        queue.offer(replace(HOPELESS, uid=f"u-{number}"), EPOCH + timedelta(seconds=290))
+    for event in (*alike, *many):
+        queue.offer(event, EPOCH + timedelta(seconds=291))
+    assert known == 11 + 25  # ten and that there are more, and as many as one object may have at once
+    assert len(queue) == known + 2000
+
+
 def test_similar_events_are_combined() -> None:
     server = api()
     queue = EventQueue(server)

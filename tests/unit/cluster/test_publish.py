@@ -14,7 +14,7 @@ from autoscaler.cluster.publishing.publisher import Publisher
 from autoscaler.cluster.resources import CAPACITY_BLOCKS, CAPACITY_POOLS, EVENTS, PODS
 from autoscaler.kube.custom.capacity_block import write_capacity_block
 from autoscaler.kube.problem import Problem, Severity
-from autoscaler.model.capacity import CapacityBlock, Mode
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, Mode
 from autoscaler.model.plan import LeftOut, NearMiss, Placement, Plan, Target
 from autoscaler.model.pod import Pod, PodClaim
 from autoscaler.model.provisioned_node import Phase, Prediction, ProvisionedNode
@@ -22,7 +22,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Allocation, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
-from tests.desk import POOL, A, Desk, new_desk, planned
+from tests.desk import POOL, SPEC, A, Desk, new_desk, planned
 
 POD = Pod("default", "a", uid="u-a")
 LEFT = LeftOut(
@@ -183,6 +183,26 @@ def test_what_is_told_is_about_the_spec_that_was_read(desk: Desk) -> None:
         assert status["observedGeneration"] == generation
         assert [found["observedGeneration"] for found in status["conditions"]] == [generation] * 2
     assert {found["lastTransitionTime"] for found in status["conditions"]} == {"2026-01-01T01:00:00Z"}
+
+
+def test_a_pool_that_is_gone_is_forgotten_and_told_anew_when_it_comes_again(desk: Desk) -> None:
+    publisher = Publisher(desk.api)
+
+    def round_with(*pools: CapacityPool) -> None:
+        publisher.publish(Plan(), Snapshot(pools=pools), desk.now)
+        publisher.check([replace(FINE, pool=pool.name) for pool in pools], Snapshot(pools=pools), desk.now)
+        publisher.take_troubles()
+
+    round_with(POOL)
+    told = desk.pool_status()
+    desk.api.delete(CAPACITY_POOLS, POOL.name)
+    round_with()
+    desk.api.create(CAPACITY_POOLS, {"metadata": {"name": POOL.name}, "spec": SPEC})
+    round_with(POOL)
+    assert desk.pool_status() == told != {}
+    writes = desk.api.writes
+    round_with(POOL)
+    assert desk.api.writes == writes
 
 
 def test_an_acting_pool_counts_its_nodes_and_their_price(desk: Desk) -> None:

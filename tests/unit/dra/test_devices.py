@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -16,6 +18,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice, RuntimeOnly
 from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 from tests.unit.dra.build import ANY, DRIVER, NODE, PythonSelectors, devices
 
 OTHERS = Node("node-2")
@@ -25,6 +28,10 @@ EVERYWHERE = ResourceSlice("far", DRIVER, Pool("far", 1, 1), tuple(devices(1)), 
 PROFILE = REFERENCE.with_gates(device_taint_rules=True)
 SICK = Taint("sick", "", "NoSchedule")
 REQUEST = DeviceRequest("gpu", ANY.name)
+
+
+class Watched(Selector):
+    """A selector of which can be seen whether anybody still holds it."""
 
 
 def seen(
@@ -57,6 +64,47 @@ def test_what_its_pools_depend_on_makes_a_node_be_gathered_again(
     memory = NodeMemory(PythonSelectors())
     first = seen(memory, MINE)
     assert seen(memory, *slices, rules=rules, node=node) is not first
+
+
+@pytest.mark.parametrize(
+    ("there", "forgotten"),
+    [
+        pytest.param([NODE], False, id="there"),
+        pytest.param([replace(NODE, ready=False)], False, id="there-and-not-ready"),
+        pytest.param([OTHERS], True, id="gone"),
+        pytest.param([replace(NODE, labels=FrozenMap({"region": "2"}))], True, id="other-labels"),
+    ],
+)
+def test_a_node_is_remembered_while_it_is_there(there: list[Node], *, forgotten: bool) -> None:
+    memory = NodeMemory(PythonSelectors())
+    first = seen(memory, MINE)
+    memory.keep(there)
+    assert len(memory) == int(not forgotten)
+    assert (seen(memory, MINE) is not first) is forgotten
+
+
+def test_what_could_be_bought_is_remembered_without_being_there() -> None:
+    memory = NodeMemory(PythonSelectors())
+    future = Node(PLACEHOLDER_NODE)
+    first = seen(memory, node=future)
+    memory.keep([NODE])
+    assert seen(memory, node=future) is first
+
+
+def test_the_requests_remembered_on_a_node_are_bounded() -> None:
+    """A node lives for months, and each of its pods may select by something of its own."""
+    pools, answers = ClusterDevices.of([MINE], [ANY], (), REFERENCE, engine=PythonSelectors()).pools_of(NODE)
+    alive = weakref.WeakSet[Selector]()
+    for number in range(1000):
+        selector = Watched(f"a=value-{number}")
+        alive.add(selector)
+        asked = replace(REQUEST, selectors=(selector,))
+        assert not answers.matches(ANY, asked).admits(pools.devices[0], lenient=False)
+        again = answers.matches(ANY, asked)
+        assert again.of(pools.devices[0]) is again.of(pools.devices[0])
+    del selector, asked, again
+    gc.collect()
+    assert 0 < len(alive) <= 300
 
 
 def test_selectors_are_asked_once_as_long_as_their_class_is_the_same() -> None:

@@ -20,9 +20,11 @@ from autoscaler.lifecycle.quarantine import (
 )
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Placement, Plan, Target
-from autoscaler.model.pod import GangRef, Pod
+from autoscaler.model.pod import GangRef, Pod, PodClaim
 from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
+from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Quarantine, Snapshot
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
 from instance_catalog.kubernetes.taint import Taint
 
@@ -56,6 +58,13 @@ def published(*taints: Taint) -> ResourceSlice:
 def scene(*pods: Pod, node: ProvisionedNode = NODE, **fields: Any) -> Snapshot:
     base = Snapshot(pods=pods or (POD,), nodes=(AS_NODE,), slices=(published(),), provisioned=(node,))
     return replace(base, **fields)
+
+
+def claimed(*, pod: float, claim: float) -> Snapshot:
+    """A node of second 7, and its pod with a claim, made in these seconds."""
+    asking = replace(POD, created=pod, claims=(PodClaim("gpu", "mine"), PodClaim("none", ""), PodClaim("late", None)))
+    made = ResourceClaim(POD.namespace, "mine", (), created=claim)
+    return scene(asking, node=replace(NODE, created=7.0), claims=FrozenMap({made.key: made}))
 
 
 def failed(name: str, why: str = "BootTimedOut") -> ProvisionedNode:
@@ -94,6 +103,7 @@ def test_a_pod_that_its_ready_node_does_not_take(plan: Plan, ready_for: timedelt
         pytest.param(scene(slices=(published(Taint("broken", "", "NoSchedule")),)), id="a-device-is-broken"),
         pytest.param(scene(node=replace(NODE, phase=Phase.REGISTERED)), id="the-node-still-boots"),
         pytest.param(scene(replace(POD, created=8.0), node=replace(NODE, created=7.0)), id="another-pod-by-that-name"),
+        pytest.param(claimed(pod=6.0, claim=8.0), id="another-claim-by-that-name"),
     ],
 )
 def test_what_says_nothing_about_the_type(snapshot: Snapshot) -> None:
@@ -103,6 +113,7 @@ def test_what_says_nothing_about_the_type(snapshot: Snapshot) -> None:
 def test_the_pod_it_was_bought_for_counts_also_when_both_were_made_in_one_second() -> None:
     same = scene(replace(POD, created=7.0), node=replace(NODE, created=7.0))
     assert len(mispredicted(same, NOWHERE, NOW)) == 1
+    assert len(mispredicted(claimed(pod=6.0, claim=7.0), NOWHERE, NOW)) == 1
 
 
 def test_a_gang_waits_for_its_other_nodes() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import pytest
 
 from autoscaler.cluster.api import ForbiddenError, list_all
 from autoscaler.cluster.intercepted import InterceptedApi
 from autoscaler.cluster.resources import (
+    CAPACITY_POOLS,
     CUSTOM_RESOURCE_DEFINITIONS,
     LAUNCH_BATCHES,
     PROVISIONED_NODES,
@@ -87,3 +89,29 @@ def test_what_was_written_down_before_the_clock_was_set_back_is_past(simulation:
         simulation.api.update(PROVISIONED_NODES, node, subresource="status")
     known = loop.tick().snapshot.provisioned
     assert {node.phase_since for node in known} == {START}
+
+
+def test_what_fails_for_long_does_not_slow_down_what_failed_just_now(simulation: Simulation) -> None:
+    refused = {SPENDINGS}
+
+    @contextmanager
+    def attend(verb: str, resource: Resource) -> Iterator[None]:
+        if verb not in ("get", "list", "watch") and resource in refused:
+            raise ForbiddenError(f"{resource} may not be written")
+        yield
+
+    loop = simulation.new_loop(InterceptedApi(simulation.api, attend))
+
+    def wait() -> timedelta:
+        done = loop.tick()
+        assert done.wake_at is not None
+        return done.wake_at - done.now
+
+    first, *others = [wait() for _ in range(3)]
+    assert others == [2 * first, 4 * first]
+    refused.add(CAPACITY_POOLS)
+    (pool,) = list_all(simulation.api, CAPACITY_POOLS)[0]
+    simulation.api.create(CAPACITY_POOLS, {"metadata": {"name": "other"}, "spec": pool["spec"]})
+    assert [wait(), wait()] == [first, 2 * first]
+    refused.discard(CAPACITY_POOLS)
+    assert wait() > 2 * first
