@@ -33,11 +33,18 @@ from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.kube.custom.spending import CLUSTER
 from autoscaler.lifecycle.capacity_block import next_moment
 from autoscaler.lifecycle.moments import without_future
-from autoscaler.lifecycle.provisioned_node import awaits_node, has_failed, has_machine, may_take_pods, times_out_at
+from autoscaler.lifecycle.observing import acts_on_nodes
+from autoscaler.lifecycle.provisioned_node import (
+    awaits_machine,
+    awaits_node,
+    has_failed,
+    has_machine,
+    may_take_pods,
+    times_out_at,
+)
 from autoscaler.lifecycle.quarantine import SETTLED, Drift, Misprediction, mispredicted, quarantined
 from autoscaler.lifecycle.reflect import reflect
 from autoscaler.lifecycle.spending import moved_on, price_of
-from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import Disposal, Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
@@ -48,7 +55,7 @@ from autoscaler.planning.planner import plan_for
 from autoscaler.planning.rehearsal import rehearse
 from autoscaler.planning.slice_drift import slice_drifts
 from autoscaler.planning.upkeep import windows_of
-from autoscaler.report.events import drift_event, misprediction_event, not_launched_event, trouble_event
+from autoscaler.report.events import drift_event, misprediction_event, not_launched_event, trouble_event, withheld_event
 from autoscaler.report.words import advised
 from autoscaler.settings import DEFAULTS, LoopSettings, Settings
 from instance_catalog.catalog import Catalog
@@ -128,7 +135,7 @@ class Loop:
         self._store = Store(api, profile, clock=clock, stale=settings.loop.stale)
         self._journal = Journal(api, at_once=at_once)
         self._backoffs = Backoffs(api)
-        self._executor = Executor(api, self._journal, self._backoffs, providers)
+        self._executor = Executor(api, self._journal, self._backoffs, providers, clock)
         self._account = Account(api)
         self._publisher = Publisher(api, at_once=at_once, events=events)
         self._templates = TemplateStatuses(api)
@@ -190,7 +197,11 @@ class Loop:
             unwritten = self._templates_told(judged, now)
             troubles = (*troubles, *unjudged, *unwritten, *self._publisher.take_troubles())
             self._tell_troubles(troubles, after, now)
-            for event in (*map(drift_event, drifts), *map(misprediction_event, mispredictions)):
+            withheld = [
+                withheld_event(w.kind, w.name, w.uid, pool=w.pool, would=w.would)
+                for w in self._executor.take_withheld()
+            ]
+            for event in (*map(drift_event, drifts), *map(misprediction_event, mispredictions), *withheld):
                 self._publisher.tell(event, now)
         expiring = self._priced.standing.wake_at if self._priced is not None else None
         step = _next_step(plan, after, self._settings.loop, now)
@@ -327,7 +338,7 @@ def next_wake(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> date
 def _next_step(plan: Plan, snapshot: Snapshot, settings: LoopSettings, now: datetime) -> datetime | None:
     """When to look again at a node that was tainted and is not drained before the taint was seen; a watch of Nodes
     wakes a controller earlier."""
-    acting = {pool.name for pool in snapshot.pools if pool.mode is Mode.ACT}
+    acting = {pool.name for pool in snapshot.pools if acts_on_nodes(pool)}
     drained = {decision.provisioned_node for decision in plan.nodes if decision.disposal is Disposal.DRAIN}
     waits = any(n.name in drained and n.pool in acting and may_take_pods(n) for n in snapshot.provisioned)
     return now + settings.retry if waits else None
@@ -357,7 +368,7 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
             yield node.phase_since + SETTLED  # what its pods still lack then is bought for
         if node.empty_since is not None and node.pool in after:
             yield node.empty_since + after[node.pool]
-        if node.phase is Phase.LAUNCHING or (has_failed(node) and not has_machine(node)):
+        if awaits_machine(node) or (has_failed(node) and not has_machine(node)):
             yield now + settings.retry
         elif node.phase is not Phase.READY:
             yield now + settings.resync

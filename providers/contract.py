@@ -170,10 +170,14 @@ class LaunchRequest:
 
 
 class InstanceState(Enum):
-    """Where a machine is in its life. TERMINATED ones are shown for a while and then forgotten."""
+    """Where a machine is in its life. TERMINATED ones are shown for a while and then forgotten.
+
+    STOPPED: somebody shut it down; it runs no pod, may be started again, and stays until it is terminated.
+    """
 
     PENDING = "pending"
     RUNNING = "running"
+    STOPPED = "stopped"
     TERMINATING = "terminating"
     TERMINATED = "terminated"
 

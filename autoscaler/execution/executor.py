@@ -1,9 +1,12 @@
-"""Carries out what is pending, one item after the other; an item that fails stops no other."""
+"""Carries out what is pending, one item after the other; an item that fails stops no other.
+
+What leaves comes first: drains, notices and terminations do not wait for launches, which may be slow.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from typing import Final
@@ -15,23 +18,33 @@ from autoscaler.cluster.journal import UNFINISHED, Journal, Pending
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import Drained, cordon, evict_all, occupants, occupants_now, uncordon
 from autoscaler.execution.hold import give_notice, hold, release
-from autoscaler.execution.launch import Providers, give_up, launch
-from autoscaler.execution.orphans import find_orphans, sweep
+from autoscaler.execution.launch import Providers, answered, give_up, launch
+from autoscaler.execution.orphans import Orphans, find_orphans, sweep
 from autoscaler.execution.pools import guard
 from autoscaler.execution.terminate import bury, is_alive, terminate
+from autoscaler.execution.unclear import read_answer
 from autoscaler.lifecycle.absence import absence
 from autoscaler.lifecycle.leaving import may_evict
+from autoscaler.lifecycle.observing import acts_on_nodes, may_touch, may_touch_node
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import Why, can_take
-from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import Disposal, NodeDecision
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
-from providers.contract import Instance, Provider
+from autoscaler.report.reasons import texts_of
+from providers.contract import TAG_POOL, Clock, Instance, Provider
 
 # When somebody takes the taint away as often as it is put there, a machine whose pods are evicted ends all the same.
 _CORDONED_BY: Final = timedelta(minutes=1)
+# Launches that take longer than this together go on in the next tick, after what has to leave by then. It is shorter
+# than the time-out of a call: after one that timed out no other begins.
+_LAUNCHING: Final = timedelta(seconds=30)
+_WOULD: Final = {
+    Disposal.DRAIN: "drain it",
+    Disposal.HOLD: "mark its Node as held",
+    Disposal.NOTICE: "tell the pods on it when it goes",
+}
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,31 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Withheld:
+    """Something that is not done because its pool observes. `pool` is "" where no pool acts."""
+
+    kind: str
+    name: str
+    uid: str
+    pool: str
+    would: str
+
+
+class _Until:
+    """How much longer launches may begin in a tick."""
+
+    def __init__(self, clock: Clock, span: timedelta) -> None:
+        self._clock, self._span = clock, span.total_seconds()
+        self._began: float | None = None
+
+    def over(self) -> bool:
+        """Whether the span has passed since this was asked first."""
+        now = self._clock.monotonic()
+        self._began = now if self._began is None else self._began
+        return now - self._began >= self._span
+
+
+@dataclass(frozen=True, slots=True)
 class Executor:
     """The hands of the loop."""
 
@@ -60,18 +98,23 @@ class Executor:
     journal: Journal
     backoffs: Backoffs
     providers: Providers
+    clock: Clock
+    withheld: list[Withheld] = field(default_factory=list)
+    unclear: dict[str, float] = field(default_factory=dict)  # batches whose answer is read, since when (monotonic)
 
     def carry_out(self, pending: Pending, seen: Seen, now: datetime) -> tuple[Trouble, ...]:
-        """Launch, drain, terminate, hold and give notice as written down. What failed is told and tried again."""
+        """Drain, terminate, hold, give notice and launch as written down. What failed is told and tried again."""
         providers = tuple(self.providers.by_template.values())
         work: list[tuple[str, str, Callable[[], None]]] = [
-            *(("LaunchBatch", b.name, partial(self._launch, b, seen, now)) for b in self._in_turn(pending.launches)),
             *(("ProvisionedNode", node.name, partial(self._remove, node, seen, now)) for node in pending.leaving),
             *(("ProvisionedNode", n.name, partial(self._tend, n, d, seen, now)) for n, d in pending.decisions),
             *(("CapacityPool", p.name, partial(guard, self.api, p, self._now(seen))) for p in seen.snapshot.pools),
             *(("Provider", p.name, partial(self._sweep, p, seen, now)) for p in providers),
             *(("Provider", p.name, partial(self._tell_missing, p, seen, now)) for p in providers),
         ]
+        until = _Until(self.clock, _LAUNCHING)
+        launches = (b for b in self._in_turn(pending.launches))
+        work += [("LaunchBatch", b.name, partial(self._launch, b, seen, until, now)) for b in launches]
         isolation = Isolation(self.api)
         attempts = (isolation.attempt(kind, name, action) for kind, name, action in work)
         return (*(trouble for trouble in attempts if trouble is not None), *self.backoffs.take_troubles())
@@ -86,20 +129,47 @@ class Executor:
             turn = self.backoffs.failures(pool) % len(batches)
             yield from (*batches[turn:], *batches[:turn])
 
-    def _launch(self, batch: LaunchBatch, seen: Seen, now: datetime) -> None:
+    def _launch(self, batch: LaunchBatch, seen: Seen, until: _Until, now: datetime) -> None:
         """Launch for pools that act. What a pool asked for before it was told to observe, or deleted, is given up, and
         so is a batch that a person deletes."""
         acts = any(pool.name == batch.pool and pool.acts for pool in seen.snapshot.pools)
         if (not acts or batch.deleting) and batch.outcome == "Intended":
             give_up(batch, self.journal, now)
+        elif batch.outcome == "Calling" and not may_touch(batch.pool, seen.snapshot.pools):
+            self._read_answer(batch, seen, now)
+        elif not until.over():
+            launch(batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs, now=now)
+
+    def _read_answer(self, batch: LaunchBatch, seen: Seen, now: datetime) -> None:
+        """Find out what came of a call of a pool that observes by now."""
+        since = self.unclear.setdefault(batch.name, self.clock.monotonic())
+        provider = self.providers.of(batch)
+        machines = seen.machines.get(provider.name)
+        waited = timedelta(seconds=self.clock.monotonic() - since)
+        answer = None if machines is None else read_answer(batch, machines, provider.traits, waited=waited)
+        if answer is None:
+            self._withhold(
+                "LaunchBatch", batch.name, batch.uid, batch.pool, "repeat its call, whose outcome is unknown"
+            )
             return
-        launch(batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs, now=now)
+        self.unclear.pop(batch.name)
+        answered(batch, answer, journal=self.journal, backoffs=self.backoffs, now=now)
+
+    def take_withheld(self) -> tuple[Withheld, ...]:
+        """What would have been done, had the pools acted, since the last time."""
+        taken = tuple(self.withheld)
+        self.withheld.clear()
+        return taken
+
+    def _withhold(self, kind: str, name: str, uid: str, pool: str, would: str) -> None:
+        self.withheld.append(Withheld(kind, name, uid, pool, would))
 
     def _remove(self, node: ProvisionedNode, seen: Seen, now: datetime) -> None:
         """One step of a node on its way out."""
-        # A launch just carried out may have given it its machine.
-        node = self.journal.node(node.name) or node
-        if node.phase is Phase.GONE or (not node.provider_id and not self._may_still_come(node)):
+        if not may_touch_node(node, seen.snapshot.pools):
+            self._leave_alone(node, seen)
+            return
+        if self._has_nothing_left(node):
             bury(node, api=self.api, journal=self.journal)
             return
         provider = self.providers.named(node.provider)
@@ -108,6 +178,22 @@ class Executor:
             return
         if node.provider_id and self._may_end(node, seen, now) and provider is not None:
             terminate(node, provider=provider, machines=machines, journal=self.journal, now=now)
+
+    def _leave_alone(self, node: ProvisionedNode, seen: Seen) -> None:
+        """Say what becomes of a node on its way out once its pool acts. Of one without machine and Node nothing is left
+        but the object, which is ours."""
+        found = seen.own.of(node)
+        would = ""
+        if self._has_nothing_left(node):
+            if found is None:
+                self.journal.forget(node)
+                return
+            would = f"delete Node {found.name}, whose machine is gone"
+        elif is_alive(node, seen.machines.get(node.provider, {})):
+            evicts = node.phase is Phase.DRAINING and may_evict(node)
+            would = f"{'evict the pods of its Node and ' if evicts else ''}end its machine {node.provider_id}"
+        if would:
+            self._withhold("ProvisionedNode", node.name, node.uid, node.pool, would)
 
     def _may_end(self, node: ProvisionedNode, seen: Seen, now: datetime) -> bool:
         """Take one step of what comes before a machine may be ended; whether it may."""
@@ -170,11 +256,29 @@ class Executor:
                 f"more than max(2, 10 %) of the {len(machines)} machines of provider {provider.name} have no object",
                 next_step="restore the ProvisionedNodes, or end the machines by hand; none is terminated until then",
             )
-        sweep(orphans, provider=provider, journal=self.journal, now=now)
+        adopt, idle = [], []
+        for machine, node in orphans.adopt:
+            if self._may_sweep(machine, "adopt", provider, seen):
+                adopt.append((machine, node))
+        for machine in orphans.terminate:
+            if self._may_sweep(machine, "end", provider, seen):
+                idle.append(machine)
+        sweep(Orphans(tuple(adopt), tuple(idle)), provider=provider, journal=self.journal, now=now)
+
+    def _may_sweep(self, machine: Instance, would: str, provider: Provider, seen: Seen) -> bool:
+        pool = machine.tags.get(TAG_POOL, "")
+        if may_touch(pool, seen.snapshot.pools):
+            return True
+        self._withhold("Provider", provider.name, "", pool, f"{would} machine {machine.id}, which has no object")
+        return False
 
     def _now(self, seen: Seen) -> Snapshot:
         """What was seen, with the nodes as they are written down now."""
         return replace(seen.snapshot, provisioned=self.journal.nodes)
+
+    def _has_nothing_left(self, node: ProvisionedNode) -> bool:
+        """Whether there is no machine any more, nor will be one."""
+        return node.phase is Phase.GONE or (not node.provider_id and not self._may_still_come(node))
 
     def _may_still_come(self, node: ProvisionedNode) -> bool:
         """Whether a call that is under way may yet produce the node's machine."""
@@ -185,7 +289,13 @@ class Executor:
         found = seen.own.of(node)
         if found is None:
             return
-        acts = any(pool.name == node.pool and pool.mode is Mode.ACT for pool in seen.snapshot.pools)
+        if not may_touch_node(node, seen.snapshot.pools):
+            if decision.disposal in _WOULD:
+                why = texts_of(decision.reasons)
+                would = f"{_WOULD[decision.disposal]}{': ' if why else ''}{why}"
+                self._withhold("ProvisionedNode", node.name, node.uid, node.pool, would)
+            return
+        acts = any(pool.name == node.pool and acts_on_nodes(pool) for pool in seen.snapshot.pools)
         if decision.disposal is Disposal.DRAIN and acts:
             # A pod that was found and that the plan did not see yet keeps the node with the next plan.
             if cordon(self.api, found) and not occupants_now(self.api, found.name):

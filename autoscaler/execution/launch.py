@@ -2,7 +2,8 @@
 
 Each attempt is written down (with its token and a hash of its parameters) before the provider is called and its answer
 before anything else happens, so it can die anywhere. An attempt whose outcome nobody knows is repeated with identical
-parameters until it is known; only then another offering, perhaps in another zone, may be asked for.
+parameters until it is known; only then another offering, perhaps in another zone, may be asked for. It is repeated in
+a later tick: a call may take a minute until it times out, and nodes that have to leave do not wait for it again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
 from autoscaler.cluster.backoffs import Backoffs
 from autoscaler.cluster.intents import token_of
@@ -31,7 +31,6 @@ from providers.contract import (
     TemplateRef,
 )
 from providers.errors import (
-    AmbiguousError,
     BusyError,
     CapacityError,
     GoneError,
@@ -41,9 +40,6 @@ from providers.errors import (
     TokenReusedError,
     UncertainError,
 )
-
-# A cut connection is often over at once; what is still unclear then is repeated at the next tick.
-REPEATS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +89,7 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
         elif backoffs.paused(batch.pool, now):
             return
         try:
-            answer = _call(provider, request_of(batch, cluster=providers.cluster))
+            answer = provider.launch(request_of(batch, cluster=providers.cluster))
         except (UncertainError, ThrottledError, BusyError) as error:
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             raise
@@ -104,12 +100,12 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             # Nothing was launched: the next offering may be asked for.
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             refusal = refusal or (error if isinstance(error, RefusedError) else None)
-            answer = LaunchAnswer(missing=_wanted(batch))
+            answer = LaunchAnswer(missing=wanted(batch))
         except ProviderError as error:
             # Of a kind that this loop does not know: it may have launched. The same call is repeated after a back-off.
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             raise
-        batch = _answered(batch, answer, journal=journal, backoffs=backoffs, now=now)
+        batch = answered(batch, answer, journal=journal, backoffs=backoffs, now=now)
     if refusal is not None:
         raise refusal
 
@@ -127,10 +123,10 @@ def request_of(batch: LaunchBatch, *, cluster: str) -> LaunchRequest:
         own[labels.CAPACITY_BLOCK] = offering.block
     return LaunchRequest(
         token=batch.token,
-        nodes=_wanted(batch),
+        nodes=wanted(batch),
         offerings=(key_of(offering),),
         tags=FrozenMap({TAG_CLUSTER: cluster, TAG_POOL: batch.pool, TAG_BATCH: batch.name}),
-        minimum=min(batch.minimum, len(_wanted(batch))),
+        minimum=min(batch.minimum, len(wanted(batch))),
         template=TemplateRef(*batch.template),
         labels=batch.labels.with_items(own),
         taints=batch.taints,
@@ -158,20 +154,11 @@ def _begin(
     parameters = repr(request_of(asked, cluster="-"))
     digest = hashlib.sha256(parameters.encode()).hexdigest()[:16]
     begun = journal.save_batch(replace(asked, outcome="Calling", parameter_hash=digest))
-    journal.begin(_wanted(begun), now)
+    journal.begin(wanted(begun), now)
     return begun
 
 
-def _call(provider: Provider, request: LaunchRequest) -> LaunchAnswer:
-    for _ in range(REPEATS - 1):
-        try:
-            return provider.launch(request)
-        except AmbiguousError:
-            continue
-    return provider.launch(request)
-
-
-def _answered(
+def answered(
     batch: LaunchBatch, answer: LaunchAnswer, *, journal: Journal, backoffs: Backoffs, now: datetime
 ) -> LaunchBatch:
     """Save what came of an attempt, back-offs and machines; then the next one may begin."""
@@ -199,8 +186,8 @@ def _finish(batch: LaunchBatch, journal: Journal, now: datetime) -> LaunchBatch:
     return journal.settle(saved)
 
 
-def _wanted(batch: LaunchBatch) -> tuple[str, ...]:
-    """The nodes that have no machine yet."""
+def wanted(batch: LaunchBatch) -> tuple[str, ...]:
+    """The nodes of a batch that have no machine yet."""
     if not batch.instances:
         return batch.nodes
     return tuple(name for name, machine in zip(batch.nodes, batch.instances, strict=True) if not machine)

@@ -201,10 +201,14 @@ def edge_of(phase: Phase, why: Why) -> Edge:
 
 
 class MachineState(Enum):
-    """What the provider says of a node's machine. ABSENT: it lists the machine no more, and it is not too young."""
+    """What the provider says of a node's machine. ABSENT: it lists the machine no more, and it is not too young.
+
+    STOPPED: somebody shut it down; nothing follows from that, and what it did before it stopped counts no more.
+    """
 
     PENDING = "pending"
     RUNNING = "running"
+    STOPPED = "stopped"
     TERMINATING = "terminating"
     TERMINATED = "terminated"
     ABSENT = "absent"

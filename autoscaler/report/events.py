@@ -12,10 +12,11 @@ from functools import partial
 
 from autoscaler.kube.problem import Problem
 from autoscaler.lifecycle.leaving import evicts
+from autoscaler.lifecycle.observing import acts_on_nodes
 from autoscaler.lifecycle.provisioned_node import has_failed, is_leaving, last_edge
 from autoscaler.lifecycle.quarantine import Drift, Misprediction
 from autoscaler.lifecycle.reflect import occupies
-from autoscaler.model.capacity import CapacityPool, Mode
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Disposal, LeftOut, NodeDecision, Placement, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.reason import Code
@@ -178,6 +179,12 @@ def trouble_event(kind: str, namespace: str, name: str, uid: str, *, reason: str
     return Event(kind, namespace, name, uid, "Warning", reason, text)
 
 
+def withheld_event(kind: str, name: str, uid: str, *, pool: str, would: str) -> Event:
+    """What is not done to something that exists, because its pool observes."""
+    observes = f"pool {pool} only observes" if pool else "no pool acts"
+    return Event(kind, "", name, uid, "Normal", "Observing", f"{observes}: it would {would}")
+
+
 def not_launched_event(pod: str, uid: str, batch: str, reason: str) -> Event:
     """A pod whose node is not launched, because what comes before the launch could not be written down.
 
@@ -229,9 +236,10 @@ def _failed(node: ProvisionedNode) -> Event:
 
 
 def _only_considered(decision: NodeDecision, node: ProvisionedNode, pool: CapacityPool | None) -> bool:
-    """Whether the drain is not written down yet, since a pod that is found may end it."""
-    acts = pool is not None and pool.mode is Mode.ACT
-    return decision.disposal is Disposal.DRAIN and acts and not evicts(decision.reasons) and not is_leaving(node)
+    """Whether the drain is not written down: a pod that is found may end it, or its pool observes."""
+    if decision.disposal is not Disposal.DRAIN or is_leaving(node):
+        return False
+    return pool is None or not acts_on_nodes(pool) or not evicts(decision.reasons)
 
 
 def _stays(decision: NodeDecision, node: ProvisionedNode) -> Event:

@@ -24,7 +24,7 @@ from autoscaler.execution.pools import guard
 from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import parse_pod
-from autoscaler.model.capacity import CapacityPool, Mode
+from autoscaler.model.capacity import Mode
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
@@ -116,20 +116,20 @@ def test_a_pool_with_nodes_is_held_by_a_finalizer_until_they_are_gone(desk: Desk
         desk.api.get(CAPACITY_POOLS, "gpu")
 
 
-@pytest.mark.parametrize(
-    "pool",
-    [
-        pytest.param(replace(POOL, deletion_policy="Retain"), id="retains"),
-        pytest.param(replace(POOL, mode=Mode.OBSERVE), id="observes"),
-    ],
-)
-def test_other_pools_go_at_once(desk: Desk, pool: CapacityPool) -> None:
+def test_a_pool_that_retains_its_nodes_goes_at_once(desk: Desk) -> None:
     snapshot = with_a_node(desk)
+    pool = replace(POOL, deletion_policy="Retain")
     guard(desk.api, pool, snapshot)
     assert finalizers(desk) == []
     desk.api.patch(CAPACITY_POOLS, "gpu", {"metadata": {"finalizers": ["theirs", "foreslice.dev/nodes"]}})
     guard(desk.api, replace(pool, guarded=True), snapshot)
     assert finalizers(desk) == ["theirs"]
+
+
+def test_who_deletes_a_pool_orders_the_end_of_its_nodes_also_when_it_observes(desk: Desk) -> None:
+    snapshot = with_a_node(desk)
+    guard(desk.api, replace(POOL, mode=Mode.OBSERVE), snapshot)
+    assert finalizers(desk) == ["foreslice.dev/nodes"]
 
 
 def define(api: KubernetesApi, **metadata: Any) -> None:
