@@ -241,7 +241,8 @@ def controller(settings: Settings, clock: Clock) -> Process:
         heartbeat=heartbeat,
         tracing=tracing,
         clock=clock,
-        notices=_notices(settings, bell, leads),
+        # While no pool acts notices stay in their queue, where each would be heard again and again.
+        notices=_notices(settings, bell, lambda: leads() and loop.acts),
         events=EventWriter(events, clock),
     )
 

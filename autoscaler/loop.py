@@ -28,7 +28,7 @@ from autoscaler.cluster.template_status import TemplateStatuses
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.executor import Executor, Seen
 from autoscaler.execution.launch import Providers
-from autoscaler.execution.providers_seen import ask, verdicts
+from autoscaler.execution.providers_seen import acknowledge, ask, verdicts
 from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.kube.custom.spending import CLUSTER
 from autoscaler.lifecycle.capacity_block import next_moment
@@ -45,6 +45,7 @@ from autoscaler.lifecycle.provisioned_node import (
 from autoscaler.lifecycle.quarantine import SETTLED, Drift, Misprediction, mispredicted, quarantined
 from autoscaler.lifecycle.reflect import reflect
 from autoscaler.lifecycle.spending import moved_on, price_of
+from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import Disposal, Plan
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
@@ -141,6 +142,7 @@ class Loop:
         self._templates = TemplateStatuses(api)
         self._announce = announce
         self._followed = False
+        self.acts = False  # whether a pool is in mode Act, as of the last tick; read by other threads
         self._odd: Mapping[str, Odd] = {}  # the pods on which planning breaks
         self._troubled = 0  # rounds in a row in which something could not be done
 
@@ -169,6 +171,9 @@ class Loop:
             batches = frozenset(batch.name for batch in self._journal.batches)
             snapshot = reflect(seen.world(snapshot, booting, batches=batches), now)
             unnoted = self._journal.note(snapshot.provisioned)
+            self.acts = any(pool.mode is Mode.ACT for pool in snapshot.pools)
+            if self.acts and all(_is_noted(node, self._journal) for node in snapshot.provisioned):
+                unnoted = (*unnoted, *acknowledge(self._providers, seen))
         with self._stage("plan"):
             drifts = slice_drifts(snapshot, self._catalog, self._settings.drift.policy, now)
             snapshot, plan, mispredictions, unlearned = self._decide(snapshot, drifts, now)
@@ -333,6 +338,12 @@ class Loop:
 def next_wake(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> datetime | None:
     """When something falls due that no event announces; None while everything rests."""
     return min((moment for moment in _due(snapshot, settings, now) if moment > now), default=None)
+
+
+def _is_noted(node: ProvisionedNode, journal: Journal) -> bool:
+    """Whether the end that a notice gave the node is written down."""
+    written = journal.node(node.name)
+    return written is None or written.noticed_at == node.noticed_at
 
 
 def _next_step(plan: Plan, snapshot: Snapshot, settings: LoopSettings, now: datetime) -> datetime | None:

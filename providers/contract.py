@@ -187,7 +187,9 @@ class Instance:
     """A machine. `provider_id` is the Node's spec.providerID; `offering` what was obtained.
 
     `node` is "" where the provider cannot say which of its request's nodes the machine is (the launch answer can).
-    `reclaim_at` is when the provider takes it back, if that is known. `message` explains an end we did not ask for.
+    `reclaim_at` is when the provider takes it back, if that is known. `noticed_at` is an end that was announced once
+    and that no look at the machine shows again; `reclaim_at` is not later. `message` explains an end that we did not
+    ask for.
     """
 
     id: str
@@ -198,6 +200,7 @@ class Instance:
     tags: FrozenMap[str, str]
     node: str = ""
     reclaim_at: datetime | None = None
+    noticed_at: datetime | None = None
     message: str = ""
 
 
@@ -369,6 +372,15 @@ class Announcer(Protocol):
 
     def announced(self, wait: timedelta) -> bool:
         """Whether something has been announced, waiting so long for it. It takes nothing away from `describe`."""
+
+
+@runtime_checkable
+class NoticeReader(Protocol):
+    """Optional: a provider that reads notices where they have to be removed once they are known."""
+
+    def acknowledge(self) -> None:
+        """What `describe` has answered so far is written down: the notices behind it may be removed. Until then they
+        stay, for whoever comes after us. Never called while all pools observe."""
 
 
 class KubernetesObjects(Protocol):

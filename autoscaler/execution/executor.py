@@ -31,9 +31,10 @@ from autoscaler.lifecycle.provisioned_node import Why, can_take
 from autoscaler.model.plan import Disposal, NodeDecision
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
+from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.reasons import texts_of
-from providers.contract import TAG_POOL, Clock, Instance, Provider
+from providers.contract import TAG_POOL, Clock, Instance, InstanceState, Provider
 
 # When somebody takes the taint away as often as it is put there, a machine whose pods are evicted ends all the same.
 _CORDONED_BY: Final = timedelta(minutes=1)
@@ -199,6 +200,12 @@ class Executor:
         """Take one step of what comes before a machine may be ended; whether it may."""
         if may_evict(node):
             return node.phase is Phase.TERMINATING or self._drained(node, seen, now)
+        if _stopped_for(node):
+            if self._machine_stopped(node, seen):
+                return True  # whatever is bound there does not run
+            if can_take(node, Why.STARTED_AGAIN) and is_alive(node, seen.machines.get(node.provider, {})):
+                self.journal.move(node, Why.STARTED_AGAIN, now, ())
+                return False
         found = seen.own.of(node)
         if found is not None and not cordon(self.api, found):
             return False
@@ -212,6 +219,11 @@ class Executor:
                 next_step="wait until they have ended, or delete the ProvisionedNode",
             )
         return not pods
+
+    def _machine_stopped(self, node: ProvisionedNode, seen: Seen) -> bool:
+        """Whether its provider says so in this tick."""
+        machine = seen.machines.get(node.provider, {}).get(node.provider_id)
+        return machine is not None and machine.state is InstanceState.STOPPED
 
     def _drained(self, node: ProvisionedNode, seen: Seen, now: datetime) -> bool:
         """Take one step of a drain; whether the machine may go. BlockedError names the pods that may not leave yet."""
@@ -296,6 +308,10 @@ class Executor:
                 self._withhold("ProvisionedNode", node.name, node.uid, node.pool, would)
             return
         acts = any(pool.name == node.pool and acts_on_nodes(pool) for pool in seen.snapshot.pools)
+        stopped = any(reason.code is Code.NODE_STOPPED for reason in decision.reasons)
+        if decision.disposal is Disposal.DRAIN and acts and stopped and self._machine_stopped(node, seen):
+            self.journal.move(node, Why.UNWANTED, now, decision.reasons)
+            return
         if decision.disposal is Disposal.DRAIN and acts:
             # A pod that was found and that the plan did not see yet keeps the node with the next plan.
             if cordon(self.api, found) and not occupants_now(self.api, found.name):
@@ -309,6 +325,11 @@ class Executor:
             hold(self.api, found)
         elif decision.disposal is Disposal.NOTICE and decision.deadline is not None:
             give_notice(self.api, found, seen.occupants.get(found.name, ()), decision.deadline)
+
+
+def _stopped_for(node: ProvisionedNode) -> bool:
+    """Whether it goes because its machine was stopped."""
+    return any(reason.code is Code.NODE_STOPPED for reason in node.reasons)
 
 
 def _long_ago(began: datetime | None, now: datetime) -> bool:

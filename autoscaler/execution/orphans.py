@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from autoscaler.cluster.journal import Journal
+from autoscaler.execution.terminate import ALIVE
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
-from providers.contract import TAG_BATCH, TAG_POOL, Instance, InstanceState, Provider
+from providers.contract import TAG_BATCH, TAG_POOL, Instance, Provider
 
 MINIMUM_AGE: Final = timedelta(minutes=10)
-_ALIVE = (InstanceState.PENDING, InstanceState.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def find_orphans(
     orphans = [
         machine
         for provider_id, machine in machines.items()
-        if machine.state in _ALIVE and provider_id not in known and machine.tags.get(TAG_BATCH) not in batches
+        if machine.state in ALIVE and provider_id not in known and machine.tags.get(TAG_BATCH) not in batches
     ]
     adopt = tuple((m, registered[m.provider_id]) for m in orphans if m.provider_id in registered)
     idle = tuple(m for m in orphans if m.provider_id not in registered and _old_enough(m, now))

@@ -12,6 +12,7 @@ from functools import partial
 
 from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.execution.launch import Providers
+from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.provisioned_node import MachineState
 from autoscaler.lifecycle.reflect import SeenReservation, World
 from autoscaler.model.reason import Code, Reason
@@ -21,7 +22,7 @@ from providers.contract import (
     TAG_BATCH,
     TAG_CLUSTER,
     Instance,
-    InstanceState,
+    NoticeReader,
     Provider,
     Reservation,
     ReservationState,
@@ -58,6 +59,7 @@ class ProvidersSeen:
             machines={key: MachineState(machine.state.value) for key, machine in listed},
             windows=self.windows,
             reclaims={key: machine.reclaim_at for key, machine in listed if machine.reclaim_at is not None},
+            notices={key: machine.noticed_at for key, machine in listed if machine.noticed_at is not None},
             expected_drivers=expected_drivers,
             reservations=self.reservations,
             reserving=self.reserving,
@@ -69,7 +71,7 @@ class ProvidersSeen:
 def _batches(machines: Iterable[Instance]) -> Iterator[str]:
     """The batches whose calls have left machines that did not end."""
     for machine in machines:
-        if machine.state in (InstanceState.PENDING, InstanceState.RUNNING):
+        if machine.state in ALIVE:
             yield machine.tags.get(TAG_BATCH, "")
 
 
@@ -107,6 +109,17 @@ def ask(providers: Providers) -> ProvidersSeen:
         silent=tuple(silent),
         serving=serving,
     )
+
+
+def acknowledge(providers: Providers, seen: ProvidersSeen) -> tuple[Trouble, ...]:
+    """Let those that answered remove the notices that their answers came from: what they say is written down."""
+    isolation = Isolation()
+    troubles = [
+        isolation.attempt("Provider", provider.name, provider.acknowledge)
+        for provider in providers.by_template.values()
+        if provider.name in seen.machines and isinstance(provider, NoticeReader)
+    ]
+    return tuple(trouble for trouble in troubles if trouble is not None)
 
 
 def _read(provider: Provider, cluster: str, listed: list[Instance], held: list[SeenReservation]) -> None:

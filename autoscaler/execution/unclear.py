@@ -13,12 +13,12 @@ from datetime import timedelta
 from typing import Final
 
 from autoscaler.execution.launch import wanted
+from autoscaler.execution.terminate import ALIVE
 from autoscaler.model.provisioned_node import LaunchBatch
-from providers.contract import TAG_BATCH, Instance, InstanceState, LaunchAnswer, Traits
+from providers.contract import TAG_BATCH, Instance, LaunchAnswer, Traits
 
 # A call of the process before this one may still be under way; none takes longer.
 _LONGEST_CALL: Final = timedelta(minutes=2)
-_ALIVE: Final = (InstanceState.PENDING, InstanceState.RUNNING, InstanceState.STOPPED)
 
 
 def read_answer(
@@ -32,7 +32,7 @@ def read_answer(
         (m for m in machines.values() if m.tags.get(TAG_BATCH) == batch.name and m.provider_id not in known),
         key=lambda machine: machine.id,
     )
-    alive = [machine for machine in found if machine.state in _ALIVE][: len(names)]
+    alive = [machine for machine in found if machine.state in ALIVE][: len(names)]
     over = traits.exact and waited >= traits.consistency_window + _LONGEST_CALL
     if len(alive) < len(names) and not over:
         return None

@@ -41,6 +41,7 @@ class Why(Enum):
     UNWANTED = "Unwanted"
     DRAINED = "Drained"
     POD_FOUND = "PodFound"
+    STARTED_AGAIN = "StartedAgain"
     INTERRUPTED = "Interrupted"
     MACHINE_LOST = "MachineLost"
     MACHINE_LEFT = "MachineLeft"
@@ -107,6 +108,7 @@ EDGES: Final[tuple[Edge, ...]] = (
     *(Edge(phase, Phase.TERMINATING, Why.INTERRUPTED, _SEEN) for phase in _WITH_MACHINE),
     *(Edge(phase, Phase.GONE, Why.MACHINE_LOST, _SEEN) for phase in _WITH_MACHINE),
     Edge(Phase.DRAINING, Phase.READY, Why.POD_FOUND, _EXECUTION),
+    Edge(Phase.DRAINING, Phase.READY, Why.STARTED_AGAIN, _EXECUTION),
     Edge(Phase.DRAINING, Phase.TERMINATING, Why.DRAINED, _EXECUTION),
     Edge(Phase.DRAINING, Phase.GONE, Why.NO_MACHINE, _EXECUTION),
     Edge(Phase.TERMINATING, Phase.GONE, Why.MACHINE_GONE, _SEEN),
@@ -182,7 +184,12 @@ def awaits_node(node: ProvisionedNode) -> bool:
 
 def became_ready(node: ProvisionedNode, now: datetime) -> bool:
     """Whether it has become ready at this moment, by itself: a drain that was taken back is no such news."""
-    return node.phase is Phase.READY and node.phase_since == now and last_edge(node) != Why.POD_FOUND.value
+    return node.phase is Phase.READY and node.phase_since == now and last_edge(node) not in _TAKEN_BACK
+
+
+def is_stopped(node: ProvisionedNode) -> bool:
+    """Whether somebody stopped its machine."""
+    return node.stopped_since is not None
 
 
 def last_edge(node: ProvisionedNode) -> str:
@@ -230,7 +237,12 @@ class Observation:
 
 
 def decide(node: ProvisionedNode, seen: Observation, now: datetime) -> Edge | None:
-    """The edge that the node takes now, None if it stays. Ends come before progress, progress before time-outs."""
+    """The edge that the node takes now, None if it stays. Ends come before progress, progress before time-outs.
+
+    A machine that somebody stopped may be started again: until then its node stays where it is, however long it takes.
+    """
+    if seen.machine is MachineState.STOPPED:
+        return None
     for why in (*_ends(seen), *_progress(seen)):
         edge = _EDGES_BY.get((node.phase, why))
         if edge is not None:
@@ -286,6 +298,7 @@ def _progress(seen: Observation) -> Iterator[Why]:
         yield Why.NODE_READY
 
 
+_TAKEN_BACK: Final = frozenset({Why.POD_FOUND.value, Why.STARTED_AGAIN.value})
 _EDGES: Final = MappingProxyType({(edge.source, edge.why): edge for edge in EDGES})
 _EDGES_BY: Final = MappingProxyType({(edge.source, edge.why): edge for edge in EDGES if edge.by is Actor.OBSERVATION})
 _TIMEOUTS: Final = MappingProxyType({edge.source: edge for edge in EDGES if edge.by is Actor.CLOCK})

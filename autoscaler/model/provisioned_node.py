@@ -71,6 +71,8 @@ class ProvisionedNode:
     empty_since: datetime | None = None
     unhealthy_since: datetime | None = None  # its Node was ready once and is not now
     reclaim_at: datetime | None = None  # when the provider takes this one machine, if it has said so
+    noticed_at: datetime | None = None  # an end that the provider announced once and does not repeat
+    stopped_since: datetime | None = None  # somebody stopped its machine, which may be started again
     history: tuple[tuple[Phase, datetime, str], ...] = ()
     uid: str = ""
     resource_version: str = ""

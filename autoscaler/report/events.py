@@ -101,7 +101,9 @@ def _of_failed(node: ProvisionedNode) -> Iterator[Event]:
 def _of_decision(
     decision: NodeDecision, node: ProvisionedNode, pool: CapacityPool | None, snapshot: Snapshot
 ) -> Iterator[Event]:
-    if decision.disposal is Disposal.KEEP and any(reason.code in _BROKEN for reason in decision.reasons):
+    if decision.disposal is Disposal.KEEP and any(reason.code is Code.NODE_STOPPED for reason in decision.reasons):
+        yield _stopped(decision, node)
+    elif decision.disposal is Disposal.KEEP and any(reason.code in _BROKEN for reason in decision.reasons):
         yield _stays(decision, node)
     if decision.disposal in _DISPOSALS and not _only_considered(decision, node, pool):
         yield _decided(decision, node.uid)
@@ -249,6 +251,14 @@ def _stays(decision: NodeDecision, node: ProvisionedNode) -> Event:
         f"To evict them and end the machine now: kubectl delete provisionednode {node.name}"
     )
     return Event("ProvisionedNode", "", node.name, node.uid, "Warning", "NotEmpty", message)
+
+
+def _stopped(decision: NodeDecision, node: ProvisionedNode) -> Event:
+    message = (
+        f"{texts_of(decision.reasons)}: it runs no pods, counts against limits and may still cost money. Start it, or "
+        f"end it: kubectl delete provisionednode {node.name}. Pools with disruption.stopped: End end such machines"
+    )
+    return Event("ProvisionedNode", "", node.name, node.uid, "Warning", "MachineStopped", message)
 
 
 def _notices(decision: NodeDecision, node: ProvisionedNode, snapshot: Snapshot) -> Iterator[Event]:

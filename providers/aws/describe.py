@@ -17,8 +17,8 @@ STATES: Final = {
     "pending": InstanceState.PENDING,
     "running": InstanceState.RUNNING,
     "shutting-down": InstanceState.TERMINATING,
-    "stopping": InstanceState.TERMINATING,
-    "stopped": InstanceState.TERMINATING,
+    "stopping": InstanceState.STOPPED,
+    "stopped": InstanceState.STOPPED,
     "terminated": InstanceState.TERMINATED,
 }
 GROUP_TAG: Final = "aws:autoscaling:groupName"  # AWS puts it on the members of an auto-scaling group

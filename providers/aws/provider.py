@@ -41,6 +41,8 @@ from providers.market import CapacityOffer, CapacityQuery
 
 # Describing lags seconds, counts of a reservation several minutes after a termination.
 WINDOW: Final = timedelta(minutes=5)
+# A block's end that lies so much later than a notice said was moved after the notice.
+_EXTENDED: Final = timedelta(hours=12)
 TRAITS: Final = Traits(exact=True, consistency_window=WINDOW, reserves=True)
 
 
@@ -111,8 +113,12 @@ class AwsProvider:
         noticed = self._noticed.of(one["InstanceId"] for one in found)
         ends = {r.id: r.reclaim_at for r in self._reservations.all()} if any(map(_reservation, found)) else {}
         return InstancePage(
-            tuple(_seen(one, ends.get(_reservation(one)), noticed.get(one["InstanceId"])) for one in found)
+            tuple(seen(one, ends.get(_reservation(one)), noticed.get(one["InstanceId"])) for one in found)
         )
+
+    def acknowledge(self) -> None:
+        """Delete the notices that were read."""
+        self._noticed.acknowledge()
 
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
         """End machines of this cluster."""
@@ -154,11 +160,16 @@ class AwsProvider:
         return Check(self._launcher, self._templates, self._cluster, self._queue).findings()
 
 
-def _seen(found: Mapping[str, Any], end: datetime | None, notice: Notice | None) -> Instance:
+def seen(found: Mapping[str, Any], end: datetime | None, notice: Notice | None) -> Instance:
     """A machine with the end that a notice or its reservation gives it, whichever is earlier."""
-    moments = [moment for moment in (end, notice.at if notice else None) if moment is not None]
-    seen = instance_of(found, reclaim_at=min(moments, default=None))
-    return replace(seen, message=seen.message or notice.reason) if notice else seen
+    if notice is not None and notice.repeated and end is not None and notice.at is not None:
+        # Somebody has extended the block since. Extensions are of whole days.
+        notice = notice if end - notice.at < _EXTENDED else None
+    noticed = notice.at if notice else None
+    moments = [moment for moment in (end, noticed) if moment is not None]
+    shown = instance_of(found, reclaim_at=min(moments, default=None))
+    once = None if notice is None or notice.repeated else noticed
+    return replace(shown, message=shown.message or notice.reason, noticed_at=once) if notice else shown
 
 
 def _reservation(found: Mapping[str, object]) -> str:

@@ -140,6 +140,10 @@ class SimulatedCloud:
         self.machines[machine].reclaim_at = at
         self.machines[machine].end(at, message)
 
+    def stop(self, machine: str, *, stopped: bool = True) -> None:
+        """Stop a machine, as a person does, or start it again."""
+        self.machines[machine].stopped = stopped
+
     def lose(self, machine: str, message: str = "hardware failure") -> None:
         """End a machine at once, without notice."""
         self.machines[machine].end(self.clock.now() - self.behaviour.shutdown, message)

@@ -99,7 +99,7 @@ def test_nothing_comes_back_from_the_dead() -> None:
     assert [edge for edge in EDGES if edge.source is Phase.GONE] == []
     leaving = {Phase.DRAINING, Phase.TERMINATING, Phase.FAILED, Phase.GONE}
     back = {(edge.source, edge.why) for edge in EDGES if edge.source in leaving and edge.target not in leaving}
-    assert back == {(Phase.DRAINING, Why.POD_FOUND)}
+    assert back == {(Phase.DRAINING, Why.POD_FOUND), (Phase.DRAINING, Why.STARTED_AGAIN)}
 
 
 @pytest.mark.parametrize(
