@@ -18,6 +18,7 @@ from autoscaler.kube.custom.aws_node_template import (
 from autoscaler.kube.problem import Problems
 from autoscaler.settings import AwsSettings
 from instance_catalog.frozen_map import FrozenMap
+from providers.abilities import Announcer, KubernetesObjects
 from providers.aws.capacity import Reservations
 from providers.aws.interruptions import Interruptions
 from providers.aws.market import BlockMarket
@@ -35,7 +36,7 @@ from providers.aws.template import (
     UserData,
     Volume,
 )
-from providers.contract import Announcer, Clock, KubernetesObjects, Provider, TemplateRef
+from providers.contract import Clock, Provider, TemplateRef
 from providers.errors import TemplateError
 from providers.plugins import Surroundings
 

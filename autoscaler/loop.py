@@ -166,7 +166,7 @@ class Loop:
         with self._stage("observe"):
             snapshot, half = self._read(now)
             unmade = self._remade()
-            seen = ask(self._providers)
+            seen = ask(self._providers, snapshot.provisioned, now=now)
             booting = {n.name: self._drivers(n) for n in snapshot.provisioned if awaits_node(n)}
             batches = frozenset(batch.name for batch in self._journal.batches)
             snapshot = reflect(seen.world(snapshot, booting, batches=batches), now)
@@ -189,7 +189,7 @@ class Loop:
             pending = self._journal.pending()
             self._announce(Decided(now, snapshot, plan, pending))
             failed = self._executor.carry_out(pending, Seen(snapshot, seen.machines), now)
-            troubles = (*half, *unmade, *seen.silent, *unnoted, *unlearned, *unrecorded, *failed)
+            troubles = (*half, *unmade, *seen.silent, *seen.doubts, *unnoted, *unlearned, *unrecorded, *failed)
         after = replace(snapshot, provisioned=self._journal.nodes)
         with self._stage("publish"):
             self._publisher.publish(plan, after, now, accelerators=accelerators_in_use(after, self._catalog))

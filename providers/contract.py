@@ -296,6 +296,14 @@ class Provider(Protocol):
     def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
         """One page of the instances that carry all of `tags`, ordered by id; terminated ones may be among them."""
 
+    def look_up(self, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
+        """Those of these machines that the provider knows, by provider id, whoever they belong to. One that `describe`
+        would not list for want of its tags has none here. Terminated ones are among them as long as they are known."""
+
+    def place(self) -> str:
+        """The account (or project) and the region that its calls go to, as account/region: a machine of another place
+        is unknown here. What cannot be found out is left out; "" where there are no such places."""
+
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
         """Stop machines for good. Each id comes back in exactly one of the answer's fields."""
 
@@ -364,42 +372,6 @@ class TemplateJudge(Protocol):
 
     def judged(self) -> tuple[TemplateVerdict, ...]:
         """Verdicts on all its templates, by name, a few minutes old at most. Raises only when none can be listed."""
-
-
-@runtime_checkable
-class Announcer(Protocol):
-    """Optional: something that hears of changes before they are described, in a thread that may wait for them."""
-
-    def announced(self, wait: timedelta) -> bool:
-        """Whether something has been announced, waiting so long for it. It takes nothing away from `describe`."""
-
-
-@runtime_checkable
-class NoticeReader(Protocol):
-    """Optional: a provider that reads notices where they have to be removed once they are known."""
-
-    def acknowledge(self) -> None:
-        """What `describe` has answered so far is written down: the notices behind it may be removed. Until then they
-        stay, for whoever comes after us. Never called while all pools observe."""
-
-
-class KubernetesObjects(Protocol):
-    """What a provider may need from Kubernetes: cluster-scoped objects as JSON dicts. `app` hands in an implementation.
-
-    `resource` is (apiVersion, plural), such as ("v1", "nodes") or ("resource.k8s.io/v1", "resourceslices").
-    """
-
-    def get(self, resource: tuple[str, str], name: str) -> Mapping[str, Any] | None:
-        """The object, or None."""
-
-    def list(self, resource: tuple[str, str], *, labels: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
-        """All objects that carry these labels, ordered by name."""
-
-    def create(self, resource: tuple[str, str], manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Create it; as it was created, or None when an object of this name exists already."""
-
-    def delete(self, resource: tuple[str, str], name: str) -> bool:
-        """Delete it; False when there is none."""
 
 
 def describe_all(provider: Provider, tags: Mapping[str, str]) -> Iterator[Instance]:

@@ -7,7 +7,6 @@ identical parameters. Every save is guarded by the resourceVersion that was read
 
 What cannot be written down of one batch or node is answered as a Trouble and left out, and the others are written. A
 batch that is not written down with all its nodes is never among what is pending: nothing is launched for it.
-
 The journal knows no provider and decides nothing. What it holds in memory is only a copy of what the API holds.
 """
 
@@ -345,6 +344,7 @@ class Journal:
                 node,
                 provider=batch.provider,
                 provider_id=batch.instances[index],
+                place=batch.place,
                 token=batch.token,
                 obtained=batch.offerings[batch.obtained[index]],
             )

@@ -40,6 +40,7 @@ from providers.errors import (
     TokenReusedError,
     UncertainError,
 )
+from providers.places import same_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,9 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             batch = begun
         elif backoffs.paused(batch.pool, now):
             return
+        elif not same_place(batch.place, provider.place()):
+            # The token says nothing there: the same call would launch again.
+            raise elsewhere(provider, batch.place, f"LaunchBatch {batch.name}")
         try:
             answer = provider.launch(request_of(batch, cluster=providers.cluster))
         except (UncertainError, ThrottledError, BusyError) as error:
@@ -113,6 +117,16 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
 def give_up(batch: LaunchBatch, journal: Journal, now: datetime) -> None:
     """Ask for nothing more. Nodes without a machine have failed; a batch whose call is under way cannot be given up."""
     _finish(replace(batch, outcome="Launched" if any(batch.instances) else "Failed"), journal, now)
+
+
+def elsewhere(provider: Provider, place: str, what: str) -> ConfigurationError:
+    """The provider calls another account or region than the one in which something was launched."""
+    return ConfigurationError(
+        f"provider {provider.name} calls {provider.place()} (account/region), and {what} was launched in {place}: "
+        "nothing is concluded about machines, and nothing is launched or ended",
+        next_step="set the region and the credentials back. If that account is gone for good, take the finalizers "
+        "foreslice.dev/machine and foreslice.dev/launch from its ProvisionedNodes and LaunchBatches",
+    )
 
 
 def request_of(batch: LaunchBatch, *, cluster: str) -> LaunchRequest:
@@ -150,7 +164,8 @@ def _begin(
     if attempt >= len(batch.offerings):
         give_up(batch, journal, now)
         return None
-    asked = replace(batch, attempt=attempt, provider=provider.name, token=token_of(batch, attempt))
+    place = provider.place()
+    asked = replace(batch, attempt=attempt, provider=provider.name, place=place, token=token_of(batch, attempt))
     parameters = repr(request_of(asked, cluster="-"))
     digest = hashlib.sha256(parameters.encode()).hexdigest()[:16]
     begun = journal.save_batch(replace(asked, outcome="Calling", parameter_hash=digest))

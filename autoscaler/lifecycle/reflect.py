@@ -51,7 +51,8 @@ class World:
     answered completely: nothing follows from what the others do not list. `expected_drivers` is by name of a
     ProvisionedNode: which drivers publish on it; a node without an entry expects one complete pool of any driver.
     `reclaims` is when providers take single machines, as far as they say so now; `notices` are ends that they said once
-    and do not repeat. `reservations` None: not read this time.
+    and do not repeat. `places` are those that the providers call, by name: account/region.
+    `reservations` None: not read this time.
     `reserving` are the kinds of node templates whose providers name every reservation there is.
     `batches` are the names of the LaunchBatches that are written down; None: nothing is concluded from one that is not.
     `launched` are the batches of which a provider lists a machine that has not ended; None: not every one has answered.
@@ -63,6 +64,7 @@ class World:
     expected_drivers: Mapping[str, frozenset[str]] = field(default_factory=dict)
     reclaims: Mapping[str, datetime] = field(default_factory=dict)
     notices: Mapping[str, datetime] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
     reservations: tuple[SeenReservation, ...] | None = None
     reserving: frozenset[str] = frozenset()
     batches: frozenset[str] | None = None
@@ -87,7 +89,7 @@ def reflect(world: World, now: datetime) -> Snapshot:
         # Some clouds name nodes themselves. Pods, slices and claims speak of that name, so everything after this does.
         after = replace(_with_health(advance(provisioned, seen, now), node, now), node_name=name)
         after = _with_idleness(after, empty=name not in occupied, now=now)
-        moved.append(_with_reclaim(after, world, now))
+        moved.append(_with_place(_with_reclaim(after, world, now), world))
     known = {pool.name for pool in snapshot.pools if pool.node_template[0] in world.reserving}
     blocks = tuple(
         _with_reservation(block, world.reservations, now, known=block.pool in known) for block in snapshot.blocks
@@ -193,6 +195,14 @@ def _with_reclaim(provisioned: ProvisionedNode, world: World, now: datetime) -> 
     if (announced, noticed) == (provisioned.reclaim_at, provisioned.noticed_at):
         return provisioned
     return replace(provisioned, reclaim_at=announced, noticed_at=noticed)
+
+
+def _with_place(provisioned: ProvisionedNode, world: World) -> ProvisionedNode:
+    """Where its machine is, if that was not written down when it was launched: here, since it is known here."""
+    place = world.places.get(provisioned.provider, "")
+    if len(place) <= len(provisioned.place) or provisioned.provider_id not in world.machines:
+        return provisioned
+    return replace(provisioned, place=place)
 
 
 def _earliest(*moments: datetime | None) -> datetime | None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
 from instance_catalog import labels
-from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.instance_type import CapacityType
 from providers.aws.errors import translated
 from providers.aws.session import Aws
 from providers.contract import Instance, InstanceState, OfferingKey
+from providers.errors import GoneError
 
 STATES: Final = {
     "pending": InstanceState.PENDING,
@@ -46,6 +48,37 @@ def named(aws: Aws, ids: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     for start in range(0, len(ids), _FILTER_VALUES):
         chunk = list(ids[start : start + _FILTER_VALUES])
         yield from _described(aws, [{"Name": "instance-id", "Values": chunk}])
+
+
+def looked_up(aws: Aws, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
+    """The instances behind these provider ids that EC2 knows. By their ids, not by a filter: a filter reads a list that
+    lags, and what is missing in it may exist. One without the tags of a launch gets none."""
+    asked = {provider_id.rpartition("/")[2]: provider_id for provider_id in provider_ids}
+    ids, found = list(asked), dict[str, Instance]()
+    for start in range(0, len(ids), _FILTER_VALUES):
+        for one in _by_id(aws, ids[start : start + _FILTER_VALUES]):
+            seen = instance_of(one)
+            found[asked[seen.id]] = seen if owned(tags_of(one)) else replace(seen, tags=EMPTY)
+    return found
+
+
+def _by_id(aws: Aws, ids: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    """EC2 refuses the whole call for ids that it does not know, and names them; if it does not, halves find them."""
+    if not ids:
+        return
+    try:
+        with translated("DescribeInstances"):
+            answer = aws.ec2.describe_instances(InstanceIds=list(ids))
+    except GoneError as error:
+        unknown = [machine for machine in ids if machine in error.message]
+        if unknown:
+            yield from _by_id(aws, [machine for machine in ids if machine not in unknown])
+        elif len(ids) > 1:
+            yield from _by_id(aws, ids[: len(ids) // 2])
+            yield from _by_id(aws, ids[len(ids) // 2 :])
+        return
+    for reservation in answer.get("Reservations", ()):
+        yield from reservation.get("Instances", ())
 
 
 def instance_of(found: Mapping[str, Any], *, node: str = "", reclaim_at: datetime | None = None) -> Instance:

@@ -18,6 +18,7 @@ from providers.aws.launch import Launcher
 from providers.aws.launch_template import LaunchTemplates
 from providers.aws.market import BlockMarket
 from providers.aws.network import Network
+from providers.aws.place import Place, Placed
 from providers.aws.preflight import Check
 from providers.aws.prices import Override, Prices
 from providers.aws.session import Aws
@@ -56,7 +57,7 @@ class Account:
     cluster: str
 
 
-class AwsProvider:
+class AwsProvider(Placed):
     """Rents EC2 machines. Also a CapacityMarket, a Preflight and a TemplateJudge."""
 
     def __init__(
@@ -71,6 +72,7 @@ class AwsProvider:
         """`queue` is the URL of an SQS queue with notices; `held` the reservations that groups start machines in."""
         self._aws = account.aws
         self._cluster = account.cluster
+        self._place = Place(account.aws, account.clock)
         self._catalog = account.catalog
         self._templates = templates
         self._reservations = Reservations(account.aws, account.clock, window=WINDOW)

@@ -67,6 +67,7 @@ class SimulatedCloud:
     def __init__(self, clock: Clock, behaviour: Behaviour = PROMPT) -> None:
         self.clock = clock
         self.behaviour = behaviour
+        self.place = "simulated/everywhere"
         self.machines: dict[str, Machine] = {}
         self.holdings: dict[str, Holding] = {}
         self.launches: dict[str, Launch] = {}

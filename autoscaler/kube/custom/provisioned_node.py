@@ -92,6 +92,8 @@ class ProvisionedNodeStatus(ApiModel):
     provider: LongText = ""
     provider_id: Annotated[LongText, Field(alias="providerID")] = ""
     """The id of the machine at its provider."""
+    place: LongText = ""
+    """The account and region, as account/region, that the machine was launched in. A missing part is unknown."""
     node_name: LongText = ""
     """The Node that has this id, where the cloud names nodes itself; until it registers, spec.nodeName is expected."""
     token: LongText = ""
@@ -123,6 +125,7 @@ def parse_provisioned_node(raw: object) -> ProvisionedNode:
         obtained=status.obtained.model() if status.obtained else None,
         provider=status.provider,
         provider_id=status.provider_id,
+        place=status.place,
         token=status.token,
         labels=FrozenMap(spec.labels),
         pods=spec.pods,
@@ -161,6 +164,7 @@ def write_provisioned_node(node: ProvisionedNode) -> dict[str, Any]:
             "obtained": OfferingSpec.of(node.obtained) if node.obtained else None,
             "provider": node.provider,
             "providerID": node.provider_id,
+            "place": node.place,
             "nodeName": node.node_name if node.node_name != node.name else "",
             "token": node.token,
             "reasons": reasons_json(node.reasons),
