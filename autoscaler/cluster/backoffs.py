@@ -18,9 +18,11 @@ from autoscaler.kube.custom.pool_memory import REMEMBERED, backoff_manifests
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Backoff
 from autoscaler.report.words import advised
-from providers.errors import BackoffScope, ProviderError
+from providers.errors import BackoffScope, BusyError, ProviderError, TokenReusedError
 
 _LONGEST_MESSAGE = 1024
+# Errors that concern a call, and nothing else that could be asked for.
+_OF_A_CALL = frozenset({BusyError.kind, TokenReusedError.kind})
 
 
 class Backoffs:
@@ -54,6 +56,12 @@ class Backoffs:
         """Whether the pool must ask for nothing at all now."""
         return any(backoff.until > now for backoff in self._of_all(pool))
 
+    def waits(self, pool: str, offering: OfferingRef, now: datetime) -> bool:
+        """Whether the call that is under way for the offering must not be repeated yet. What other calls have learnt of
+        the offering is no reason: what this one has launched has to be found out."""
+        mine = (b for b in self._known.get(pool, ()) if b.reason in _OF_A_CALL and covers(b, offering))
+        return self.paused(pool, now) or any(backoff.until > now for backoff in mine)
+
     def failures(self, pool: str) -> int:
         """How often in a row asking for anything at all failed."""
         return max((backoff.failures for backoff in self._of_all(pool)), default=0)
@@ -63,7 +71,8 @@ class Backoffs:
         added = _backoff(pool, offering, error, now)
         others = tuple(b for b in self._known.get(pool, ()) if _key(b) != _key(added))
         same = [b for b in self._known.get(pool, ()) if _key(b) == _key(added) and b.until + REMEMBERED > now]
-        failures = 1 + max((b.failures for b in same if b.reason == added.reason), default=0)
+        # Also of another kind: a provider that fails by turns is not asked more often than one that always fails alike.
+        failures = 1 + max((b.failures for b in same), default=0)
         message = advised(error.message, error.next_step)[:_LONGEST_MESSAGE]
         longer = replace(added, until=now + error.backoff(failures), failures=failures, message=message)
         self._save(pool, (*others, longer), now)

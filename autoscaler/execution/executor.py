@@ -19,7 +19,8 @@ from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import Drained, cordon, evict_all, occupants, occupants_now, uncordon
 from autoscaler.execution.hold import give_notice, hold, release
 from autoscaler.execution.launch import Providers, answered, give_up, launch
-from autoscaler.execution.orphans import Orphans, find_orphans, sweep
+from autoscaler.execution.orphans import adopt_all, end_all, find_orphans
+from autoscaler.execution.patience import Patience
 from autoscaler.execution.pools import guard
 from autoscaler.execution.terminate import bury, is_alive, terminate
 from autoscaler.execution.unclear import read_answer
@@ -35,6 +36,7 @@ from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.reasons import texts_of
 from providers.contract import TAG_POOL, Clock, Instance, InstanceState, Provider
+from providers.errors import RefusedError
 
 # When somebody takes the taint away as often as it is put there, a machine whose pods are evicted ends all the same.
 _CORDONED_BY: Final = timedelta(minutes=1)
@@ -102,10 +104,15 @@ class Executor:
     clock: Clock
     withheld: list[Withheld] = field(default_factory=list)
     unclear: dict[str, float] = field(default_factory=dict)  # batches whose answer is read, since when (monotonic)
+    patience: Patience = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "patience", Patience(self.clock))
 
     def carry_out(self, pending: Pending, seen: Seen, now: datetime) -> tuple[Trouble, ...]:
         """Drain, terminate, hold, give notice and launch as written down. What failed is told and tried again."""
         providers = tuple(self.providers.by_template.values())
+        self.patience.keep({*(node.name for node in pending.leaving), *(_of_sweep(p) for p in providers)})
         work: list[tuple[str, str, Callable[[], None]]] = [
             *(("ProvisionedNode", node.name, partial(self._remove, node, seen, now)) for node in pending.leaving),
             *(("ProvisionedNode", n.name, partial(self._tend, n, d, seen, now)) for n, d in pending.decisions),
@@ -139,6 +146,7 @@ class Executor:
         elif batch.outcome == "Calling" and not may_touch(batch.pool, seen.snapshot.pools):
             self._read_answer(batch, seen, now)
         elif not until.over():
+            self.unclear.pop(batch.name, None)
             launch(batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs, now=now)
 
     def _read_answer(self, batch: LaunchBatch, seen: Seen, now: datetime) -> None:
@@ -178,7 +186,8 @@ class Executor:
         if node.phase is Phase.TERMINATING and not is_alive(node, machines):
             return
         if node.provider_id and self._may_end(node, seen, now) and provider is not None:
-            terminate(node, provider=provider, machines=machines, journal=self.journal, now=now)
+            end = partial(terminate, node, provider=provider, machines=machines, journal=self.journal, now=now)
+            self.patience.attempt(node.name, end)
 
     def _leave_alone(self, node: ProvisionedNode, seen: Seen) -> None:
         """Say what becomes of a node on its way out once its pool acts. Of one without machine and Node nothing is left
@@ -210,7 +219,8 @@ class Executor:
         if found is not None and not cordon(self.api, found):
             return False
         pods = occupants_now(self.api, seen.own.name_of(node))
-        if pods and can_take(node, Why.POD_FOUND):
+        may_return = node.phase is not Phase.TERMINATING or self._was_refused(node, seen)
+        if pods and may_return and can_take(node, Why.POD_FOUND):
             # Its decision is made anew; whoever decides that it stays takes the taint away.
             self.journal.move(node, Why.POD_FOUND, now, ())
         elif pods and node.phase is Phase.TERMINATING:
@@ -219,6 +229,13 @@ class Executor:
                 next_step="wait until they have ended, or delete the ProvisionedNode",
             )
         return not pods
+
+    def _was_refused(self, node: ProvisionedNode, seen: Seen) -> bool:
+        """Whether the machine certainly stays: the provider refused to end it when it was asked last, which is no
+        lost answer, and lists it as running since."""
+        machine = seen.machines.get(node.provider, {}).get(node.provider_id)
+        runs = machine is not None and machine.state is InstanceState.RUNNING
+        return runs and isinstance(self.patience.error(node.name), RefusedError)
 
     def _machine_stopped(self, node: ProvisionedNode, seen: Seen) -> bool:
         """Whether its provider says so in this tick."""
@@ -275,7 +292,9 @@ class Executor:
         for machine in orphans.terminate:
             if self._may_sweep(machine, "end", provider, seen):
                 idle.append(machine)
-        sweep(Orphans(tuple(adopt), tuple(idle)), provider=provider, journal=self.journal, now=now)
+        adopt_all(adopt, provider=provider, journal=self.journal, now=now)
+        if idle:
+            self.patience.attempt(_of_sweep(provider), partial(end_all, idle, provider=provider))
 
     def _may_sweep(self, machine: Instance, would: str, provider: Provider, seen: Seen) -> bool:
         pool = machine.tags.get(TAG_POOL, "")
@@ -330,6 +349,11 @@ class Executor:
 def _stopped_for(node: ProvisionedNode) -> bool:
     """Whether it goes because its machine was stopped."""
     return any(reason.code is Code.NODE_STOPPED for reason in node.reasons)
+
+
+def _of_sweep(provider: Provider) -> str:
+    """No ProvisionedNode has such a name."""
+    return f"sweep/{provider.name}"
 
 
 def _long_ago(began: datetime | None, now: datetime) -> bool:

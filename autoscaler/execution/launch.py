@@ -39,6 +39,7 @@ from providers.errors import (
     ThrottledError,
     TokenReusedError,
     UncertainError,
+    UnclassifiedError,
 )
 from providers.places import same_place
 
@@ -73,7 +74,7 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
 
     Raises UncertainError while the outcome of its call is unknown and ThrottledError while the provider is overloaded;
     then the same call is repeated, not before the error's back-off has passed. BusyError: it waits for another batch's
-    call, and is repeated at the next tick. What a person has to correct is raised (RefusedError) once everything else
+    call, and so does this one alone. What a person has to correct is raised (RefusedError) once everything else
     that could be done has been.
     """
     provider = providers.of(batch)
@@ -87,7 +88,7 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             if begun is None:
                 break
             batch = begun
-        elif backoffs.paused(batch.pool, now):
+        elif backoffs.waits(batch.pool, batch.offerings[batch.attempt], now):
             return
         elif not same_place(batch.place, provider.place()):
             # The token says nothing there: the same call would launch again.
@@ -97,8 +98,9 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
         except (UncertainError, ThrottledError, BusyError) as error:
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             raise
-        except TokenReusedError:
+        except TokenReusedError as error:
             # The token may have produced machines. Another one could double them, so this needs a person.
+            backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             raise
         except (RefusedError, CapacityError, GoneError) as error:
             # Nothing was launched: the next offering may be asked for.
@@ -108,6 +110,11 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
         except ProviderError as error:
             # Of a kind that this loop does not know: it may have launched. The same call is repeated after a back-off.
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
+            raise
+        except Exception as error:
+            # No provider promises this one: a bug, after which nobody knows what was launched.
+            unknown = UnclassifiedError(f"{provider.name} failed unexpectedly: {type(error).__name__}")
+            backoffs.failed(batch.pool, batch.offerings[batch.attempt], unknown, now)
             raise
         batch = answered(batch, answer, journal=journal, backoffs=backoffs, now=now)
     if refusal is not None:

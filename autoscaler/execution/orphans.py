@@ -59,12 +59,16 @@ def _old_enough(machine: Instance, now: datetime) -> bool:
     return abs(now - machine.launched_at) >= MINIMUM_AGE
 
 
-def sweep(orphans: Orphans, *, provider: Provider, journal: Journal, now: datetime) -> None:
-    """Adopt and terminate as decided."""
-    for machine, node in orphans.adopt:
+def adopt_all(found: Iterable[tuple[Instance, Node]], *, provider: Provider, journal: Journal, now: datetime) -> None:
+    """Write objects for machines whose Nodes are registered."""
+    for machine, node in found:
         journal.adopt(_adopted(machine, node, provider.name, now))
-    if orphans.terminate:
-        provider.terminate(tuple(machine.id for machine in orphans.terminate))
+
+
+def end_all(found: Iterable[Instance], *, provider: Provider) -> None:
+    """Terminate machines. Raises why one of them is not ended, after all were asked for."""
+    for error in provider.terminate(tuple(machine.id for machine in found)).failures.values():
+        raise error
 
 
 def _adopted(machine: Instance, node: Node, provider: str, now: datetime) -> ProvisionedNode:

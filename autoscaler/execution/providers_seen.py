@@ -13,6 +13,7 @@ from functools import partial
 from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import Providers, elsewhere
+from autoscaler.execution.patience import Patience
 from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.absence import overdue
 from autoscaler.lifecycle.provisioned_node import MachineState, has_machine
@@ -84,9 +85,16 @@ def _batches(machines: Iterable[Instance]) -> Iterator[str]:
             yield machine.tags.get(TAG_BATCH, "")
 
 
-def ask(providers: Providers, provisioned: Collection[ProvisionedNode] = (), *, now: datetime) -> ProvidersSeen:
+def ask(
+    providers: Providers,
+    provisioned: Collection[ProvisionedNode] = (),
+    *,
+    now: datetime,
+    patience: Patience | None = None,
+) -> ProvidersSeen:
     """Ask all of them. Nothing may be concluded from one that did not answer, or that calls another place than the one
-    in which its machines are; it is told. A machine of `provisioned` that is not listed is looked up by its id."""
+    in which its machines are; it is told. A machine of `provisioned` that is not listed is looked up by its id. With
+    `patience` one that failed is left alone for a while, and is told as it was."""
     machines: dict[str, Mapping[str, Instance]] = {}
     windows: dict[str, timedelta] = {}
     reservations: list[SeenReservation] = []
@@ -101,7 +109,8 @@ def ask(providers: Providers, provisioned: Collection[ProvisionedNode] = (), *, 
         held: list[SeenReservation] = []
         mine = [node for node in provisioned if node.provider == provider.name and has_machine(node)]
         read = partial(_read, provider, providers.cluster, mine, now, listed, held)
-        trouble = isolation.attempt("Provider", provider.name, read)
+        wait = read if patience is None else partial(patience.attempt, provider.name, read)
+        trouble = isolation.attempt("Provider", provider.name, wait)
         if trouble is not None:
             silent.append(trouble)
             if isinstance(trouble.error, (RefusedError, ConfigurationError)):

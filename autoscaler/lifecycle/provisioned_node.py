@@ -6,7 +6,8 @@ edge an observation takes, `advance` takes it.
 Launching   the journal and the launch move a node up to LAUNCHED, since only they know what a provider answered.
 Booting     observations move it to READY, or time-outs to FAILED; a FAILED node's machine is terminated.
 Leaving     planning decides DRAINING, the drain TERMINATING; observation says when the machine is GONE. A drain that
-            demands an empty node goes back to READY when a pod is found (leaving.py says which drains these are).
+            demands an empty node goes back to READY when a pod is found (leaving.py says which drains these are); from
+            TERMINATING only when the provider has refused to end the machine.
 
 Nobody else lists phases: what a phase means is asked of the predicates, which read the table ASSUME.
 """
@@ -111,6 +112,7 @@ EDGES: Final[tuple[Edge, ...]] = (
     Edge(Phase.DRAINING, Phase.READY, Why.STARTED_AGAIN, _EXECUTION),
     Edge(Phase.DRAINING, Phase.TERMINATING, Why.DRAINED, _EXECUTION),
     Edge(Phase.DRAINING, Phase.GONE, Why.NO_MACHINE, _EXECUTION),
+    Edge(Phase.TERMINATING, Phase.READY, Why.POD_FOUND, _EXECUTION),
     Edge(Phase.TERMINATING, Phase.GONE, Why.MACHINE_GONE, _SEEN),
     Edge(Phase.FAILED, Phase.TERMINATING, Why.MACHINE_LEFT, _EXECUTION),
     Edge(Phase.FAILED, Phase.GONE, Why.NO_MACHINE, _EXECUTION),

@@ -196,6 +196,7 @@ def test_a_lost_answer_to_terminate_is_told_and_asked_again(site: Site) -> None:
     (trouble,) = site.carry_out()
     assert (trouble.kind, trouble.name, trouble.reason) == ("ProvisionedNode", "n1", "Ambiguous")
     assert site.machine_state() is InstanceState.PENDING
+    site.desk.clock.advance(timedelta(seconds=5))
     assert site.carry_out() == ()
     assert site.machine_state() is InstanceState.TERMINATING
 
