@@ -14,9 +14,19 @@ Partial answers. `launch` answers with the instances that exist and with one fai
     as a whole was refused, or when nobody knows what happened (AmbiguousError): then repeat it unchanged.
 Eventual consistency. For at most `traits.consistency_window` after a launch, `describe` may omit the instance and
     `terminate` may call it gone. What is missing is believed to be gone only when it is older than that.
+Absence is no answer. A list may lack machines that run. What is missing is looked up by its id: what the provider calls
+    terminated is gone; what it does not know may be in another account or region, so of that the caller concludes
+    little (lifecycle/absence.py), and nothing at all while `place` differs from where the machine was launched.
 Gone is an answer. Terminating twice, or something unknown, is not an error: the id comes back under `gone`.
+A refusal is no uncertainty. An answer that says no, with whatever code, launched nothing: it refuses that offering.
+    Only a lost answer and a fault of the server are uncertain. Every error says how long to leave its scope alone.
+Odd answers are errors. What cannot be read is a ProviderError of the call, never another exception, and no part of a
+    list that is passed over in silence. What belongs to somebody else hides nothing of ours, however odd it is.
+A stop is no end. A machine that somebody stopped is STOPPED until it is started or terminated.
 Ownership. Every machine carries the tags of its request from its first moment on; with them anything can be found
-    again without any memory of ours. A provider never touches a machine that lacks them.
+    again without any memory of ours. A provider never touches a machine that lacks them. What proves ownership is what
+    only a launch writes, never a tag that a group hands on to machines that nobody here asked for.
+Reading removes nothing. What a provider reads of notices stays where it was until `acknowledge` (abilities.py) is called.
 Ends are the provider's. `reclaim_at` says when the provider takes machines back (before a block's end, at a spot
     notice). It depends on the launch form: a group that the provider operates empties itself earlier than it takes back
     machines of our own. It may move in both directions, so it is read anew at each decision.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
+from autoscaler.errors import ForesliceError
 from providers.contract import Clock
 from providers.errors import ProviderError, UnclassifiedError
 
@@ -35,17 +36,17 @@ class Patience:
 
     def attempt(self, key: str, call: Callable[[], None]) -> None:
         """Call, unless that failed a short while ago. Raises what it raises, or what it raised then."""
-        known = self._failed.get(key)
-        if known is not None and self.clock.monotonic() < known.until:
-            raise known.error.with_traceback(None)  # or it grows with every raise
+        before = self._failed.get(key)
+        if before is not None and self.clock.monotonic() < before.until:
+            raise before.error.with_traceback(None)  # or it grows with every raise
         try:
             call()
         except Exception as error:
-            count = 1 + (known.count if known is not None else 0)
-            # What a provider never promised to raise is waited out like an error of unknown kind.
-            wait = error.backoff(count) if isinstance(error, ProviderError) else UnclassifiedError.doubled(count)
+            count = 1 + (before.count if before is not None else 0)
+            known = error if isinstance(error, (ProviderError, ForesliceError)) else _unforeseen(error)
+            wait = known.backoff(count) if isinstance(known, ProviderError) else self.longest
             until = self.clock.monotonic() + min(wait, self.longest).total_seconds()
-            self._failed[key] = _Failure(error, count, until)
+            self._failed[key] = _Failure(known, count, until)
             raise
         self._failed.pop(key, None)
 
@@ -57,3 +58,9 @@ class Patience:
     def keep(self, keys: Collection[str]) -> None:
         """Forget all others."""
         self._failed = {key: known for key, known in self._failed.items() if key in keys}
+
+
+def _unforeseen(error: Exception) -> UnclassifiedError:
+    """What no provider promises to raise. The log has its traceback, once for each time it was asked."""
+    step = "report it with the log line `unexpected_error`; it is tried again"
+    return UnclassifiedError(f"it failed unexpectedly: {type(error).__name__}", next_step=step)

@@ -12,7 +12,7 @@ from instance_catalog.catalog import Catalog
 from instance_catalog.instance_type import CapacityType
 from providers.aws.capacity import Reservations
 from providers.aws.cluster import Clusters
-from providers.aws.describe import GROUP_TAG, instance_of, listed, tags_of
+from providers.aws.describe import GROUP_TAG, instance_of, listed, tags_of, understood
 from providers.aws.interruptions import Interruptions, Notice, Noticed
 from providers.aws.launch import Launcher
 from providers.aws.launch_template import LaunchTemplates
@@ -109,14 +109,16 @@ class AwsProvider(Placed):
 
     def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
         """All machines with these tags but members of groups, on one page: a thousand of them are one call."""
-        found = sorted(
-            (one for one in listed(self._aws, tags) if GROUP_TAG not in tags_of(one)), key=lambda one: one["InstanceId"]
-        )
-        noticed = self._noticed.of(one["InstanceId"] for one in found)
-        ends = {r.id: r.reclaim_at for r in self._reservations.all()} if any(map(_reservation, found)) else {}
-        return InstancePage(
-            tuple(seen(one, ends.get(_reservation(one)), noticed.get(one["InstanceId"])) for one in found)
-        )
+        with understood("DescribeInstances"):
+            found = sorted(
+                (one for one in listed(self._aws, tags) if GROUP_TAG not in tags_of(one)),
+                key=lambda one: str(one["InstanceId"]),
+            )
+            noticed = self._noticed.of(one["InstanceId"] for one in found)
+            ends = {r.id: r.reclaim_at for r in self._reservations.all()} if any(map(_reservation, found)) else {}
+            return InstancePage(
+                tuple(seen(one, ends.get(_reservation(one)), noticed.get(one["InstanceId"])) for one in found)
+            )
 
     def acknowledge(self) -> None:
         """Delete the notices that were read."""
