@@ -26,7 +26,7 @@ A stop is no end. A machine that somebody stopped is STOPPED until it is started
 Ownership. Every machine carries the tags of its request from its first moment on; with them anything can be found
     again without any memory of ours. A provider never touches a machine that lacks them. What proves ownership is what
     only a launch writes, never a tag that a group hands on to machines that nobody here asked for.
-Reading removes nothing. What a provider reads of notices stays where it was until `acknowledge` (abilities.py) is called.
+Reading removes nothing. What a provider reads of notices stays there until `acknowledge` (abilities.py) is called.
 Ends are the provider's. `reclaim_at` says when the provider takes machines back (before a block's end, at a spot
     notice). It depends on the launch form: a group that the provider operates empties itself earlier than it takes back
     machines of our own. It may move in both directions, so it is read anew at each decision.

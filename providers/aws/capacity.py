@@ -194,7 +194,7 @@ class Reservations:
         }
 
     def readable(self, raw: Iterable[Mapping[str, Any]], impaired: Mapping[str, str]) -> list[Reservation]:
-        """Those that can be read. One that lacks what everything depends on, perhaps somebody else's, hides no other."""
+        """Those that can be read. One that lacks something needed, perhaps somebody else's, hides no other."""
         read = []
         for found in raw:
             with suppress(KeyError, TypeError, ValueError):

@@ -85,8 +85,8 @@ def _by_id(aws: Aws, ids: Sequence[str]) -> Iterator[Mapping[str, Any]]:
 
 @contextmanager
 def understood(what: str) -> Iterator[None]:
-    """Around the reading of an answer about machines of ours: every member of it is optional by EC2's model. What cannot
-    be read makes the whole look incomplete, since nothing may follow from a machine that is left out."""
+    """Around the reading of an answer about machines of ours: every member of it is optional by EC2's model. What
+    cannot be read makes the whole look incomplete, since nothing may follow from a machine that is left out."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -1,5 +1,5 @@
-"""Every member of EC2's answers is optional, and new values come: what is missing is an error of the call, never a crash,
-and nothing follows from an answer that cannot be read."""
+"""Every member of EC2's answers is optional, and new values come: what is missing is an error of the call, never a
+crash, and nothing follows from an answer that cannot be read."""
 
 from __future__ import annotations
 
