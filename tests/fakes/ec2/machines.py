@@ -73,6 +73,7 @@ class Machine:
     reason: tuple[str, str] = ("", "")
     group: str = ""
     stopped: bool = False
+    hidden: bool = False  # lists leave it out; who names its id finds it
 
     @property
     def key(self) -> str:
