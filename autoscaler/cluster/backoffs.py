@@ -18,11 +18,9 @@ from autoscaler.kube.custom.pool_memory import REMEMBERED, backoff_manifests
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Backoff
 from autoscaler.report.words import advised
-from providers.errors import BackoffScope, BusyError, ProviderError, TokenReusedError
+from providers.errors import BackoffScope, ProviderError
 
 _LONGEST_MESSAGE = 1024
-# Errors that concern a call, and nothing else that could be asked for.
-_OF_A_CALL = frozenset({BusyError.kind, TokenReusedError.kind})
 
 
 class Backoffs:
@@ -55,12 +53,6 @@ class Backoffs:
     def paused(self, pool: str, now: datetime) -> bool:
         """Whether the pool must ask for nothing at all now."""
         return any(backoff.until > now for backoff in self._of_all(pool))
-
-    def waits(self, pool: str, offering: OfferingRef, now: datetime) -> bool:
-        """Whether the call that is under way for the offering must not be repeated yet. What other calls have learnt of
-        the offering is no reason: what this one has launched has to be found out."""
-        mine = (b for b in self._known.get(pool, ()) if b.reason in _OF_A_CALL and covers(b, offering))
-        return self.paused(pool, now) or any(backoff.until > now for backoff in mine)
 
     def failures(self, pool: str) -> int:
         """How often in a row asking for anything at all failed."""

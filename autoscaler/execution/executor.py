@@ -112,7 +112,8 @@ class Executor:
     def carry_out(self, pending: Pending, seen: Seen, now: datetime) -> tuple[Trouble, ...]:
         """Drain, terminate, hold, give notice and launch as written down. What failed is told and tried again."""
         providers = tuple(self.providers.by_template.values())
-        self.patience.keep({*(node.name for node in pending.leaving), *(_of_sweep(p) for p in providers)})
+        kept = (*map(_of_sweep, providers), *map(_of_launch, pending.launches))
+        self.patience.keep({*kept, *(node.name for node in pending.leaving)})
         work: list[tuple[str, str, Callable[[], None]]] = [
             *(("ProvisionedNode", node.name, partial(self._remove, node, seen, now)) for node in pending.leaving),
             *(("ProvisionedNode", n.name, partial(self._tend, n, d, seen, now)) for n, d in pending.decisions),
@@ -147,7 +148,11 @@ class Executor:
             self._read_answer(batch, seen, now)
         elif not until.over():
             self.unclear.pop(batch.name, None)
-            launch(batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs, now=now)
+            # A call that has to wait for another one's end keeps nobody else waiting, least of all that one.
+            call = partial(
+                launch, batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs, now=now
+            )
+            self.patience.attempt(_of_launch(batch), call)
 
     def _read_answer(self, batch: LaunchBatch, seen: Seen, now: datetime) -> None:
         """Find out what came of a call of a pool that observes by now."""
@@ -349,6 +354,11 @@ class Executor:
 def _stopped_for(node: ProvisionedNode) -> bool:
     """Whether it goes because its machine was stopped."""
     return any(reason.code is Code.NODE_STOPPED for reason in node.reasons)
+
+
+def _of_launch(batch: LaunchBatch) -> str:
+    """No ProvisionedNode has such a name."""
+    return f"launch/{batch.name}"
 
 
 def _of_sweep(provider: Provider) -> str:

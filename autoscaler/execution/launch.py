@@ -88,7 +88,7 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             if begun is None:
                 break
             batch = begun
-        elif backoffs.waits(batch.pool, batch.offerings[batch.attempt], now):
+        elif backoffs.paused(batch.pool, now):
             return
         elif not same_place(batch.place, provider.place()):
             # The token says nothing there: the same call would launch again.
