@@ -121,6 +121,7 @@ def test_a_call_of_unknown_outcome_is_not_repeated_in_another_place() -> None:
     assert (trouble.kind, "simulated/elsewhere" in trouble.text) == ("LaunchBatch", True)
     assert site.desk.cloud.calls.count(Call.LAUNCH) == calls
     site.desk.cloud.place = "simulated/everywhere"
+    site.desk.clock.advance(timedelta(minutes=5))
     site.carry_out()
     assert [node.phase for node in site.desk.nodes()] == [Phase.LAUNCHED] * 2
 
