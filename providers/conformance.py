@@ -215,6 +215,32 @@ def machines_of_others_are_left_alone(harness: Harness) -> None:
     expect(isinstance(answer.failures[foreign], PermissionDeniedError), "expected a PermissionDeniedError")
 
 
+def looked_up_by_id(harness: Harness) -> None:
+    """A machine is found by its id, also where its tags are not ours; what never existed is not, and hides no other."""
+    (machine,) = launched(harness, request_of(harness)).instances
+    harness.settle()
+    unknown = machine.provider_id.replace(machine.id, "i-00000000000000000")
+    found = harness.provider.look_up((unknown, machine.provider_id))
+    expect(tuple(found) == (machine.provider_id,), f"expected {machine.provider_id}, found {tuple(found)}")
+    expect(found[machine.provider_id].state in LIVE, "a machine that runs is described as another state")
+    expect(found[machine.provider_id].tags.get(TAG_CLUSTER) == CLUSTER, "a machine of ours lacks our tags")
+    harness.provider.terminate((machine.id,))
+    harness.settle()
+    ended = harness.provider.look_up((machine.provider_id,))
+    states = {one.state for one in ended.values()}
+    expect(states <= {InstanceState.TERMINATED}, f"a machine that has ended is described as {states}")
+    harness.restart()
+    expect(harness.provider.look_up(()) == {}, "nothing was asked for, and something was found")
+
+
+def stays_in_its_place(harness: Harness) -> None:
+    """The account and region are the same after a restart and a launch: what is unknown there never existed."""
+    before = harness.provider.place()
+    launched(harness, request_of(harness))
+    harness.restart()
+    expect(harness.provider.place() == before, f"the place changed from {before!r} to {harness.provider.place()!r}")
+
+
 CHECKS: Final = tuple(
     check_of(run)
     for run in (
@@ -236,6 +262,8 @@ CHECKS: Final = tuple(
         ended_while_it_starts,
         ended_machines_are_not_replaced,
         machines_of_others_are_left_alone,
+        looked_up_by_id,
+        stays_in_its_place,
         *conformance_faults.CHECKED,
         *conformance_blocks.CHECKED,
     )

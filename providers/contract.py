@@ -14,9 +14,19 @@ Partial answers. `launch` answers with the instances that exist and with one fai
     as a whole was refused, or when nobody knows what happened (AmbiguousError): then repeat it unchanged.
 Eventual consistency. For at most `traits.consistency_window` after a launch, `describe` may omit the instance and
     `terminate` may call it gone. What is missing is believed to be gone only when it is older than that.
+Absence is no answer. A list may lack machines that run. What is missing is looked up by its id: what the provider calls
+    terminated is gone; what it does not know may be in another account or region, so of that the caller concludes
+    little (lifecycle/absence.py), and nothing at all while `place` differs from where the machine was launched.
 Gone is an answer. Terminating twice, or something unknown, is not an error: the id comes back under `gone`.
+A refusal is no uncertainty. An answer that says no, with whatever code, launched nothing: it refuses that offering.
+    Only a lost answer and a fault of the server are uncertain. Every error says how long to leave its scope alone.
+Odd answers are errors. What cannot be read is a ProviderError of the call, never another exception, and no part of a
+    list that is passed over in silence. What belongs to somebody else hides nothing of ours, however odd it is.
+A stop is no end. A machine that somebody stopped is STOPPED until it is started or terminated.
 Ownership. Every machine carries the tags of its request from its first moment on; with them anything can be found
-    again without any memory of ours. A provider never touches a machine that lacks them.
+    again without any memory of ours. A provider never touches a machine that lacks them. What proves ownership is what
+    only a launch writes, never a tag that a group hands on to machines that nobody here asked for.
+Reading removes nothing. What a provider reads of notices stays there until `acknowledge` (abilities.py) is called.
 Ends are the provider's. `reclaim_at` says when the provider takes machines back (before a block's end, at a spot
     notice). It depends on the launch form: a group that the provider operates empties itself earlier than it takes back
     machines of our own. It may move in both directions, so it is read anew at each decision.
@@ -170,10 +180,14 @@ class LaunchRequest:
 
 
 class InstanceState(Enum):
-    """Where a machine is in its life. TERMINATED ones are shown for a while and then forgotten."""
+    """Where a machine is in its life. TERMINATED ones are shown for a while and then forgotten.
+
+    STOPPED: somebody shut it down; it runs no pod, may be started again, and stays until it is terminated.
+    """
 
     PENDING = "pending"
     RUNNING = "running"
+    STOPPED = "stopped"
     TERMINATING = "terminating"
     TERMINATED = "terminated"
 
@@ -183,7 +197,9 @@ class Instance:
     """A machine. `provider_id` is the Node's spec.providerID; `offering` what was obtained.
 
     `node` is "" where the provider cannot say which of its request's nodes the machine is (the launch answer can).
-    `reclaim_at` is when the provider takes it back, if that is known. `message` explains an end we did not ask for.
+    `reclaim_at` is when the provider takes it back, if that is known. `noticed_at` is an end that was announced once
+    and that no look at the machine shows again; `reclaim_at` is not later. `message` explains an end that we did not
+    ask for.
     """
 
     id: str
@@ -194,6 +210,7 @@ class Instance:
     tags: FrozenMap[str, str]
     node: str = ""
     reclaim_at: datetime | None = None
+    noticed_at: datetime | None = None
     message: str = ""
 
 
@@ -289,6 +306,14 @@ class Provider(Protocol):
     def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
         """One page of the instances that carry all of `tags`, ordered by id; terminated ones may be among them."""
 
+    def look_up(self, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
+        """Those of these machines that the provider knows, by provider id, whoever they belong to. One that `describe`
+        would not list for want of its tags has none here. Terminated ones are among them as long as they are known."""
+
+    def place(self) -> str:
+        """The account (or project) and the region that its calls go to, as account/region: a machine of another place
+        is unknown here. What cannot be found out is left out; "" where there are no such places."""
+
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
         """Stop machines for good. Each id comes back in exactly one of the answer's fields."""
 
@@ -357,33 +382,6 @@ class TemplateJudge(Protocol):
 
     def template_statuses(self) -> tuple[TemplateStatus, ...]:
         """Verdicts on all its templates, by name, a few minutes old at most. Raises only when none can be listed."""
-
-
-@runtime_checkable
-class Announcer(Protocol):
-    """Optional: something that hears of changes before they are described, in a thread that may wait for them."""
-
-    def announced(self, wait: timedelta) -> bool:
-        """Whether something has been announced, waiting so long for it. It takes nothing away from `describe`."""
-
-
-class KubernetesObjects(Protocol):
-    """What a provider may need from Kubernetes: cluster-scoped objects as JSON dicts. `app` hands in an implementation.
-
-    `resource` is (apiVersion, plural), such as ("v1", "nodes") or ("resource.k8s.io/v1", "resourceslices").
-    """
-
-    def get(self, resource: tuple[str, str], name: str) -> Mapping[str, Any] | None:
-        """The object, or None."""
-
-    def list(self, resource: tuple[str, str], *, labels: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
-        """All objects that carry these labels, ordered by name."""
-
-    def create(self, resource: tuple[str, str], manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Create it; as it was created, or None when an object of this name exists already."""
-
-    def delete(self, resource: tuple[str, str], name: str) -> bool:
-        """Delete it; False when there is none."""
 
 
 def describe_all(provider: Provider, tags: Mapping[str, str]) -> Iterator[Instance]:

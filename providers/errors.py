@@ -201,7 +201,7 @@ class BusyError(ProviderError):
     kind = "Busy"
     scope = BackoffScope.OBJECT
     first_backoff = timedelta(seconds=5)
-    longest_backoff = timedelta(minutes=1)
+    longest_backoff = timedelta(minutes=2)
     advice = "Nothing to do: the call is repeated until it is its turn."
 
 

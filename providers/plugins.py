@@ -16,7 +16,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Protocol
 
 from instance_catalog.types.catalog import Catalog
-from providers.contract import Clock, KubernetesObjects, Provider
+from providers.abilities import KubernetesObjects
+from providers.contract import Clock, Provider
 
 GROUP: Final = "foreslice.providers"
 

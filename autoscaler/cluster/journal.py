@@ -7,7 +7,6 @@ identical parameters. Every save is guarded by the resourceVersion that was read
 
 What cannot be written down of one batch or node is answered as a Trouble and left out, and the others are written. A
 batch that is not written down with all its nodes is never among what is pending: nothing is launched for it.
-
 The journal knows no provider and decides nothing. What it holds in memory is only a copy of what the API holds.
 """
 
@@ -39,8 +38,8 @@ from autoscaler.kube.custom.launch_batch import FINALIZER as BATCH_FINALIZER
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
 from autoscaler.lifecycle.leaving import evicts
+from autoscaler.lifecycle.observing import acts_on_nodes
 from autoscaler.lifecycle.provisioned_node import Why, awaits_machine, can_take, edge_of, may_take_pods, take
-from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.reason import Reason
@@ -145,7 +144,7 @@ class Journal:
         decision for itself; the answer is what could not be written down, and is not pending.
         """
         buying = {pool.name for pool in snapshot.pools if pool.acts}
-        acting = {pool.name for pool in snapshot.pools if pool.mode is Mode.ACT}
+        acting = {pool.name for pool in snapshot.pools if acts_on_nodes(pool)}
         launches = [launch for launch in plan.launches if launch.pool in buying]
         self._odd &= {launch.name for launch in launches}
         troubles = list(self._record_batches(batches_of(launches, snapshot, apart=self._odd), now))
@@ -345,6 +344,7 @@ class Journal:
                 node,
                 provider=batch.provider,
                 provider_id=batch.instances[index],
+                place=batch.place,
                 token=batch.token,
                 obtained=batch.offerings[batch.obtained[index]],
             )

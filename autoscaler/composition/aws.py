@@ -22,6 +22,7 @@ from autoscaler.kube.problem import Problems
 from autoscaler.planning.supply.candidates import admits_type
 from autoscaler.settings.settings import AwsSettings
 from instance_catalog.frozen_map import FrozenMap
+from providers.abilities import Announcer, KubernetesObjects
 from providers.aws.capacity import Reservations
 from providers.aws.interruptions import Interruptions
 from providers.aws.node_groups.provider import AwsNodeGroups
@@ -40,7 +41,7 @@ from providers.aws.provider import WINDOW, Account, AwsProvider
 from providers.aws.sales.market import BlockMarket
 from providers.aws.sales.prices import Override, load_overrides
 from providers.aws.session import Aws
-from providers.contract import Announcer, Clock, KubernetesObjects, Provider, TemplateRef
+from providers.contract import Clock, Provider, TemplateRef
 from providers.errors import TemplateError
 from providers.plugins import Surroundings
 

@@ -203,7 +203,13 @@ class _Parts:
     def _interruptions(self) -> InterruptionWatch | None:
         """None where no provider announces interruptions."""
         announcer = interruption_announcer(self._settings)
-        return None if announcer is None else InterruptionWatch(announcer, self._wakeup.set, leads=self._leads)
+        if announcer is None:
+            return None
+        # While no pool acts, notices stay in their queue, from which each would be read again and again.
+        return InterruptionWatch(announcer, self._wakeup.set, leads=self._acts)
+
+    def _acts(self) -> bool:
+        return self._leads() and self._loop.acts
 
     def _listeners(self) -> Iterator[Listener]:
         serve = self._settings.serve

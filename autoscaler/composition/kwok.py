@@ -15,7 +15,8 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.prediction.concrete import make_concrete
 from instance_catalog.types.catalog import Catalog
-from providers.contract import KubernetesObjects, LaunchRequest, OfferingKey, TemplateRef
+from providers.abilities import KubernetesObjects
+from providers.contract import LaunchRequest, OfferingKey, TemplateRef
 from providers.errors import TemplateError
 from providers.kwok.provider import MachineManifests
 

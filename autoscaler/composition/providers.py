@@ -11,7 +11,8 @@ from autoscaler.errors import ConfigurationError
 from autoscaler.settings.settings import Settings
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.spelling import did_you_mean
-from providers.contract import Announcer, Provider
+from providers.abilities import Announcer
+from providers.contract import Provider
 from providers.kwok.provider import KwokProvider
 from providers.plugins import PluginError, Surroundings, installed, plugged_in
 

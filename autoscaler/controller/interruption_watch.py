@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from providers.contract import Announcer
+from providers.abilities import Announcer
 from providers.errors import ProviderError
 
 # SQS holds a question open for at most 20 seconds; a shorter wait ends sooner when the process does.

@@ -1,9 +1,12 @@
-"""Carries out what is pending, one item after the other; an item that fails stops no other."""
+"""Carries out what is pending, one item after the other; an item that fails stops no other.
+
+What leaves comes first: drains, notices and terminations do not wait for launches, which may be slow.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from typing import Final
@@ -15,23 +18,36 @@ from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import Drained, cordon, evict_all, occupants, occupants_now, uncordon
 from autoscaler.execution.hold import give_notice, hold, release
-from autoscaler.execution.launch import Providers, give_up, launch
-from autoscaler.execution.orphans import collect_orphans, find_orphans
+from autoscaler.execution.launch import Providers, answered, give_up, launch
+from autoscaler.execution.orphans import adopt_all, end_all, find_orphans
+from autoscaler.execution.patience import Patience
 from autoscaler.execution.pools import sync_finalizer
 from autoscaler.execution.terminate import is_alive, remove_objects, terminate
+from autoscaler.execution.unclear import read_answer
 from autoscaler.lifecycle.absence import absence
 from autoscaler.lifecycle.leaving import may_evict
+from autoscaler.lifecycle.observing import acts_on_nodes, may_touch, may_touch_node
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import Why, can_take
-from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
+from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
-from providers.contract import Instance, Provider
+from autoscaler.report.reasons import texts_of
+from providers.contract import TAG_POOL, Clock, Instance, InstanceState, Provider
+from providers.errors import RefusedError
 
 # When somebody takes the taint away as often as it is put there, a machine whose pods are evicted ends all the same.
 _CORDONED_BY: Final = timedelta(minutes=1)
+# Launches that take longer than this together go on in the next tick, after what has to leave by then. It is shorter
+# than the time-out of a call: after one that timed out no other begins.
+_LAUNCHING: Final = timedelta(seconds=30)
+_WOULD: Final = {
+    NodeAction.DRAIN: "drain it",
+    NodeAction.HOLD: "mark its Node as held",
+    NodeAction.NOTICE: "tell the pods on it when it goes",
+}
 
 
 @dataclass(frozen=True)
@@ -53,6 +69,31 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
+class Withheld:
+    """Something that is not done because its pool observes. `pool` is "" where no pool acts."""
+
+    kind: str
+    name: str
+    uid: str
+    pool: str
+    would: str
+
+
+class _Until:
+    """How much longer launches may begin in a tick."""
+
+    def __init__(self, clock: Clock, span: timedelta) -> None:
+        self._clock, self._span = clock, span.total_seconds()
+        self._began: float | None = None
+
+    def over(self) -> bool:
+        """Whether the span has passed since this was asked first."""
+        now = self._clock.monotonic()
+        self._began = now if self._began is None else self._began
+        return now - self._began >= self._span
+
+
+@dataclass(frozen=True, slots=True)
 class Executor:
     """The hands of the loop."""
 
@@ -60,12 +101,20 @@ class Executor:
     journal: Journal
     backoffs: Backoffs
     providers: Providers
+    clock: Clock
+    withheld: list[Withheld] = field(default_factory=list)
+    unclear: dict[str, float] = field(default_factory=dict)  # batches whose answer is read, since when (monotonic)
+    patience: Patience = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "patience", Patience(self.clock))
 
     def carry_out(self, pending: Pending, seen: Observed, now: datetime) -> tuple[Trouble, ...]:
-        """Launch, drain, terminate, hold and give notice as written down. What failed is told and tried again."""
+        """Drain, terminate, hold, give notice and launch as written down. What failed is told and tried again."""
         providers = tuple(self.providers.by_template.values())
+        kept = (*map(_of_sweep, providers), *map(_of_launch, pending.launches))
+        self.patience.keep({*kept, *(node.name for node in pending.leaving)})
         work: list[tuple[str, str, Callable[[], None]]] = [
-            *(("LaunchBatch", b.name, partial(self._launch, b, seen, now)) for b in self._in_turn(pending.launches)),
             *(("ProvisionedNode", node.name, partial(self._remove, node, seen, now)) for node in pending.leaving),
             *(
                 ("ProvisionedNode", n.name, partial(self._apply_decision, n, d, seen, now))
@@ -78,6 +127,9 @@ class Executor:
             *(("Provider", p.name, partial(self._collect_orphans, p, seen, now)) for p in providers),
             *(("Provider", p.name, partial(self._tell_missing, p, seen, now)) for p in providers),
         ]
+        until = _Until(self.clock, _LAUNCHING)
+        launches = (b for b in self._in_turn(pending.launches))
+        work += [("LaunchBatch", b.name, partial(self._launch, b, seen, until, now)) for b in launches]
         isolation = Isolation(self.api)
         attempts = (isolation.attempt(kind, name, action) for kind, name, action in work)
         return (*(trouble for trouble in attempts if trouble is not None), *self.backoffs.take_troubles())
@@ -92,20 +144,52 @@ class Executor:
             turn = self.backoffs.failures(pool) % len(batches)
             yield from (*batches[turn:], *batches[:turn])
 
-    def _launch(self, batch: LaunchBatch, seen: Observed, now: datetime) -> None:
+    def _launch(self, batch: LaunchBatch, seen: Observed, until: _Until, now: datetime) -> None:
         """Launch for pools that act. What a pool asked for before it was told to observe, or deleted, is given up, and
         so is a batch that a person deletes."""
         acts = any(pool.name == batch.pool and pool.acts for pool in seen.snapshot.pools)
         if (not acts or batch.deleting) and batch.outcome == "Intended":
             give_up(batch, self.journal, now)
+        elif batch.outcome == "Calling" and not may_touch(batch.pool, seen.snapshot.pools):
+            self._read_answer(batch, seen, now)
+        elif not until.over():
+            self.unclear.pop(batch.name, None)
+            # A call that has to wait for another one's end keeps nobody else waiting, least of all that one.
+            call = partial(
+                launch, batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs, now=now
+            )
+            self.patience.attempt(_of_launch(batch), call)
+
+    def _read_answer(self, batch: LaunchBatch, seen: Observed, now: datetime) -> None:
+        """Find out what came of a call of a pool that observes by now."""
+        since = self.unclear.setdefault(batch.name, self.clock.monotonic())
+        provider = self.providers.of(batch)
+        machines = seen.machines.get(provider.name)
+        waited = timedelta(seconds=self.clock.monotonic() - since)
+        answer = None if machines is None else read_answer(batch, machines, provider.traits, waited=waited)
+        if answer is None:
+            self._withhold(
+                "LaunchBatch", batch.name, batch.uid, batch.pool, "repeat its call, whose outcome is unknown"
+            )
             return
-        launch(batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs, now=now)
+        self.unclear.pop(batch.name)
+        answered(batch, answer, journal=self.journal, backoffs=self.backoffs, now=now)
+
+    def take_withheld(self) -> tuple[Withheld, ...]:
+        """What would have been done, had the pools acted, since the last time."""
+        taken = tuple(self.withheld)
+        self.withheld.clear()
+        return taken
+
+    def _withhold(self, kind: str, name: str, uid: str, pool: str, would: str) -> None:
+        self.withheld.append(Withheld(kind, name, uid, pool, would))
 
     def _remove(self, node: ProvisionedNode, seen: Observed, now: datetime) -> None:
         """One step of a node on its way out."""
-        # A launch just carried out may have given it its machine.
-        node = self.journal.node(node.name) or node
-        if node.phase is Phase.GONE or (not node.provider_id and not self._may_still_come(node)):
+        if not may_touch_node(node, seen.snapshot.pools):
+            self._leave_alone(node, seen)
+            return
+        if self._has_nothing_left(node):
             remove_objects(node, api=self.api, journal=self.journal)
             return
         provider = self.providers.named(node.provider)
@@ -113,17 +197,41 @@ class Executor:
         if node.phase is Phase.TERMINATING and not is_alive(node, machines):
             return
         if node.provider_id and self._may_end(node, seen, now) and provider is not None:
-            terminate(node, provider=provider, machines=machines, journal=self.journal, now=now)
+            end = partial(terminate, node, provider=provider, machines=machines, journal=self.journal, now=now)
+            self.patience.attempt(node.name, end)
+
+    def _leave_alone(self, node: ProvisionedNode, seen: Observed) -> None:
+        """Say what becomes of a node on its way out once its pool acts. Of one without machine and Node nothing is left
+        but the object, which is ours."""
+        found = seen.own.of(node)
+        would = ""
+        if self._has_nothing_left(node):
+            if found is None:
+                self.journal.forget(node)
+                return
+            would = f"delete Node {found.name}, whose machine is gone"
+        elif is_alive(node, seen.machines.get(node.provider, {})):
+            evicts = node.phase is Phase.DRAINING and may_evict(node)
+            would = f"{'evict the pods of its Node and ' if evicts else ''}end its machine {node.provider_id}"
+        if would:
+            self._withhold("ProvisionedNode", node.name, node.uid, node.pool, would)
 
     def _may_end(self, node: ProvisionedNode, seen: Observed, now: datetime) -> bool:
         """Take one step of what comes before a machine may be ended; whether it may."""
         if may_evict(node):
             return node.phase is Phase.TERMINATING or self._drained(node, seen, now)
+        if _stopped_for(node):
+            if self._machine_stopped(node, seen):
+                return True  # whatever is bound there does not run
+            if can_take(node, Why.STARTED_AGAIN) and is_alive(node, seen.machines.get(node.provider, {})):
+                self.journal.move(node, Why.STARTED_AGAIN, now, ())
+                return False
         found = seen.own.of(node)
         if found is not None and not cordon(self.api, found):
             return False
         pods = occupants_now(self.api, seen.own.name_of(node))
-        if pods and can_take(node, Why.POD_FOUND):
+        may_return = node.phase is not Phase.TERMINATING or self._was_refused(node, seen)
+        if pods and may_return and can_take(node, Why.POD_FOUND):
             # Its decision is made anew; whoever decides that it stays takes the taint away.
             self.journal.move(node, Why.POD_FOUND, now, ())
         elif pods and node.phase is Phase.TERMINATING:
@@ -132,6 +240,18 @@ class Executor:
                 next_step="wait until they have ended, or delete the ProvisionedNode",
             )
         return not pods
+
+    def _was_refused(self, node: ProvisionedNode, seen: Observed) -> bool:
+        """Whether the machine certainly stays: the provider refused to end it when it was asked last, which is no
+        lost answer, and lists it as running since."""
+        machine = seen.machines.get(node.provider, {}).get(node.provider_id)
+        runs = machine is not None and machine.state is InstanceState.RUNNING
+        return runs and isinstance(self.patience.error(node.name), RefusedError)
+
+    def _machine_stopped(self, node: ProvisionedNode, seen: Observed) -> bool:
+        """Whether its provider says so in this tick."""
+        machine = seen.machines.get(node.provider, {}).get(node.provider_id)
+        return machine is not None and machine.state is InstanceState.STOPPED
 
     def _drained(self, node: ProvisionedNode, seen: Observed, now: datetime) -> bool:
         """Take one step of a drain; whether the machine may go. BlockedError names the pods that may not leave yet."""
@@ -176,11 +296,31 @@ class Executor:
                 f"more than max(2, 10 %) of the {len(machines)} machines of provider {provider.name} have no object",
                 next_step="restore the ProvisionedNodes, or end the machines by hand; none is terminated until then",
             )
-        collect_orphans(orphans, provider=provider, journal=self.journal, now=now)
+        adopt, idle = [], []
+        for machine, node in orphans.adopt:
+            if self._may_sweep(machine, "adopt", provider, seen):
+                adopt.append((machine, node))
+        for machine in orphans.terminate:
+            if self._may_sweep(machine, "end", provider, seen):
+                idle.append(machine)
+        adopt_all(adopt, provider=provider, journal=self.journal, now=now)
+        if idle:
+            self.patience.attempt(_of_sweep(provider), partial(end_all, idle, provider=provider))
+
+    def _may_sweep(self, machine: Instance, would: str, provider: Provider, seen: Observed) -> bool:
+        pool = machine.tags.get(TAG_POOL, "")
+        if may_touch(pool, seen.snapshot.pools):
+            return True
+        self._withhold("Provider", provider.name, "", pool, f"{would} machine {machine.id}, which has no object")
+        return False
 
     def _now(self, seen: Observed) -> Snapshot:
         """What was seen, with the nodes as they are written down now."""
         return replace(seen.snapshot, provisioned=self.journal.nodes)
+
+    def _has_nothing_left(self, node: ProvisionedNode) -> bool:
+        """Whether there is no machine any more, nor will be one."""
+        return node.phase is Phase.GONE or (not node.provider_id and not self._may_still_come(node))
 
     def _may_still_come(self, node: ProvisionedNode) -> bool:
         """Whether a call that is under way may yet produce the node's machine."""
@@ -191,7 +331,17 @@ class Executor:
         found = seen.own.of(node)
         if found is None:
             return
-        acts = any(pool.name == node.pool and pool.mode is Mode.ACT for pool in seen.snapshot.pools)
+        if not may_touch_node(node, seen.snapshot.pools):
+            if decision.action in _WOULD:
+                why = texts_of(decision.reasons)
+                would = f"{_WOULD[decision.action]}{': ' if why else ''}{why}"
+                self._withhold("ProvisionedNode", node.name, node.uid, node.pool, would)
+            return
+        acts = any(pool.name == node.pool and acts_on_nodes(pool) for pool in seen.snapshot.pools)
+        stopped = any(reason.code is Code.NODE_STOPPED for reason in decision.reasons)
+        if decision.action is NodeAction.DRAIN and acts and stopped and self._machine_stopped(node, seen):
+            self.journal.move(node, Why.UNWANTED, now, decision.reasons)
+            return
         if decision.action is NodeAction.DRAIN and acts:
             # A pod that was found and that the plan did not see yet keeps the node with the next plan.
             if cordon(self.api, found) and not occupants_now(self.api, found.name):
@@ -205,6 +355,21 @@ class Executor:
             hold(self.api, found)
         elif decision.action is NodeAction.NOTICE and decision.deadline is not None:
             give_notice(self.api, found, seen.occupants.get(found.name, ()), decision.deadline)
+
+
+def _stopped_for(node: ProvisionedNode) -> bool:
+    """Whether it goes because its machine was stopped."""
+    return any(reason.code is Code.NODE_STOPPED for reason in node.reasons)
+
+
+def _of_launch(batch: LaunchBatch) -> str:
+    """No ProvisionedNode has such a name."""
+    return f"launch/{batch.name}"
+
+
+def _of_sweep(provider: Provider) -> str:
+    """No ProvisionedNode has such a name."""
+    return f"sweep/{provider.name}"
 
 
 def _long_ago(began: datetime | None, now: datetime) -> bool:

@@ -2,7 +2,8 @@
 
 Each attempt is written down (with its token and a hash of its parameters) before the provider is called and its answer
 before anything else happens, so it can die anywhere. An attempt whose outcome nobody knows is repeated with identical
-parameters until it is known; only then another offering, perhaps in another zone, may be asked for.
+parameters until it is known; only then another offering, perhaps in another zone, may be asked for. It is repeated in
+a later tick: a call may take a minute until it times out, and nodes that have to leave do not wait for it again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
 from autoscaler.cluster.intents import token_of
 from autoscaler.cluster.journal import UNFINISHED, Journal
@@ -31,7 +31,6 @@ from providers.contract import (
     TemplateRef,
 )
 from providers.errors import (
-    AmbiguousError,
     BusyError,
     CapacityError,
     GoneError,
@@ -40,10 +39,9 @@ from providers.errors import (
     ThrottledError,
     TokenReusedError,
     UncertainError,
+    UnclassifiedError,
 )
-
-# A cut connection is often over at once; what is still unclear then is repeated at the next tick.
-REPEATS: Final = 3
+from providers.places import same_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
 
     Raises UncertainError while the outcome of its call is unknown and ThrottledError while the provider is overloaded;
     then the same call is repeated, not before the error's back-off has passed. BusyError: it waits for another batch's
-    call, and is repeated at the next tick. What a person has to correct is raised (RefusedError) once everything else
+    call, and so does this one alone. What a person has to correct is raised (RefusedError) once everything else
     that could be done has been.
     """
     provider = providers.of(batch)
@@ -92,24 +90,33 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             batch = begun
         elif backoffs.paused(batch.pool, now):
             return
+        elif not same_place(batch.place, provider.place()):
+            # The token says nothing there: the same call would launch again.
+            raise elsewhere(provider, batch.place, f"LaunchBatch {batch.name}")
         try:
-            answer = _call(provider, request_of(batch, cluster=providers.cluster))
+            answer = provider.launch(request_of(batch, cluster=providers.cluster))
         except (UncertainError, ThrottledError, BusyError) as error:
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             raise
-        except TokenReusedError:
+        except TokenReusedError as error:
             # The token may have produced machines. Another one could double them, so this needs a person.
+            backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             raise
         except (RefusedError, CapacityError, GoneError) as error:
             # Nothing was launched: the next offering may be asked for.
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             refusal = refusal or (error if isinstance(error, RefusedError) else None)
-            answer = LaunchAnswer(missing=_wanted(batch))
+            answer = LaunchAnswer(missing=wanted(batch))
         except ProviderError as error:
             # Of a kind that this loop does not know: it may have launched. The same call is repeated after a back-off.
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             raise
-        batch = _answered(batch, answer, journal=journal, backoffs=backoffs, now=now)
+        except Exception as error:
+            # No provider promises this one: a bug, after which nobody knows what was launched.
+            unknown = UnclassifiedError(f"{provider.name} failed unexpectedly: {type(error).__name__}")
+            backoffs.failed(batch.pool, batch.offerings[batch.attempt], unknown, now)
+            raise
+        batch = answered(batch, answer, journal=journal, backoffs=backoffs, now=now)
     if refusal is not None:
         raise refusal
 
@@ -117,6 +124,16 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
 def give_up(batch: LaunchBatch, journal: Journal, now: datetime) -> None:
     """Ask for nothing more. Nodes without a machine have failed; a batch whose call is under way cannot be given up."""
     _finish(replace(batch, outcome="Launched" if any(batch.instances) else "Failed"), journal, now)
+
+
+def elsewhere(provider: Provider, place: str, what: str) -> ConfigurationError:
+    """The provider calls another account or region than the one in which something was launched."""
+    return ConfigurationError(
+        f"provider {provider.name} calls {provider.place()} (account/region), and {what} was launched in {place}: "
+        "nothing is concluded about machines, and nothing is launched or ended",
+        next_step="set the region and the credentials back. If that account is gone for good, take the finalizers "
+        "foreslice.dev/machine and foreslice.dev/launch from its ProvisionedNodes and LaunchBatches",
+    )
 
 
 def request_of(batch: LaunchBatch, *, cluster: str) -> LaunchRequest:
@@ -127,10 +144,10 @@ def request_of(batch: LaunchBatch, *, cluster: str) -> LaunchRequest:
         own[labels.CAPACITY_BLOCK] = offering.block
     return LaunchRequest(
         token=batch.token,
-        nodes=_wanted(batch),
+        nodes=wanted(batch),
         offerings=(key_of(offering),),
         tags=FrozenMap({TAG_CLUSTER: cluster, TAG_POOL: batch.pool, TAG_BATCH: batch.name}),
-        minimum=min(batch.minimum, len(_wanted(batch))),
+        minimum=min(batch.minimum, len(wanted(batch))),
         template=TemplateRef(*batch.template),
         labels=batch.labels.with_items(own),
         taints=batch.taints,
@@ -154,24 +171,16 @@ def _begin(
     if attempt >= len(batch.offerings):
         give_up(batch, journal, now)
         return None
-    asked = replace(batch, attempt=attempt, provider=provider.name, token=token_of(batch, attempt))
+    place = provider.place()
+    asked = replace(batch, attempt=attempt, provider=provider.name, place=place, token=token_of(batch, attempt))
     parameters = repr(request_of(asked, cluster="-"))
     digest = hashlib.sha256(parameters.encode()).hexdigest()[:16]
     begun = journal.save_batch(replace(asked, outcome="Calling", parameter_hash=digest))
-    journal.begin(_wanted(begun), now)
+    journal.begin(wanted(begun), now)
     return begun
 
 
-def _call(provider: Provider, request: LaunchRequest) -> LaunchAnswer:
-    for _ in range(REPEATS - 1):
-        try:
-            return provider.launch(request)
-        except AmbiguousError:
-            continue
-    return provider.launch(request)
-
-
-def _answered(
+def answered(
     batch: LaunchBatch, answer: LaunchAnswer, *, journal: Journal, backoffs: Backoffs, now: datetime
 ) -> LaunchBatch:
     """Save what came of an attempt, back-offs and machines; then the next one may begin."""
@@ -199,8 +208,8 @@ def _finish(batch: LaunchBatch, journal: Journal, now: datetime) -> LaunchBatch:
     return journal.settle(saved)
 
 
-def _wanted(batch: LaunchBatch) -> tuple[str, ...]:
-    """The nodes that have no machine yet."""
+def wanted(batch: LaunchBatch) -> tuple[str, ...]:
+    """The nodes of a batch that have no machine yet."""
     if not batch.instances:
         return batch.nodes
     return tuple(name for name, machine in zip(batch.nodes, batch.instances, strict=True) if not machine)

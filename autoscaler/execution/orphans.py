@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from autoscaler.cluster.journal import Journal
+from autoscaler.execution.terminate import ALIVE
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
-from providers.contract import TAG_BATCH, TAG_POOL, Instance, InstanceState, Provider
+from providers.contract import TAG_BATCH, TAG_POOL, Instance, Provider
 
 MINIMUM_AGE: Final = timedelta(minutes=10)
-_ALIVE = (InstanceState.PENDING, InstanceState.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def find_orphans(
     orphans = [
         machine
         for provider_id, machine in machines.items()
-        if machine.state in _ALIVE and provider_id not in known and machine.tags.get(TAG_BATCH) not in batches
+        if machine.state in ALIVE and provider_id not in known and machine.tags.get(TAG_BATCH) not in batches
     ]
     adopt = tuple((m, registered[m.provider_id]) for m in orphans if m.provider_id in registered)
     idle = tuple(m for m in orphans if m.provider_id not in registered and _old_enough(m, now))
@@ -59,12 +59,16 @@ def _old_enough(machine: Instance, now: datetime) -> bool:
     return abs(now - machine.launched_at) >= MINIMUM_AGE
 
 
-def collect_orphans(orphans: Orphans, *, provider: Provider, journal: Journal, now: datetime) -> None:
-    """Adopt and terminate as decided."""
-    for machine, node in orphans.adopt:
+def adopt_all(found: Iterable[tuple[Instance, Node]], *, provider: Provider, journal: Journal, now: datetime) -> None:
+    """Write objects for machines whose Nodes are registered."""
+    for machine, node in found:
         journal.adopt(_adopted(machine, node, provider.name, now))
-    if orphans.terminate:
-        provider.terminate(tuple(machine.id for machine in orphans.terminate))
+
+
+def end_all(found: Iterable[Instance], *, provider: Provider) -> None:
+    """Terminate machines. Raises why one of them is not ended, after all were asked for."""
+    for error in provider.terminate(tuple(machine.id for machine in found)).failures.values():
+        raise error
 
 
 def _adopted(machine: Instance, node: Node, provider: str, now: datetime) -> ProvisionedNode:

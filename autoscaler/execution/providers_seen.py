@@ -5,23 +5,29 @@ It asks and concludes nothing: what an answer means for nodes and blocks is life
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from functools import partial
 
 from autoscaler.cluster.isolation import Isolation, Trouble
-from autoscaler.execution.launch import Providers
-from autoscaler.lifecycle.provisioned_node import MachineState
+from autoscaler.errors import ConfigurationError
+from autoscaler.execution.launch import Providers, elsewhere
+from autoscaler.execution.patience import Patience
+from autoscaler.execution.terminate import ALIVE
+from autoscaler.lifecycle.absence import overdue
+from autoscaler.lifecycle.provisioned_node import MachineState, has_machine
 from autoscaler.lifecycle.reflect import SeenReservation, World
+from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.words import advised
+from instance_catalog.kubernetes import labels
+from providers.abilities import NoticeReader
 from providers.contract import (
     TAG_BATCH,
     TAG_CLUSTER,
     Instance,
-    InstanceState,
     Provider,
     Reservation,
     ReservationState,
@@ -30,6 +36,7 @@ from providers.contract import (
     describe_all,
 )
 from providers.errors import ProviderError, RefusedError
+from providers.places import same_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,7 @@ class ProvidersSeen:
 
     `reservations` is None unless all of them answered: a block must not end because nobody could be asked.
     `reserving` are the kinds of node templates whose providers reserve; `silent` tells about those without an answer.
+    `places` are what the providers call, by name. `doubts` are machines that exist and are not listed as ours.
     `serving` are all kinds of node templates, with why their provider refuses to answer if it does.
     """
 
@@ -47,6 +55,8 @@ class ProvidersSeen:
     reserving: frozenset[str]
     silent: tuple[Trouble, ...]
     serving: Mapping[str, Reason | None]
+    places: Mapping[str, str] = field(default_factory=dict)
+    doubts: tuple[Trouble, ...] = ()
 
     def world(
         self, snapshot: Snapshot, expected_drivers: Mapping[str, frozenset[str]], *, batches: frozenset[str]
@@ -58,6 +68,8 @@ class ProvidersSeen:
             machines={key: MachineState(machine.state.value) for key, machine in listed},
             windows=self.windows,
             reclaims={key: machine.reclaim_at for key, machine in listed if machine.reclaim_at is not None},
+            notices={key: machine.noticed_at for key, machine in listed if machine.noticed_at is not None},
+            places=self.places,
             expected_drivers=expected_drivers,
             reservations=self.reservations,
             reserving=self.reserving,
@@ -69,28 +81,39 @@ class ProvidersSeen:
 def _batches(machines: Iterable[Instance]) -> Iterator[str]:
     """The batches whose calls have left machines that did not end."""
     for machine in machines:
-        if machine.state in (InstanceState.PENDING, InstanceState.RUNNING):
+        if machine.state in ALIVE:
             yield machine.tags.get(TAG_BATCH, "")
 
 
-def ask(providers: Providers) -> ProvidersSeen:
-    """Ask all of them. Nothing may be concluded from one that did not answer; it is told."""
+def ask(
+    providers: Providers,
+    provisioned: Collection[ProvisionedNode] = (),
+    *,
+    now: datetime,
+    patience: Patience | None = None,
+) -> ProvidersSeen:
+    """Ask all of them. Nothing may be concluded from one that did not answer, or that calls another place than the one
+    in which its machines are; it is told. A machine of `provisioned` that is not listed is looked up by its id. With
+    `patience` one that failed is left alone for a while, and is told as it was."""
     machines: dict[str, Mapping[str, Instance]] = {}
     windows: dict[str, timedelta] = {}
     reservations: list[SeenReservation] = []
     reserving: set[str] = set()
     silent: list[Trouble] = []
     serving: dict[str, Reason | None] = dict.fromkeys(providers.by_template)
+    places: dict[str, str] = {}
+    doubts: list[Trouble] = []
     isolation = Isolation()
     for template, provider in providers.by_template.items():
         listed: list[Instance] = []
         held: list[SeenReservation] = []
-        trouble = isolation.attempt(
-            "Provider", provider.name, partial(_read, provider, providers.cluster, listed, held)
-        )
+        mine = [node for node in provisioned if node.provider == provider.name and has_machine(node)]
+        read = partial(_read, provider, providers.cluster, mine, now, listed, held)
+        wait = read if patience is None else partial(patience.attempt, provider.name, read)
+        trouble = isolation.attempt("Provider", provider.name, wait)
         if trouble is not None:
             silent.append(trouble)
-            if isinstance(trouble.error, RefusedError):
+            if isinstance(trouble.error, (RefusedError, ConfigurationError)):
                 why = advised(trouble.error.message, trouble.error.next_step)
                 serving[template] = Reason.of(Code.PROVIDER_REFUSES, provider=provider.name, message=why)
             continue
@@ -99,6 +122,8 @@ def ask(providers: Providers) -> ProvidersSeen:
         windows[provider.name] = provider.traits.consistency_window
         machines[provider.name] = {machine.provider_id: machine for machine in listed}
         reservations += held
+        places[provider.name] = provider.place()
+        doubts += _doubts(mine, machines[provider.name], providers.cluster)
     return ProvidersSeen(
         machines=machines,
         windows=windows,
@@ -106,12 +131,57 @@ def ask(providers: Providers) -> ProvidersSeen:
         reserving=frozenset(reserving),
         silent=tuple(silent),
         serving=serving,
+        places=places,
+        doubts=tuple(doubts),
     )
 
 
-def _read(provider: Provider, cluster: str, listed: list[Instance], held: list[SeenReservation]) -> None:
+def acknowledge(providers: Providers, seen: ProvidersSeen) -> tuple[Trouble, ...]:
+    """Let those that answered remove the notices that their answers came from: what they say is written down."""
+    isolation = Isolation()
+    troubles = [
+        isolation.attempt("Provider", provider.name, provider.acknowledge)
+        for provider in providers.by_template.values()
+        if provider.name in seen.machines and isinstance(provider, NoticeReader)
+    ]
+    return tuple(trouble for trouble in troubles if trouble is not None)
+
+
+def _read(
+    provider: Provider,
+    cluster: str,
+    mine: Sequence[ProvisionedNode],
+    now: datetime,
+    listed: list[Instance],
+    held: list[SeenReservation],
+) -> None:
+    """Describe machines and reservations. `mine` are the nodes that have one of its machines."""
+    place = provider.place()
+    far = [node for node in mine if not same_place(node.place, place)]
+    if far:
+        what = f"the machine of node {far[0].name}" + (f" and {len(far) - 1} more" if far[1:] else "")
+        raise elsewhere(provider, far[0].place, what)
     listed += describe_all(provider, {TAG_CLUSTER: cluster})
+    known = {machine.provider_id for machine in listed}
+    window = provider.traits.consistency_window
+    missing = [n.provider_id for n in mine if n.provider_id not in known and overdue(n, window, now)]
+    if missing:
+        listed += (replace(one, provider_id=key) for key, one in provider.look_up(missing).items())
     held += map(_seen, provider.reservations())
+
+
+def _doubts(mine: Iterable[ProvisionedNode], machines: Mapping[str, Instance], cluster: str) -> Iterator[Trouble]:
+    """Machines of nodes that are not marked as ours any more. They stay counted, and no provider ends them for us."""
+    for node in mine:
+        machine = machines.get(node.provider_id)
+        if machine is not None and machine.state in ALIVE and machine.tags.get(TAG_CLUSTER) != cluster:
+            error = ConfigurationError(
+                f"machine {machine.id} of node {node.name} has lost the tags that its launch gave it: "
+                "it counts against limits and spending as before, and cannot be ended",
+                next_step=f"give it the tags of its neighbours back, above all {TAG_CLUSTER} and "
+                f"{labels.LAUNCH_TOKEN}, or end it by hand",
+            )
+            yield Trouble("ProvisionedNode", node.name, error)
 
 
 def verdicts(providers: Providers) -> tuple[tuple[TemplateStatus, ...], tuple[Trouble, ...]]:

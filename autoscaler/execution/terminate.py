@@ -21,6 +21,8 @@ from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from instance_catalog.kubernetes.labels import POOL
 from providers.contract import Instance, InstanceState, Provider
 
+# A stopped machine does not end by itself.
+ALIVE: Final = (InstanceState.PENDING, InstanceState.RUNNING, InstanceState.STOPPED)
 _ENDED_BY: Final = {Phase.DRAINING: Why.DRAINED, Phase.FAILED: Why.MACHINE_LEFT}
 
 
@@ -43,7 +45,7 @@ def terminate(
 def is_alive(node: ProvisionedNode, machines: Mapping[str, Instance]) -> bool:
     """Whether the provider lists the node's machine, and it has not begun to end."""
     machine = machines.get(node.provider_id)
-    return machine is not None and machine.state in (InstanceState.PENDING, InstanceState.RUNNING)
+    return machine is not None and machine.state in ALIVE
 
 
 def remove_objects(node: ProvisionedNode, *, api: KubernetesApi, journal: Journal) -> None:

@@ -52,8 +52,7 @@ def absence(
         if window is None or not has_machine(node):
             continue
         machines[node.provider] = machines.get(node.provider, 0) + 1
-        launched = _launched_at(node)
-        if node.provider_id in listed or launched is None or now < launched + window:
+        if node.provider_id in listed or not overdue(node, window, now):
             continue
         found = nodes.of(node)
         if not can_take(node, Why.MACHINE_LOST):
@@ -70,6 +69,12 @@ def absence(
         else:
             waiting.setdefault(provider, []).extend(ids)
     return Absence(frozenset(gone), FrozenMap({provider: tuple(sorted(ids)) for provider, ids in waiting.items()}))
+
+
+def overdue(node: ProvisionedNode, window: timedelta, now: datetime) -> bool:
+    """Whether its machine is old enough that its provider has to know it."""
+    launched = _launched_at(node)
+    return has_machine(node) and launched is not None and now >= launched + window
 
 
 def _launched_at(node: ProvisionedNode) -> datetime | None:

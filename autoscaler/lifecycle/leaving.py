@@ -31,6 +31,7 @@ WHY_IT_GOES: Final[Mapping[Code, PodsThen]] = MappingProxyType(
         Code.NODE_EMPTY: PodsThen.KEPT,
         Code.NODE_DRIFTED: PodsThen.KEPT,
         Code.NODE_UNHEALTHY: PodsThen.KEPT,
+        Code.NODE_STOPPED: PodsThen.KEPT,
         Code.NODE_FAILED: PodsThen.KEPT,
     }
 )

@@ -34,7 +34,8 @@ def without_future(snapshot: Snapshot, now: datetime, backoff_of: Callable[[str,
 
 
 def _node(node: ProvisionedNode, now: datetime) -> ProvisionedNode:
-    moments = (node.phase_since, node.empty_since, node.unhealthy_since, *(at for _, at, _ in node.history))
+    since = (node.phase_since, node.empty_since, node.unhealthy_since, node.stopped_since)
+    moments = (*since, *(at for _, at, _ in node.history))
     if all(moment is None or moment <= now for moment in moments):
         return node
     return replace(
@@ -42,6 +43,7 @@ def _node(node: ProvisionedNode, now: datetime) -> ProvisionedNode:
         phase_since=_past(node.phase_since, now),
         empty_since=_past(node.empty_since, now),
         unhealthy_since=_past(node.unhealthy_since, now),
+        stopped_since=_past(node.stopped_since, now),
         history=tuple((phase, min(at, now), why) for phase, at, why in node.history),
     )
 

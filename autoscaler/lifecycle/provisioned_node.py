@@ -6,7 +6,8 @@ edge an observation takes, `advance` takes it.
 Launching   the journal and the launch move a node up to LAUNCHED, since only they know what a provider answered.
 Booting     observations move it to READY, or time-outs to FAILED; a FAILED node's machine is terminated.
 Leaving     planning decides DRAINING, the drain TERMINATING; observation says when the machine is GONE. A drain that
-            demands an empty node goes back to READY when a pod is found (leaving.py says which drains these are).
+            demands an empty node goes back to READY when a pod is found (leaving.py says which drains these are); from
+            TERMINATING only when the provider has refused to end the machine.
 
 Nobody else lists phases: what a phase means is asked of the predicates, which read the table ASSUME.
 """
@@ -41,6 +42,7 @@ class Why(Enum):
     UNWANTED = "Unwanted"
     DRAINED = "Drained"
     POD_FOUND = "PodFound"
+    STARTED_AGAIN = "StartedAgain"
     INTERRUPTED = "Interrupted"
     MACHINE_LOST = "MachineLost"
     MACHINE_LEFT = "MachineLeft"
@@ -107,8 +109,10 @@ EDGES: Final[tuple[Edge, ...]] = (
     *(Edge(phase, Phase.TERMINATING, Why.INTERRUPTED, _SEEN) for phase in _WITH_MACHINE),
     *(Edge(phase, Phase.GONE, Why.MACHINE_LOST, _SEEN) for phase in _WITH_MACHINE),
     Edge(Phase.DRAINING, Phase.READY, Why.POD_FOUND, _EXECUTION),
+    Edge(Phase.DRAINING, Phase.READY, Why.STARTED_AGAIN, _EXECUTION),
     Edge(Phase.DRAINING, Phase.TERMINATING, Why.DRAINED, _EXECUTION),
     Edge(Phase.DRAINING, Phase.GONE, Why.NO_MACHINE, _EXECUTION),
+    Edge(Phase.TERMINATING, Phase.READY, Why.POD_FOUND, _EXECUTION),
     Edge(Phase.TERMINATING, Phase.GONE, Why.MACHINE_GONE, _SEEN),
     Edge(Phase.FAILED, Phase.TERMINATING, Why.MACHINE_LEFT, _EXECUTION),
     Edge(Phase.FAILED, Phase.GONE, Why.NO_MACHINE, _EXECUTION),
@@ -182,7 +186,12 @@ def awaits_node(node: ProvisionedNode) -> bool:
 
 def became_ready(node: ProvisionedNode, now: datetime) -> bool:
     """Whether it has become ready at this moment, by itself: a drain that was taken back is no such news."""
-    return node.phase is Phase.READY and node.phase_since == now and last_edge(node) != Why.POD_FOUND.value
+    return node.phase is Phase.READY and node.phase_since == now and last_edge(node) not in _TAKEN_BACK
+
+
+def is_stopped(node: ProvisionedNode) -> bool:
+    """Whether somebody stopped its machine."""
+    return node.stopped_since is not None
 
 
 def last_edge(node: ProvisionedNode) -> str:
@@ -201,10 +210,14 @@ def edge_of(phase: Phase, why: Why) -> Edge:
 
 
 class MachineState(Enum):
-    """What the provider says of a node's machine. ABSENT: it lists the machine no more, and it is not too young."""
+    """What the provider says of a node's machine. ABSENT: it lists the machine no more, and it is not too young.
+
+    STOPPED: somebody shut it down; nothing follows from that, and what it did before it stopped counts no more.
+    """
 
     PENDING = "pending"
     RUNNING = "running"
+    STOPPED = "stopped"
     TERMINATING = "terminating"
     TERMINATED = "terminated"
     ABSENT = "absent"
@@ -226,7 +239,12 @@ class Observation:
 
 
 def decide(node: ProvisionedNode, seen: Observation, now: datetime) -> Edge | None:
-    """The edge that the node takes now, None if it stays. Ends come before progress, progress before time-outs."""
+    """The edge that the node takes now, None if it stays. Ends come before progress, progress before time-outs.
+
+    A machine that somebody stopped may be started again: until then its node stays where it is, however long it takes.
+    """
+    if seen.machine is MachineState.STOPPED:
+        return None
     for why in (*_ends(seen), *_progress(seen)):
         edge = _EDGES_BY.get((node.phase, why))
         if edge is not None:
@@ -282,6 +300,7 @@ def _progress(seen: Observation) -> Iterator[Why]:
         yield Why.NODE_READY
 
 
+_TAKEN_BACK: Final = frozenset({Why.POD_FOUND.value, Why.STARTED_AGAIN.value})
 _EDGES: Final = MappingProxyType({(edge.source, edge.why): edge for edge in EDGES})
 _EDGES_BY: Final = MappingProxyType({(edge.source, edge.why): edge for edge in EDGES if edge.by is Actor.OBSERVATION})
 _TIMEOUTS: Final = MappingProxyType({edge.source: edge for edge in EDGES if edge.by is Actor.CLOCK})

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from autoscaler.lifecycle.absence import absence
 from autoscaler.lifecycle.ownership import OwnNodes
-from autoscaler.lifecycle.provisioned_node import MachineState, Observation, advance, awaits_machine
+from autoscaler.lifecycle.provisioned_node import MachineState, Observation, advance, awaits_machine, is_stopped
 from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
@@ -19,6 +20,9 @@ from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
+
+# A machine that still runs so long after the end that a notice gave it was not taken.
+_OUTLIVED: Final = timedelta(minutes=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,9 @@ class World:
     `machines` are by ProvisionedNode.provider_id. Only providers in `windows` (by name, with their consistency window)
     answered completely: nothing follows from what the others do not list. `expected_drivers` is by name of a
     ProvisionedNode: which drivers publish on it; a node without an entry expects one complete pool of any driver.
-    `reclaims` is when providers take single machines, as far as they said so. `reservations` None: not read this time.
+    `reclaims` is when providers take single machines, as far as they say so now; `notices` are ends that they said once
+    and do not repeat. `places` are those that the providers call, by name: account/region.
+    `reservations` None: not read this time.
     `reserving` are the kinds of node templates whose providers name every reservation there is.
     `batches` are the names of the LaunchBatches that are written down; None: nothing is concluded from one that is not.
     `launched` are the batches of which a provider lists a machine that has not ended; None: not every one has answered.
@@ -57,6 +63,8 @@ class World:
     windows: Mapping[str, timedelta] = field(default_factory=dict)
     expected_drivers: Mapping[str, frozenset[str]] = field(default_factory=dict)
     reclaims: Mapping[str, datetime] = field(default_factory=dict)
+    notices: Mapping[str, datetime] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
     reservations: tuple[SeenReservation, ...] | None = None
     reserving: frozenset[str] = frozenset()
     batches: frozenset[str] | None = None
@@ -74,13 +82,14 @@ def reflect(world: World, now: datetime) -> Snapshot:
     for provisioned in snapshot.provisioned:
         if provisioned.phase_since is None:
             provisioned = replace(provisioned, phase_since=now)  # whoever created it died before it said so
+        provisioned = _with_stop(provisioned, world, now)
         node = nodes.of(provisioned)
         name = node.name if node else provisioned.node_name
         seen = observe(provisioned, node, world, drivers=complete.get(name, frozenset()), gone=missing.gone, now=now)
         # Some clouds name nodes themselves. Pods, slices and claims speak of that name, so everything after this does.
         after = replace(_with_health(advance(provisioned, seen, now), node, now), node_name=name)
         after = _with_idleness(after, empty=name not in occupied, now=now)
-        moved.append(_with_reclaim(after, world))
+        moved.append(_with_place(_with_reclaim(after, world, now), world))
     known = {pool.name for pool in snapshot.pools if pool.node_template[0] in world.reserving}
     blocks = tuple(
         _with_reservation(block, world.reservations, now, known=block.pool in known) for block in snapshot.blocks
@@ -152,23 +161,52 @@ def _batch_lost(provisioned: ProvisionedNode, world: World, now: datetime) -> bo
 
 
 def _with_idleness(provisioned: ProvisionedNode, *, empty: bool, now: datetime) -> ProvisionedNode:
-    if not empty or provisioned.phase is not Phase.READY:
+    if not empty or provisioned.phase is not Phase.READY or is_stopped(provisioned):
         return provisioned if provisioned.empty_since is None else replace(provisioned, empty_since=None)
     return provisioned if provisioned.empty_since is not None else replace(provisioned, empty_since=now)
 
 
 def _with_health(provisioned: ProvisionedNode, node: Node | None, now: datetime) -> ProvisionedNode:
-    if provisioned.phase is not Phase.READY or node is None or node.ready:
+    if provisioned.phase is not Phase.READY or node is None or node.ready or is_stopped(provisioned):
         return provisioned if provisioned.unhealthy_since is None else replace(provisioned, unhealthy_since=None)
     return provisioned if provisioned.unhealthy_since is not None else replace(provisioned, unhealthy_since=now)
 
 
-def _with_reclaim(provisioned: ProvisionedNode, world: World) -> ProvisionedNode:
-    """The end its provider announced. It may move or be taken back; one that did not answer says nothing."""
+def _with_stop(provisioned: ProvisionedNode, world: World, now: datetime) -> ProvisionedNode:
+    """Since when its machine is stopped. Once it is started again its time to boot begins anew; a provider that did
+    not answer says nothing."""
+    state = world.machines.get(provisioned.provider_id)
+    if state is MachineState.STOPPED:
+        return provisioned if is_stopped(provisioned) else replace(provisioned, stopped_since=now)
+    if state is None or not is_stopped(provisioned):
+        return provisioned
+    return replace(provisioned, stopped_since=None, phase_since=now)
+
+
+def _with_reclaim(provisioned: ProvisionedNode, world: World, now: datetime) -> ProvisionedNode:
+    """The end its provider announced: what it says now, which may move or be taken back, and what it said once, to us
+    or to a leader before us, whichever is earlier. One that did not answer says nothing."""
     if provisioned.provider not in world.windows:
         return provisioned
-    announced = world.reclaims.get(provisioned.provider_id)
-    return provisioned if announced == provisioned.reclaim_at else replace(provisioned, reclaim_at=announced)
+    noticed = _earliest(provisioned.noticed_at, world.notices.get(provisioned.provider_id))
+    if noticed is not None and now >= noticed + _OUTLIVED:
+        noticed = None
+    announced = _earliest(noticed, world.reclaims.get(provisioned.provider_id))
+    if (announced, noticed) == (provisioned.reclaim_at, provisioned.noticed_at):
+        return provisioned
+    return replace(provisioned, reclaim_at=announced, noticed_at=noticed)
+
+
+def _with_place(provisioned: ProvisionedNode, world: World) -> ProvisionedNode:
+    """Where its machine is, if that was not written down when it was launched: here, since it is known here."""
+    place = world.places.get(provisioned.provider, "")
+    if len(place) <= len(provisioned.place) or provisioned.provider_id not in world.machines:
+        return provisioned
+    return replace(provisioned, place=place)
+
+
+def _earliest(*moments: datetime | None) -> datetime | None:
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
 def _with_reservation(

@@ -28,12 +28,21 @@ from autoscaler.cluster.store import Store
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.executor import Executor, Observed
 from autoscaler.execution.launch import Providers
-from autoscaler.execution.providers_seen import ask, verdicts
+from autoscaler.execution.patience import Patience
+from autoscaler.execution.providers_seen import acknowledge, ask, verdicts
 from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.kube.custom.spending import CLUSTER
 from autoscaler.lifecycle.capacity_block import next_moment
 from autoscaler.lifecycle.moments import without_future
-from autoscaler.lifecycle.provisioned_node import awaits_node, has_failed, has_machine, may_take_pods, times_out_at
+from autoscaler.lifecycle.observing import acts_on_nodes
+from autoscaler.lifecycle.provisioned_node import (
+    awaits_machine,
+    awaits_node,
+    has_failed,
+    has_machine,
+    may_take_pods,
+    times_out_at,
+)
 from autoscaler.lifecycle.quarantine import WATCH_SKEW, Drift, Misprediction, mispredicted, quarantined
 from autoscaler.lifecycle.reflect import reflect
 from autoscaler.lifecycle.spending import moved_on, price_of
@@ -48,7 +57,7 @@ from autoscaler.planning.planner import plan_for
 from autoscaler.planning.supply.drivers import readable
 from autoscaler.planning.supply.limits import accelerators_in_use, binding_guards
 from autoscaler.planning.warm_up import warm_up
-from autoscaler.report.events import drift_event, misprediction_event, not_launched_event, trouble_event
+from autoscaler.report.events import drift_event, misprediction_event, not_launched_event, trouble_event, withheld_event
 from autoscaler.report.words import advised
 from autoscaler.settings.settings import DEFAULTS, LoopSettings, Settings
 from instance_catalog.files.last_good import standing as standing_at
@@ -131,12 +140,14 @@ class Loop:
         self._store = Store(api, profile, clock=clock, stale=settings.loop.stale)
         self._journal = Journal(api, at_once=at_once)
         self._backoffs = Backoffs(api)
-        self._executor = Executor(api, self._journal, self._backoffs, providers)
+        self._executor = Executor(api, self._journal, self._backoffs, providers, clock)
+        self._patience = Patience(clock, longest=settings.loop.resync)
         self._account = Account(api)
         self._publisher = Publisher(api, at_once=at_once, events=events)
         self._templates = TemplateStatuses(api)
         self._announce = announce
         self._followed = False
+        self.acts = False  # whether a pool is in mode Act, as of the last tick; read by other threads
         self._odd: Mapping[str, Odd] = {}  # the pods on which planning breaks
         self._troubled: Mapping[_Item, int] = {}  # what could not be done, and in how many rounds in a row
 
@@ -160,11 +171,14 @@ class Loop:
         with self._stage("observe"):
             snapshot, half = self._read(now)
             unmade = self._remade()
-            seen = ask(self._providers)
+            seen = ask(self._providers, snapshot.provisioned, now=now, patience=self._patience)
             booting = {n.name: self._drivers(n) for n in snapshot.provisioned if awaits_node(n)}
             batches = frozenset(batch.name for batch in self._journal.batches)
             snapshot = reflect(seen.world(snapshot, booting, batches=batches), now)
             unnoted = self._journal.note(snapshot.provisioned)
+            self.acts = any(pool.mode is Mode.ACT for pool in snapshot.pools)
+            if self.acts and all(_is_noted(node, self._journal) for node in snapshot.provisioned):
+                unnoted = (*unnoted, *acknowledge(self._providers, seen))
         with self._stage("plan"):
             drifts = slice_drifts(snapshot, self._catalog, self._settings.drift.policy, now)
             snapshot, plan, mispredictions, unlearned = self._decide(snapshot, drifts, now)
@@ -180,7 +194,7 @@ class Loop:
             pending = self._journal.pending()
             self._announce(Decided(now, snapshot, plan, pending))
             failed = self._executor.carry_out(pending, Observed(snapshot, seen.machines), now)
-            troubles = (*half, *unmade, *seen.silent, *unnoted, *unlearned, *unrecorded, *failed)
+            troubles = (*half, *unmade, *seen.silent, *seen.doubts, *unnoted, *unlearned, *unrecorded, *failed)
         after = replace(snapshot, provisioned=self._journal.nodes)
         with self._stage("publish"):
             self._publisher.publish(plan, after, now, accelerators=accelerators_in_use(after, self._catalog))
@@ -193,7 +207,11 @@ class Loop:
             unwritten = self._templates_told(judged, now)
             troubles = (*troubles, *unjudged, *unwritten, *self._publisher.take_troubles())
             self._tell_troubles(troubles, after, now)
-            for event in (*map(drift_event, drifts), *map(misprediction_event, mispredictions)):
+            withheld = [
+                withheld_event(w.kind, w.name, w.uid, pool=w.pool, would=w.would)
+                for w in self._executor.take_withheld()
+            ]
+            for event in (*map(drift_event, drifts), *map(misprediction_event, mispredictions), *withheld):
                 self._publisher.tell(event, now)
         expiring = self._priced.standing.wake_at if self._priced is not None else None
         step = _next_step(plan, after, self._settings.loop, now)
@@ -331,10 +349,16 @@ def next_wake(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> date
     return min((moment for moment in _due(snapshot, settings, now) if moment > now), default=None)
 
 
+def _is_noted(node: ProvisionedNode, journal: Journal) -> bool:
+    """Whether the end that a notice gave the node is written down."""
+    written = journal.node(node.name)
+    return written is None or written.noticed_at == node.noticed_at
+
+
 def _next_step(plan: Plan, snapshot: Snapshot, settings: LoopSettings, now: datetime) -> datetime | None:
     """When to look again at a node that was tainted and is not drained before the taint was seen; a watch of Nodes
     wakes a controller earlier."""
-    acting = {pool.name for pool in snapshot.pools if pool.mode is Mode.ACT}
+    acting = {pool.name for pool in snapshot.pools if acts_on_nodes(pool)}
     drained = {decision.provisioned_node for decision in plan.nodes if decision.action is NodeAction.DRAIN}
     waits = any(n.name in drained and n.pool in acting and may_take_pods(n) for n in snapshot.provisioned)
     return now + settings.retry if waits else None
@@ -364,7 +388,7 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
             yield node.phase_since + WATCH_SKEW  # what its pods still lack then is bought for
         if node.empty_since is not None and node.pool in after:
             yield node.empty_since + after[node.pool]
-        if node.phase is Phase.LAUNCHING or (has_failed(node) and not has_machine(node)):
+        if awaits_machine(node) or (has_failed(node) and not has_machine(node)):
             yield now + settings.retry
         elif node.phase is not Phase.READY:
             yield now + settings.resync

@@ -72,12 +72,14 @@ class DisruptionBudget:
 
 @dataclass(frozen=True, slots=True)
 class Disruption:
-    """When nodes may go. `after` is how long a node must have been empty."""
+    """When nodes may go. `after` is how long a node must have been empty. `stopped`: whether a machine that somebody
+    stopped is kept for whoever starts it again, or ended."""
 
     consolidate: str = "WhenEmpty"
     after: timedelta = timedelta(minutes=5)
     drift: str = "WhenEmpty"
     budgets: tuple[DisruptionBudget, ...] = ()
+    stopped: str = "Keep"  # or End
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ class ProvisionedNode:
     obtained: OfferingRef | None = None
     provider: str = ""
     provider_id: str = ""
+    place: str = ""  # account/region that the provider called for its machine; "" or a part of it: unknown
     token: str = ""
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
     pods: tuple[str, ...] = ()  # keys of the pods it was bought for
@@ -71,6 +72,8 @@ class ProvisionedNode:
     empty_since: datetime | None = None
     unhealthy_since: datetime | None = None  # its Node was ready once and is not now
     reclaim_at: datetime | None = None  # when the provider takes this one machine, if it has said so
+    noticed_at: datetime | None = None  # an end that the provider announced once and does not repeat
+    stopped_since: datetime | None = None  # somebody stopped its machine, which may be started again
     history: tuple[tuple[Phase, datetime, str], ...] = ()
     uid: str = ""
     resource_version: str = ""
@@ -114,3 +117,4 @@ class LaunchBatch:
     obtained: tuple[int, ...] = ()  # index into `offerings`, -1 where no instance was obtained
     deleting: bool = False  # somebody deleted the object; its finalizer holds it until it is finished
     guarded: bool = False  # that finalizer is there
+    place: str = ""  # account/region that the provider calls for its attempt

@@ -12,10 +12,11 @@ from functools import partial
 
 from autoscaler.kube.problem import Problem
 from autoscaler.lifecycle.leaving import evicts
+from autoscaler.lifecycle.observing import acts_on_nodes
 from autoscaler.lifecycle.provisioned_node import has_failed, is_leaving, last_edge
 from autoscaler.lifecycle.quarantine import Drift, Misprediction
 from autoscaler.lifecycle.reflect import occupies
-from autoscaler.model.capacity import CapacityPool, Mode
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import LeftOut, NodeAction, NodeDecision, Placement, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.reason import Code
@@ -100,7 +101,9 @@ def _of_failed(node: ProvisionedNode) -> Iterator[Event]:
 def _of_decision(
     decision: NodeDecision, node: ProvisionedNode, pool: CapacityPool | None, snapshot: Snapshot
 ) -> Iterator[Event]:
-    if decision.action is NodeAction.KEEP and any(reason.code in _BROKEN for reason in decision.reasons):
+    if decision.action is NodeAction.KEEP and any(reason.code is Code.NODE_STOPPED for reason in decision.reasons):
+        yield _stopped(decision, node)
+    elif decision.action is NodeAction.KEEP and any(reason.code in _BROKEN for reason in decision.reasons):
         yield _stays(decision, node)
     if decision.action in _DISPOSALS and not _only_considered(decision, node, pool):
         yield _decided(decision, node.uid)
@@ -178,6 +181,12 @@ def trouble_event(kind: str, namespace: str, name: str, uid: str, *, reason: str
     return Event(kind, namespace, name, uid, "Warning", reason, text)
 
 
+def withheld_event(kind: str, name: str, uid: str, *, pool: str, would: str) -> Event:
+    """What is not done to something that exists, because its pool observes."""
+    observes = f"pool {pool} only observes" if pool else "no pool acts"
+    return Event(kind, "", name, uid, "Normal", "Observing", f"{observes}: it would {would}")
+
+
 def not_launched_event(pod: str, uid: str, batch: str, reason: str) -> Event:
     """A pod whose node is not launched, because what comes before the launch could not be written down.
 
@@ -229,9 +238,10 @@ def _failed(node: ProvisionedNode) -> Event:
 
 
 def _only_considered(decision: NodeDecision, node: ProvisionedNode, pool: CapacityPool | None) -> bool:
-    """Whether the drain is not written down yet, since a pod that is found may end it."""
-    acts = pool is not None and pool.mode is Mode.ACT
-    return decision.action is NodeAction.DRAIN and acts and not evicts(decision.reasons) and not is_leaving(node)
+    """Whether the drain is not written down: a pod that is found may end it, or its pool observes."""
+    if decision.action is not NodeAction.DRAIN or is_leaving(node):
+        return False
+    return pool is None or not acts_on_nodes(pool) or not evicts(decision.reasons)
 
 
 def _stays(decision: NodeDecision, node: ProvisionedNode) -> Event:
@@ -241,6 +251,14 @@ def _stays(decision: NodeDecision, node: ProvisionedNode) -> Event:
         f"To evict them and end the machine now: kubectl delete provisionednode {node.name}"
     )
     return Event("ProvisionedNode", "", node.name, node.uid, "Warning", "NotEmpty", message)
+
+
+def _stopped(decision: NodeDecision, node: ProvisionedNode) -> Event:
+    message = (
+        f"{texts_of(decision.reasons)}: it runs no pods, counts against limits and may still cost money. Start it, or "
+        f"end it: kubectl delete provisionednode {node.name}. Pools with disruption.stopped: End end such machines"
+    )
+    return Event("ProvisionedNode", "", node.name, node.uid, "Warning", "MachineStopped", message)
 
 
 def _notices(decision: NodeDecision, node: ProvisionedNode, snapshot: Snapshot) -> Iterator[Event]:

@@ -191,6 +191,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.BLOCK_HELD: ("held while capacity block {block} lasts",),
     Code.BLOCK_ENDING: ("capacity block {block} ends at {deadline}", "capacity block {block} ends"),
     Code.NODE_EMPTY: ("empty for {seconds} s",),
+    Code.NODE_STOPPED: ("its machine is stopped since {since}",),
     Code.NODE_UNHEALTHY: ("not ready for {seconds} s",),
     Code.NODE_FAILED: ("failed ({why})", "failed"),
     Code.NODE_DRIFTED: ("does not match the pool's {what} any more, and is empty",),

@@ -9,6 +9,7 @@ user guide (managed node groups with Capacity Blocks).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -151,12 +152,12 @@ class Reservations:
         raw = [found for page in pages for found in page["CapacityReservations"]]
         self._learn_kinds({found["CapacityBlockId"] for found in raw if found.get("CapacityBlockId")})
         # Of a block that is over EC2 forgets its state some time, and to name it then is an error.
-        running = {found.get("CapacityBlockId", "") for found in raw if found["State"] == "active"}
+        running = {found.get("CapacityBlockId", "") for found in raw if found.get("State") == "active"}
         impaired = self._impaired({block for block in running if self._kinds.get(block) is Kind.ULTRASERVER})
-        reservations = [self.reservation(found, impaired) for found in raw]
+        reservations = self.readable(raw, impaired)
         return _Seen(
             tuple(sorted(reservations, key=lambda found: found.id)),
-            frozenset(found["CapacityReservationId"] for found in raw if found.get("Interruptible")),
+            frozenset(found.get("CapacityReservationId", "") for found in raw if found.get("Interruptible")),
         )
 
     def _learn_kinds(self, blocks: set[str]) -> None:
@@ -192,12 +193,20 @@ class Reservations:
             if status.get("InterconnectStatus") == "impaired"
         }
 
+    def readable(self, raw: Iterable[Mapping[str, Any]], impaired: Mapping[str, str]) -> list[Reservation]:
+        """Those that can be read. One that lacks something needed, perhaps somebody else's, hides no other."""
+        read = []
+        for found in raw:
+            with suppress(KeyError, TypeError, ValueError):
+                read.append(self.reservation(found, impaired))
+        return read
+
     def reservation(self, found: Mapping[str, Any], impaired: Mapping[str, str] = EMPTY) -> Reservation:
         """One reservation as EC2 describes it; `impaired` says what is wrong with blocks, by id."""
-        state = STATES.get(found["State"], ReservationState.PENDING)
+        state = STATES.get(found.get("State", ""), ReservationState.PENDING)
         tags = tags_of(found)
         block = found.get("ReservationType") == "capacity-block"
-        note = impaired.get(found.get("CapacityBlockId", ""), "") or _NOTES.get(found["State"], "")
+        note = impaired.get(found.get("CapacityBlockId", ""), "") or _NOTES.get(found.get("State", ""), "")
         launchable = state is ReservationState.ACTIVE and found.get("LaunchStatus") != "unlaunchable"
         if state is ReservationState.ACTIVE and not launchable:
             note = note or "EC2 says it cannot be launched into now"
@@ -207,7 +216,7 @@ class Reservations:
             instance_type=found["InstanceType"],
             zone=found["AvailabilityZone"],
             state=state,
-            count=max(found.get("TotalInstanceCount", 0), int(tags.get(_COMING, "0"))),
+            count=max(found.get("TotalInstanceCount", 0), _number(tags.get(_COMING, ""))),
             available=found.get("AvailableInstanceCount", 0) if launchable else 0,
             starts_at=found.get("StartDate") or found["CreateDate"],
             ends_at=found.get("EndDate"),
@@ -222,3 +231,8 @@ class Reservations:
         if not block or ends_at is None:
             return None
         return ends_at - RECLAIM_LEADS[self._kinds.get(found.get("CapacityBlockId", ""), Kind.BLOCK), self._form]
+
+
+def _number(text: str) -> int:
+    """Of a tag that anybody may write on anything."""
+    return int(text) if text.isascii() and text.isdigit() else 0

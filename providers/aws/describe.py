@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.frozen_map import EMPTY, FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.errors import translated
 from providers.aws.session import Aws
 from providers.contract import Instance, InstanceState, OfferingKey
+from providers.errors import GoneError, UnclassifiedError
 
 STATES: Final = {
     "pending": InstanceState.PENDING,
     "running": InstanceState.RUNNING,
     "shutting-down": InstanceState.TERMINATING,
-    "stopping": InstanceState.TERMINATING,
-    "stopped": InstanceState.TERMINATING,
+    "stopping": InstanceState.STOPPED,
+    "stopped": InstanceState.STOPPED,
     "terminated": InstanceState.TERMINATED,
 }
 GROUP_TAG: Final = "aws:autoscaling:groupName"  # AWS puts it on the members of an auto-scaling group
@@ -48,6 +51,50 @@ def named(aws: Aws, ids: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         yield from _described(aws, [{"Name": "instance-id", "Values": chunk}])
 
 
+def looked_up(aws: Aws, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
+    """The instances behind these provider ids that EC2 knows. By their ids, not by a filter: a filter reads a list that
+    lags, and what is missing in it may exist. One without the tags of a launch gets none."""
+    asked = {provider_id.rpartition("/")[2]: provider_id for provider_id in provider_ids}
+    ids, found = list(asked), dict[str, Instance]()
+    for start in range(0, len(ids), _FILTER_VALUES):
+        for one in _by_id(aws, ids[start : start + _FILTER_VALUES]):
+            with understood("DescribeInstances"):
+                seen = instance_of(one)
+                found[asked[seen.id]] = seen if owned(tags_of(one)) else replace(seen, tags=EMPTY)
+    return found
+
+
+def _by_id(aws: Aws, ids: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    """EC2 refuses the whole call for ids that it does not know, and names them; if it does not, halves find them."""
+    if not ids:
+        return
+    try:
+        with translated("DescribeInstances"):
+            answer = aws.ec2.describe_instances(InstanceIds=list(ids))
+    except GoneError as error:
+        unknown = [machine for machine in ids if machine in error.message]
+        if unknown:
+            yield from _by_id(aws, [machine for machine in ids if machine not in unknown])
+        elif len(ids) > 1:
+            yield from _by_id(aws, ids[: len(ids) // 2])
+            yield from _by_id(aws, ids[len(ids) // 2 :])
+        return
+    for reservation in answer.get("Reservations", ()):
+        yield from reservation.get("Instances", ())
+
+
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Around the reading of an answer about machines of ours: every member of it is optional by EC2's model. What
+    cannot be read makes the whole look incomplete, since nothing may follow from a machine that is left out."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        step = "nothing is concluded from this answer; if it stays, report the message to the project"
+        message = f"{what}: EC2's answer lacks something or cannot be read: {type(error).__name__} {error}"
+        raise UnclassifiedError(message, code="UnreadableAnswer", next_step=step) from error
+
+
 def instance_of(found: Mapping[str, Any], *, node: str = "", reclaim_at: datetime | None = None) -> Instance:
     """An instance as EC2 describes it. Tags that AWS itself sets are left out."""
     tags = tags_of(found)
@@ -57,7 +104,7 @@ def instance_of(found: Mapping[str, Any], *, node: str = "", reclaim_at: datetim
         id=found["InstanceId"],
         provider_id=provider_id(zone, found["InstanceId"]),
         offering=_offering(found, zone, tags),
-        state=STATES.get(found["State"]["Name"], InstanceState.RUNNING),
+        state=state_of(found) or InstanceState.RUNNING,
         launched_at=found["LaunchTime"],
         tags=FrozenMap({key: value for key, value in tags.items() if not key.startswith("aws:")}),
         node=node,
@@ -66,14 +113,19 @@ def instance_of(found: Mapping[str, Any], *, node: str = "", reclaim_at: datetim
     )
 
 
+def state_of(found: Mapping[str, Any]) -> InstanceState | None:
+    """Where an instance is in its life; None for a state that is missing or that nobody knows."""
+    return STATES.get((found.get("State") or {}).get("Name", ""))
+
+
 def provider_id(zone: str, instance: str) -> str:
     """What the AWS cloud controller writes into a Node's spec.providerID."""
     return f"aws:///{zone}/{instance}"
 
 
 def tags_of(found: Mapping[str, Any]) -> dict[str, str]:
-    """The tags of anything EC2 describes."""
-    return {tag["Key"]: tag["Value"] for tag in found.get("Tags", ())}
+    """The tags of anything EC2 describes, also of what is not ours."""
+    return {tag["Key"]: tag.get("Value") or "" for tag in found.get("Tags") or () if tag.get("Key")}
 
 
 def _described(aws: Aws, filters: list[dict[str, Any]]) -> Iterator[Mapping[str, Any]]:
@@ -81,8 +133,8 @@ def _described(aws: Aws, filters: list[dict[str, Any]]) -> Iterator[Mapping[str,
     pages = aws.ec2.get_paginator("describe_instances").paginate(Filters=filters, PaginationConfig={"PageSize": _PAGE})
     with translated("DescribeInstances"):
         for page in pages:
-            for reservation in page["Reservations"]:
-                yield from reservation["Instances"]
+            for reservation in page.get("Reservations", ()):
+                yield from reservation.get("Instances", ())
 
 
 def _offering(found: Mapping[str, Any], zone: str, tags: Mapping[str, str]) -> OfferingKey:

@@ -1,8 +1,8 @@
 """Notices of what EC2 is about to take back, from EventBridge through an SQS queue.
 
 They only make us faster: describing is the truth, and what is missed here is seen there, also while the queue cannot be
-read at all. A message is deleted once it has been read, also one that we do not understand, because nobody else will
-understand it later.
+read at all. A message is deleted once what it says was written down, also one that we do not understand, because
+nobody else will understand it later. Until then it comes again after SQS's visibility time-out, and says the same.
 Sources: EventBridge events of aws.ec2 and aws.health; Capacity Blocks user guide (monitoring).
 """
 
@@ -41,11 +41,15 @@ KINDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is about to happen to a machine or a reservation. `at` None: soon, or EC2 does not say."""
+    """What is about to happen to a machine or a reservation. `at` None: soon, or EC2 does not say.
+
+    `repeated`: whoever describes the machine's reservation sees this end as well, and sees it move.
+    """
 
     subject: str
     reason: str
     at: datetime | None = None
+    repeated: bool = False
 
 
 class Interruptions:
@@ -54,6 +58,7 @@ class Interruptions:
     def __init__(self, aws: Aws, queue: str) -> None:
         self._aws = aws
         self._queue = queue
+        self._read: list[str] = []  # receipts of the messages that were read and not deleted
 
     def announced(self, wait: timedelta) -> bool:
         """Whether there is a message, waiting so long for one (at most 20 seconds). It stays, for `poll` to read."""
@@ -75,17 +80,22 @@ class Interruptions:
                 answer = self._aws.sqs.receive_message(QueueUrl=self._queue, MaxNumberOfMessages=_BATCH)
             messages = answer.get("Messages", ())
             for message in messages:
-                yield from notices_of(message["Body"])
-            if messages:
-                self._delete(messages)
+                yield from notices_of(message.get("Body", ""))
+                self._read.append(message["ReceiptHandle"])
             if len(messages) < _BATCH:
                 return
 
-    def _delete(self, messages: Iterable[Mapping[str, Any]]) -> None:
-        """Those that SQS fails to delete come again, and say the same."""
-        entries = [{"Id": str(index), "ReceiptHandle": one["ReceiptHandle"]} for index, one in enumerate(messages)]
-        with translated("DeleteMessageBatch"):
-            self._aws.sqs.delete_message_batch(QueueUrl=self._queue, Entries=entries)
+    def acknowledge(self) -> None:
+        """Delete what was read. Those that SQS fails to delete come again, and say the same."""
+        while self._read:
+            batch, self._read = self._read[:_BATCH], self._read[_BATCH:]
+            entries = [{"Id": str(index), "ReceiptHandle": receipt} for index, receipt in enumerate(batch)]
+            with translated("DeleteMessageBatch"):
+                self._aws.sqs.delete_message_batch(QueueUrl=self._queue, Entries=entries)
+
+    def forget(self) -> None:
+        """Leave what was read where it is."""
+        self._read.clear()
 
 
 class Noticed:
@@ -113,7 +123,15 @@ class Noticed:
         self._heard_at = {key: at for key, at in self._heard_at.items() if key in kept}
         return {key: notice for key, notice in self._known.items() if key in asked}
 
+    def acknowledge(self) -> None:
+        """What is known is written down by now."""
+        try:
+            self._queue.acknowledge()
+        except ProviderError as error:
+            self._rest(error)
+
     def _read(self) -> None:
+        self._queue.forget()  # nobody has written down what was read before: it comes again
         try:
             for notice in self._queue.poll():
                 self._known[notice.subject] = earlier(self._known.get(notice.subject), notice)
@@ -121,8 +139,11 @@ class Noticed:
             self._failures = 0
         except ProviderError as error:
             # Whoever waits at the queue tells a person; to raise it would hide the machines from who looks for them.
-            self._failures += 1
-            self._rests_until = self._clock.monotonic() + error.backoff(self._failures).total_seconds()
+            self._rest(error)
+
+    def _rest(self, error: ProviderError) -> None:
+        self._failures += 1
+        self._rests_until = self._clock.monotonic() + error.backoff(self._failures).total_seconds()
 
 
 def earlier(known: Notice | None, heard: Notice) -> Notice:
@@ -149,11 +170,13 @@ def _notices(kind: str, detail: Mapping[str, Any], event: Mapping[str, Any]) -> 
         case "EC2 Instance Rebalance Recommendation":
             yield Notice(detail["instance-id"], "spot rebalance recommendation")
         case "EC2 Instance State-change Notification":
-            if detail["state"] in ("stopping", "shutting-down", "terminated"):
+            if detail["state"] in ("shutting-down", "terminated"):
                 yield Notice(detail["instance-id"], detail["state"], _moment(event["time"]))
+            elif detail["state"] == "stopping":  # it may be started again
+                yield Notice(detail["instance-id"], detail["state"])
         case "EC2 Capacity Reservation Instance Interruption Warning":
             at = _moment(detail["instance-termination-time"])
-            yield Notice(detail["instance-id"], "end of the capacity block", at)
+            yield Notice(detail["instance-id"], "end of the capacity block", at, repeated=True)
         case "Capacity Block Reservation Expiration Warning" | "Capacity Block Reservation Delivered":
             yield Notice(detail["capacity-reservation-id"], kind)
         case "AWS Health Event":

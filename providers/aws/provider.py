@@ -11,7 +11,7 @@ from typing import Any, Final
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.capacity import Reservations
-from providers.aws.describe import GROUP_TAG, instance_of, listed, tags_of
+from providers.aws.describe import GROUP_TAG, instance_of, listed, tags_of, understood
 from providers.aws.dry_runs import no_types
 from providers.aws.interruptions import Interruptions, Notice, Noticed
 from providers.aws.launch import Launcher
@@ -20,6 +20,7 @@ from providers.aws.node_template.launch_template import LaunchTemplates
 from providers.aws.node_template.network import Network
 from providers.aws.node_template.status import Verdicts
 from providers.aws.node_template.template import Templates
+from providers.aws.place import Place, Placed
 from providers.aws.preflight import Check
 from providers.aws.sales.market import BlockMarket
 from providers.aws.sales.prices import Override, Prices
@@ -44,6 +45,8 @@ from providers.market import CapacityOffer, CapacityQuery
 
 # Describing lags seconds, counts of a reservation several minutes after a termination.
 WINDOW: Final = timedelta(minutes=5)
+# A block's end that lies so much later than a notice said was moved after the notice.
+_EXTENDED: Final = timedelta(hours=12)
 TRAITS: Final = Traits(exact=True, consistency_window=WINDOW, reserves=True)
 
 
@@ -57,7 +60,7 @@ class Account:
     cluster: str
 
 
-class AwsProvider:
+class AwsProvider(Placed):
     """Rents EC2 machines. Also a CapacityMarket, a Preflight and a TemplateJudge."""
 
     def __init__(
@@ -74,6 +77,7 @@ class AwsProvider:
         `tried` the types that a check tries with a node template, by its name."""
         self._aws = account.aws
         self._cluster = account.cluster
+        self._place = Place(account.aws, account.clock)
         self._catalog = account.catalog
         self._templates = templates
         self._reservations = Reservations(account.aws, account.clock, window=WINDOW)
@@ -111,14 +115,20 @@ class AwsProvider:
 
     def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
         """All machines with these tags but members of groups, on one page: a thousand of them are one call."""
-        found = sorted(
-            (one for one in listed(self._aws, tags) if GROUP_TAG not in tags_of(one)), key=lambda one: one["InstanceId"]
-        )
-        noticed = self._noticed.of(one["InstanceId"] for one in found)
-        ends = {r.id: r.reclaim_at for r in self._reservations.all()} if any(map(_reservation, found)) else {}
-        return InstancePage(
-            tuple(_seen(one, ends.get(_reservation(one)), noticed.get(one["InstanceId"])) for one in found)
-        )
+        with understood("DescribeInstances"):
+            found = sorted(
+                (one for one in listed(self._aws, tags) if GROUP_TAG not in tags_of(one)),
+                key=lambda one: str(one["InstanceId"]),
+            )
+            noticed = self._noticed.of(one["InstanceId"] for one in found)
+            ends = {r.id: r.reclaim_at for r in self._reservations.all()} if any(map(_reservation, found)) else {}
+            return InstancePage(
+                tuple(seen(one, ends.get(_reservation(one)), noticed.get(one["InstanceId"])) for one in found)
+            )
+
+    def acknowledge(self) -> None:
+        """Delete the notices that were read."""
+        self._noticed.acknowledge()
 
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
         """End machines of this cluster."""
@@ -165,11 +175,16 @@ class AwsProvider:
         return Check(self._launcher, self._templates, self._cluster, self._queue, self._tried).findings()
 
 
-def _seen(found: Mapping[str, Any], end: datetime | None, notice: Notice | None) -> Instance:
+def seen(found: Mapping[str, Any], end: datetime | None, notice: Notice | None) -> Instance:
     """A machine with the end that a notice or its reservation gives it, whichever is earlier."""
-    moments = [moment for moment in (end, notice.at if notice else None) if moment is not None]
-    seen = instance_of(found, reclaim_at=min(moments, default=None))
-    return replace(seen, message=seen.message or notice.reason) if notice else seen
+    if notice is not None and notice.repeated and end is not None and notice.at is not None:
+        # Somebody has extended the block since. Extensions are of whole days.
+        notice = notice if end - notice.at < _EXTENDED else None
+    noticed = notice.at if notice else None
+    moments = [moment for moment in (end, noticed) if moment is not None]
+    shown = instance_of(found, reclaim_at=min(moments, default=None))
+    once = None if notice is None or notice.repeated else noticed
+    return replace(shown, message=shown.message or notice.reason, noticed_at=once) if notice else shown
 
 
 def _reservation(found: Mapping[str, object]) -> str:

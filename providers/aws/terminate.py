@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from instance_catalog.frozen_map import FrozenMap
-from providers.aws.describe import STATES, named, owned, tags_of
+from providers.aws.describe import named, owned, state_of, tags_of
 from providers.aws.errors import translated
 from providers.aws.session import Aws
 from providers.contract import TAG_CLUSTER, InstanceState, TerminateAnswer
@@ -19,18 +19,18 @@ _CHUNK: Final = 1000
 def terminate(aws: Aws, cluster: str, ids: Sequence[str]) -> TerminateAnswer:
     """Terminate machines of a cluster. One unknown id would make EC2 refuse them all, so they are looked up first."""
     wanted = tuple(dict.fromkeys(ids))
-    found = {instance["InstanceId"]: instance for instance in named(aws, wanted)}
+    found = {instance.get("InstanceId", ""): instance for instance in named(aws, wanted)}
     going: list[str] = []
     gone: list[str] = []
     asked: list[str] = []
     failures: dict[str, ProviderError] = {}
     for machine in wanted:
-        state = STATES.get(found[machine]["State"]["Name"]) if machine in found else InstanceState.TERMINATED
+        state = state_of(found[machine]) if machine in found else InstanceState.TERMINATED
         if state is InstanceState.TERMINATED:
             gone.append(machine)
         elif tags_of(found[machine]).get(TAG_CLUSTER) != cluster or not owned(tags_of(found[machine])):
             failures[machine] = _foreign(machine)
-        elif found[machine]["State"]["Name"] == "shutting-down":
+        elif state is InstanceState.TERMINATING:
             going.append(machine)
         else:
             asked.append(machine)

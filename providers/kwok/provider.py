@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from providers.abilities import KubernetesObjects
 from providers.at_once import each
 from providers.contract import (
     TAG_BATCH,
@@ -25,7 +26,6 @@ from providers.contract import (
     Instance,
     InstancePage,
     InstanceState,
-    KubernetesObjects,
     LaunchAnswer,
     LaunchRequest,
     OfferingFailure,
@@ -108,6 +108,16 @@ class KwokProvider:
         """All our Nodes with these tags, on one page."""
         found = self._objects.list(NODES, labels=tags)
         return InstancePage(tuple(_instance(node) for node in found if _ours(node)))
+
+    def look_up(self, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
+        """Nodes by their names. One without our mark is somebody else's, whatever its name is."""
+        names = {provider_id.removeprefix(PROVIDER_ID): provider_id for provider_id in provider_ids}
+        found = {names[name]: self._objects.get(NODES, name) for name in names}
+        return {key: _instance(node) for key, node in found.items() if node is not None and _ours(node)}
+
+    def place(self) -> str:
+        """The cluster itself, and no other is in reach."""
+        return ""
 
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
         """Delete slices and Nodes, the Node last: what is half done is still listed, and done again."""

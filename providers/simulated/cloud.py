@@ -67,6 +67,7 @@ class SimulatedCloud:
     def __init__(self, clock: Clock, behaviour: Behaviour = PROMPT) -> None:
         self.clock = clock
         self.behaviour = behaviour
+        self.place = "simulated/everywhere"
         self.machines: dict[str, Machine] = {}
         self.holdings: dict[str, Holding] = {}
         self.launches: dict[str, Launch] = {}
@@ -139,6 +140,10 @@ class SimulatedCloud:
         """Give notice that a machine is taken back at `at`, and do so."""
         self.machines[machine].reclaim_at = at
         self.machines[machine].end(at, message)
+
+    def stop(self, machine: str, *, stopped: bool = True) -> None:
+        """Stop a machine, as a person does, or start it again."""
+        self.machines[machine].stopped = stopped
 
     def lose(self, machine: str, message: str = "hardware failure") -> None:
         """End a machine at once, without notice."""

@@ -44,6 +44,7 @@ class Machine:
     tags: FrozenMap[str, str]
     reclaim_at: datetime | None = None  # a notice about this one machine
     ended_at: datetime | None = None
+    stopped: bool = False
     message: str = ""
 
     @property
@@ -61,6 +62,8 @@ class Machine:
         if self.ended_at is not None and self.ended_at <= now:
             done = now >= self.ended_at + behaviour.shutdown
             return InstanceState.TERMINATED if done else InstanceState.TERMINATING
+        if self.stopped:
+            return InstanceState.STOPPED
         booting = now < self.launched_at + behaviour.boot
         return InstanceState.PENDING if booting else InstanceState.RUNNING
 

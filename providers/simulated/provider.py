@@ -80,6 +80,17 @@ class SimulatedProvider:
         shown = found[:size]
         return InstancePage(tuple(self._seen(machine) for machine in shown), shown[-1].id if len(found) > size else "")
 
+    def look_up(self, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
+        """Machines by their ids, with or without our tags."""
+        fault = self._cloud.begin(Call.DESCRIBE)
+        _lose_answer(fault, Call.DESCRIBE)
+        known = {machine.provider_id: machine for machine in self._cloud.machines.values() if self._visible(machine)}
+        return {key: self._seen(known[key]) for key in provider_ids if key in known}
+
+    def place(self) -> str:
+        """Where the cloud is said to be."""
+        return self._cloud.place
+
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
         """Stop machines. Invisible ones are called gone and go on, as with a cloud that has not caught up."""
         fault = self._cloud.begin(Call.TERMINATE)

@@ -157,6 +157,7 @@ class Untagged(SimulatedProvider):
                 "ended while it starts",
                 "ended machines are not replaced",
                 "machines of others are left alone",
+                "looked up by id",
                 "unknown outcome can be undone",
             },
             id="deaf",

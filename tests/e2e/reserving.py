@@ -83,6 +83,12 @@ class Reserving:
         found = self._kwok.describe(tags, page=page)
         return replace(found, instances=tuple(map(self._reserved, found.instances)))
 
+    def look_up(self, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
+        return {key: self._reserved(one) for key, one in self._kwok.look_up(provider_ids).items()}
+
+    def place(self) -> str:
+        return self._kwok.place()
+
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
         return self._kwok.terminate(ids)
 

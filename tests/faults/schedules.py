@@ -42,6 +42,7 @@ from tests.fakes.ec2 import (
 from tests.fakes.ec2.machines import Machine
 from tests.faults import invariants
 from tests.faults.groups import GroupSimulation, SizedGroupSimulation
+from tests.faults.machine_rules import MachineRules
 from tests.faults.oddities import ODD_PODS, Oddity, foreign_node, foreign_pod
 from tests.faults.shaky import Mishap, Shaky
 from tests.faults.witness import Witness
@@ -118,7 +119,7 @@ def scenario(text: str) -> Scenario:
     return parse_scenario(text)
 
 
-class Schedules(RuleBasedStateMachine):
+class Schedules(MachineRules, RuleBasedStateMachine):
     """A cluster to which things happen. `told` counts them over all schedules of a run.
 
     `worlds`: where nodes come from; half of the schedules launch their machines themselves.
@@ -291,6 +292,7 @@ class Schedules(RuleBasedStateMachine):
         if not hasattr(self, "simulation"):
             return
         self.fake.faults.clear()
+        self.calm_down()
         self.api.mishaps.clear()
         self.simulation.ours.offset = timedelta(0)  # as long as it is wrong, AWS refuses every call
         for kind, zone in PLACES:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from autoscaler.cluster.api import list_all
+from autoscaler.cluster.resources import NODES, PROVISIONED_NODES
 from tests.fakes.ec2 import PROMPT
 from tests.faults.oddities import Oddity
 from tests.faults.schedules import Schedules
@@ -57,3 +59,21 @@ def test_a_clock_that_is_set_leaves_nothing_stuck(schedule: Schedules, hours: in
     schedule.passes(seconds=10)
     schedule.sets_the_clock(hours=hours)
     schedule.passes(seconds=900)
+
+
+def test_a_machine_that_a_person_stops_waits_until_it_is_started(schedule: Schedules) -> None:
+    ask(schedule, minutes=40)
+    schedule.passes(seconds=300)
+    schedule.stops(index=0, stopped=True)
+    schedule.passes(seconds=900)
+    phases = {one["status"]["phase"] for one in list_all(schedule.simulation.api, PROVISIONED_NODES)[0]}
+    assert phases == {"Ready"}
+
+
+def test_a_machine_that_lists_leave_out_keeps_its_node(schedule: Schedules) -> None:
+    ask(schedule, minutes=40)
+    schedule.passes(seconds=900)
+    for index in range(2):
+        schedule.vanishes(index=index, hidden=True)
+    schedule.passes(seconds=900)
+    assert len(list_all(schedule.simulation.api, NODES)[0]) == 2

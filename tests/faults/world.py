@@ -61,6 +61,7 @@ def booted(machine: Ec2Machine) -> Booted:
         launched_at=machine.launched_at,
         tags=FrozenMap(machine.tags),
         ended_at=machine.ends_at,
+        stopped=machine.stopped,
         message=machine.reason[1],
     )
 

@@ -63,7 +63,8 @@ class Backoffs:
         added = _backoff(pool, offering, error, now)
         others = tuple(b for b in self._known.get(pool, ()) if _key(b) != _key(added))
         same = [b for b in self._known.get(pool, ()) if _key(b) == _key(added) and b.until + REMEMBERED > now]
-        failures = 1 + max((b.failures for b in same if b.reason == added.reason), default=0)
+        # Also of another kind: a provider that fails by turns is not asked more often than one that always fails alike.
+        failures = 1 + max((b.failures for b in same), default=0)
         message = advised(error.message, error.next_step)[:_LONGEST_MESSAGE]
         longer = replace(added, until=now + error.backoff(failures), failures=failures, message=message)
         self._save(pool, (*others, longer), now)

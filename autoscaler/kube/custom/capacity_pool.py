@@ -127,6 +127,8 @@ class DisruptionSpec(ApiModel):
     after: DurationText = "5m"
     """How long a node must have been empty."""
     drift: Literal["Never", "WhenEmpty"] = "WhenEmpty"
+    stopped: Literal["Keep", "End"] = "Keep"
+    """Keep leaves a machine that somebody stopped alone, so that it can be started again; End ends it."""
     budgets: Annotated[Items[BudgetSpec], Field(max_length=50)] = ()
 
 
@@ -261,6 +263,7 @@ def parse_capacity_pool(
             consolidate=spec.disruption.consolidate,
             after=duration(spec.disruption.after),
             drift=spec.disruption.drift,
+            stopped=spec.disruption.stopped,
             budgets=tuple(DisruptionBudget(str(b.nodes), b.schedule) for b in spec.disruption.budgets),
         ),
         weight=spec.weight,
@@ -302,6 +305,7 @@ def write_capacity_pool(pool: CapacityPool) -> dict[str, Any]:
                 "consolidate": pool.disruption.consolidate,
                 "after": duration_text(pool.disruption.after),
                 "drift": pool.disruption.drift,
+                "stopped": pool.disruption.stopped,
                 "budgets": [{"nodes": b.nodes, "schedule": b.schedule} for b in pool.disruption.budgets],
             },
             "weight": pool.weight,

@@ -70,6 +70,8 @@ class LaunchBatchStatus(ApiModel):
     conditions: Conditions = ()
     outcome: Literal["Intended", "Calling", "Launched", "Failed"] = "Intended"
     provider: LongText = ""
+    place: LongText = ""
+    """The account and region, as account/region, that the attempt is asked for in. A missing part is unknown."""
     attempt: Annotated[int, Field(ge=0)] = 0
     """Index of the offering that is asked for."""
     token: LongText = ""
@@ -105,6 +107,7 @@ def parse_launch_batch(raw: object) -> LaunchBatch:
         resource_version=resource_version(raw),
         minimum=spec.minimum,
         provider=status.provider,
+        place=status.place,
         pods=spec.pods,
         prediction=spec.prediction.model() if spec.prediction else None,
         labels=FrozenMap(spec.labels),
@@ -150,6 +153,7 @@ def write_launch_batch(batch: LaunchBatch) -> dict[str, Any]:
         {
             "outcome": batch.outcome,
             "provider": batch.provider,
+            "place": batch.place,
             "attempt": batch.attempt,
             "token": batch.token,
             "parameterHash": batch.parameter_hash,

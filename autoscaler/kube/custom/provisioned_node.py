@@ -92,6 +92,8 @@ class ProvisionedNodeStatus(ApiModel):
     provider: LongText = ""
     provider_id: Annotated[LongText, Field(alias="providerID")] = ""
     """The id of the machine at its provider."""
+    place: LongText = ""
+    """The account and region, as account/region, that the machine was launched in. A missing part is unknown."""
     node_name: LongText = ""
     """The Node that has this id, where the cloud names nodes itself; until it registers, spec.nodeName is expected."""
     token: LongText = ""
@@ -101,6 +103,10 @@ class ProvisionedNodeStatus(ApiModel):
     """Since when its Node, which was ready once, is not."""
     reclaim_at: TimeText | None = None
     """When the provider takes the machine back, if it has announced that."""
+    noticed_at: TimeText | None = None
+    """An end that a notice gave and that the provider does not repeat."""
+    stopped_since: TimeText | None = None
+    """Since when its machine is stopped. It is left alone until it is started again or the node is deleted."""
     history: Annotated[Items[HistoryEntry], Field(max_length=_HISTORY)] = ()
 
 
@@ -119,6 +125,7 @@ def parse_provisioned_node(raw: object) -> ProvisionedNode:
         obtained=status.obtained.model() if status.obtained else None,
         provider=status.provider,
         provider_id=status.provider_id,
+        place=status.place,
         token=status.token,
         labels=FrozenMap(spec.labels),
         pods=spec.pods,
@@ -126,6 +133,8 @@ def parse_provisioned_node(raw: object) -> ProvisionedNode:
         empty_since=moment(status.empty_since) if status.empty_since else None,
         unhealthy_since=moment(status.unhealthy_since) if status.unhealthy_since else None,
         reclaim_at=moment(status.reclaim_at) if status.reclaim_at else None,
+        noticed_at=moment(status.noticed_at) if status.noticed_at else None,
+        stopped_since=moment(status.stopped_since) if status.stopped_since else None,
         history=tuple((Phase(entry.phase), moment(entry.at), entry.reason) for entry in status.history),
         uid=metadata.uid,
         resource_version=resource_version(raw),
@@ -155,12 +164,15 @@ def write_provisioned_node(node: ProvisionedNode) -> dict[str, Any]:
             "obtained": OfferingSpec.of(node.obtained) if node.obtained else None,
             "provider": node.provider,
             "providerID": node.provider_id,
+            "place": node.place,
             "nodeName": node.node_name if node.node_name != node.name else "",
             "token": node.token,
             "reasons": reasons_json(node.reasons),
             "emptySince": moment_text(node.empty_since) if node.empty_since else None,
             "unhealthySince": moment_text(node.unhealthy_since) if node.unhealthy_since else None,
             "reclaimAt": moment_text(node.reclaim_at) if node.reclaim_at else None,
+            "noticedAt": moment_text(node.noticed_at) if node.noticed_at else None,
+            "stoppedSince": moment_text(node.stopped_since) if node.stopped_since else None,
             "history": [
                 {"phase": phase.value, "at": moment_text(at), "reason": reason}
                 for phase, at, reason in node.history[-_HISTORY:]
@@ -189,13 +201,16 @@ def _conditions(node: ProvisionedNode) -> list[dict[str, Any]]:
         found[Phase.READY] = (False, node.phase_since, node.phase.value)
     elif node.unhealthy_since is not None:
         found[Phase.READY] = (False, node.unhealthy_since, "NodeNotReady")
+    told = {phase.value: milestone for phase, milestone in found.items()}
+    if node.stopped_since is not None:
+        told["MachineStopped"] = (True, node.stopped_since, "Stopped")
     return [
         {
-            "type": phase.value,
+            "type": name,
             "status": str(holds),
-            "reason": why[:_LONGEST_REASON] or phase.value,
+            "reason": why[:_LONGEST_REASON] or name,
             "lastTransitionTime": moment_text(at),
         }
         | {"observedGeneration": 1}
-        for phase, (holds, at, why) in found.items()
+        for name, (holds, at, why) in told.items()
     ]

@@ -21,6 +21,7 @@ from autoscaler.lifecycle.provisioned_node import (
     has_machine,
     is_coming,
     is_leaving,
+    is_stopped,
     last_edge,
     may_take_pods,
 )
@@ -80,6 +81,8 @@ class _Run:
             return NodeDecision(node.name, NodeAction.DRAIN, (Reason.of(Code.POOL_DELETED, f"pool {node.pool}"),))
         if has_failed(node):
             return self._failed(node)
+        if is_stopped(node):
+            return self._stopped(node, pool)
         held = block is not None and block.hold == "Always"
         why_kept = self._needed(node)
         if why_kept is None:
@@ -94,6 +97,13 @@ class _Run:
         unhealthy = self._unhealthy(node)
         also = () if unhealthy is None else (unhealthy,)
         return NodeDecision(node.name, NodeAction.KEEP, (why_kept or self._empty(node), *also))
+
+    def _stopped(self, node: ProvisionedNode, pool: CapacityPool | None) -> NodeDecision:
+        """Somebody stopped the machine and may start it again; only where the pool says so it is ended."""
+        since = "" if node.stopped_since is None else f"{node.stopped_since:%Y-%m-%dT%H:%M:%SZ}"
+        why = Reason.of(Code.NODE_STOPPED, since=since)
+        ends = pool is not None and pool.disruption.stopped == "End"
+        return self._unless_protected(node, why) if ends else NodeDecision(node.name, NodeAction.KEEP, (why,))
 
     def _failed(self, node: ProvisionedNode) -> NodeDecision:
         """It goes, but not under a pod: one that tolerates everything may run on a node that never became ready."""

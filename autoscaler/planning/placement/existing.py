@@ -14,7 +14,7 @@ from datetime import datetime
 
 from autoscaler.cel.common.work import BudgetSpentError
 from autoscaler.lifecycle.ownership import is_node_of
-from autoscaler.lifecycle.provisioned_node import awaits_machine, is_coming, is_over, may_take_pods
+from autoscaler.lifecycle.provisioned_node import awaits_machine, is_coming, is_over, is_stopped, may_take_pods
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Target
@@ -95,7 +95,7 @@ def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present
             ours[node.name] = provisioned
         else:
             provisioned = None
-        if node.deleting or (provisioned and not may_take_pods(provisioned)):
+        if node.deleting or (provisioned and (not may_take_pods(provisioned) or is_stopped(provisioned))):
             continue
         targets[node.name] = Target.COMING if provisioned and is_coming(provisioned) else Target.EXISTING
         if provisioned and is_coming(provisioned):
@@ -104,7 +104,8 @@ def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present
             world = _wanted_again(node, world)
     ours |= named
     for name, provisioned in sorted(ours.items()):
-        future = None if name in targets or not is_coming(provisioned) else as_coming(provisioned, snapshot, catalog)
+        comes = name not in targets and is_coming(provisioned) and not is_stopped(provisioned)
+        future = as_coming(provisioned, snapshot, catalog) if comes else None
         if future:
             targets[name] = Target.COMING
             world = future.added_to(world)
@@ -171,7 +172,8 @@ def with_room(sample: Bundle, names: Iterable[str], world: World) -> list[str]:
 
 def places_made(snapshot: Snapshot) -> dict[str, str]:
     """The pods for which nodes are coming, with the names of those nodes."""
-    return {pod: node.node_name for node in snapshot.provisioned if is_coming(node) for pod in node.pods}
+    coming = [node for node in snapshot.provisioned if is_coming(node) and not is_stopped(node)]
+    return {pod: node.node_name for node in coming for pod in node.pods}
 
 
 def assign(

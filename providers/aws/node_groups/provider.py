@@ -24,6 +24,7 @@ from providers.aws.node_groups.slots import SLOT_TAG, Slot, slot_of
 from providers.aws.node_template.launch_template import tag_list
 from providers.aws.node_template.status import GroupVerdicts
 from providers.aws.node_template.template import GroupTemplates
+from providers.aws.place import Place, Placed
 from providers.aws.preflight import group_findings
 from providers.aws.provider import WINDOW, Account
 from providers.contract import (
@@ -62,13 +63,14 @@ TRAITS: Final = Traits(exact=False, counted=True, consistency_window=WINDOW, res
 _SKEW: Final = timedelta(minutes=5)
 
 
-class AwsNodeGroups:
+class AwsNodeGroups(Placed):
     """Machines of groups that exist already. Also a Preflight and a TemplateJudge."""
 
     def __init__(self, account: Account, templates: GroupTemplates) -> None:
         self._aws = account.aws
         self._clock = account.clock
         self._cluster = account.cluster
+        self._place = Place(account.aws, account.clock)
         self._templates = templates
         self._groups = Groups(account.aws, account.clock)
         self._verdicts = GroupVerdicts(self._groups, templates, account.clock)

@@ -108,6 +108,10 @@ class Account:
         found.end(at, code, f"{code}: taken back")
         self.notices.interruption(found, at)
 
+    def stop(self, machine: str, *, stopped: bool = True) -> None:
+        """Stop a machine, as a person does, or start it again."""
+        self.machines[machine].stopped = stopped
+
     def lose(self, machine: str) -> None:
         """End a machine at once, as broken hardware does."""
         self.machines[machine].end(self.now, "Server.InternalError", "Server.InternalError: hardware failure")

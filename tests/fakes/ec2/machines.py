@@ -35,7 +35,7 @@ SLUGGISH: Final = Behaviour(
     visibility=timedelta(seconds=30), release=timedelta(minutes=4), counting=timedelta(minutes=2), page=100
 )
 
-STATE_CODES: Final = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48}
+STATE_CODES: Final = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopped": 80}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,8 @@ class Machine:
     ends_at: datetime | None = None  # when shutting down begins, known or past
     reason: tuple[str, str] = ("", "")
     group: str = ""
+    stopped: bool = False
+    hidden: bool = False  # lists leave it out; who names its id finds it
 
     @property
     def key(self) -> str:
@@ -86,9 +88,11 @@ class Machine:
             self.ends_at, self.reason = at, (code, message)
 
     def state(self, now: datetime, behaviour: Behaviour) -> str:
-        """pending, running, shutting-down or terminated."""
+        """pending, running, stopped, shutting-down or terminated."""
         if self.ends_at is not None and now >= self.ends_at:
             return "terminated" if now >= self.ends_at + behaviour.shutting_down else "shutting-down"
+        if self.stopped:
+            return "stopped"
         return "running" if now >= self.launched_at + behaviour.pending else "pending"
 
     def alive(self, now: datetime) -> bool:

@@ -12,8 +12,9 @@ import pytest
 from autoscaler.composition.aws import aws_announcer
 from autoscaler.controller.interruption_watch import InterruptionWatch
 from autoscaler.settings.settings import AwsSettings
+from providers.abilities import Announcer
 from providers.aws.interruptions import Interruptions
-from providers.contract import TAG_CLUSTER, Announcer
+from providers.contract import TAG_CLUSTER
 from providers.errors import AmbiguousError, ProviderError
 from tests.aws import CLUSTER, P5, Rig, request
 from tests.unit.providers.aws.test_interruptions import with_queue

@@ -29,7 +29,9 @@ class Site:
     def __init__(self) -> None:
         self.desk: Desk = new_desk()
         self.desk.record(planned("n1", IN_BLOCK))
-        self.executor = Executor(self.desk.api, self.desk.journal, self.desk.backoffs, self.desk.providers)
+        self.executor = Executor(
+            self.desk.api, self.desk.journal, self.desk.backoffs, self.desk.providers, self.desk.clock
+        )
         self.blocks: tuple[CapacityBlock, ...] = ()
         self.carry_out()
         provider_id = self.node.provider_id

@@ -35,7 +35,7 @@ def desk() -> Desk:
 
 def carry_out(desk: Desk, *pools: CapacityPool) -> None:
     desk.clock.wait(600)  # past every back-off
-    executor = Executor(desk.api, desk.journal, desk.backoffs, desk.providers)
+    executor = Executor(desk.api, desk.journal, desk.backoffs, desk.providers, desk.clock)
     executor.carry_out(desk.journal.pending(), Observed(Snapshot(pools=pools or (POOL,)), {}), desk.now)
 
 
@@ -52,7 +52,7 @@ def finalizers(desk: Desk) -> list[Any]:
 
 def test_a_batch_is_held_until_it_is_finished(desk: Desk) -> None:
     assert finalizers(desk) == [FINALIZER]
-    desk.cloud.inject(Call.LAUNCH, *[Fault.LOST_ANSWER] * 3)
+    desk.cloud.inject(Call.LAUNCH, Fault.LOST_ANSWER)
     carry_out(desk)
     assert (desk.batches()[0].outcome, finalizers(desk)) == ("Calling", [FINALIZER])
     carry_out(desk)
@@ -83,7 +83,7 @@ def test_one_whose_pool_does_not_act_any_more_is_given_up(desk: Desk, pool: Capa
 
 
 def test_one_that_is_deleted_during_its_call_is_finished(desk: Desk) -> None:
-    desk.cloud.inject(Call.LAUNCH, *[Fault.LOST_ANSWER] * 3)
+    desk.cloud.inject(Call.LAUNCH, Fault.LOST_ANSWER)
     carry_out(desk)
     desk = delete(desk)
     assert desk.batches()[0].deleting, "its outcome is unknown"
@@ -93,7 +93,7 @@ def test_one_that_is_deleted_during_its_call_is_finished(desk: Desk) -> None:
 
 
 def test_one_that_is_deleted_during_its_call_asks_for_nothing_else(desk: Desk) -> None:
-    desk.cloud.inject(Call.LAUNCH, *[Fault.LOST_REQUEST] * 3)
+    desk.cloud.inject(Call.LAUNCH, Fault.LOST_REQUEST)
     carry_out(desk)
     desk = delete(desk)
     desk.cloud.withdraw(key_of(A))

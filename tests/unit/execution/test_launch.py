@@ -118,16 +118,23 @@ def test_a_backed_off_offering_is_skipped_without_a_call(desk: Desk) -> None:
 def test_an_unclear_outcome_is_repeated_unchanged_until_it_is_known(desk: Desk, fault: Fault, times: int) -> None:
     desk.cloud.inject(Call.LAUNCH, *[fault] * times)
     desk.record(planned("n1"))
-    for _ in range(3):
+    for _ in range(times + 1):
         carry_out(desk)
-        desk.clock.advance(timedelta(seconds=5))
+        desk.clock.advance(timedelta(minutes=5))
     assert offerings_in_use(desk) == ["us-east-1a"]
     assert desk.batches()[0].attempt == 0
     assert desk.nodes()[0].phase is Phase.LAUNCHED
 
 
+def test_a_call_that_timed_out_is_not_repeated_in_the_same_tick(desk: Desk) -> None:
+    desk.cloud.inject(Call.LAUNCH, Fault.LOST_REQUEST)
+    desk.record(planned("n1"))
+    carry_out(desk)
+    assert (desk.cloud.calls.count(Call.LAUNCH), desk.batches()[0].outcome) == (1, "Calling")
+
+
 def test_while_the_outcome_is_unclear_no_other_zone_is_asked(desk: Desk) -> None:
-    desk.cloud.inject(Call.LAUNCH, *[Fault.LOST_ANSWER] * 3)
+    desk.cloud.inject(Call.LAUNCH, Fault.LOST_ANSWER)
     desk.record(planned("n1"))
     carry_out(desk)
     (batch,) = desk.batches()
@@ -165,7 +172,7 @@ def test_a_refused_request_backs_the_pool_off(desk: Desk) -> None:
 
 
 def test_the_request_is_the_same_whoever_derives_it(desk: Desk) -> None:
-    desk.cloud.inject(Call.LAUNCH, *[Fault.LOST_REQUEST] * 3)
+    desk.cloud.inject(Call.LAUNCH, Fault.LOST_REQUEST)
     desk.record(planned("n1"))
     carry_out(desk)
     before = request_of(desk.journal.batches[0], cluster="uid-1")
@@ -202,7 +209,7 @@ class Picky(SimulatedProvider):
 
 def test_a_launch_that_keeps_failing_keeps_no_other_from_its_turn(desk: Desk) -> None:
     providers = Providers({"SimulatedNodeTemplate": Picky(desk.cloud)}, cluster="uid-1")
-    executor = Executor(desk.api, desk.journal, desk.backoffs, providers)
+    executor = Executor(desk.api, desk.journal, desk.backoffs, providers, desk.clock)
     seen = Observed(Snapshot(pools=(POOL,)), {})
     desk.record(planned("n1"))
     executor.carry_out(desk.journal.pending(), seen, desk.now)

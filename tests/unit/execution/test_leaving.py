@@ -42,16 +42,6 @@ def test_what_a_pool_asked_for_before_it_stopped_acting_is_not_launched(site: Si
     assert [node.name for node in site.desk.nodes() if node.phase is not Phase.FAILED] == ["n1"]
 
 
-def test_a_call_that_is_under_way_is_finished_whatever_the_pool_says(site: Site) -> None:
-    site.desk.cloud.inject(Call.LAUNCH, *[Fault.LOST_ANSWER] * 3)
-    site.desk.record(planned("n2"))
-    site.carry_out()
-    site.desk.api.patch(CAPACITY_POOLS, "gpu", {"spec": {"mode": "Observe"}})
-    site.desk.clock.advance(timedelta(seconds=5))
-    site.carry_out()
-    assert site.desk.nodes()[1].phase is Phase.LAUNCHED
-
-
 def test_an_empty_node_is_ended_once_its_taint_was_seen(site: Site) -> None:
     site.drain()
     site.carry_out()
@@ -177,7 +167,7 @@ def test_a_node_that_never_came_is_removed(site: Site) -> None:
 
 
 def test_a_node_that_became_unwanted_during_its_launch_gets_its_machine_and_loses_it(site: Site) -> None:
-    site.desk.cloud.inject(Call.LAUNCH, *[Fault.LOST_ANSWER] * 3)
+    site.desk.cloud.inject(Call.LAUNCH, Fault.LOST_ANSWER)
     site.desk.record(planned("n2"))
     site.carry_out()
     site.desk.journal.move(site.desk.nodes()[1], Why.UNWANTED, site.desk.now)
@@ -206,6 +196,7 @@ def test_a_lost_answer_to_terminate_is_told_and_asked_again(site: Site) -> None:
     (trouble,) = site.carry_out()
     assert (trouble.kind, trouble.name, trouble.reason) == ("ProvisionedNode", "n1", "Ambiguous")
     assert site.machine_state() is InstanceState.PENDING
+    site.desk.clock.advance(timedelta(seconds=5))
     assert site.carry_out() == ()
     assert site.machine_state() is InstanceState.TERMINATING
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from autoscaler.execution.launch import launch
-from autoscaler.execution.orphans import MINIMUM_AGE, collect_orphans, find_orphans
+from autoscaler.execution.orphans import MINIMUM_AGE, adopt_all, find_orphans
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import Phase
 from instance_catalog.frozen_map import FrozenMap
@@ -74,9 +74,8 @@ def test_one_whose_node_is_registered_is_adopted(desk: Desk) -> None:
     node = Node("n1", provider_id=lost.provider_id)
     found = find_orphans(by_provider_id(lost), journal=desk.journal, nodes=(node,), now=desk.now)
     assert found.terminate == (), "pods may run there"
-    collect_orphans(
-        found, provider=desk.providers.by_template["SimulatedNodeTemplate"], journal=desk.journal, now=desk.now
-    )
+    provider = desk.providers.by_template["SimulatedNodeTemplate"]
+    adopt_all(found.adopt, provider=provider, journal=desk.journal, now=desk.now)
     (adopted,) = desk.nodes()
     assert (adopted.name, adopted.pool, adopted.provider_id) == ("n1", "gpu", lost.provider_id)
     assert (adopted.phase, adopted.provider) == (Phase.REGISTERED, "simulated")

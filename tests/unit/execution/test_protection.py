@@ -20,11 +20,11 @@ from autoscaler.cluster.resources import (
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import Drained, evict_all
 from autoscaler.execution.hold import hold, release
-from autoscaler.execution.pools import guard
+from autoscaler.execution.pools import sync_finalizer
 from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import parse_pod
-from autoscaler.model.capacity import CapacityPool, Mode
+from autoscaler.model.capacity import Mode
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
@@ -105,31 +105,31 @@ def finalizers(desk: Desk) -> list[str]:
 
 def test_a_pool_with_nodes_is_held_by_a_finalizer_until_they_are_gone(desk: Desk) -> None:
     snapshot = with_a_node(desk)
-    guard(desk.api, POOL, snapshot)
+    sync_finalizer(desk.api, POOL, snapshot)
     assert finalizers(desk) == ["foreslice.dev/nodes"]
     desk.api.delete(CAPACITY_POOLS, "gpu")
     deleting = replace(POOL, guarded=True, deleting=True)
-    guard(desk.api, deleting, snapshot)
+    sync_finalizer(desk.api, deleting, snapshot)
     assert finalizers(desk) == ["foreslice.dev/nodes"]
-    guard(desk.api, deleting, Snapshot(provisioned=tuple(replace(n, phase=Phase.GONE) for n in desk.nodes())))
+    sync_finalizer(desk.api, deleting, Snapshot(provisioned=tuple(replace(n, phase=Phase.GONE) for n in desk.nodes())))
     with pytest.raises(NotFoundError):
         desk.api.get(CAPACITY_POOLS, "gpu")
 
 
-@pytest.mark.parametrize(
-    "pool",
-    [
-        pytest.param(replace(POOL, deletion_policy="Retain"), id="retains"),
-        pytest.param(replace(POOL, mode=Mode.OBSERVE), id="observes"),
-    ],
-)
-def test_other_pools_go_at_once(desk: Desk, pool: CapacityPool) -> None:
+def test_a_pool_that_retains_its_nodes_goes_at_once(desk: Desk) -> None:
     snapshot = with_a_node(desk)
-    guard(desk.api, pool, snapshot)
+    pool = replace(POOL, deletion_policy="Retain")
+    sync_finalizer(desk.api, pool, snapshot)
     assert finalizers(desk) == []
     desk.api.patch(CAPACITY_POOLS, "gpu", {"metadata": {"finalizers": ["theirs", "foreslice.dev/nodes"]}})
-    guard(desk.api, replace(pool, guarded=True), snapshot)
+    sync_finalizer(desk.api, replace(pool, guarded=True), snapshot)
     assert finalizers(desk) == ["theirs"]
+
+
+def test_who_deletes_a_pool_orders_the_end_of_its_nodes_also_when_it_observes(desk: Desk) -> None:
+    snapshot = with_a_node(desk)
+    sync_finalizer(desk.api, replace(POOL, mode=Mode.OBSERVE), snapshot)
+    assert finalizers(desk) == ["foreslice.dev/nodes"]
 
 
 def define(api: KubernetesApi, **metadata: Any) -> None:

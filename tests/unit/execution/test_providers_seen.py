@@ -38,7 +38,7 @@ def test_nothing_is_concluded_from_a_provider_that_fails(site: Site, call: Call,
     site.desk.clock.advance(timedelta(minutes=5))
     site.desk.cloud.machines.clear()
     site.desk.cloud.inject(call, fault)
-    seen = ask(site.desk.providers)
+    seen = ask(site.desk.providers, now=site.desk.now)
     assert [trouble.name for trouble in seen.silent] == ["simulated"]
     assert (dict(seen.machines), dict(seen.windows), seen.reservations) == ({}, {}, None)
     assert phases(site, seen) == [Phase.LAUNCHED, Phase.INTENDED]
@@ -47,14 +47,16 @@ def test_nothing_is_concluded_from_a_provider_that_fails(site: Site, call: Call,
 def test_a_provider_that_answers_is_believed(site: Site) -> None:
     site.desk.record(planned("n2"))
     site.desk.clock.advance(timedelta(minutes=5))
-    assert phases(site, ask(site.desk.providers)) == [Phase.LAUNCHED, Phase.FAILED]
+    assert phases(site, ask(site.desk.providers, now=site.desk.now)) == [Phase.LAUNCHED, Phase.FAILED]
     site.desk.cloud.machines.clear()
-    assert phases(site, ask(site.desk.providers)) == [Phase.GONE, Phase.FAILED]
+    assert phases(site, ask(site.desk.providers, now=site.desk.now)) == [Phase.GONE, Phase.FAILED]
 
 
 def test_no_batch_is_lost_while_one_of_several_providers_is_silent(site: Site) -> None:
     site.desk.cloud.inject(Call.DESCRIBE, Fault.LOST_REQUEST)
-    silent = ask(site.desk.providers)
+    silent = ask(site.desk.providers, now=site.desk.now)
     assert silent.world(Snapshot(), {}, batches=frozenset()).launched is None
     (node,) = site.desk.nodes()
-    assert ask(site.desk.providers).world(Snapshot(), {}, batches=frozenset()).launched == {node.batch}
+    assert ask(site.desk.providers, now=site.desk.now).world(Snapshot(), {}, batches=frozenset()).launched == {
+        node.batch
+    }

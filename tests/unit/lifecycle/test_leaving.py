@@ -21,7 +21,7 @@ def test_only_what_cannot_wait_evicts(code: Code) -> None:
 
 
 def test_every_reason_to_go_is_in_the_table() -> None:
-    kept = {Code.NODE_EMPTY, Code.NODE_DRIFTED, Code.NODE_UNHEALTHY, Code.NODE_FAILED}
+    kept = {Code.NODE_EMPTY, Code.NODE_DRIFTED, Code.NODE_UNHEALTHY, Code.NODE_FAILED, Code.NODE_STOPPED}
     assert {code for code, pods in WHY_IT_GOES.items() if pods is PodsThen.KEPT} == kept
 
 

@@ -118,6 +118,63 @@ def test_the_end_of_a_machine_is_what_its_provider_said_last(
     assert reflect(world(ending, windows=windows, reclaims=announced), NOW).provisioned[0].reclaim_at == expected
 
 
+WINDOW = {"sim": timedelta(minutes=1)}
+SOON, LATE = NOW + timedelta(minutes=2), NOW + timedelta(days=3)
+
+
+@pytest.mark.parametrize(
+    ("written", "noticed", "announced", "ends"),
+    [
+        pytest.param(None, SOON, SOON, (SOON, SOON), id="heard now"),
+        pytest.param(SOON, None, None, (SOON, SOON), id="heard by the leader before"),
+        pytest.param(SOON, LATE, LATE, (SOON, SOON), id="a later one does not replace it"),
+        pytest.param(LATE, SOON, SOON, (SOON, SOON), id="an earlier one does"),
+        pytest.param(SOON, None, LATE, (SOON, SOON), id="before the end of the reservation"),
+        pytest.param(LATE, None, SOON, (SOON, LATE), id="after the end of the reservation"),
+        pytest.param(NOW - timedelta(hours=1), None, None, (None, None), id="outlived"),
+        pytest.param(NOW - timedelta(hours=1), None, LATE, (LATE, None), id="outlived in a reservation"),
+    ],
+)
+def test_an_end_that_is_said_once_is_kept(
+    written: datetime | None,
+    noticed: datetime | None,
+    announced: datetime | None,
+    ends: tuple[datetime | None, datetime | None],
+) -> None:
+    seen = world(
+        replace(READY, reclaim_at=written, noticed_at=written),
+        windows=WINDOW,
+        reclaims={} if announced is None else {"sim:///i-1": announced},
+        notices={} if noticed is None else {"sim:///i-1": noticed},
+    )
+    (node,) = reflect(seen, NOW).provisioned
+    assert (node.reclaim_at, node.noticed_at) == ends
+    stored = parse_provisioned_node(write_provisioned_node(node))
+    assert (stored.reclaim_at, stored.noticed_at) == ends
+
+
+@pytest.mark.parametrize("at", [Phase.LAUNCHED, Phase.REGISTERED, Phase.DRIVERS_READY, Phase.READY])
+def test_a_stopped_machine_changes_nothing_but_is_told(at: Phase) -> None:
+    since = NOW - timedelta(hours=1)
+    stopped = replace(READY, phase=at, phase_since=since, empty_since=since, unhealthy_since=since)
+    seen = world(stopped, machines={"sim:///i-1": MachineState.STOPPED}, windows=WINDOW, nodes=())
+    (node,) = reflect(seen, NOW).provisioned
+    assert (node.phase, node.stopped_since, node.empty_since, node.unhealthy_since) == (at, NOW, None, None)
+    conditions = write_provisioned_node(node)["status"]["conditions"]
+    assert [found["status"] for found in conditions if found["type"] == "MachineStopped"] == ["True"]
+    stored = parse_provisioned_node(write_provisioned_node(node))
+    later = NOW + timedelta(days=1)
+    running = {"sim:///i-1": MachineState.RUNNING}
+    (again,) = reflect(world(stored, machines=running, windows=WINDOW, nodes=()), later).provisioned
+    assert again.phase in (at, Phase.LAUNCHED), "its time to boot begins anew"
+    assert (again.stopped_since, again.phase_since) == (None, later)
+
+
+def test_a_silent_provider_does_not_start_a_stopped_machine() -> None:
+    stopped = replace(READY, stopped_since=NOW)
+    assert reflect(world(stopped, machines={}, windows={}), NOW).provisioned[0].stopped_since == NOW
+
+
 def test_a_node_that_the_cloud_named_is_called_by_its_name_from_then_on() -> None:
     cloud = Node("ip-10-0-0-1", provider_id="sim:///i-1")
     named = reflect(world(nodes=(cloud,)), NOW).provisioned[0]

@@ -261,7 +261,7 @@ def test_an_unhealthy_node_with_a_pod_stays_and_says_so() -> None:
     [
         (Phase.READY, Mode.ACT, []),
         (Phase.DRAINING, Mode.ACT, ["Draining"]),
-        (Phase.READY, Mode.OBSERVE, ["Draining"]),
+        (Phase.READY, Mode.OBSERVE, []),
     ],
     ids=["only considered", "written down", "a pool that observes"],
 )

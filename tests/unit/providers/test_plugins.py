@@ -9,7 +9,8 @@ import pytest
 
 from autoscaler.clock import VirtualClock
 from instance_catalog.files.loader import load_catalog
-from providers.contract import KubernetesObjects, Provider
+from providers.abilities import KubernetesObjects
+from providers.contract import Provider
 from providers.plugins import GROUP, PluginError, Surroundings, installed, plugged_in
 from providers.simulated.cloud import SimulatedCloud
 from providers.simulated.provider import SimulatedProvider

@@ -85,6 +85,7 @@ def describe_instances(account: Account, params: Params) -> Answer:
         raise ApiError("InvalidParameterCombination", text)
     known = [_visible(account, name) for name in ids] if ids else _all_visible(account)
     found = filtered(known, params.get("Filters", ()), _fields(account), lambda machine: machine.tags)
+    found = [machine for machine in found if ids or not machine.hidden]
     found.sort(key=lambda machine: machine.key)
     page, token = paged(found, params, key=lambda machine: machine.key, limit=account.behaviour.page)
     launches: dict[str, list[Machine]] = {}

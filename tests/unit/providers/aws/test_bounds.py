@@ -93,9 +93,9 @@ def test_a_repetition_gives_nodes_the_same_machines_whatever_the_order_of_the_an
     [
         ("pending", InstanceState.PENDING),
         ("running", InstanceState.RUNNING),
-        ("stopping", InstanceState.TERMINATING),
+        ("stopping", InstanceState.STOPPED),
         ("shutting-down", InstanceState.TERMINATING),
-        ("stopped", InstanceState.TERMINATING),
+        ("stopped", InstanceState.STOPPED),
         ("terminated", InstanceState.TERMINATED),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 
 from autoscaler.clock import VirtualClock
 from providers.aws.interruptions import KINDS, Interruptions, Notice, Noticed, earlier, notices_of
-from providers.aws.provider import Account, AwsProvider
+from providers.aws.provider import Account, AwsProvider, seen
 from providers.contract import TAG_CLUSTER
 from providers.errors import TemplateError
 from tests.aws import CLUSTER, P5, Rig, catalog, request
@@ -49,7 +49,7 @@ def event(kind: str, **detail: Any) -> str:
                 "EC2 Capacity Reservation Instance Interruption Warning",
                 **{"instance-id": "i-1", "instance-termination-time": "2026-01-01T11:00:00Z"},
             ),
-            Notice("i-1", "end of the capacity block", AT + timedelta(hours=3)),
+            Notice("i-1", "end of the capacity block", AT + timedelta(hours=3), repeated=True),
             id="block",
         ),
         pytest.param(
@@ -74,7 +74,7 @@ def event(kind: str, **detail: Any) -> str:
                 "EC2 Capacity Reservation Instance Interruption Warning",
                 **{"instance-id": "i-1", "instance-termination-time": "2026-01-01T08:00:00"},
             ),
-            Notice("i-1", "end of the capacity block", AT),
+            Notice("i-1", "end of the capacity block", AT, repeated=True),
             id="a time without its zone",
         ),
     ],
@@ -126,7 +126,9 @@ def test_a_spot_machine_knows_its_end_at_the_next_look() -> None:
     assert found[first.id].reclaim_at == rig.clock.now() + timedelta(minutes=2)
     assert found[first.id].message == "spot interruption"
     assert found[second.id].reclaim_at is None
+    assert found[first.id].noticed_at == found[first.id].reclaim_at
     # The message was deleted and the notice kept.
+    provider.acknowledge()
     again = {one.id: one for one in provider.describe({TAG_CLUSTER: CLUSTER}).instances}
     assert again[first.id].reclaim_at == found[first.id].reclaim_at
 
@@ -179,8 +181,43 @@ def test_what_was_read_counts_when_it_cannot_be_deleted() -> None:
     rig.settle()
     rig.fake.account.interrupt(spot.id)
     rig.fake.denied.add("sqs:DeleteMessageBatch")
-    (found,) = provider.describe({TAG_CLUSTER: CLUSTER}).instances
-    assert found.reclaim_at == rig.clock.now() + timedelta(minutes=2)
+    for _ in range(2):
+        (found,) = provider.describe({TAG_CLUSTER: CLUSTER}).instances
+        provider.acknowledge()
+        assert found.reclaim_at == rig.clock.now() + timedelta(minutes=2)
+
+
+def test_a_notice_that_nobody_wrote_down_comes_again_to_the_next_leader() -> None:
+    rig = Rig()
+    first = with_queue(rig)
+    (spot,) = first.launch(request(offerings=(replace(P5, capacity_type="spot"),))).instances
+    rig.settle()
+    rig.fake.account.interrupt(spot.id, notice=timedelta(minutes=10))
+    (before,) = first.describe({TAG_CLUSTER: CLUSTER}).instances
+    rig.clock.advance(timedelta(minutes=1))
+    (after,) = with_queue(rig).describe({TAG_CLUSTER: CLUSTER}).instances
+    assert (after.noticed_at, after.reclaim_at) == (before.noticed_at, before.reclaim_at)
+
+
+@pytest.mark.parametrize(("moved", "counts"), [(timedelta(0), True), (timedelta(days=1), False)])
+def test_an_extended_block_outlives_the_notice_of_its_first_end(moved: timedelta, counts: bool) -> None:
+    end = AT + timedelta(hours=1)
+    notice = Notice("i-1", "end of the capacity block", end - timedelta(minutes=10), repeated=True)
+    described = {
+        "InstanceId": "i-1",
+        "InstanceType": "p5.48xlarge",
+        "Placement": {"AvailabilityZone": "us-east-1a"},
+        "State": {"Name": "running"},
+        "LaunchTime": AT,
+    }
+    found = seen(described, end + moved, notice)
+    assert found.reclaim_at == (notice.at if counts else end + moved)
+    assert found.noticed_at is None, "the reservation says it again"
+
+
+def test_a_machine_that_stops_has_no_end() -> None:
+    body = event("EC2 Instance State-change Notification", **{"instance-id": "i-1", "state": "stopping"})
+    assert notices_of(body) == (Notice("i-1", "stopping"),)
 
 
 def test_messages_are_read_and_deleted_ten_at_a_time() -> None:
@@ -189,6 +226,8 @@ def test_messages_are_read_and_deleted_ten_at_a_time() -> None:
     for number in range(25):
         rig.fake.account.notices.send("Something New", {"instance-id": f"i-{number}"}, at=rig.clock.now())
     provider.describe({TAG_CLUSTER: CLUSTER})
+    assert rig.fake.calls["DeleteMessageBatch"] == 0, "nobody has written down yet what they say"
+    provider.acknowledge()
     assert rig.fake.calls["ReceiveMessage"] == rig.fake.calls["DeleteMessageBatch"] == 3
     assert [queue.messages for queue in rig.fake.account.notices.queues.values()] == [[]]
 
@@ -231,6 +270,9 @@ class Queue:
 
     def poll(self) -> tuple[Notice, ...]:
         return self._batches.pop(0) if self._batches else ()
+
+    def forget(self) -> None:
+        """Nothing is kept."""
 
 
 def test_a_notice_that_comes_before_its_machine_is_described_is_kept_for_a_while() -> None:

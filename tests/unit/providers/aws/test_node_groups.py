@@ -123,7 +123,7 @@ def test_two_batches_of_one_group_both_get_their_machines(first: int) -> None:
     plain = group(rig, "plain")
     groups = provider(rig, groups=("plain",), by_instances=False)
     providers = Providers({"SimulatedNodeTemplate": groups}, cluster=CLUSTER)
-    rig.fake.faults.inject("SetDesiredCapacity", *[CUT_BEFORE] * 4)
+    rig.fake.faults.inject("SetDesiredCapacity", CUT_BEFORE)
     desk.record(planned("n1", A))
     with pytest.raises(AmbiguousError):
         launch(*desk.batches(), providers=providers, journal=desk.journal, backoffs=desk.backoffs, now=desk.now)

@@ -1,0 +1,66 @@
+"""How soon a provider is asked again for what it failed at: ever more rarely, whoever wakes the loop how often.
+
+Kept in memory. A process that begins anew asks once more, which is one call and no danger; what a launch met is kept in
+the pools' statuses instead (cluster/status_memory/backoffs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from autoscaler.errors import ForesliceError
+from providers.contract import Clock
+from providers.errors import ProviderError, UnclassifiedError
+
+# A person who corrects what the error names does not wait longer than this to see it.
+LONGEST: Final = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    error: Exception
+    count: int
+    until: float
+
+
+@dataclass(slots=True)
+class Patience:
+    """What failed, by a key of the caller's. `longest` bounds every wait."""
+
+    clock: Clock
+    longest: timedelta = LONGEST
+    _failed: dict[str, _Failure] = field(default_factory=dict)
+
+    def attempt(self, key: str, call: Callable[[], None]) -> None:
+        """Call, unless that failed a short while ago. Raises what it raises, or what it raised then."""
+        before = self._failed.get(key)
+        if before is not None and self.clock.monotonic() < before.until:
+            raise before.error.with_traceback(None)  # or it grows with every raise
+        try:
+            call()
+        except Exception as error:
+            count = 1 + (before.count if before is not None else 0)
+            known = error if isinstance(error, (ProviderError, ForesliceError)) else _unforeseen(error)
+            wait = known.backoff(count) if isinstance(known, ProviderError) else self.longest
+            until = self.clock.monotonic() + min(wait, self.longest).total_seconds()
+            self._failed[key] = _Failure(known, count, until)
+            raise
+        self._failed.pop(key, None)
+
+    def error(self, key: str) -> Exception | None:
+        """What the last call of this key raised; None after one that went well."""
+        known = self._failed.get(key)
+        return None if known is None else known.error
+
+    def keep(self, keys: Collection[str]) -> None:
+        """Forget all others."""
+        self._failed = {key: known for key, known in self._failed.items() if key in keys}
+
+
+def _unforeseen(error: Exception) -> UnclassifiedError:
+    """What no provider promises to raise. The log has its traceback, once for each time it was asked."""
+    step = "report it with the log line `unexpected_error`; it is tried again"
+    return UnclassifiedError(f"it failed unexpectedly: {type(error).__name__}", next_step=step)

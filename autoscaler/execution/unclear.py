@@ -1,0 +1,43 @@
+"""A call whose outcome nobody knows, for a pool that observes: read what came of it, and never repeat it.
+
+What the provider lists with the batch's tag is what the call has launched. What is not listed long enough after the
+last call that can be under way was not launched. A group whose size is set names no machine until the call is repeated:
+there the batch waits until its pool acts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from autoscaler.execution.launch import wanted
+from autoscaler.execution.terminate import ALIVE
+from autoscaler.model.provisioned_node import LaunchBatch
+from providers.contract import TAG_BATCH, Instance, LaunchAnswer, Traits
+
+# A call of the process before this one may still be under way; none takes longer.
+_LONGEST_CALL: Final = timedelta(minutes=2)
+
+
+def read_answer(
+    batch: LaunchBatch, machines: Mapping[str, Instance], traits: Traits, *, waited: timedelta
+) -> LaunchAnswer | None:
+    """What the call has launched, None while that is not known. `machines` are those the provider lists, by provider
+    id; `waited` is how long nothing has been asked for the batch."""
+    names = wanted(batch)
+    known = set(batch.instances)
+    found = sorted(
+        (m for m in machines.values() if m.tags.get(TAG_BATCH) == batch.name and m.provider_id not in known),
+        key=lambda machine: machine.id,
+    )
+    alive = [machine for machine in found if machine.state in ALIVE][: len(names)]
+    over = traits.exact and waited >= traits.consistency_window + _LONGEST_CALL
+    if len(alive) < len(names) and not over:
+        return None
+    said = {machine.node: machine for machine in alive if machine.node in names}
+    others = [machine for machine in alive if machine.node not in said]
+    given = {name: said[name] if name in said else others.pop() for name in names if name in said or others}
+    instances = tuple(replace(machine, node=name) for name, machine in given.items())
+    return LaunchAnswer(instances, missing=tuple(name for name in names if name not in given))

@@ -1,0 +1,43 @@
+"""More that a provider may be able to do, and what it may need from Kubernetes. The others are in contract.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Announcer(Protocol):
+    """Optional: something that hears of changes before they are described, in a thread that may wait for them."""
+
+    def announced(self, wait: timedelta) -> bool:
+        """Whether something has been announced, waiting so long for it. It takes nothing away from `describe`."""
+
+
+@runtime_checkable
+class NoticeReader(Protocol):
+    """Optional: a provider that reads notices where they have to be removed once they are known."""
+
+    def acknowledge(self) -> None:
+        """What `describe` has answered so far is written down: the notices behind it may be removed. Until then they
+        stay, for whoever comes after us. Never called while all pools observe."""
+
+
+class KubernetesObjects(Protocol):
+    """What a provider may need from Kubernetes: cluster-scoped objects as JSON dicts. `app` hands in an implementation.
+
+    `resource` is (apiVersion, plural), such as ("v1", "nodes") or ("resource.k8s.io/v1", "resourceslices").
+    """
+
+    def get(self, resource: tuple[str, str], name: str) -> Mapping[str, Any] | None:
+        """The object, or None."""
+
+    def list(self, resource: tuple[str, str], *, labels: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
+        """All objects that carry these labels, ordered by name."""
+
+    def create(self, resource: tuple[str, str], manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Create it; as it was created, or None when an object of this name exists already."""
+
+    def delete(self, resource: tuple[str, str], name: str) -> bool:
+        """Delete it; False when there is none."""
