@@ -32,8 +32,8 @@ def rules_in_force(rules: Iterable[DeviceTaintRule], profile: KubernetesProfile)
 
     From v1.37.1 on a rule without deviceSelector selects nothing; before, everything (resourceslice/tracker).
     """
-    gates = profile.gates
-    if not gates.device_taint_rules and not (profile.minor == (1, 34) and gates.device_taints):
+    gates, own = profile.gates, profile.allocator.taint_rules_have_own_gate
+    if not (gates.device_taint_rules or (gates.device_taints and not own)):
         return ()
     everything = profile.allocator.rule_without_selector_taints_all
     return tuple(rule for rule in rules if rule.has_selector or everything)
