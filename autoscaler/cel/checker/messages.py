@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from autoscaler.cel.common import types
+from autoscaler.cel.common.evaluation import enter, leave
 from autoscaler.cel.common.types import Type
 from autoscaler.cel.common.values import (
     FAULTS,
@@ -35,7 +36,6 @@ from autoscaler.cel.common.values import (
     Url,
     Value,
 )
-from autoscaler.cel.common.work import enter, leave
 from autoscaler.cel.library.conversions import type_of
 from autoscaler.cel.library.instants import SECOND, duration_text, timestamp_text
 from autoscaler.cel.library.network import address_text, prefix_text

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autoscaler.cel.common.frame import COST, COST_LIMIT, CostExceededError, Frame, Run, charge
+from autoscaler.cel.common.evaluation import COST, COST_LIMIT, CostExceededError, Frame, Run, charge
 from autoscaler.cel.common.values import FAULTS, NONE, Failure, OptionalValue, UInt, Unknown, Value, key_of
 from autoscaler.cel.cost.call_costs import Cost, ResultCost, equality, shorter
 from autoscaler.cel.interpreter.attributes import Code, Constant, Step

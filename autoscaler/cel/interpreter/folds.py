@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from autoscaler.cel.common.frame import COST, COST_LIMIT, CostExceededError, Frame, Run, charge
+from autoscaler.cel.common.evaluation import COST, COST_LIMIT, CostExceededError, Frame, Run, charge, spend
 from autoscaler.cel.common.values import FAULTS, MAPS, CelMap, Failure, Value
-from autoscaler.cel.common.work import spend
 from autoscaler.cel.interpreter.calls import undecided
 
 

@@ -24,7 +24,7 @@ from autoscaler.cel.common.ast import (
     Select,
     parts,
 )
-from autoscaler.cel.common.frame import DEVICE, FIRST_SLOT, Frame, Run, charge
+from autoscaler.cel.common.evaluation import DEVICE, FIRST_SLOT, Frame, Run, charge
 from autoscaler.cel.common.values import (
     FAULTS,
     Failure,

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from autoscaler.cel.common.ast import Call, Expression, ListLiteral, Literal, MapLiteral
+from autoscaler.cel.common.evaluation import enter, leave
 from autoscaler.cel.common.values import INT_MAX, MAPS, Duration, Failure, Timestamp, TypeName, UInt, Unknown, Value
-from autoscaler.cel.common.work import enter, leave
 from autoscaler.cel.library.arithmetic import MAX_TEXT, TOO_LARGE
 from autoscaler.cel.library.conversions import IMPLEMENTATIONS as _CONVERSIONS
 from autoscaler.cel.library.conversions import type_of

@@ -14,9 +14,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from autoscaler.dra.allocation.bounds import SearchState
 from autoscaler.dra.allocation.constraints import Match, MatchSets, attribute_of
 from autoscaler.dra.allocation.requests import RequestPlan
-from autoscaler.dra.allocation.search_state import SearchState
 from autoscaler.dra.inventory.pools import PooledDevice
 from autoscaler.dra.inventory.selectors import Answer
 from instance_catalog.kubernetes.resource_slice import exact

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from autoscaler.dra.allocation.capacity import CapacityError, guessed, has_room
 from autoscaler.dra.allocation.constraints import ConstraintRule, in_scope, rule_for
 from autoscaler.dra.allocation.context import AllocationContext
-from autoscaler.dra.fatal import FatalError
 from autoscaler.dra.inventory.pools import PooledDevice
 from autoscaler.dra.inventory.selectable import RequestMatches
+from autoscaler.dra.outcome import FatalError
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Request, ResourceClaim
 from instance_catalog.frozen_map import FrozenMap

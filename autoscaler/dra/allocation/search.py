@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from autoscaler.cel.common.work import pay
+from autoscaler.cel.common.evaluation import pay
 from autoscaler.dra.allocation.capacity import CapacityError, consumption, guessed, has_room, plain, taken, violates
 from autoscaler.dra.allocation.constraints import START, DistinctPerRequest, State, attribute_of
 from autoscaler.dra.allocation.context import AllocationContext
 from autoscaler.dra.allocation.requests import MAX_DEVICES_PER_CLAIM, ClaimPlan, RequestPlan, capacity_failure
 from autoscaler.dra.allocation.symmetry import DeadEnd, InfeasibleError, Symmetry
-from autoscaler.dra.fatal import FatalError
 from autoscaler.dra.inventory.allocated import Consumed, added
 from autoscaler.dra.inventory.counters import CounterTable
 from autoscaler.dra.inventory.pools import NodePool, PooledDevice
 from autoscaler.dra.inventory.selectors import Answer
 from autoscaler.dra.inventory.taints import tolerated
+from autoscaler.dra.outcome import FatalError
 from autoscaler.model.reason import Code
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity

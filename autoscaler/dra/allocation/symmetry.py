@@ -19,11 +19,10 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import comb
 
-from autoscaler.dra.allocation.bounds import provably_vain
+from autoscaler.dra.allocation.bounds import SearchState, provably_vain
 from autoscaler.dra.allocation.constraints import state_key
 from autoscaler.dra.allocation.interchange import Kinds, find_kinds, order_matters, verdict
 from autoscaler.dra.allocation.requests import MAX_DEVICES_PER_CLAIM, RequestPlan
-from autoscaler.dra.allocation.search_state import SearchState
 from autoscaler.dra.inventory.selectors import Answer
 
 _PATIENCE = 100

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import is_
 from typing import Final, TypeAlias
 
-from autoscaler.dra.inventory.allocation_cache import AllocationCache
 from autoscaler.dra.inventory.pools import NodePools, gather
 from autoscaler.dra.inventory.selectable import SelectorMemo
 from autoscaler.dra.inventory.selectors import SelectorEngine
 from autoscaler.dra.inventory.taints import rules_in_force, with_rules
+from autoscaler.dra.outcome import AllocationOutcome
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.node import Node
 from instance_catalog.frozen_map import FrozenMap
@@ -23,7 +23,10 @@ Slices: TypeAlias = tuple[ResourceSlice, ...]
 _Gathered: TypeAlias = tuple[NodePools, SelectorMemo]
 _Key: TypeAlias = tuple[str, FrozenMap[str, str]]  # name and labels of a node: all that its pools depend on
 
+_Question: TypeAlias = tuple[Hashable, tuple[int, ...]]
+
 _MOST: Final = 16_384  # nodes remembered; hypothetical ones are among them for a while
+_MOST_OUTCOMES: Final = 4096  # a plan with many nodes must not leave a large cache behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,28 @@ def node_memory(profile: KubernetesProfile) -> NodeMemory:
     from autoscaler.dra.inventory.cel_selectors import CelSelectors
 
     return NodeMemory(CelSelectors(profile))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AllocationCache:
+    """Outcomes of earlier allocations in one snapshot: a plan asks many questions more than once.
+
+    Questions are the same if they are about the same objects. Equality would not do: quantities compare by value, but
+    upstream's arithmetic depends on how they are written. Entries keep their objects, so that no identity is reused.
+    """
+
+    _known: dict[_Question, tuple[Sequence[object], AllocationOutcome]] = field(default_factory=dict)
+
+    def of(self, where: Hashable, asked: Sequence[object]) -> AllocationOutcome | None:
+        """The outcome for exactly these objects at `where`."""
+        found = self._known.get((where, tuple(map(id, asked))))
+        return None if found is None else found[1]
+
+    def remember(self, where: Hashable, asked: Sequence[object], outcome: AllocationOutcome) -> None:
+        """Stores an outcome; a full cache is emptied first."""
+        if len(self._known) >= _MOST_OUTCOMES:
+            self._known.clear()
+        self._known[where, tuple(map(id, asked))] = asked, outcome
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from autoscaler.dra.fatal import FatalError
 from autoscaler.dra.inventory.counters import Counter, Draw, declared, draws_of
 from autoscaler.dra.inventory.taints import blocking_taints
+from autoscaler.dra.outcome import FatalError
 from autoscaler.model.node import Node
 from autoscaler.model.reason import Code
 from instance_catalog.kubernetes.node_selector import BadSelectorError, matches

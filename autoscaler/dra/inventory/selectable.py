@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from autoscaler.cel.common.work import pay
-from autoscaler.dra.fatal import FatalError
+from autoscaler.cel.common.evaluation import pay
 from autoscaler.dra.inventory.pools import NodePools, PooledDevice, reaches
 from autoscaler.dra.inventory.selectors import Answer, Match, SelectorEngine
+from autoscaler.dra.outcome import FatalError
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.reason import Code, Reason

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from autoscaler.cel.common.work import Account, BudgetSpentError, Purse, on_account
+from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account
 from autoscaler.dra.allocation.allocator import Allocated
 from autoscaler.model.pod import Toleration
 from autoscaler.model.resource_claim import Constraint, DistinctAttribute, MatchAttribute, ResourceClaim
