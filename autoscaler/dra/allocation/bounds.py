@@ -1,6 +1,6 @@
 """Proofs that a search is vain, by counting: what no order of trying devices can change.
 
-Only for searches that cannot come upon an error, since upstream would report that instead of "does not fit". Every
+Only for searches that cannot reach an error, since upstream would report that instead of "does not fit". Every
 bound is a relaxation: it forgets some rule, so whatever it finds impossible is impossible.
 """
 
@@ -33,7 +33,7 @@ class SearchState(Protocol):
     tables: dict[object, CounterTable]
 
     def held(self) -> Sequence[Sequence[PooledDevice]]:
-        """The devices given away so far, per claim."""
+        """The devices allocated so far, per claim."""
 
     def table(self, pool: NodePool) -> CounterTable:
         """The counters of a pool."""

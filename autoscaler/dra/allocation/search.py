@@ -36,7 +36,7 @@ _STEP: Final = 50
 
 
 class Result(Enum):
-    """What one call comes to. TOO_MANY: only a choice with fewer devices could help, so loops end early."""
+    """The result of one call. TOO_MANY: only a choice with fewer devices could help, so loops end early."""
 
     FOUND = "found"
     FAILED = "failed"
@@ -256,11 +256,11 @@ class Search:
             self.symmetry.count_skipped(vain.values(), wanted)
 
     def held(self) -> Sequence[Sequence[PooledDevice]]:
-        """The devices given away so far, per claim."""
+        """The devices allocated so far, per claim."""
         return [[choice.pooled for choice in choices] for choices in self.results]
 
     def _effort(self) -> int:
-        """Steps that upstream would have made so far, as far as can be told."""
+        """An estimate of the steps that upstream would have made so far."""
         return self.steps + (self.symmetry.skipped_steps if self.symmetry is not None else 0)
 
     @property
@@ -389,7 +389,7 @@ class Search:
                 self._alias(plan, pooled, {name: giving[name] for name in giving if name not in (in_use or ())})
 
     def _alias(self, plan: RequestPlan, pooled: PooledDevice, giving: Mapping[str, Quantity]) -> None:
-        """Up to v0.36.3 the check adds what is given away to the claim's own request, where that is a big quantity."""
+        """Up to v0.36.3 the check adds what is in use to the claim's own request, where that is a big quantity."""
         requested = dict(self.requested[plan])
         for name, quantity in requested.items():
             capacity = pooled.device.capacity.get(name)

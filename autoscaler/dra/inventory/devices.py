@@ -46,12 +46,12 @@ class SliceLayer:
         local: dict[str, list[ResourceSlice]] = {}
         pools: dict[tuple[str, str], list[ResourceSlice]] = {}
         shared: list[ResourceSlice] = []
-        for piece in slices:
-            pools.setdefault((piece.driver, piece.pool.name), []).append(piece)
-            if piece.reach.node_name and (self.counters_are_local or not piece.shared_counters):
-                local.setdefault(piece.reach.node_name, []).append(piece)
+        for slice_ in slices:
+            pools.setdefault((slice_.driver, slice_.pool.name), []).append(slice_)
+            if slice_.reach.node_name and (self.counters_are_local or not slice_.shared_counters):
+                local.setdefault(slice_.reach.node_name, []).append(slice_)
             else:
-                shared.append(piece)
+                shared.append(slice_)
         return SliceLayer(
             self.counters_are_local,
             local={**self.local, **{node: self.local.get(node, ()) + tuple(new) for node, new in local.items()}},
@@ -79,8 +79,8 @@ class _Layers:
     def around(self, node: str) -> Slices:
         """Every slice that the node's pools may depend on."""
         near = (*self.local(node), *self.shared())
-        pools = dict.fromkeys((piece.driver, piece.pool.name) for piece in near)
-        return (*near, *(piece for key in pools for piece in self.of_pool(*key)))
+        pools = dict.fromkeys((slice_.driver, slice_.pool.name) for slice_ in near)
+        return (*near, *(slice_ for key in pools for slice_ in self.of_pool(*key)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,12 +181,12 @@ class ClusterDevices:
             taint_rules=rules,
             engine=engine,
             memory=memory,
-            layers=_Layers(empty.plus(with_rules(piece, rules) for piece in slices), empty),
+            layers=_Layers(empty.plus(with_rules(slice_, rules) for slice_ in slices), empty),
         )
 
     def with_slices(self, extra: Iterable[ResourceSlice]) -> ClusterDevices:
         """A cluster that has these slices as well, at the cost of the extra slices only."""
-        above = self.layers.above.plus(with_rules(piece, self.taint_rules) for piece in extra)
+        above = self.layers.above.plus(with_rules(slice_, self.taint_rules) for slice_ in extra)
         return replace(self, layers=replace(self.layers, above=above), answers=AllocationCache(), _nodes={})
 
     def pools_of(self, node: Node) -> tuple[NodePools, SelectorMemo]:

@@ -120,7 +120,7 @@ class SelectorMemo:
                 case Answer.UNKNOWN:
                     unknown.append(_unknown_reason(pooled, selector.expression, found))
         try:
-            here = not pooled.piece.per_device_node_selection or reaches(pooled.device.reach, self._node)
+            here = not pooled.resource_slice.per_device_node_selection or reaches(pooled.device.reach, self._node)
         except BadSelectorError as error:
             return self._failed(unknown, "node", "", Code.BAD_NODE_SELECTOR, pooled, str(error))
         if not here:
