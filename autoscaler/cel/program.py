@@ -188,7 +188,7 @@ def _compiled(expression: str, dialect: Dialect) -> Program | CompileFailure:
 
 
 def _unplanned(expression: str, defect: Exception) -> Program:
-    """A program of which every evaluation tells that it could not be made."""
+    """A program for an expression that could not be planned: every evaluation raises the defect."""
 
     def run(_: Frame) -> Value:
         raise defect

@@ -1,4 +1,4 @@
-"""The protobuf messages an expression can construct, with what they become (cel-go v0.26.0 common/types).
+"""The protobuf messages that an expression can construct, and the values they convert to (cel-go v0.26.0 common/types).
 
 Fields take what `ConvertToNative` of the given value makes of it (int.go, string.go, list.go, map.go, optional.go and
 others; for Kubernetes' types k8s.io/apiserver v0.36.3 pkg/cel); anything else is a run-time error (provider.go).

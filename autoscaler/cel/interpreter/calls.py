@@ -178,7 +178,7 @@ def logical_run(terms: Sequence[Run], *, decisive: bool) -> Run:
 
 
 def undecided(values: Sequence[Value]) -> Value:
-    """What && or || come to where no term decides: an unknown, else the first error."""
+    """The result of && or || where no term decides: an unknown, else the first error."""
     error: Value = None
     unknown: Unknown | None = None
     for value in values:
@@ -195,7 +195,7 @@ def or_value_run(left: Run, right: Run, *, unwrap: bool, strict: bool) -> Run:
     def call(frame: Frame) -> Value:
         value = left(frame)
         if type(value) is not OptionalValue:
-            # Before 0.29 cel-go hands on whatever is not an optional.
+            # Before 0.29 cel-go returns a value that is not an optional unchanged.
             return NO_OVERLOAD if strict and type(value) not in FAULTS else value
         if value is NONE:
             return right(frame)

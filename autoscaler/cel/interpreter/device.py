@@ -40,7 +40,7 @@ class DeviceView:
 
     @staticmethod
     def of(driver: str, device: Device, profile: KubernetesProfile) -> DeviceView:
-        """The view of a device that `driver` publishes; devices that no expression can tell apart share one."""
+        """The view of a device that `driver` publishes; devices that no expression can distinguish share one."""
         return DeviceView.read(driver, device, dialect_of(profile, View.STORED))
 
     @staticmethod
@@ -76,7 +76,7 @@ def _view(
     dialect: Dialect,
     _forms: tuple[object, ...],
 ) -> DeviceView:
-    """`_forms` belongs to the key alone: quantities compare by value, and isInteger() tells 1000m from 1."""
+    """`_forms` belongs to the key alone: quantities compare by value, and isInteger() distinguishes 1000m from 1."""
     attributes: dict[Value, Value] = {}
     failure = ""
     for name, attribute in published.items():

@@ -31,7 +31,7 @@ def bound_variable_run(slot: int, initial: Run) -> Run:
 
 
 def kept_runs(run: Run, slot: int) -> tuple[Run, Run]:
-    """What is evaluated twice in a row, as optMap does: the second time hands out the value and charges the same again.
+    """Evaluates twice in a row, as optMap does: the second run returns the stored value and charges the same again.
 
     Otherwise a chain of such macros takes twice the time with every link.
     """

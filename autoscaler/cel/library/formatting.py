@@ -206,7 +206,7 @@ def _fixed(value: float, precision: int) -> str:
 
 
 def _scientific(value: float, width: int) -> str:
-    """%e of golang.org/x/text: always six decimals, because cel-go hands the precision over as a width."""
+    """%e of golang.org/x/text: always six decimals, because cel-go passes the precision as a width."""
     _check_precision(width)
     width %= 2**16
     if not math.isfinite(value):
