@@ -1,11 +1,8 @@
 """The search: depth first over claims, requests and devices; the first complete solution wins.
 
 A port of allocateOne and allocateDevice (k8s.io/dynamic-resource-allocation structured/internal/incubating, v0.36 and
-v0.37) that visits devices in the same order and raises errors at the same moment. What upstream would try in vain is
-skipped where `symmetry` proves it vain, so the answer is the same and only sooner.
-
-Each call of upstream's recursion is a generator here that yields the call it makes; `run` drives them, so no depth of
-claims and devices can exhaust the interpreter's stack.
+v0.37): the same order of devices, and errors at the same moment. What `symmetry` proves to fail is skipped.
+Each call of upstream's recursion is a generator that yields the call it makes, so no depth exhausts the stack.
 """
 
 from __future__ import annotations
