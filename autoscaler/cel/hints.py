@@ -59,9 +59,7 @@ def hint_for(expression: str, message: str, offset: int, functions: Functions) -
     if wrongly_called:
         return _signatures(wrongly_called["name"], functions)
     if message.startswith("expected type 'bool'"):
-        return (
-            "Only what is true or false goes with &&, ||, ! and into all(), exists() and filter(); compare the value."
-        )
+        return "&&, ||, !, all(), exists() and filter() take only true or false; compare the value."
     if message.startswith("expected type") or "found no matching overload" in message:
         return "The two sides have different types; compare text with text in quotes and numbers with numbers."
     quote = _QUOTE.match(message)

@@ -18,11 +18,23 @@ from autoscaler.cel.checker.environment import Dialect, Environment, View, diale
 from autoscaler.cel.checker.validator import validate
 from autoscaler.cel.common import types
 from autoscaler.cel.common.ast import Call, Expression, ExpressionError
-from autoscaler.cel.common.frame import COST, COST_LIMIT, DEVICE, FIRST_SLOT, CostExceededError, Frame, Run
+from autoscaler.cel.common.evaluation import (
+    ACCOUNT,
+    ALLOWANCE,
+    COST,
+    COST_LIMIT,
+    DEVICE,
+    FIRST_SLOT,
+    STEPS,
+    Allowance,
+    CostExceededError,
+    Frame,
+    Run,
+    WorkExceededError,
+)
 from autoscaler.cel.common.outcome import CompileFailure, Evaluation, Outcome
 from autoscaler.cel.common.types import NestingError, Type
 from autoscaler.cel.common.values import Failure, PanicError, Unknown, Value
-from autoscaler.cel.common.work import ACCOUNT, ALLOWANCE, STEPS, Allowance, WorkExceededError
 from autoscaler.cel.cost.estimate import estimated_max_cost
 from autoscaler.cel.hints import hint_for
 from autoscaler.cel.interpreter.answer_cache import KEPT, part_read
@@ -179,7 +191,7 @@ def _compiled(expression: str, dialect: Dialect) -> Program | CompileFailure:
 
 
 def _unplanned(expression: str, defect: Exception) -> Program:
-    """A program of which every evaluation tells that it could not be made."""
+    """A program for an expression that could not be planned: every evaluation raises the defect."""
 
     def run(_: Frame) -> Value:
         raise defect

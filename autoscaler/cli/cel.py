@@ -144,7 +144,7 @@ def _published(file: str, kubernetes: KubernetesProfile) -> tuple[Offer, ...]:
 
 def _notes(program: Program, estimate: int | CompileFailure, kubernetes: KubernetesProfile) -> Iterator[str]:
     """What a person should know beside the answers."""
-    from autoscaler.cel.common.frame import COST_LIMIT
+    from autoscaler.cel.common.evaluation import COST_LIMIT
     from autoscaler.cel.common.outcome import CompileFailure
 
     if kubernetes.note:

@@ -1,7 +1,7 @@
 """Which differences between predicted and published slices matter to a placement, and whether to avoid its type.
 
 Most differences matter to nobody's claims: a driver's patch version, an address. One matters when, applied alone to the
-prediction, it makes a selector of the claims answer otherwise on some device, or the allocation come to something else.
+prediction, it changes the answer of a claim's selector on some device, or the allocation.
 Pure; instance_catalog/drift/compare.py finds the differences.
 """
 
@@ -29,7 +29,7 @@ V = TypeVar("V")
 class DriftPolicy(Enum):
     """When a drifted (type, driver profiles) is quarantined."""
 
-    NEVER = "Never"  # drift is only told
+    NEVER = "Never"  # drift is only reported
     MATTERS = "Matters"  # when claims would be decided otherwise
     ALWAYS = "Always"  # on any difference
 
@@ -96,7 +96,7 @@ def quarantines(policy: DriftPolicy, unified: Unified, impacts: Iterable[Impact]
 
 @dataclass(frozen=True, slots=True)
 class _Decisions:
-    """What selectors answer on each device that they do not refuse, and what the allocation comes to."""
+    """The answers of selectors on each device that they do not refuse, and the allocation."""
 
     outcome: AllocationOutcome
     answers: frozenset[tuple[str, ...]]
@@ -118,11 +118,11 @@ class _Asked:
         devices = ClusterDevices.of(slices, self.classes, (), self.profile)
         outcome = allocate(self.claims, node=self.node, devices=devices, allocated=AllocatedState())
         answers = frozenset(
-            (str(number), piece.driver, device.name, answer.name)
+            (str(number), slice_.driver, device.name, answer.name)
             for number, expressions in enumerate(self._expressions())
-            for piece in slices
-            for device in piece.devices
-            if (answer := _answer(devices.engine, expressions, piece.driver, device)) is not Answer.NO
+            for slice_ in slices
+            for device in slice_.devices
+            if (answer := _answer(devices.engine, expressions, slice_.driver, device)) is not Answer.NO
         )
         return _Decisions(outcome, answers)
 
@@ -167,21 +167,22 @@ def _groups(differences: Sequence[Difference]) -> Iterator[tuple[Difference, ...
 def _applied(unified: Unified, group: Sequence[Difference]) -> Slices:
     """The prediction with the differences of one group applied."""
     first = group[0]
-    real = {(piece.driver, d.name): d for piece in unified.published for d in piece.devices}
+    real = {(slice_.driver, d.name): d for slice_ in unified.published for d in slice_.devices}
     if first.aspect in (Aspect.ATTRIBUTE, Aspect.CAPACITY):
         names = {difference.device for difference in group}
         return tuple(
             replace(
-                piece, devices=tuple(_taken(d, real.get((piece.driver, d.name)), first, names) for d in piece.devices)
+                slice_,
+                devices=tuple(_taken(d, real.get((slice_.driver, d.name)), first, names) for d in slice_.devices),
             )
-            if piece.driver == first.driver
-            else piece
-            for piece in unified.predicted
+            if slice_.driver == first.driver
+            else slice_
+            for slice_ in unified.predicted
         )
-    others = (piece for piece in unified.predicted if piece.driver != first.driver)
-    own = (piece for piece in unified.published if piece.driver == first.driver)
-    kept = {(piece.driver, d.name): d for piece in unified.predicted for d in piece.devices}
-    return (*others, *(_with_known_facts(piece, kept) for piece in own))
+    others = (slice_ for slice_ in unified.predicted if slice_.driver != first.driver)
+    own = (slice_ for slice_ in unified.published if slice_.driver == first.driver)
+    kept = {(slice_.driver, d.name): d for slice_ in unified.predicted for d in slice_.devices}
+    return (*others, *(_with_known_facts(slice_, kept) for slice_ in own))
 
 
 def _taken(device: Device, real: Device | None, difference: Difference, names: set[str]) -> Device:
@@ -198,12 +199,12 @@ def _with(wanted: Mapping[str, V], real: Mapping[str, V], name: str) -> FrozenMa
     return FrozenMap({**rest, **({name: real[name]} if name in real else {})})
 
 
-def _with_known_facts(piece: ResourceSlice, predicted: Mapping[tuple[str, str], Device]) -> ResourceSlice:
+def _with_known_facts(slice_: ResourceSlice, predicted: Mapping[tuple[str, str], Device]) -> ResourceSlice:
     """A published slice in which devices that were predicted have the attributes and capacities of the prediction."""
     devices = (
         replace(device, attributes=wanted.attributes, capacity=wanted.capacity)
-        if (wanted := predicted.get((piece.driver, device.name))) is not None
+        if (wanted := predicted.get((slice_.driver, device.name))) is not None
         else device
-        for device in piece.devices
+        for device in slice_.devices
     )
-    return replace(piece, devices=tuple(devices))
+    return replace(slice_, devices=tuple(devices))

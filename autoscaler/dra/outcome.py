@@ -1,11 +1,11 @@
-"""What an allocation can come to: a sum type, each failure with its reasons."""
+"""The outcomes of an allocation, each failure with its reasons, and the one exception inside of this package."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from autoscaler.model.reason import Reason
+from autoscaler.model.reason import Code, Fact, Reason
 from autoscaler.model.resource_claim import Allocation
 
 
@@ -54,3 +54,16 @@ class UnknownAllocation:
 
 
 AllocationOutcome: TypeAlias = Allocated | NotAllocated | FatalAllocation | UnknownAllocation
+
+
+class FatalError(Exception):
+    """kube-scheduler would abort its attempt here. `allocate` turns it into a FatalAllocation."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    @staticmethod
+    def of(code: Code, subject: str, **detail: Fact) -> FatalError:
+        """Shorthand for FatalError(Reason.of(...))."""
+        return FatalError(Reason.of(code, subject, **detail))

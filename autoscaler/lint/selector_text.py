@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from autoscaler.cel.checker.environment import View
-from autoscaler.cel.common.frame import COST_LIMIT
+from autoscaler.cel.common.evaluation import COST_LIMIT
 from autoscaler.cel.common.outcome import CompileFailure
 from autoscaler.cel.program import Program, compile_selector, estimated_cost
 from autoscaler.kube.problem import Path

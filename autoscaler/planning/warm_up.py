@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from autoscaler.dra.fatal import FatalError
+from autoscaler.dra.outcome import FatalError
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot

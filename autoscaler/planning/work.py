@@ -13,7 +13,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import TypeGuard
 
-from autoscaler.cel.common.work import Account, BudgetSpentError, Purse, on_account, pay
+from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account, pay
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.verdict import Fits, Unknown, Verdict

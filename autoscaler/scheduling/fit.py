@@ -1,4 +1,4 @@
-"""The one question planning asks: do these pods, landing together and in this order, fit this node?"""
+"""Whether pods fit a node together, scheduled in this order: the question that planning asks."""
 
 from __future__ import annotations
 

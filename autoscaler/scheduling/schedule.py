@@ -70,9 +70,9 @@ def schedule(pods: Sequence[Pod], world: World, choose: Choice) -> Scheduled:
 
 
 def equally_good(pod: Pod, world: World) -> Mapping[str, Fits]:
-    """The nodes that kube-scheduler may take for the pod, with their verdicts; one that it was nominated to goes first.
+    """The nodes that kube-scheduler may take for the pod, with their verdicts.
 
-    None at all if a node aborts the attempt.
+    The node that the pod was nominated to comes first. Empty if a node aborts the attempt.
     """
     nominated = pod.nominated_node
     if nominated is not None and nominated in world.nodes:

@@ -1,6 +1,6 @@
 """The table of kube-scheduler's score plugins with the weights of its default profile (v1.36.3).
 
-Filters say where a pod may go; among those nodes it goes to one with the highest total, whichever if several have it.
+Filters find the nodes that a pod fits; kube-scheduler takes one with the highest total, any of those that tie.
 Weights: pkg/scheduler/apis/config/v1/default_plugins.go, the same from 1.34 to 1.37; where plugins differ, the rules
 follow the profile. VolumeBinding would score with a shape in its configuration,
 which the default has not. In a cluster of more than 100 nodes upstream looks at a part of them: see docs/fidelity.md.

@@ -1,7 +1,7 @@
 """Volumes in a what-if: which ones the claims have, and which they get once their pods run somewhere.
 
 Upstream: component-helpers storage/volume/pv_helpers.go and kube-scheduler's plugin volumebinding, v1.36.3. A volume
-that has to be made counts as one of the zone where its pod goes: that is what zonal disks become. Volumes of node-local
+that has to be created counts as one in the zone of its pod's node, as for zonal disks. Volumes of node-local
 drivers are tied closer, those of file systems less.
 """
 
@@ -104,7 +104,7 @@ class Volumes:
     def can_be_made(self, claim: PersistentVolumeClaim, storage_class: StorageClass, node: Node) -> bool:
         """Whether the class's driver has room for the claim on the node, or is not asked (hasEnoughCapacity).
 
-        The room is told, not taken: what other claims are about to get of it is not subtracted, as upstream does not.
+        The result is not reserved: like upstream, it does not subtract what other claims are about to use.
         """
         if storage_class.provisioner not in self.capacity_trackers:
             return True

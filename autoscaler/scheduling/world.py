@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from autoscaler.dra.allocation.allocator import AllocatedState, ClusterDevices
 from autoscaler.dra.claims.extended_resources import extended_resource_classes
-from autoscaler.dra.claims.finished_consumers import settled
+from autoscaler.dra.claims.finished_consumers import without_finished_consumers
 from autoscaler.dra.claims.pod_groups import consumer_of
 from autoscaler.dra.inventory.devices import node_memory
 from autoscaler.model.device_class import DeviceClass
@@ -56,7 +56,7 @@ class World:
             if pod.bound and pod.node_name is not None:
                 pods.setdefault(pod.node_name, []).append(pod)
         groups = snapshot.gangs if snapshot.profile.gates.workload_resource_claims else {}
-        claims = settled(snapshot.claims.values(), snapshot.pods, groups)
+        claims = without_finished_consumers(snapshot.claims.values(), snapshot.pods, groups)
         return World(
             snapshot=snapshot,
             nodes={n.name: NodeState.of(n, tuple(pods.get(n.name, ()))) for n in snapshot.nodes},

@@ -55,6 +55,7 @@ class AllocatorBehaviour:
     distinct_by_identity: bool = False  # values are compared by address, so devices always differ (0.34)
     big_request_aliasing: bool = True  # in-search sums are written into a claim's own big request
     capacity_errors_fatal: bool = False  # negative or unrepresentable capacity requests abort the attempt
+    taint_rules_have_own_gate: bool = True  # False: DRADeviceTaints alone enables DeviceTaintRules (1.34)
     rule_without_selector_taints_all: bool = True  # False: a DeviceTaintRule without deviceSelector taints nothing
     counters_per_slice: bool = False  # counter sets stand beside the devices that draw on them (0.34); not modelled
     all_alternatives_confused: bool = (
@@ -70,6 +71,9 @@ class CelBehaviour:
     cel_go: str = "0.26.0"
     dyn_attributes: bool = False  # attribute values have type dyn instead of any
     add_mutates_big_quantity: bool = True
+    includes: bool = True  # the function of that name is known (from 1.36 on)
+    list_attributes: bool = True  # the gate DRAListTypeAttributes is known (from 1.36 on)
+    new_may_use_lists: bool = True  # the API server admits ext.Lists in new expressions (from 1.35 on)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +151,7 @@ _A34 = replace(
     any_taint_effect_blocks=True,
     tolerations_in_result=False,
     deadline_is_error=False,
+    taint_rules_have_own_gate=False,
 )
 _G34 = Gates(
     partitionable_devices=False,
@@ -159,13 +164,15 @@ _G34 = Gates(
 _S35 = SchedulerBehaviour(balance_is_gain=False, image_volumes_scored=False)
 _S34 = replace(_S35, claims_scored=False)
 _S37 = SchedulerBehaviour(image_volumes_counted=True, selector_asked_without_labels=False)
+_C35 = CelBehaviour(includes=False, list_attributes=False)
+_C34 = replace(_C35, new_may_use_lists=False)
 _C37 = CelBehaviour(cel_go="0.29.2", dyn_attributes=True, add_mutates_big_quantity=False)
 
 PROFILES: tuple[KubernetesProfile, ...] = (
-    KubernetesProfile((1, 34, 0), _G34, _A34, scheduler=_S34),
-    KubernetesProfile((1, 34, 13), _G34, replace(_A34, limit_checked_per_request=True), scheduler=_S34),
-    KubernetesProfile((1, 35, 0), _G34, _A35, scheduler=_S35),
-    KubernetesProfile((1, 35, 10), _G34, replace(_A35, limit_checked_per_request=True), scheduler=_S35),
+    KubernetesProfile((1, 34, 0), _G34, _A34, _C34, _S34),
+    KubernetesProfile((1, 34, 13), _G34, replace(_A34, limit_checked_per_request=True), _C34, _S34),
+    KubernetesProfile((1, 35, 0), _G34, _A35, _C35, _S35),
+    KubernetesProfile((1, 35, 10), _G34, replace(_A35, limit_checked_per_request=True), _C35, _S35),
     KubernetesProfile((1, 36, 0), Gates(), replace(_A36, leaks_on_rejection=True, counters_of_shared_devices=False)),
     KubernetesProfile((1, 36, 2), Gates(), replace(_A36, leaks_on_rejection=True)),
     KubernetesProfile((1, 36, 3), Gates(), _A36),

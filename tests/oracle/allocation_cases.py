@@ -56,10 +56,10 @@ def pool_drawn(rng: Random) -> Json:
     case = _drawn(rng, pools=1, lists=False)
     case["off"] = [rng.choice(("AdminAccess", "PrioritizedList"))] if rng.random() < 0.06 else []
     # Not modelled, as docs/fidelity.md says: counters, and All behind another alternative.
-    case["slices"] = [piece for piece in case["slices"] if "sharedCounters" not in piece["spec"]]
-    for piece in case["slices"]:
-        piece["spec"]["pool"]["resourceSliceCount"] = rng.choice((*(len(case["slices"]),) * 9, 2))
-        for device in piece["spec"]["devices"]:
+    case["slices"] = [slice_ for slice_ in case["slices"] if "sharedCounters" not in slice_["spec"]]
+    for slice_ in case["slices"]:
+        slice_["spec"]["pool"]["resourceSliceCount"] = rng.choice((*(len(case["slices"]),) * 9, 2))
+        for device in slice_["spec"]["devices"]:
             for field in ("allowMultipleAllocations", "bindsToNode"):
                 device.pop(field, None)  # behind gates that are off: the API server drops them
     for claim in case["claims"]:
@@ -76,9 +76,9 @@ def pool_drawn(rng: Random) -> Json:
 
 def _drawn(rng: Random, *, pools: int, lists: bool) -> Json:
     supply = Supply(rng, lists=lists)
-    slices = [piece for index in range(pools) for piece in supply.pool(index)]
+    slices = [slice_ for index in range(pools) for slice_ in supply.pool(index)]
     rng.shuffle(slices)
-    drivers = [piece["spec"]["driver"] for piece in slices] or list(DRIVERS)
+    drivers = [slice_["spec"]["driver"] for slice_ in slices] or list(DRIVERS)
     demand = Demand(rng, drivers, stored=True, lists=lists)
     case: Json = {
         "node": supply.node,

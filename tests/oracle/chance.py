@@ -37,7 +37,7 @@ def _loops(case: Json, _: Release) -> bool:
 
 def _pool_sizes(case: Json, _: Release) -> bool:
     counts: dict[tuple[str, str, int], set[int]] = {}
-    for spec in (piece["spec"] for piece in case["slices"]):
+    for spec in (slice_["spec"] for slice_ in case["slices"]):
         pool = spec["pool"]
         key = spec["driver"], pool["name"], pool.get("generation", 0)
         counts.setdefault(key, set()).add(pool.get("resourceSliceCount", 0))

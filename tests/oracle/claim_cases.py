@@ -39,9 +39,9 @@ def _name_by_driver(slices: list[Json]) -> None:
     Up to v0.36.3 pools of one name share a table of counters (allocator_incubating.go, checkAvailableCounters), and the
     plugin keeps it from node to node while it looks at several at once: whose pool fills it is a matter of luck.
     """
-    for piece in slices:
-        pool = piece["spec"]["pool"]
-        pool["name"] += f"-{piece['spec']['driver'].partition('.')[0]}"
+    for slice_ in slices:
+        pool = slice_["spec"]["pool"]
+        pool["name"] += f"-{slice_['spec']['driver'].partition('.')[0]}"
 
 
 class _Draw:
@@ -59,7 +59,7 @@ class _Draw:
         if len(self._nodes) > 1:
             _name_by_driver(self._slices)
         rng.shuffle(self._slices)
-        self._demand = Demand(rng, [piece["spec"]["driver"] for piece in self._slices] or list(DRIVERS))
+        self._demand = Demand(rng, [slice_["spec"]["driver"] for slice_ in self._slices] or list(DRIVERS))
         self._pods: list[Json] = []
         self._claims: list[Json] = []
 
@@ -129,7 +129,7 @@ class _Draw:
         spec: Json = {"taint": taint}
         if rng.random() < 0.9:
             selector: Json = {}
-            published = [piece["spec"] for piece in self._slices]
+            published = [slice_["spec"] for slice_ in self._slices]
             place: Json = rng.choice(published) if published else {"driver": DRIVERS[0], "pool": {"name": "p0"}}
             if rng.random() < 0.6:
                 selector["driver"] = place["driver"]
@@ -221,7 +221,7 @@ class _Draw:
     def _allocate(self, claim: Json) -> None:
         """The claim has devices already, as if somebody had come first: alone, with others, or with too many."""
         rng = self._rng
-        devices = [(piece["spec"], one) for piece in self._slices for one in piece["spec"].get("devices", ())]
+        devices = [(slice_["spec"], one) for slice_ in self._slices for one in slice_["spec"].get("devices", ())]
         if not devices:
             return
         request = claim["spec"]["devices"]["requests"][0]

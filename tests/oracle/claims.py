@@ -165,11 +165,11 @@ class Demand:
     def held(self, slices: Sequence[Json]) -> list[Json]:
         """Allocated claims that hold some devices of the slices, and rarely one that does not exist."""
         results = []
-        for piece in slices:
-            for device in piece["spec"].get("devices", ()):
+        for slice_ in slices:
+            for device in slice_["spec"].get("devices", ()):
                 shareable = device.get("allowMultipleAllocations", False)
                 if self._rng.random() < (0.3 if shareable else 0.08):
-                    results.append(self._result(piece["spec"], device, shared=shareable))
+                    results.append(self._result(slice_["spec"], device, shared=shareable))
         if results and self._rng.random() < 0.1:
             results.append({**results[-1], "device": "gone"})
         return [_allocated(f"held{index}", result) for index, result in enumerate(results)]

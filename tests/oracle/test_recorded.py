@@ -98,7 +98,7 @@ def test_a_difference_in_a_placement_is_made_small() -> None:
 
 def test_a_difference_in_an_allocation_is_made_small() -> None:
     def differs(case: Json) -> bool:
-        devices = [device for piece in case["slices"] for device in piece.get("spec", {}).get("devices", ())]
+        devices = [device for slice_ in case["slices"] for device in slice_.get("spec", {}).get("devices", ())]
         return any(device.get("taints") for device in devices) and bool(case["claims"])
 
     case = next(case for index in range(100) if differs(case := allocation_case(f"fixed-{index}")))

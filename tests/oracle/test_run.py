@@ -98,17 +98,17 @@ def placed(*refusing: str, slices: list[Json]) -> Compared:
     return compare(kind, {"slices": slices}, RELEASE, Scripted(*answers))
 
 
-def piece(count: int) -> Json:
+def resource_slice(count: int) -> Json:
     return {"spec": {"driver": "d", "pool": {"name": "p", "generation": 1, "resourceSliceCount": count}}}
 
 
 def test_slices_that_disagree_about_their_pool_leave_an_outcome_to_chance() -> None:
-    assert placed("DynamicResources", "", slices=[piece(1), piece(2)]).chance is POOL_SIZE
+    assert placed("DynamicResources", "", slices=[resource_slice(1), resource_slice(2)]).chance is POOL_SIZE
 
 
 def test_nothing_else_leaves_an_outcome_to_chance() -> None:
-    assert placed("DynamicResources", "", slices=[piece(2), piece(2)]).difference is not None
-    assert placed("DynamicResources", slices=[piece(1), piece(2)]).difference is not None
+    assert placed("DynamicResources", "", slices=[resource_slice(2), resource_slice(2)]).difference is not None
+    assert placed("DynamicResources", slices=[resource_slice(1), resource_slice(2)]).difference is not None
 
 
 def test_an_exception_of_the_simulator_differs() -> None:

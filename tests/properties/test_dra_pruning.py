@@ -30,7 +30,7 @@ from instance_catalog.kubernetes.resource_slice import (
     Version,
 )
 from instance_catalog.kubernetes.taint import Taint
-from tests.unit.dra.build import DRIVER, NODE, claim, cluster, counter_slice, drawing, piece, request
+from tests.unit.dra.build import DRIVER, NODE, claim, cluster, counter_slice, drawing, request, slice_of
 
 # No attribute "x" means that the selector "x=…" raises an error when it gets there.
 # Values that Python takes for equal, or that look alike, are among them: 1 and True, "1", a version and a text.
@@ -135,7 +135,7 @@ def outcome(situation: Situation, budget: SearchBudget) -> AllocationOutcome:
     asked, content, allocated, profile = situation
     amounts = [(gpu, dict.fromkeys(SLICES, "2" if gpu == GPUS[-1] else "1")) for gpu in GPUS]
     sets = counter_slice(("set", {"memory": "3"}), *amounts)
-    where = cluster(sets, piece(content, count=2), profile=profile)
+    where = cluster(sets, slice_of(content, count=2), profile=profile)
     return allocate(asked, node=NODE, devices=where, allocated=allocated, budget=budget)
 
 

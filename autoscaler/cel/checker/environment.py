@@ -58,15 +58,15 @@ class Environment:
 
 def dialect_of(profile: KubernetesProfile, view: View) -> Dialect:
     """How `profile` reads expressions."""
-    gate = profile.gates.list_type_attributes and profile.minor >= (1, 36)
+    gate = profile.gates.list_type_attributes and profile.cel.list_attributes
     stored = view is View.STORED
     lists = gate or (profile.cel.dyn_attributes and stored)
     major, minor, *_ = (int(part) for part in profile.cel.cel_go.split("."))
     return Dialect(
         dyn_attributes=lists,
         list_values=gate or profile.cel.dyn_attributes,
-        includes=profile.minor >= (1, 36) and (stored or lists),
-        extended_lists=stored or profile.minor >= (1, 35),
+        includes=profile.cel.includes and (stored or lists),
+        extended_lists=stored or profile.cel.new_may_use_lists,
         multiple_allocations=stored or profile.gates.consumable_capacity,
         quoted_names=(major, minor) >= (0, 29),
         cel_go=(major, minor),

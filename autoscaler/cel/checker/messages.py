@@ -1,4 +1,4 @@
-"""The protobuf messages an expression can construct, with what they become (cel-go v0.26.0 common/types).
+"""The protobuf messages that an expression can construct, and the values they convert to (cel-go v0.26.0 common/types).
 
 Fields take what `ConvertToNative` of the given value makes of it (int.go, string.go, list.go, map.go, optional.go and
 others; for Kubernetes' types k8s.io/apiserver v0.36.3 pkg/cel); anything else is a run-time error (provider.go).
@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from autoscaler.cel.common import types
+from autoscaler.cel.common.evaluation import enter, leave
 from autoscaler.cel.common.types import Type
 from autoscaler.cel.common.values import (
     FAULTS,
@@ -35,7 +36,6 @@ from autoscaler.cel.common.values import (
     Url,
     Value,
 )
-from autoscaler.cel.common.work import enter, leave
 from autoscaler.cel.library.conversions import type_of
 from autoscaler.cel.library.instants import SECOND, duration_text, timestamp_text
 from autoscaler.cel.library.network import address_text, prefix_text

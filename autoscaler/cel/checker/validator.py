@@ -49,5 +49,5 @@ def _pattern(call: Call) -> None:
             compiled(argument.value)
         except PatternError as error:
             raise ExpressionError(f"invalid matches argument: {error}", argument.position) from error
-        except UnsupportedPatternError:  # told when it runs
+        except UnsupportedPatternError:  # reported at evaluation
             pass

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Final, TypeAlias
 
+from autoscaler.cel.common.evaluation import enter, leave
 from autoscaler.cel.common.values import (
     MAPS,
     NONE,
@@ -21,7 +22,6 @@ from autoscaler.cel.common.values import (
     Url,
     Value,
 )
-from autoscaler.cel.common.work import enter, leave
 from instance_catalog.kubernetes.semver import SemanticVersion
 
 Arguments: TypeAlias = tuple[Value, ...]

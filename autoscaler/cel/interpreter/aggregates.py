@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from autoscaler.cel.checker import messages
-from autoscaler.cel.common.frame import Frame, Run, charge
+from autoscaler.cel.common.evaluation import Frame, Run, charge
 from autoscaler.cel.common.values import FAULTS, MISSING, NONE, CelMap, Failure, OptionalValue, Value, key_of
 
 _NOT_OPTIONAL: Final = Failure("cannot initialize an optional entry from a non-optional value")

@@ -1,7 +1,7 @@
 """Answers that are kept: by program, and by what the program may read of a device.
 
-Devices that differ only in what an expression does not read have one answer. Values are told apart by type and form, as
-expressions tell them apart: 1 is not true, and `1000m` is not `1`.
+Devices that differ only in what an expression does not read have one answer. Values are distinguished by type and
+form, as in expressions: 1 is not true, and `1000m` is not `1`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _read(root: StringMap, path: Path) -> tuple[type | None, Hashable]:
 
 
 def _typed(value: Value) -> tuple[type | None, Hashable]:
-    """A key that is equal for values that no expression can tell apart; _OWN for any other value."""
+    """A key that is equal for values that no expression can distinguish; _OWN for any other value."""
     kind = type(value)
     if kind in (bool, int, str):
         return kind, value

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from autoscaler.cel.common.frame import COST, COST_LIMIT, DEVICE, CostExceededError, Frame, Run, charge
+from autoscaler.cel.common.evaluation import COST, COST_LIMIT, DEVICE, CostExceededError, Frame, Run, charge
 from autoscaler.cel.common.values import (
     FAULTS,
     MAPS,

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autoscaler.cel.common.frame import COST, COST_LIMIT, CostExceededError, Frame, Run, charge
+from autoscaler.cel.common.evaluation import COST, COST_LIMIT, CostExceededError, Frame, Run, charge
 from autoscaler.cel.common.values import FAULTS, NONE, Failure, OptionalValue, UInt, Unknown, Value, key_of
 from autoscaler.cel.cost.call_costs import Cost, ResultCost, equality, shorter
 from autoscaler.cel.interpreter.attributes import Code, Constant, Step
@@ -178,7 +178,7 @@ def logical_run(terms: Sequence[Run], *, decisive: bool) -> Run:
 
 
 def undecided(values: Sequence[Value]) -> Value:
-    """What && or || come to where no term decides: an unknown, else the first error."""
+    """The result of && or || where no term decides: an unknown, else the first error."""
     error: Value = None
     unknown: Unknown | None = None
     for value in values:
@@ -195,7 +195,7 @@ def or_value_run(left: Run, right: Run, *, unwrap: bool, strict: bool) -> Run:
     def call(frame: Frame) -> Value:
         value = left(frame)
         if type(value) is not OptionalValue:
-            # Before 0.29 cel-go hands on whatever is not an optional.
+            # Before 0.29 cel-go returns a value that is not an optional unchanged.
             return NO_OVERLOAD if strict and type(value) not in FAULTS else value
         if value is NONE:
             return right(frame)

@@ -42,7 +42,7 @@ class DeviceView:
 
     @staticmethod
     def of(driver: str, device: Device, profile: KubernetesProfile) -> DeviceView:
-        """The view of a device that `driver` publishes; devices that no expression can tell apart share one."""
+        """The view of a device that `driver` publishes; devices that no expression can distinguish share one."""
         return DeviceView.read(driver, device, dialect_of(profile, View.STORED))
 
     @staticmethod

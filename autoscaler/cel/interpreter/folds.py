@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from autoscaler.cel.common.frame import COST, COST_LIMIT, CostExceededError, Frame, Run, charge
+from autoscaler.cel.common.evaluation import COST, COST_LIMIT, CostExceededError, Frame, Run, charge, spend
 from autoscaler.cel.common.values import FAULTS, MAPS, CelMap, Failure, Value
-from autoscaler.cel.common.work import spend
 from autoscaler.cel.interpreter.calls import undecided
 
 
@@ -32,7 +31,7 @@ def bound_variable_run(slot: int, initial: Run) -> Run:
 
 
 def kept_runs(run: Run, slot: int) -> tuple[Run, Run]:
-    """What is evaluated twice in a row, as optMap does: the second time hands out the value and charges the same again.
+    """Evaluates twice in a row, as optMap does: the second run returns the stored value and charges the same again.
 
     Otherwise a chain of such macros takes twice the time with every link.
     """

@@ -1,7 +1,7 @@
 """From the checked expression to closures (cel-go v0.26.0 interpreter/planner.go, decorators.go and interpretable.go).
 
 Every step becomes one closure over a `Frame`; nothing looks at the syntax tree while an expression runs. Faults are
-returned, not raised, because upstream goes on evaluating and charging after one.
+returned, not raised, because upstream continues to evaluate and to charge after one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from autoscaler.cel.common.ast import (
     Select,
     parts,
 )
-from autoscaler.cel.common.frame import DEVICE, FIRST_SLOT, Frame, Run, charge
+from autoscaler.cel.common.evaluation import DEVICE, FIRST_SLOT, Frame, Run, charge
 from autoscaler.cel.common.values import (
     FAULTS,
     Failure,
@@ -188,7 +188,8 @@ class Planner:
             return self._append(nodes[0], nodes[1], scope)
         steps = [self._plan(argument, scope) for argument in nodes]
         if nodes and nodes[0].twice and not self.observes_quantities:
-            steps[0] = self._kept_step(nodes[0], steps[0], again=node.function == "value")
+            first, second = self._kept_runs(nodes[0], steps[0])
+            steps[0] = Code(second if node.function == "value" else first)
         constant = [step.value for step in steps if isinstance(step, Constant)]
         if node.function in _FOLDED and len(steps) == len(constant) == 1:
             return self._folded(node, constant[0])
@@ -212,11 +213,11 @@ class Planner:
             return Code(binary_run(runs[0], runs[1], code, before, after))
         return Code(variadic_run(runs, code, before, after))
 
-    def _kept_step(self, node: Expression, step: Step, *, again: bool) -> Step:
-        """The target of optMap(), which its expansion asks for hasValue() first and for value() right after."""
+    def _kept_runs(self, node: Expression, step: Step) -> tuple[Run, Run]:
+        """For the target of optMap(): its expansion calls hasValue() on it first, and value() right after."""
         if id(node) not in self._kept:
             self._kept[id(node)] = kept_runs(run_of(step), self._slot())
-        return Code(self._kept[id(node)][again])
+        return self._kept[id(node)]
 
     def _append(self, accumulator: Expression, item: ListLiteral, scope: Scope) -> Step:
         step = self._plan(item.items[0], scope)
@@ -241,7 +242,7 @@ class Planner:
             compiled(step.value)
         except PatternError as error:
             raise ExpressionError(str(error), node.position) from error
-        except UnsupportedPatternError:  # told when it runs
+        except UnsupportedPatternError:  # reported at evaluation
             pass
         return True
 

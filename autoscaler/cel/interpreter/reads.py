@@ -1,4 +1,4 @@
-"""Which fields of a device an expression may read, as far as its text tells."""
+"""Which fields of a device an expression may read, as far as its text shows."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from autoscaler.cel.common.evaluation import spend
 from autoscaler.cel.common.values import (
     FAULTS,
     INT_MAX,
@@ -19,7 +20,6 @@ from autoscaler.cel.common.values import (
     Unknown,
     Value,
 )
-from autoscaler.cel.common.work import spend
 from autoscaler.cel.library.comparison import NO_OVERLOAD, compare, member
 from autoscaler.cel.library.instants import EARLIEST, LATEST, SECOND
 

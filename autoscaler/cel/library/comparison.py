@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from autoscaler.cel.common.evaluation import enter, leave
 from autoscaler.cel.common.values import (
     FAULTS,
     MAPS,
@@ -28,7 +29,6 @@ from autoscaler.cel.common.values import (
     Url,
     Value,
 )
-from autoscaler.cel.common.work import enter, leave
 from instance_catalog.kubernetes.semver import SemanticVersion
 
 NO_OVERLOAD = Failure("no such overload")

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from autoscaler.cel.common.ast import Call, Expression, ListLiteral, Literal, MapLiteral
+from autoscaler.cel.common.evaluation import enter, leave
 from autoscaler.cel.common.values import INT_MAX, MAPS, Duration, Failure, Timestamp, TypeName, UInt, Unknown, Value
-from autoscaler.cel.common.work import enter, leave
 from autoscaler.cel.library.arithmetic import MAX_TEXT, TOO_LARGE
 from autoscaler.cel.library.conversions import IMPLEMENTATIONS as _CONVERSIONS
 from autoscaler.cel.library.conversions import type_of
@@ -206,7 +206,7 @@ def _fixed(value: float, precision: int) -> str:
 
 
 def _scientific(value: float, width: int) -> str:
-    """%e of golang.org/x/text: always six decimals, because cel-go hands the precision over as a width."""
+    """%e of golang.org/x/text: always six decimals, because cel-go passes the precision as a width."""
     _check_precision(width)
     width %= 2**16
     if not math.isfinite(value):

@@ -10,6 +10,7 @@ from functools import cmp_to_key
 from itertools import pairwise
 from typing import Any, Final
 
+from autoscaler.cel.common.evaluation import spend
 from autoscaler.cel.common.values import (
     MAPS,
     MISSING,
@@ -23,7 +24,6 @@ from autoscaler.cel.common.values import (
     Value,
     key_of,
 )
-from autoscaler.cel.common.work import spend
 from autoscaler.cel.library.arithmetic import MAX_ITEMS, TOO_LARGE
 from autoscaler.cel.library.arithmetic import SINGLETONS as _OPERATORS
 from autoscaler.cel.library.comparison import NO_OVERLOAD, compare, contains_equal, equal

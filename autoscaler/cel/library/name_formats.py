@@ -46,7 +46,7 @@ _label_value = _text(f"({_NAME})?", 63, "a valid label must be empty or consist 
 
 
 def _as_prefix(validate: Validator) -> Validator:
-    """A generated name goes on after the text, so a dash at its end is fine."""
+    """A generated name adds a suffix to the text, so the text may end with a dash."""
     return lambda text: validate(text[:-2] + "a" if len(text) > 1 and text.endswith("-") else text)
 
 

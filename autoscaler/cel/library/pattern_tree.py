@@ -1,6 +1,6 @@
 """The nodes of a regular expression while it is read, with Go's limits (regexp/syntax/parse.go of Go 1.26.8).
 
-Go refuses what nests too deeply or would become too large, by what its own nodes come to, so they are counted as it
+Go refuses what nests too deeply or would become too large, by the size of its own nodes, so they are counted as it
 counts them. A node keeps no parts, only what is asked of them later, and its text for RE2.
 """
 
@@ -184,7 +184,7 @@ class NodeStack:
         return node
 
     def swap_bar(self) -> bool:
-        """swapVerticalBar: the bar comes to lie on top of the alternatives; single runes become one class."""
+        """swapVerticalBar: the bar moves to the top of the stack; single runes become one class."""
         stack = self.stack
         if len(stack) < 2 or stack[-2].op is not Op.BAR:
             return False

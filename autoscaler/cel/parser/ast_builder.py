@@ -35,6 +35,8 @@ _RESERVED: Final = frozenset(
         "namespace", "return", "var", "void", "while",
     }
 )  # fmt: skip
+_SIGNS: Final = ("<", "<=", ">", ">=", "==", "!=", "+", "-", "*", "/", "%")
+_BINARY: Final = {"in": "@in", **{sign: f"_{sign}_" for sign in _SIGNS}}
 _CONSTANTS: Final = {"true": True, "false": False, "null": None}
 
 
@@ -45,7 +47,7 @@ class _Number(Literal):
 
 
 class Builder:
-    """Called by lark with the children of each rule."""
+    """Lark calls the method of a rule with the rule's children."""
 
     def ternary(self, children: list[Any]) -> Expression:
         condition, _, otherwise = children
@@ -60,21 +62,9 @@ class Builder:
 
     def binary(self, children: list[Any]) -> Expression:
         """An operator's position is its own, as in cel-go's messages."""
-        left, (function, position), right = children
-        return _sized(Call(position, function, None, [left, right]), left, right)
+        left, operator, right = children
+        return _sized(Call(_start(operator), _BINARY[operator], None, [left, right]), left, right)
 
-    lt = staticmethod(lambda children: ("_<_", _start(children[0])))
-    le = staticmethod(lambda children: ("_<=_", _start(children[0])))
-    gt = staticmethod(lambda children: ("_>_", _start(children[0])))
-    ge = staticmethod(lambda children: ("_>=_", _start(children[0])))
-    eq = staticmethod(lambda children: ("_==_", _start(children[0])))
-    ne = staticmethod(lambda children: ("_!=_", _start(children[0])))
-    contained = staticmethod(lambda children: ("@in", _start(children[0])))
-    plus = staticmethod(lambda children: ("_+_", _start(children[0])))
-    minus = staticmethod(lambda children: ("_-_", _start(children[0])))
-    times = staticmethod(lambda children: ("_*_", _start(children[0])))
-    divide = staticmethod(lambda children: ("_/_", _start(children[0])))
-    modulo = staticmethod(lambda children: ("_%_", _start(children[0])))
     first = staticmethod(lambda _: 1)
     another = staticmethod(lambda children: children[0] + 1)
 

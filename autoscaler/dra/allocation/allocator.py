@@ -14,7 +14,6 @@ from autoscaler.dra.allocation.nearest_miss import explain
 from autoscaler.dra.allocation.requests import ClaimPlan, RequestPlan, guess_reason, validate
 from autoscaler.dra.allocation.results import allocation_of
 from autoscaler.dra.allocation.search import DEFAULT_BUDGET, BudgetExceededError, Search, SearchBudget
-from autoscaler.dra.fatal import FatalError
 from autoscaler.dra.inventory.allocated import AllocatedState
 from autoscaler.dra.inventory.devices import ClusterDevices
 from autoscaler.dra.inventory.pools import PooledDevice
@@ -23,6 +22,7 @@ from autoscaler.dra.outcome import (
     Allocated,
     AllocationOutcome,
     FatalAllocation,
+    FatalError,
     NotAllocated,
     UnknownAllocation,
 )

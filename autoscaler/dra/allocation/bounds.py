@@ -1,6 +1,6 @@
 """Proofs that a search is vain, by counting: what no order of trying devices can change.
 
-Only for searches that cannot come upon an error, since upstream would report that instead of "does not fit". Every
+Only for searches that cannot reach an error, since upstream would report that instead of "does not fit". Every
 bound is a relaxation: it forgets some rule, so whatever it finds impossible is impossible.
 """
 
@@ -8,12 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import nsmallest
+from typing import Protocol
 
-from autoscaler.dra.allocation.requests import RequestPlan
-from autoscaler.dra.allocation.search_state import SearchState
-from autoscaler.dra.inventory.pools import PooledDevice
+from autoscaler.dra.allocation.constraints import State
+from autoscaler.dra.allocation.context import AllocationContext
+from autoscaler.dra.allocation.requests import ClaimPlan, RequestPlan
+from autoscaler.dra.inventory.allocated import Consumed
+from autoscaler.dra.inventory.counters import CounterTable
+from autoscaler.dra.inventory.pools import NodePool, PooledDevice
 from autoscaler.dra.inventory.selectors import Answer
 from autoscaler.dra.inventory.taints import tolerated
+
+
+class SearchState(Protocol):
+    """The part of a search's state that decides what can still be found."""
+
+    scene: AllocationContext
+    plans: list[ClaimPlan]
+    lenient: bool
+    busy: list[bool]
+    taken: list[int]
+    consumed: dict[int, Consumed]
+    states: list[list[State]]
+    tables: dict[object, CounterTable]
+
+    def held(self) -> Sequence[Sequence[PooledDevice]]:
+        """The devices allocated so far, per claim."""
+
+    def table(self, pool: NodePool) -> CounterTable:
+        """The counters of a pool."""
 
 
 def provably_vain(position: SearchState) -> bool:

@@ -74,8 +74,18 @@ def _clash(left: AttributeValue, right: AttributeValue, *, lenient: bool) -> boo
     return same(left, right) or (not lenient and undecided(left, right))
 
 
+class _Reversible:
+    """A rule whose state after a removal is the one before the addition."""
+
+    __slots__ = ()
+
+    def remove(self, state: State, request: str, before: State) -> State:
+        """The state that the removed device was added to."""
+        return before
+
+
 @dataclass(frozen=True, slots=True)
-class Match:
+class Match(_Reversible):
     """All devices share one value. State: (number of devices, the first one's value)."""
 
     attribute: str
@@ -89,13 +99,9 @@ class Match:
         count, first = state
         return (count + 1, first) if same(value, first) or (lenient and undecided(value, first)) else None
 
-    def remove(self, state: State, request: str, before: State) -> State:
-        """As it was."""
-        return before
-
 
 @dataclass(frozen=True, slots=True)
-class MatchSets:
+class MatchSets(_Reversible):
     """All devices share at least one value; a scalar is a set of one (gate DRAListTypeAttributes, v0.37)."""
 
     attribute: str
@@ -107,13 +113,9 @@ class MatchSets:
             values &= frozenset(state)
         return tuple(sorted(values, key=repr)) or None
 
-    def remove(self, state: State, request: str, before: State) -> State:
-        """As it was."""
-        return before
-
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
+class Distinct(_Reversible):
     """No two devices share a value. State: every device's value."""
 
     attribute: str
@@ -130,10 +132,6 @@ class Distinct:
         if state and not isinstance(value, _SCALARS):
             return None
         return None if any(_clash(value, other, lenient=lenient) for other in state) else (*state, value)
-
-    def remove(self, state: State, request: str, before: State) -> State:
-        """As it was."""
-        return before
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,25 +155,21 @@ class DistinctPerRequest:
         return _remember(count + 1, {**remembered, request: value})
 
     def remove(self, state: State, request: str, before: State) -> State:
-        """The request's entry goes, even if an earlier device of it is still there."""
+        """The request's entry is deleted, even if an earlier device of the request remains."""
         count, remembered = _remembered(state)
         remembered.pop(request, None)
         return _remember(count - 1, remembered)
 
 
 @dataclass(frozen=True, slots=True)
-class DistinctIdentity:
+class DistinctIdentity(_Reversible):
     """Distinct as v0.34 has it: values are compared by address, so different devices always differ."""
 
     attribute: str
 
     def add(self, state: State, request: str, value: AttributeValue | None, *, lenient: bool) -> State | None:
-        """Only absence rejects; the same shareable device twice is not told apart here."""
+        """Only absence rejects; two shares of one device count as different here."""
         return None if value is None else state
-
-    def remove(self, state: State, request: str, before: State) -> State:
-        """As it was."""
-        return before
 
 
 def rule_for(constraint: Constraint, profile: KubernetesProfile) -> ConstraintRule | None:

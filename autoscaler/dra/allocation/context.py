@@ -1,4 +1,4 @@
-"""The circumstances of one allocation: a node with its pools, and what is already given away there."""
+"""The input of one allocation: a node with its pools, and the devices in use there."""
 
 from __future__ import annotations
 

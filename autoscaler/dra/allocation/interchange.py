@@ -1,4 +1,4 @@
-"""Which devices are alike: nothing that the search looks at tells them apart.
+"""Which devices are alike: the search cannot distinguish them.
 
 Partitions of two GPUs draw from different counter sets, and are alike all the same if the GPUs are: the devices around
 one counter set can change places with those around another that offers as much, device by device. Such sets, with
@@ -14,9 +14,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from autoscaler.dra.allocation.bounds import SearchState
 from autoscaler.dra.allocation.constraints import Match, MatchSets, attribute_of
 from autoscaler.dra.allocation.requests import RequestPlan
-from autoscaler.dra.allocation.search_state import SearchState
 from autoscaler.dra.inventory.pools import PooledDevice
 from autoscaler.dra.inventory.selectors import Answer
 from instance_catalog.kubernetes.resource_slice import exact
@@ -134,7 +134,7 @@ def _merged(
 ) -> Mapping[int, int]:
     """One kind for devices that can change places if their counters do, as the memory slices of a GPU can.
 
-    That is so where no other device tells these counters apart.
+    That is so where no other device distinguishes these counters.
     """
     columns: dict[LocalCounter, Counter[int]] = {counter: Counter() for counter in left}
     for pooled in part.devices:

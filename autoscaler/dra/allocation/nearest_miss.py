@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from autoscaler.cel.common.work import pay
+from autoscaler.cel.common.evaluation import pay
 from autoscaler.dra.allocation.capacity import CapacityError, has_room
 from autoscaler.dra.allocation.constraints import attribute_of
 from autoscaler.dra.allocation.context import AllocationContext
 from autoscaler.dra.allocation.requests import ClaimPlan, RequestPlan, validate
 from autoscaler.dra.allocation.search import BudgetExceededError, Search, SearchBudget
-from autoscaler.dra.fatal import FatalError
 from autoscaler.dra.inventory.counters import CounterTable
 from autoscaler.dra.inventory.pools import PooledDevice
 from autoscaler.dra.inventory.selectors import Answer
 from autoscaler.dra.inventory.taints import tolerated
+from autoscaler.dra.outcome import FatalError
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Constraint, ResourceClaim, UnknownConstraint
 from instance_catalog.frozen_map import FrozenMap

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from autoscaler.dra.allocation.capacity import CapacityError, guessed, has_room
 from autoscaler.dra.allocation.constraints import ConstraintRule, in_scope, rule_for
 from autoscaler.dra.allocation.context import AllocationContext
-from autoscaler.dra.fatal import FatalError
 from autoscaler.dra.inventory.pools import PooledDevice
 from autoscaler.dra.inventory.selectable import RequestMatches
+from autoscaler.dra.outcome import FatalError
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Request, ResourceClaim
 from instance_catalog.frozen_map import FrozenMap
@@ -77,7 +77,7 @@ class ClaimPlan:
 
 @dataclass(slots=True)
 class Validation:
-    """The outcome of the pass: plans, and what makes the verdict unknown whatever the search says."""
+    """The outcome of the pass: plans, and the reasons that make every verdict unknown."""
 
     plans: list[ClaimPlan] = field(default_factory=list)
     unknown: list[Reason] = field(default_factory=list)
@@ -154,7 +154,7 @@ class _Validator:
                 raise self._disabled(alternative.name, "DRAConsumableCapacity")
 
     def _check_alternatives(self, request: FirstAvailable) -> None:
-        """Up to v0.35 All beyond the first subrequest goes by the selector answers and devices of an earlier one."""
+        """Up to v0.35 All beyond the first subrequest uses the selector answers and devices of an earlier one."""
         confused = self.scene.profile.allocator.all_alternatives_confused
         if confused and any(sub.allocation_mode == "All" for sub in request.subrequests[1:]):
             feature = f"allocationMode All in a later subrequest of firstAvailable, by {self.scene.profile.name}"

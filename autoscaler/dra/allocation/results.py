@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from autoscaler.dra.allocation.context import AllocationContext
 from autoscaler.dra.allocation.search import Choice
-from autoscaler.dra.fatal import FatalError
+from autoscaler.dra.outcome import FatalError
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, ResourceClaim
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement

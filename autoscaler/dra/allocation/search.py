@@ -1,11 +1,8 @@
 """The search: depth first over claims, requests and devices; the first complete solution wins.
 
 A port of allocateOne and allocateDevice (k8s.io/dynamic-resource-allocation structured/internal/incubating, v0.36 and
-v0.37) that visits devices in the same order and raises errors at the same moment. What upstream would try in vain is
-skipped where `symmetry` proves it vain, so the answer is the same and only sooner.
-
-Each call of upstream's recursion is a generator here that yields the call it makes; `run` drives them, so no depth of
-claims and devices can exhaust the interpreter's stack.
+v0.37): the same order of devices, and errors at the same moment. What `symmetry` proves to fail is skipped.
+Each call of upstream's recursion is a generator that yields the call it makes, so no depth exhausts the stack.
 """
 
 from __future__ import annotations
@@ -15,18 +12,18 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from autoscaler.cel.common.work import pay
+from autoscaler.cel.common.evaluation import pay
 from autoscaler.dra.allocation.capacity import CapacityError, consumption, guessed, has_room, plain, taken, violates
 from autoscaler.dra.allocation.constraints import START, DistinctPerRequest, State, attribute_of
 from autoscaler.dra.allocation.context import AllocationContext
 from autoscaler.dra.allocation.requests import MAX_DEVICES_PER_CLAIM, ClaimPlan, RequestPlan, capacity_failure
 from autoscaler.dra.allocation.symmetry import DeadEnd, InfeasibleError, Symmetry
-from autoscaler.dra.fatal import FatalError
 from autoscaler.dra.inventory.allocated import Consumed, added
 from autoscaler.dra.inventory.counters import CounterTable
 from autoscaler.dra.inventory.pools import NodePool, PooledDevice
 from autoscaler.dra.inventory.selectors import Answer
 from autoscaler.dra.inventory.taints import tolerated
+from autoscaler.dra.outcome import FatalError
 from autoscaler.model.reason import Code
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
@@ -36,7 +33,7 @@ _STEP: Final = 50
 
 
 class Result(Enum):
-    """What one call comes to. TOO_MANY: only a choice with fewer devices could help, so loops end early."""
+    """The result of one call. TOO_MANY: only a choice with fewer devices could help, so loops end early."""
 
     FOUND = "found"
     FAILED = "failed"
@@ -254,11 +251,11 @@ class Search:
             self.symmetry.count_skipped(vain.values(), wanted)
 
     def held(self) -> Sequence[Sequence[PooledDevice]]:
-        """The devices given away so far, per claim."""
+        """The devices allocated so far, per claim."""
         return [[choice.pooled for choice in choices] for choices in self.results]
 
     def _effort(self) -> int:
-        """Steps that upstream would have made so far, as far as can be told."""
+        """An estimate of the steps that upstream would have made so far."""
         return self.steps + (self.symmetry.skipped_steps if self.symmetry is not None else 0)
 
     @property
@@ -387,7 +384,7 @@ class Search:
                 self._alias(plan, pooled, {name: giving[name] for name in giving if name not in (in_use or ())})
 
     def _alias(self, plan: RequestPlan, pooled: PooledDevice, giving: Mapping[str, Quantity]) -> None:
-        """Up to v0.36.3 the check adds what is given away to the claim's own request, where that is a big quantity."""
+        """Up to v0.36.3 the check adds what is in use to the claim's own request, where that is a big quantity."""
         requested = dict(self.requested[plan])
         for name, quantity in requested.items():
             capacity = pooled.device.capacity.get(name)

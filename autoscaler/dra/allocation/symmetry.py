@@ -1,6 +1,6 @@
 """What the search need not try, because it has failed with something equal already.
 
-Two devices are alike if nothing that the search looks at tells them apart: swapping them maps solutions to solutions
+Two devices are alike if the search cannot distinguish them: swapping them maps solutions to solutions
 and errors to errors. So where one failed in a place, its likes fail in the same place; and a place that failed once
 fails again whenever the same kinds of devices are in use. Neither changes which solution is found first, nor which
 errors are reached: a search that fails has looked at every device that was open to it.
@@ -19,11 +19,10 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import comb
 
-from autoscaler.dra.allocation.bounds import provably_vain
+from autoscaler.dra.allocation.bounds import SearchState, provably_vain
 from autoscaler.dra.allocation.constraints import state_key
 from autoscaler.dra.allocation.interchange import Kinds, find_kinds, order_matters, verdict
 from autoscaler.dra.allocation.requests import MAX_DEVICES_PER_CLAIM, RequestPlan
-from autoscaler.dra.allocation.search_state import SearchState
 from autoscaler.dra.inventory.selectors import Answer
 
 _PATIENCE = 100
@@ -141,7 +140,7 @@ class Symmetry:
 
 
 def _combinations(left: int, wanted: int) -> int:
-    """Ways to go on: too few devices make upstream try all subsets before it knows."""
+    """The number of combinations; with too few devices upstream tries all subsets first."""
     return comb(left, wanted) if left >= wanted else 1 << left
 
 
@@ -155,7 +154,7 @@ def chosen(position: SearchState, plan: RequestPlan) -> list[int]:
 
 
 def may_raise(position: SearchState, plans: Sequence[RequestPlan]) -> bool:
-    """Whether the search could come upon an error at all."""
+    """Whether the search can reach an error."""
     scene = position.scene
     if scene.pools.barrier is not None:
         return True

@@ -37,7 +37,7 @@ def extended_resource_classes(classes: Iterable[DeviceClass]) -> dict[str, Devic
 def extended_resource_claim(
     pod: Pod, node: Node, class_map: Mapping[str, DeviceClass], profile: KubernetesProfile
 ) -> ResourceClaim | None:
-    """The claim that the scheduler would make up for the pod on this node; None if nothing goes through DRA there.
+    """The claim that the scheduler would create for the pod on this node; None if the node serves nothing through DRA.
 
     A node that has the resource itself (a device plugin) serves it alone, even when it has too little.
     """
@@ -52,7 +52,7 @@ def extended_resource_claim(
     requests = [request for name in resources for request in _requests(pod, containers, name, class_map[name].name)]
     if not requests:
         return None
-    # The scheduler names it once it is written; until then the pod's name tells such claims apart.
+    # The scheduler names it once it is written; until then the pod's name identifies the claim.
     return ResourceClaim(
         namespace=pod.namespace,
         name=f"{pod.name}-extended-resources",

@@ -1,6 +1,6 @@
-"""Claims as the controller of claims leaves them within seconds (pkg/controller/resourceclaim, v1.36).
+"""Claims as the resource claim controller will leave them within seconds (pkg/controller/resourceclaim, v1.36).
 
-Until then kube-scheduler counts what finished pods held, and a node bought for that moment would be bought in vain.
+Until then kube-scheduler counts what finished pods held, and a node bought for that moment would not be needed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import ResourceClaim
 
 
-def settled(
+def without_finished_consumers(
     claims: Iterable[ResourceClaim], pods: Iterable[Pod], pod_groups: Mapping[str, Gang]
 ) -> dict[str, ResourceClaim]:
     """The claims by namespace/name without the reservations of pods that will not run any more.
@@ -24,10 +24,12 @@ def settled(
     gate DRAWorkloadResourceClaims is on: those that were replaced by others of their name reserve nothing either.
     """
     done = {pod.uid for pod in pods if pod.finished or (pod.deleting and pod.node_name is None)}
-    return {claim.key: _settled(claim, done, pod_groups) for claim in claims}
+    return {claim.key: _without_finished_consumers(claim, done, pod_groups) for claim in claims}
 
 
-def _settled(claim: ResourceClaim, done: Collection[str], pod_groups: Mapping[str, Gang]) -> ResourceClaim:
+def _without_finished_consumers(
+    claim: ResourceClaim, done: Collection[str], pod_groups: Mapping[str, Gang]
+) -> ResourceClaim:
     left = tuple(
         one
         for one in claim.reserved_for

@@ -44,7 +44,7 @@ def consumer_of(pod: Pod, entry: PodClaim, groups: Mapping[str, Gang], profile: 
 
 
 def replaced(consumer: Consumer, namespace: str, groups: Mapping[str, Gang]) -> bool:
-    """Whether the consumer is a PodGroup instead of which there is another one of its name."""
+    """Whether the consumer is a PodGroup that another one of the same name has replaced."""
     group = groups.get(f"{namespace}/{consumer.name}") if _is_group(consumer) else None
     return group is not None and group.uid != consumer.uid
 

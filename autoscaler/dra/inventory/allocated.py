@@ -1,4 +1,4 @@
-"""What is already given away: the devices and shares of all allocated claims, as an immutable value.
+"""The devices and shares of all allocated claims, as an immutable value.
 
 Upstream's AllocatedState (k8s.io/dynamic-resource-allocation structured/schedulerapi, v0.36): three sets over the whole
 cluster. Here they are kept per pool, so that a change copies one pool's entry and a node reads only its own.

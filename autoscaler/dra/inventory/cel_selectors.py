@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from autoscaler.cel.checker.environment import View, dialect_of
+from autoscaler.cel.common.evaluation import pay
 from autoscaler.cel.common.outcome import CompileFailure, Outcome
-from autoscaler.cel.common.work import pay
 from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import Program, compile_selector
 from autoscaler.dra.inventory.selectors import NO, YES, Answer, Match

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import is_
 from typing import Final, TypeAlias
 
-from autoscaler.dra.inventory.allocation_cache import AllocationCache
 from autoscaler.dra.inventory.pools import NodePools, gather
 from autoscaler.dra.inventory.selectable import SelectorMemo
 from autoscaler.dra.inventory.selectors import SelectorEngine
 from autoscaler.dra.inventory.taints import rules_in_force, with_rules
+from autoscaler.dra.outcome import AllocationOutcome
 from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.node import Node
 from instance_catalog.frozen_map import FrozenMap
@@ -24,7 +24,10 @@ Slices: TypeAlias = tuple[ResourceSlice, ...]
 _Gathered: TypeAlias = tuple[NodePools, SelectorMemo]
 _Key: TypeAlias = tuple[str, FrozenMap[str, str]]  # name and labels of a node: all that its pools depend on
 
+_Question: TypeAlias = tuple[Hashable, tuple[int, ...]]
+
 _MOST: Final = 16_384  # nodes remembered; hypothetical ones are among them for a while
+_MOST_OUTCOMES: Final = 4096  # a plan with many nodes must not leave a large cache behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +47,12 @@ class SliceLayer:
         local: dict[str, list[ResourceSlice]] = {}
         pools: dict[tuple[str, str], list[ResourceSlice]] = {}
         shared: list[ResourceSlice] = []
-        for piece in slices:
-            pools.setdefault((piece.driver, piece.pool.name), []).append(piece)
-            if piece.reach.node_name and (self.counters_are_local or not piece.shared_counters):
-                local.setdefault(piece.reach.node_name, []).append(piece)
+        for slice_ in slices:
+            pools.setdefault((slice_.driver, slice_.pool.name), []).append(slice_)
+            if slice_.reach.node_name and (self.counters_are_local or not slice_.shared_counters):
+                local.setdefault(slice_.reach.node_name, []).append(slice_)
             else:
-                shared.append(piece)
+                shared.append(slice_)
         return SliceLayer(
             self.counters_are_local,
             local={**self.local, **{node: self.local.get(node, ()) + tuple(new) for node, new in local.items()}},
@@ -77,8 +80,8 @@ class _Layers:
     def around(self, node: str) -> Slices:
         """Every slice that the node's pools may depend on."""
         near = (*self.local(node), *self.shared())
-        pools = dict.fromkeys((piece.driver, piece.pool.name) for piece in near)
-        return (*near, *(piece for key in pools for piece in self.of_pool(*key)))
+        pools = dict.fromkeys((slice_.driver, slice_.pool.name) for slice_ in near)
+        return (*near, *(slice_ for key in pools for slice_ in self.of_pool(*key)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,6 +130,28 @@ def node_memory(profile: KubernetesProfile) -> NodeMemory:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class AllocationCache:
+    """Outcomes of earlier allocations in one snapshot: a plan asks many questions more than once.
+
+    Questions are the same if they are about the same objects. Equality would not do: quantities compare by value, but
+    upstream's arithmetic depends on how they are written. Entries keep their objects, so that no identity is reused.
+    """
+
+    _known: dict[_Question, tuple[Sequence[object], AllocationOutcome]] = field(default_factory=dict)
+
+    def of(self, where: Hashable, asked: Sequence[object]) -> AllocationOutcome | None:
+        """The outcome for exactly these objects at `where`."""
+        found = self._known.get((where, tuple(map(id, asked))))
+        return None if found is None else found[1]
+
+    def remember(self, where: Hashable, asked: Sequence[object], outcome: AllocationOutcome) -> None:
+        """Stores an outcome; a full cache is emptied first."""
+        if len(self._known) >= _MOST_OUTCOMES:
+            self._known.clear()
+        self._known[where, tuple(map(id, asked))] = asked, outcome
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ClusterDevices:
     """Devices, classes and the Kubernetes profile of a snapshot. Build with `of`, extend with `with_slices`.
 
@@ -168,12 +193,12 @@ class ClusterDevices:
             taint_rules=rules,
             engine=engine,
             memory=memory,
-            layers=_Layers(empty.plus(with_rules(piece, rules) for piece in slices), empty),
+            layers=_Layers(empty.plus(with_rules(slice_, rules) for slice_ in slices), empty),
         )
 
     def with_slices(self, extra: Iterable[ResourceSlice]) -> ClusterDevices:
         """A cluster that has these slices as well, at the cost of the extra slices only."""
-        above = self.layers.above.plus(with_rules(piece, self.taint_rules) for piece in extra)
+        above = self.layers.above.plus(with_rules(slice_, self.taint_rules) for slice_ in extra)
         return replace(self, layers=replace(self.layers, above=above), answers=AllocationCache(), _nodes={})
 
     def pools_of(self, node: Node) -> tuple[NodePools, SelectorMemo]:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from autoscaler.dra.fatal import FatalError
 from autoscaler.dra.inventory.counters import Counter, Draw, declared, draws_of
 from autoscaler.dra.inventory.taints import blocking_taints
+from autoscaler.dra.outcome import FatalError
 from autoscaler.model.node import Node
 from autoscaler.model.reason import Code
 from instance_catalog.kubernetes.node_selector import BadSelectorError, matches
@@ -43,7 +43,7 @@ class PooledDevice:
 
     index: int
     device: Device
-    piece: ResourceSlice
+    resource_slice: ResourceSlice
     pool: NodePool
     draws: tuple[Draw, ...]
     taints: tuple[Taint, ...]  # those that need a toleration
@@ -67,12 +67,12 @@ class PooledDevice:
     @property
     def unsupported(self) -> tuple[str, ...]:
         """Fields of newer Kubernetes versions in the device or its slice."""
-        return self.device.unsupported + self.piece.unsupported
+        return self.device.unsupported + self.resource_slice.unsupported
 
     @property
     def reach(self) -> NodeReach:
         """Which nodes can use it."""
-        return self.device.reach if self.piece.per_device_node_selection else self.piece.reach
+        return self.device.reach if self.resource_slice.per_device_node_selection else self.resource_slice.reach
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +83,7 @@ class NodePool:
     name: str
     incomplete: bool = False
     invalid: str = ""
-    pieces: tuple[ResourceSlice, ...] = ()
+    slices: tuple[ResourceSlice, ...] = ()
     others: tuple[ResourceSlice, ...] = ()  # same pool and generation, not for this node: they draw counters too
     counters: dict[Counter, int] = field(default_factory=dict)
     binds: bool = False
@@ -125,15 +125,15 @@ class NodePools:
 def gather(node: Node, slices: SliceIndex, profile: KubernetesProfile) -> NodePools:
     """The pools visible on the node. Raises FatalError for a node selector that cannot be parsed."""
     groups: dict[tuple[str, str], list[ResourceSlice]] = {}
-    for piece in (*slices.local(node.name), *slices.shared()):
-        if _hidden(piece, profile) or not _relevant(piece, node, profile):
+    for slice_ in (*slices.local(node.name), *slices.shared()):
+        if _hidden(slice_, profile) or not _relevant(slice_, node, profile):
             continue
-        group = groups.setdefault((piece.driver, piece.pool.name), [])
-        if group and piece.pool.generation < group[0].pool.generation:
+        group = groups.setdefault((slice_.driver, slice_.pool.name), [])
+        if group and slice_.pool.generation < group[0].pool.generation:
             continue
-        if group and piece.pool.generation > group[0].pool.generation:
+        if group and slice_.pool.generation > group[0].pool.generation:
             group.clear()
-        group.append(piece)
+        group.append(slice_)
     pools = [
         pool
         for (driver, name), group in groups.items()
@@ -143,7 +143,7 @@ def gather(node: Node, slices: SliceIndex, profile: KubernetesProfile) -> NodePo
     found = _flatten(pools, profile)
     if not profile.allocator.counters_per_slice:
         return found
-    counted = (piece.name for group in groups.values() for piece in group if piece.shared_counters)
+    counted = (slice_.name for group in groups.values() for slice_ in group if slice_.shared_counters)
     return replace(found, undecided=next(counted, ""))
 
 
@@ -156,24 +156,24 @@ def reaches(reach: NodeReach, node: Node) -> bool:
     return reach.node_selector is not None and matches(reach.node_selector, name=node.name, labels=node.labels)
 
 
-def _hidden(piece: ResourceSlice, profile: KubernetesProfile) -> bool:
+def _hidden(slice_: ResourceSlice, profile: KubernetesProfile) -> bool:
     return not profile.gates.partitionable_devices and (
-        piece.per_device_node_selection is not None or bool(piece.shared_counters)
+        slice_.per_device_node_selection is not None or bool(slice_.shared_counters)
     )
 
 
-def _relevant(piece: ResourceSlice, node: Node, profile: KubernetesProfile) -> bool:
-    if piece.shared_counters and not profile.allocator.counter_slices_follow_node_filter:
+def _relevant(slice_: ResourceSlice, node: Node, profile: KubernetesProfile) -> bool:
+    if slice_.shared_counters and not profile.allocator.counter_slices_follow_node_filter:
         return True
-    reach = piece.reach
+    reach = slice_.reach
     try:
         if reach.node_name or reach.all_nodes or reach.node_selector is not None:
             return reaches(reach, node)
-        if piece.per_device_node_selection:
-            return any(reaches(device.reach, node) for device in piece.devices)
+        if slice_.per_device_node_selection:
+            return any(reaches(device.reach, node) for device in slice_.devices)
     except BadSelectorError as error:
         raise FatalError.of(
-            Code.BAD_NODE_SELECTOR, f"ResourceSlice {piece.name}", driver=piece.driver, problem=str(error)
+            Code.BAD_NODE_SELECTOR, f"ResourceSlice {slice_.name}", driver=slice_.driver, problem=str(error)
         ) from error
     return False
 
@@ -184,8 +184,8 @@ def _finish(
     """The pool of a group of visible slices; None when its generation is obsolete."""
     if not profile.allocator.slices_sorted_by_name:
         # Up to 0.35 nothing sorts slices, nor takes those of a node before others: they stay as they were listed.
-        visible = {id(piece) for piece in group}
-        group = [piece for piece in everything if id(piece) in visible]
+        visible = {id(slice_) for slice_ in group}
+        group = [slice_ for slice_ in everything if id(slice_) in visible]
     first = group[0]
     wanted = first.pool.slice_count
     if len(group) == wanted:
@@ -193,9 +193,9 @@ def _finish(
     pool = NodePool(first.driver, first.pool.name, incomplete=True)
     if profile.allocator.completeness_by_visible_slices:
         return pool if not profile.allocator.incomplete_pool_allocates else _build(group, (), profile, incomplete=True)
-    if any(piece.pool.generation > first.pool.generation for piece in everything):
+    if any(slice_.pool.generation > first.pool.generation for slice_ in everything):
         return None
-    current = [piece for piece in everything if piece.pool.generation == first.pool.generation]
+    current = [slice_ for slice_ in everything if slice_.pool.generation == first.pool.generation]
     if len(current) != wanted:
         return pool
     return _build(group, current, profile)
@@ -210,37 +210,37 @@ def _build(
 ) -> NodePool:
     """`current`: all slices of the generation, if the visible ones alone were not complete."""
     if profile.allocator.slices_sorted_by_name:
-        group = sorted(group, key=lambda piece: piece.name)
+        group = sorted(group, key=lambda slice_: slice_.name)
     elsewhere: Sequence[ResourceSlice] = ()
     if len(group) < len(current):
-        visible = {piece.name for piece in group}
-        elsewhere = [piece for piece in current if piece.name not in visible]
+        visible = {slice_.name for slice_ in group}
+        elsewhere = [slice_ for slice_ in current if slice_.name not in visible]
     partitions = profile.gates.partitionable_devices
-    counter_pieces = [piece for piece in (*group, *elsewhere) if partitions and piece.shared_counters]
+    counter_slices = [slice_ for slice_ in (*group, *elsewhere) if partitions and slice_.shared_counters]
     pool = NodePool(
         driver=group[0].driver,
         name=group[0].pool.name,
         incomplete=incomplete,
-        pieces=tuple(piece for piece in group if not (partitions and piece.shared_counters)),
-        others=tuple(piece for piece in elsewhere if not (partitions and piece.shared_counters)),
+        slices=tuple(slice_ for slice_ in group if not (partitions and slice_.shared_counters)),
+        others=tuple(slice_ for slice_ in elsewhere if not (partitions and slice_.shared_counters)),
     )
-    pool.invalid = _problem_with_names(pool.pieces)
+    pool.invalid = _problem_with_names(pool.slices)
     if partitions and not pool.invalid:
         try:
-            pool.counters = declared(counter_set for piece in counter_pieces for counter_set in piece.shared_counters)
+            pool.counters = declared(counter_set for slice_ in counter_slices for counter_set in slice_.shared_counters)
         except ValueError as error:
             pool.invalid = str(error)
         else:
-            sets = {counter_set.name for piece in counter_pieces for counter_set in piece.shared_counters}
+            sets = {counter_set.name for slice_ in counter_slices for counter_set in slice_.shared_counters}
             pool.invalid = _problem_with_counters(pool, sets)
     pool.binds = not pool.invalid and any(
-        device.binding_conditions is not None for piece in pool.pieces for device in piece.devices
+        device.binding_conditions is not None for slice_ in pool.slices for device in slice_.devices
     )
     return pool
 
 
-def _problem_with_names(pieces: Iterable[ResourceSlice]) -> str:
-    names = [device.name for piece in pieces for device in piece.devices]
+def _problem_with_names(slices: Iterable[ResourceSlice]) -> str:
+    names = [device.name for slice_ in slices for device in slice_.devices]
     if len(set(names)) == len(names):
         return ""
     twice = next(name for index, name in enumerate(names) if name in names[:index])
@@ -248,8 +248,8 @@ def _problem_with_names(pieces: Iterable[ResourceSlice]) -> str:
 
 
 def _problem_with_counters(pool: NodePool, sets: set[str]) -> str:
-    for piece in (*pool.pieces, *pool.others):
-        for device in piece.devices:
+    for slice_ in (*pool.slices, *pool.others):
+        for device in slice_.devices:
             if not device.consumes_counters:
                 continue
             for entry in device.consumes_counters:
@@ -270,10 +270,10 @@ def _flatten(pools: Sequence[NodePool], profile: KubernetesProfile) -> NodePools
             return NodePools(tuple(pools), tuple(devices), barrier=pool)
         if pool.invalid:
             continue
-        for piece in pool.pieces:
-            for device in piece.devices:
+        for slice_ in pool.slices:
+            for device in slice_.devices:
                 draws = draws_of(device.consumes_counters) if device.consumes_counters else ()
                 taints = blocking_taints(device, profile) if device.taints else ()
                 shareable = device.allow_multiple_allocations and shares
-                devices.append(PooledDevice(len(devices), device, piece, pool, draws, taints, shareable))
+                devices.append(PooledDevice(len(devices), device, slice_, pool, draws, taints, shareable))
     return NodePools(tuple(pools), tuple(devices))

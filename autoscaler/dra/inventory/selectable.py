@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from autoscaler.cel.common.work import pay
-from autoscaler.dra.fatal import FatalError
+from autoscaler.cel.common.evaluation import pay
 from autoscaler.dra.inventory.pools import NodePools, PooledDevice, reaches
 from autoscaler.dra.inventory.selectors import Answer, Match, SelectorEngine
+from autoscaler.dra.outcome import FatalError
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import Node
 from autoscaler.model.reason import Code, Reason
@@ -140,7 +140,7 @@ class SelectorMemo:
         if refusal is not None:
             return refusal
         try:
-            here = not pooled.piece.per_device_node_selection or reaches(pooled.device.reach, self._node)
+            here = not pooled.resource_slice.per_device_node_selection or reaches(pooled.device.reach, self._node)
         except BadSelectorError as error:
             return self._failed(unknown, "node", "", Code.BAD_NODE_SELECTOR, pooled, str(error))
         if not here:

@@ -32,20 +32,22 @@ def rules_in_force(rules: Iterable[DeviceTaintRule], profile: KubernetesProfile)
 
     From v1.37.1 on a rule without deviceSelector selects nothing; before, everything (resourceslice/tracker).
     """
-    gates = profile.gates
-    if not gates.device_taint_rules and not (profile.minor == (1, 34) and gates.device_taints):
+    gates, own = profile.gates, profile.allocator.taint_rules_have_own_gate
+    if not (gates.device_taint_rules or (gates.device_taints and not own)):
         return ()
     everything = profile.allocator.rule_without_selector_taints_all
     return tuple(rule for rule in rules if rule.has_selector or everything)
 
 
-def with_rules(piece: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> ResourceSlice:
+def with_rules(slice_: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> ResourceSlice:
     """The slice with the taints of all matching rules appended to its devices (resourceslice/tracker, v0.36)."""
-    matching = [rule for rule in rules if rule.driver in (None, piece.driver) and rule.pool in (None, piece.pool.name)]
+    matching = [
+        rule for rule in rules if rule.driver in (None, slice_.driver) and rule.pool in (None, slice_.pool.name)
+    ]
     if not matching:
-        return piece
-    devices = tuple(_tainted(device, matching) for device in piece.devices)
-    return replace(piece, devices=devices)
+        return slice_
+    devices = tuple(_tainted(device, matching) for device in slice_.devices)
+    return replace(slice_, devices=devices)
 
 
 def _tainted(device: Device, rules: Iterable[DeviceTaintRule]) -> Device:
@@ -55,6 +57,6 @@ def _tainted(device: Device, rules: Iterable[DeviceTaintRule]) -> Device:
     return replace(
         device,
         taints=device.taints + tuple(rule.taint for rule in mine if not rule.unsupported),
-        # Whether such a rule selects the device cannot be told, so neither can whether the device is usable.
+        # Such a rule may select the device or not, so it is unknown whether the device is usable.
         unsupported=device.unsupported + tuple(f"DeviceTaintRule {rule.name}" for rule in mine if rule.unsupported),
     )

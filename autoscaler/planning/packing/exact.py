@@ -42,7 +42,7 @@ def solve_exactly(problem: Problem, fillings: Fillings[State], start: Solution, 
     if prod(count + 1 for count in problem.demand) > budget.demands:
         raise OutOfStepsError
     columns = every_column(problem, fillings, start, budget=budget, limits=limits)
-    search = _Search(problem, _by_first_item(columns, len(problem.items)), limits, [budget.states])
+    search = _Search(problem, _by_first_item(columns, len(problem.items)), limits, _Steps(budget.states))
     best = start
     gangs = range(len(problem.gangs))
     for size in range(len(gangs) + 1):
@@ -124,6 +124,19 @@ def _by_first_item(columns: Iterable[Column], items: int) -> list[list[Column]]:
     return result
 
 
+@dataclass(slots=True)
+class _Steps:
+    """The steps that all searches of one problem may still take."""
+
+    left: int
+
+    def take(self) -> None:
+        """Uses one step. Raises OutOfStepsError."""
+        self.left -= 1
+        if self.left < 0:
+            raise OutOfStepsError
+
+
 @dataclass(frozen=True, slots=True)
 class _Task:
     """A sub-problem: what is still to be placed, how much of the binding limits is used, how many may yet be left."""
@@ -145,9 +158,7 @@ class _Best:
 class _Search:
     """Best finishes by task. A bundle is either covered by a column that starts with its item, or left out."""
 
-    def __init__(
-        self, problem: Problem, columns: list[list[Column]], limits: tuple[int, ...], steps: list[int]
-    ) -> None:
+    def __init__(self, problem: Problem, columns: list[list[Column]], limits: tuple[int, ...], steps: _Steps) -> None:
         self._problem = problem
         self._zero = problem.zero
         self._columns = columns
@@ -189,9 +200,7 @@ class _Search:
             return _Best(self._zero, None, None)
         best: _Best | None = None
         for score, step, rest in self._steps_from(task, item):
-            self._steps[0] -= 1
-            if self._steps[0] < 0:
-                raise OutOfStepsError
+            self._steps.take()
             tail = self._best(rest)
             if tail is not None and (best is None or score + tail.score < best.score):
                 best = _Best(score + tail.score, step, rest)

@@ -1,7 +1,7 @@
 """What fits together on one node, asked once and remembered.
 
-Bundles go onto a node in the order of the items, which is the order in which the scheduler takes them, so a multiset of
-bundles fits or does not: one answer per shape and multiset. The memory lives as long as one packing problem.
+Bundles are placed on a node in the order of the items, which is the scheduler's order. So there is one answer per shape
+and multiset of bundles: it fits or it does not. Answers are kept for one packing problem.
 """
 
 from __future__ import annotations

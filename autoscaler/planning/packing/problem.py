@@ -57,8 +57,8 @@ class Kind:
     """Something that can be bought: an offering of a pool. Kinds of one `shape` take the same bundles.
 
     `rank` is the capacity type's place in the pool's list. `uses` says how much one node takes of each limit of the
-    problem. `refuses` are items that may not go there although they fit. `risk` is how many pods of one bundle of each
-    item may be interrupted there; () means none.
+    problem. `refuses` are items that may not be placed there although they fit. `risk` is how many pods of one bundle
+    of each item may be interrupted there; () means none.
     """
 
     shape: int
@@ -138,7 +138,7 @@ class Budget:
 
 
 def add(left: Counts, right: Counts) -> Counts:
-    """Element by element."""
+    """The sum for every item."""
     return tuple(a + b for a, b in zip(left, right, strict=True))
 
 
@@ -148,17 +148,17 @@ def changed(counts: Counts, item: int, by: int) -> Counts:
 
 
 def subtract(left: Counts, right: Counts) -> Counts:
-    """Element by element."""
+    """`left` without `right` for every item."""
     return tuple(a - b for a, b in zip(left, right, strict=True))
 
 
 def within(small: Counts, large: Counts) -> bool:
-    """Whether no element is larger."""
+    """Whether `small` has at most as many of every item as `large`."""
     return all(a <= b for a, b in zip(small, large, strict=True))
 
 
 def total(scores: Iterable[Score], zero: Score) -> Score:
-    """Their sum."""
+    """The sum of the scores; `zero` has the right number of levels."""
     result = zero
     for score in scores:
         result += score

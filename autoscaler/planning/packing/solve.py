@@ -1,7 +1,7 @@
 """Which nodes to buy for a demand: the optimizer, over numbers and one question.
 
 It knows items (groups of equal bundles), kinds (something that can be bought, with its price), limits and gangs, and it
-asks an `Oracle` whether one more bundle goes onto a node. It must not know pods, claims or clouds: so that it can be
+asks an `Oracle` whether one more bundle fits on a node. It must not know pods, claims or clouds: so that it can be
 compared with brute force on random cases, and the planner stays readable.
 
 Small problems are solved exactly (exact.py). Larger ones are filled in two simple ways (greedy.py, first_fit.py) and

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from autoscaler.cel.common.work import BudgetSpentError
+from autoscaler.cel.common.evaluation import BudgetSpentError
 from autoscaler.lifecycle.ownership import is_node_of
 from autoscaler.lifecycle.provisioned_node import awaits_machine, is_coming, is_over, is_stopped, may_take_pods
 from autoscaler.model.capacity import CapacityBlock, CapacityPool

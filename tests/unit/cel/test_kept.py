@@ -8,10 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.cel.common.frame import COST_LIMIT
+from autoscaler.cel.common.evaluation import CHEAP, COST_LIMIT, Account, BudgetSpentError, Purse, on_account
 from autoscaler.cel.common.outcome import Evaluation, Outcome
 from autoscaler.cel.common.values import DefaultMap, QuantityCell, StringMap
-from autoscaler.cel.common.work import CHEAP, Account, BudgetSpentError, Purse, on_account
 from autoscaler.cel.interpreter.answer_cache import KEPT, KeptAnswers, part_read
 from autoscaler.cel.interpreter.device import _VIEWS, DeviceView
 from autoscaler.cel.program import Program, compile_selector

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.cel.checker.environment import View
-from autoscaler.cel.common.frame import Frame, charge
+from autoscaler.cel.common.evaluation import Frame, charge
 from autoscaler.cel.common.outcome import CompileFailure, Evaluation, Outcome
 from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.program import DEFECT, Program, compile_selector, estimated_cost

@@ -89,7 +89,7 @@ def shareable(name: str, **capacity: str) -> Device:
     )
 
 
-def piece(
+def slice_of(
     content: Iterable[Device],
     *,
     name: str = "slice",

@@ -44,7 +44,7 @@ def gpu(index: int) -> Device:
 GPUS = (gpu(0), gpu(1))
 
 
-def piece(*devices: Device) -> ResourceSlice:
+def slice_of(*devices: Device) -> ResourceSlice:
     return ResourceSlice("s", DRIVER, Pool("node-1"), reach=NodeReach(node_name="node-1"), devices=devices)
 
 
@@ -57,7 +57,7 @@ def smaller(device: Device) -> Device:
 
 
 def drifted(*published: Device) -> Unified:
-    return unify([piece(*GPUS)], [piece(*published)])
+    return unify([slice_of(*GPUS)], [slice_of(*published)])
 
 
 def claim(*requests: Request, same: str = "") -> ResourceClaim:

@@ -30,8 +30,8 @@ from tests.unit.dra.build import (
     device,
     devices,
     drawing,
-    piece,
     request,
+    slice_of,
 )
 
 NUMA = f"{DRIVER}/numa"
@@ -48,7 +48,7 @@ def codes(outcome: AllocationOutcome) -> set[Code]:
 
 
 def equal_gpus(count: int) -> ResourceSlice:
-    return piece(devices(count, {"x": 1}))
+    return slice_of(devices(count, {"x": 1}))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_equal_devices_are_not_tried_one_after_the_other(claims: list[ResourceCl
 
 def test_a_solution_that_upstream_would_not_find_in_time_is_not_promised() -> None:
     # Upstream gives the one special device away first, and then tries all 8 of 31 others before it thinks better of it.
-    where = cluster(piece([device("first", {"x": 2}), *devices(31, {"x": 1})]))
+    where = cluster(slice_of([device("first", {"x": 2}), *devices(31, {"x": 1})]))
     pair = [claim(request(count=8), name="a"), claim(request("r", 1, "x=2"), name="b")]
     outcome = ask(pair, where)
     assert isinstance(outcome, NotAllocated)
@@ -90,7 +90,7 @@ def test_a_solution_that_upstream_would_not_find_in_time_is_not_promised() -> No
 )
 def test_what_counting_proves_vain_is_not_searched(claims: list[ResourceClaim]) -> None:
     content = [device(f"gpu-{index:02}", {"x": 1, "id": index}) for index in range(32)]
-    outcome = ask(claims, cluster(piece(content)))
+    outcome = ask(claims, cluster(slice_of(content)))
     assert isinstance(outcome, NotAllocated)
     assert outcome.steps < 50
 
@@ -98,7 +98,7 @@ def test_what_counting_proves_vain_is_not_searched(claims: list[ResourceClaim]) 
 def test_counters_that_all_requests_together_overdraw_are_not_searched() -> None:
     sets = [(f"gpu-{gpu}", {"memory": "80Gi"}) for gpu in range(8)]
     halves = [drawing(f"gpu-{gpu}-half-{part}", f"gpu-{gpu}", memory="40Gi") for gpu in range(8) for part in range(2)]
-    where = cluster(counter_slice(*sets), piece([*halves, drawing("small", "gpu-0", memory="1Gi")], count=2))
+    where = cluster(counter_slice(*sets), slice_of([*halves, drawing("small", "gpu-0", memory="1Gi")], count=2))
     outcome = ask([claim(request("r", 17))], where)
     assert isinstance(outcome, NotAllocated)
     assert codes(outcome) == {Code.NO_COMBINATION}
@@ -128,14 +128,14 @@ def partitions(gpu: int) -> list[Device]:
 def test_gpus_with_counter_sets_of_their_own_are_alike(gpus: int, claims: list[ResourceClaim], outcome: Code) -> None:
     sets = [(f"gpu-{gpu}", {f"slice-{part}": "1" for part in range(8)}) for gpu in range(gpus)]
     content = [device for gpu in range(gpus) for device in partitions(gpu)]
-    found = ask(claims, cluster(counter_slice(*sets), piece(content, count=2)))
+    found = ask(claims, cluster(counter_slice(*sets), slice_of(content, count=2)))
     assert isinstance(found, NotAllocated)
     assert codes(found) == {outcome}
 
 
 def test_partitions_without_the_gate_are_in_nobodys_way() -> None:
     where = cluster(
-        piece([*partitions(0), *devices(2, {"x": 1})]), profile=REFERENCE.with_gates(partitionable_devices=False)
+        slice_of([*partitions(0), *devices(2, {"x": 1})]), profile=REFERENCE.with_gates(partitionable_devices=False)
     )
     outcome = ask([claim(request("r", 2, "x=1"), name="a"), claim(request("r", 1, "x=1"), name="b")], where)
     assert isinstance(outcome, NotAllocated)

@@ -28,7 +28,7 @@ from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelector
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import RuntimeOnly
-from tests.unit.dra.build import ANY, DRIVER, NODE, claim, cluster, device, devices, piece, request
+from tests.unit.dra.build import ANY, DRIVER, NODE, claim, cluster, device, devices, request, slice_of
 
 POD = Pod("ns", "pod", uid="pod-uid", claims=(PodClaim("gpu", "claim"),))
 OWN = replace(POD, claims=(PodClaim("gpu", "claim", template="template"),))
@@ -48,7 +48,7 @@ def judge(
         node,
         claims={one.key: one for one in claims},
         extended_resources=extended_resource_classes(classes),
-        devices=where or cluster(piece(devices(2))),
+        devices=where or cluster(slice_of(devices(2))),
         allocated=AllocatedState.of(claims),
         pod_groups={group.key: group for group in groups},
         now=now,
@@ -113,7 +113,7 @@ def test_owned_claims_and_a_reservation_for_the_pod_itself_are_fine() -> None:
 GROUP = Gang("ns", "group", "PodGroup", 2, uid="group-uid")
 MEMBER = replace(OWN, pod_group="group")
 GROUPS_CLAIM = replace(claim(), controller="group-uid", pod_group="group")
-WITH_GROUPS = cluster(piece(devices(1)), profile=REFERENCE.with_gates(workload_resource_claims=True))
+WITH_GROUPS = cluster(slice_of(devices(1)), profile=REFERENCE.with_gates(workload_resource_claims=True))
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_binding_conditions_of_an_allocated_claim(true: tuple[str, ...], now: fl
 
 
 def test_what_only_the_running_node_knows_stays_unknown() -> None:
-    where = cluster(piece([device("a", {"x": RuntimeOnly("string", "a")})]))
+    where = cluster(slice_of([device("a", {"x": RuntimeOnly("string", "a")})]))
     assert isinstance(judge(POD, claim(request("r", 1, "x=1")), where=where), Unknown)
 
 
@@ -244,7 +244,7 @@ def test_a_node_with_a_device_plugin_is_left_to_it() -> None:
 
 
 def test_without_the_gate_extended_resources_are_not_served() -> None:
-    where = cluster(piece(devices(2)), profile=REFERENCE.with_gates(extended_resource=False))
+    where = cluster(slice_of(devices(2)), profile=REFERENCE.with_gates(extended_resource=False))
     assert judge(LEGACY, classes=(SERVING,), where=where) == Fits()
 
 
@@ -258,7 +258,7 @@ def test_init_containers_reuse_what_later_containers_hold() -> None:
         ),
         containers=(Container("main", gpus("1")),),
     )
-    verdict = judge(pod, classes=(SERVING,), where=cluster(piece(devices(4))))
+    verdict = judge(pod, classes=(SERVING,), where=cluster(slice_of(devices(4))))
     assert isinstance(verdict, Fits)
     (allocation,) = verdict.allocations.values()
     requests = [result.request for result in allocation.devices]

@@ -11,7 +11,7 @@ from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import FirstAvailable
 from instance_catalog.kubernetes.profile import profile_for
 from instance_catalog.kubernetes.resource_slice import NodeReach, ResourceSlice
-from tests.unit.dra.build import ask, claim, cluster, counter_slice, device, devices, piece, request
+from tests.unit.dra.build import ask, claim, cluster, counter_slice, device, devices, request, slice_of
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from tests.unit.dra.build import ask, claim, cluster, counter_slice, device, dev
 )
 def test_counters_of_1_34_are_not_guessed_at(version: str, gate: bool, expected: type[AllocationOutcome]) -> None:
     profile = profile_for(version).with_gates(partitionable_devices=gate)
-    slices = (counter_slice(("gpu", {"memory": "1"}), pool="cut", count=1), piece(devices(1)))
+    slices = (counter_slice(("gpu", {"memory": "1"}), pool="cut", count=1), slice_of(devices(1)))
     found = ask([claim()], cluster(*slices, profile=profile))
     assert isinstance(found, expected)
     if isinstance(found, UnknownAllocation):
@@ -41,12 +41,12 @@ def test_all_as_a_later_alternative_is_not_guessed_at_before_1_36(
     version: str, modes: tuple[str, str], expected: type[AllocationOutcome]
 ) -> None:
     alternatives = tuple(request(f"s{index}", allocation_mode=mode) for index, mode in enumerate(modes))
-    where = cluster(piece(devices(1)), profile=profile_for(version))
+    where = cluster(slice_of(devices(1)), profile=profile_for(version))
     assert isinstance(ask([claim(FirstAvailable("r", alternatives))], where), expected)
 
 
-_LOCAL = piece([device("local")], name="b", count=2)
-_SHARED = replace(piece([device("shared")], name="c", count=2), reach=NodeReach(all_nodes=True))
+_LOCAL = slice_of([device("local")], name="b", count=2)
+_SHARED = replace(slice_of([device("shared")], name="c", count=2), reach=NodeReach(all_nodes=True))
 
 
 @pytest.mark.parametrize(

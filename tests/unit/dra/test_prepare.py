@@ -28,12 +28,12 @@ CHIPS = 4
 def verdict(driver: str, count: int, described: Sequence[CustomDriver] = ()) -> Fits | DoesNotFit:
     node = Node("n1", allocatable=FrozenMap({"pods": Quantity.parse("10")}))
     devices = tuple(Device(f"accel{index}") for index in range(CHIPS))
-    piece = ResourceSlice("s", driver, Pool("n1"), devices, NodeReach("n1"))
+    slice_ = ResourceSlice("s", driver, Pool("n1"), devices, NodeReach("n1"))
     device_class = DeviceClass("chips", (Selector(f'device.driver == "{driver}"'),))
     claim = ResourceClaim("ns", "c", (DeviceRequest("r", "chips", count=count),))
     pod = Pod("ns", "p", containers=(Container("main"),), claims=(PodClaim("c", "c"),))
     snapshot = Snapshot(
-        nodes=(node,), slices=(piece,), classes=(device_class,), claims=FrozenMap({claim.key: claim}), pods=(pod,)
+        nodes=(node,), slices=(slice_,), classes=(device_class,), claims=FrozenMap({claim.key: claim}), pods=(pod,)
     )
     found = fit_one(pod, "n1", World.of(snapshot, described))
     assert isinstance(found, Fits | DoesNotFit)
@@ -85,11 +85,11 @@ def channel_claim(name: str, domain: str, channel: str = "") -> ResourceClaim:
 def test_a_node_belongs_to_one_compute_domain(claims: list[ResourceClaim], label: str, other: str | None) -> None:
     labels = FrozenMap({"resource.nvidia.com/computeDomain": label} if label else {})
     node = Node("n1", labels=labels, allocatable=FrozenMap({"pods": Quantity.parse("10")}))
-    piece = ResourceSlice("s", DOMAINS, Pool("n1"), (Device("channel-0"), Device("channel-1")), NodeReach("n1"))
+    slice_ = ResourceSlice("s", DOMAINS, Pool("n1"), (Device("channel-0"), Device("channel-1")), NodeReach("n1"))
     pod = Pod("ns", "p", containers=(Container("main"),), claims=(PodClaim("c", "c"),))
     snapshot = Snapshot(
         nodes=(node,),
-        slices=(piece,),
+        slices=(slice_,),
         classes=(DeviceClass("channels", (Selector(f'device.driver == "{DOMAINS}"'),)),),
         claims=FrozenMap({claim.key: claim for claim in claims}),
         pods=(pod,),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from autoscaler.cel.common.work import Account, BudgetSpentError, Purse, on_account
+from autoscaler.cel.common.evaluation import Account, BudgetSpentError, Purse, on_account
 from autoscaler.dra.allocation.allocator import Allocated
 from autoscaler.model.pod import Toleration
 from autoscaler.model.resource_claim import Constraint, DistinctAttribute, MatchAttribute, ResourceClaim
@@ -22,9 +22,9 @@ from tests.unit.dra.build import (
     counter_slice,
     device,
     drawing,
-    piece,
     request,
     shareable,
+    slice_of,
 )
 
 _UNITS = 200_000
@@ -42,7 +42,7 @@ def _matching_over_many_devices() -> Case:
         DistinctAttribute(f"{DRIVER}/odd"),
         MatchAttribute(f"{DRIVER}/third"),
     ]
-    return [piece(content)], [claim(request(count=8), constraints=rules)]
+    return [slice_of(content)], [claim(request(count=8), constraints=rules)]
 
 
 def _unequal_partitions() -> Case:
@@ -50,7 +50,7 @@ def _unequal_partitions() -> Case:
         drawing(f"p{i}-{j}", f"gpu{i}", memory=f"{3 + (i * 7 + j * 5) % 11}") for i in range(8) for j in range(9)
     ]
     counters = counter_slice(*((f"gpu{i}", {"memory": f"{20 + i}"}) for i in range(8)))
-    return [counters, piece(content, name="devices", count=2)], [claim(request(count=30))]
+    return [counters, slice_of(content, name="devices", count=2)], [claim(request(count=30))]
 
 
 def _consumable_capacity() -> Case:
@@ -59,20 +59,20 @@ def _consumable_capacity() -> Case:
         request(f"r{i}", capacity=FrozenMap({"memory": Quantity.parse(f"{9 + i % 9}"), "cores": Quantity.parse("5")}))
         for i in range(32)
     ]
-    return [piece(content)], [claim(*wants, constraints=[DistinctAttribute(f"{DRIVER}/none")])]
+    return [slice_of(content)], [claim(*wants, constraints=[DistinctAttribute(f"{DRIVER}/none")])]
 
 
 def _administrators() -> Case:
     content = [device(f"d{i}", {"a": i}) for i in range(1000)]
     wants = [request(f"r{i}", 1, admin_access=True) for i in range(32)]
-    return [piece(content)], [claim(*wants, constraints=[MatchAttribute(f"{DRIVER}/a")])]
+    return [slice_of(content)], [claim(*wants, constraints=[MatchAttribute(f"{DRIVER}/a")])]
 
 
 def _many_tolerations() -> Case:
     content = [device(f"d{i}", {"a": i}) for i in range(1000)]
     tolerations = tuple(Toleration(f"key-{i}", "Exists") for i in range(128))
     wants = [request(f"r{i}", 2, tolerations=tolerations) for i in range(16)]
-    return [piece(content)], [claim(*wants, constraints=[MatchAttribute(f"{DRIVER}/a")])]
+    return [slice_of(content)], [claim(*wants, constraints=[MatchAttribute(f"{DRIVER}/a")])]
 
 
 _CASES = [
@@ -103,7 +103,7 @@ def test_every_search_ends_within_its_account(case: Callable[[], Case]) -> None:
 
 
 def test_a_search_that_was_refused_leaves_nothing_behind() -> None:
-    slices, claims = [piece([device(f"d{i}", {"a": i}) for i in range(50)])], [claim(request(count=5))]
+    slices, claims = [slice_of([device(f"d{i}", {"a": i}) for i in range(50)])], [claim(request(count=5))]
     where = cluster(*slices)
     with on_account(Account(own=100, shared=Purse(0), most=10**6)), pytest.raises(BudgetSpentError):
         ask(claims, where)
@@ -111,7 +111,7 @@ def test_a_search_that_was_refused_leaves_nothing_behind() -> None:
 
 
 def test_what_was_asked_before_is_not_paid_again() -> None:
-    where = cluster(piece([device(f"d{i}", {"a": i}) for i in range(50)]))
+    where = cluster(slice_of([device(f"d{i}", {"a": i}) for i in range(50)]))
     claims = [claim(request(count=5))]
     first = Account(own=10**6, shared=Purse(0), most=10**6)
     with on_account(first):
@@ -129,7 +129,7 @@ def test_devices_that_the_class_refuses_are_judged_once_for_all_requests() -> No
 
     engine = PythonSelectors()
     content = [device(f"d{i}", {"kind": "gpu" if i < 2 else "other", "a": i}) for i in range(10)]
-    where = cluster(piece(content), classes=[DeviceClass("any", (Selector("kind=gpu"),))], engine=engine)
+    where = cluster(slice_of(content), classes=[DeviceClass("any", (Selector("kind=gpu"),))], engine=engine)
     for wanted in ("7", "8", "9"):
         ask([claim(request("r", 1, f"a={wanted}"))], where)
     refused = [name for expression, name in engine.asked if expression == "kind=gpu" and name not in ("d0", "d1")]

@@ -10,6 +10,7 @@ from instance_catalog.kubernetes.profile import (
     PROFILES,
     REFERENCE,
     AllocatorBehaviour,
+    CelBehaviour,
     Gates,
     SchedulerBehaviour,
     UnknownVersionError,
@@ -114,6 +115,7 @@ SWITCHES = {
     "distinct_by_identity": {"1.34"},
     "big_request_aliasing": {"1.34", "1.35", "1.36"},
     "capacity_errors_fatal": {"1.37"},
+    "taint_rules_have_own_gate": {"1.35", "1.36", "1.37"},
     "rule_without_selector_taints_all": {"1.34", "1.35", "1.36", "1.37.0"},
     "list_constraints": {"1.37"},
 }
@@ -137,6 +139,26 @@ def test_every_switch_of_the_scheduler_is_listed() -> None:
 def test_switches_of_the_scheduler_are_on_where_its_plugins_behave_so(switch: str) -> None:
     for profile in PROFILES:
         assert getattr(profile.scheduler, switch) is (profile.minor[1] in SCHEDULER[switch]), profile.name
+
+
+CEL = {
+    # switch: minor versions in which it is on
+    "dyn_attributes": {37},
+    "add_mutates_big_quantity": {34, 35, 36},
+    "includes": {36, 37},
+    "list_attributes": {36, 37},
+    "new_may_use_lists": {35, 36, 37},
+}
+
+
+def test_every_switch_of_cel_is_listed() -> None:
+    assert {*CEL, "cel_go"} == {switch.name for switch in fields(CelBehaviour)}
+
+
+@pytest.mark.parametrize("switch", CEL)
+def test_switches_of_cel_are_on_where_the_library_behaves_so(switch: str) -> None:
+    for profile in PROFILES:
+        assert getattr(profile.cel, switch) is (profile.minor[1] in CEL[switch]), profile.name
 
 
 def test_every_switch_is_listed() -> None:

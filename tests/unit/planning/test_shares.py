@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.cel.common.work import CHEAP, Account, BudgetSpentError, Purse
+from autoscaler.cel.common.evaluation import CHEAP, Account, BudgetSpentError, Purse
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code

@@ -19,7 +19,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
-from tests.unit.dra.build import device, piece
+from tests.unit.dra.build import device, slice_of
 
 
 def node(name: str, *, cpu: str = "4", **fields: Any) -> Node:
@@ -102,7 +102,7 @@ def test_a_claim_of_a_pod_group_is_allocated_once_and_reserved_for_the_group(on:
         gangs=FrozenMap({"ns/g": Gang("ns", "g", "PodGroup", 1, uid="g-uid", claims=(entry,))}),
         claims=FrozenMap({claim.key: claim}),
         classes=(DeviceClass("any"),),
-        slices=(piece([device("gpu")], node="n1"),),
+        slices=(slice_of([device("gpu")], node="n1"),),
     )
     members = [pod(name, uid=name, claims=(entry,), pod_group="g") for name in ("a", "b")]
     found = schedule(members, seen, first)

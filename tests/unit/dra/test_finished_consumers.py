@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from autoscaler.dra.claims.finished_consumers import settled
+from autoscaler.dra.claims.finished_consumers import without_finished_consumers
 from autoscaler.model.gang import API_GROUP, Gang
 from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import AllocatedDevice, Allocation, Consumer, ResourceClaim
@@ -30,7 +30,7 @@ def of_group(uid: str, *, name: str = "a", api_group: str = API_GROUP) -> tuple[
 
 
 def settle(claim: ResourceClaim) -> ResourceClaim:
-    return settled([claim], PODS, GROUPS)["ns/claim"]
+    return without_finished_consumers([claim], PODS, GROUPS)["ns/claim"]
 
 
 @pytest.mark.parametrize(

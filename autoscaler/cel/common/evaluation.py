@@ -1,23 +1,47 @@
-"""A bound on work that Kubernetes' cost does not see.
+"""One evaluation: its frame, its cost, and a bound on work that Kubernetes' cost does not see.
 
-Upstream relies on a deadline for what costs nothing there: comparing nested lists that share their parts, joining
-lists, loops whose predicate is constant. Here such work is counted instead, so that the answer does not depend on the
-machine; an evaluation that spends its allowance ends as unknown. Only programs with comprehensions can spend much.
+A frame is a list of the cost so far, the device, and one slot per variable. A list beats an object here: every step of
+every expression touches it.
 
-An `Account` bounds many evaluations and searches together: whoever asks for a plan opens one for those on whose behalf
-it asks, and every unit of fresh work is paid from it. What is remembered costs nothing.
+For what costs nothing upstream relies on a deadline: comparing nested lists that share their parts, joining lists,
+loops whose predicate is constant. Here such work is counted instead, so that the answer does not depend on the machine;
+an evaluation that spends its allowance ends as unknown. Only programs with comprehensions can spend much.
+
+An `Account` bounds many evaluations and searches together: the planner opens one for each group of equal pods, and
+every unit of fresh work is paid from it. Remembered answers cost nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final
+from typing import Any, Final, TypeAlias
+
+from autoscaler.cel.common.values import Value
+
+COST_LIMIT: Final = 1_000_000
+COST, DEVICE = 0, 1
+FIRST_SLOT: Final = 2
+
+Frame: TypeAlias = list[Any]
+Run: TypeAlias = Callable[[Frame], Value]
 
 STEPS: Final = 500_000
 MAX_DEPTH: Final = 250
 CHEAP: Final = 50_000  # units, some 10 ms: usual selectors cost less than a hundred, and their compilation ten thousand
+
+
+class CostExceededError(Exception):
+    """The cost limit is reached; nothing in the expression can absorb this."""
+
+
+def charge(frame: Frame, units: int) -> None:
+    """Adds cost. Raises CostExceededError above the limit, also where upstream's unsigned sum wraps below zero."""
+    cost = frame[COST] = frame[COST] + units
+    if not 0 <= cost <= COST_LIMIT:
+        frame[COST] = cost % 2**64
+        raise CostExceededError
 
 
 class WorkExceededError(Exception):
