@@ -8,13 +8,16 @@ import pytest
 
 from autoscaler.model.capacity import CapacityPool, Limits, Mode
 from autoscaler.model.device_class import Selector
+from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import FirstAvailable
+from autoscaler.planning.supply.candidates import capacity_type_facts
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.kubernetes.taint import Toleration
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
 from tests.unit.planning.scene import SMALL, claim, gpus, machine, plan, pod, snapshot, types, why_left
 
@@ -64,6 +67,32 @@ def test_a_machine_with_attached_accelerators_answers_to_both_names(name: str) -
     result = plan(snapshot([pod("p", "c")], [claim("c")], pools=(pool,)), catalog=Catalog.of([attached, INTEL]))
     assert types(result) == ["n1-standard-8+1xnvidia-tesla-t4"]
     assert result.launches[0].node.labels[labels.INSTANCE_TYPE] == "n1-standard-8"
+
+
+@pytest.mark.parametrize(("wanted", "bought"), [("spot", "spot"), ("on-demand", "on-demand"), ("reserved", None)])
+def test_a_pool_may_name_capacity_types_as_karpenter_does(wanted: str, bought: str | None) -> None:
+    pool = replace(
+        POOL,
+        capacity_types=("spot", "on-demand"),
+        requirements=(Requirement(labels.KARPENTER_CAPACITY_TYPE, "In", (wanted,)),),
+    )
+    catalog = Catalog.of([machine("both", SMALL, 1, "1.00", spot="0.30")])
+    result = plan(snapshot([pod("p", "c")], [claim("c")], pools=(pool,)), catalog=catalog)
+    assert [launch.offering.capacity_type for launch in result.launches] == ([bought] if bought else [])
+
+
+def test_a_capacity_block_is_reserved_capacity_to_karpenter() -> None:
+    assert capacity_type_facts("capacity-block")[labels.KARPENTER_CAPACITY_TYPE] == "reserved"
+
+
+@pytest.mark.parametrize("taint", ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"])
+def test_a_node_that_another_autoscaler_removes_takes_no_pods(taint: str) -> None:
+    """Not even those that tolerate its taint: they would be evicted again."""
+    asking = pod("p", tolerations=(Toleration("", "Exists"),))
+    free = Node("theirs", ready=True, allocatable=FrozenMap({"cpu": Quantity.parse("8"), "pods": Quantity.parse("9")}))
+    leaving = replace(free, taints=(Taint(taint, "", "NoSchedule"),))
+    bought = [plan(snapshot([asking], nodes=(node,))) for node in (free, leaving)]
+    assert [[p.node for p in result.placements] for result in bought] == [["theirs"], []]
 
 
 def test_a_selector_that_fails_on_some_types_and_fits_none_is_fatal() -> None:
