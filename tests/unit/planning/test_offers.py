@@ -12,14 +12,15 @@ from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import FirstAvailable
+from autoscaler.planning.placement.existing import present_nodes
 from autoscaler.planning.supply.candidates import capacity_type_facts
+from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
-from tests.unit.planning.scene import SMALL, claim, gpus, machine, plan, pod, snapshot, types, why_left
+from tests.unit.planning.scene import CATALOG, SMALL, claim, gpus, machine, plan, pod, snapshot, types, why_left
 
 ARM = replace(machine("arm", SMALL, 1, "0.50"), architecture="arm64")
 INTEL = machine("intel", SMALL, 1, "1.00")
@@ -88,11 +89,9 @@ def test_a_capacity_block_is_reserved_capacity_to_karpenter() -> None:
 @pytest.mark.parametrize("taint", ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"])
 def test_a_node_that_another_autoscaler_removes_takes_no_pods(taint: str) -> None:
     """Not even those that tolerate its taint: they would be evicted again."""
-    asking = pod("p", tolerations=(Toleration("", "Exists"),))
-    free = Node("theirs", ready=True, allocatable=FrozenMap({"cpu": Quantity.parse("8"), "pods": Quantity.parse("9")}))
-    leaving = replace(free, taints=(Taint(taint, "", "NoSchedule"),))
-    bought = [plan(snapshot([asking], nodes=(node,))) for node in (free, leaving)]
-    assert [[p.node for p in result.placements] for result in bought] == [["theirs"], []]
+    leaving = Node("leaving", taints=(Taint(taint, "", "NoSchedule"),))
+    state = snapshot([], nodes=(Node("staying", taints=(Taint("dedicated", "gpu", "NoSchedule"),)), leaving))
+    assert list(present_nodes(state, CATALOG, World.of(state)).targets) == ["staying"]
 
 
 def test_a_selector_that_fails_on_some_types_and_fits_none_is_fatal() -> None:
