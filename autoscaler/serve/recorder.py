@@ -132,7 +132,7 @@ class Recorder:
         try:
             yield
         except ApiError as error:
-            outcome = type(error).__name__.removesuffix("Error")
+            outcome = error.reason
             raise
         finally:
             if verb != "watch":

@@ -40,7 +40,7 @@ from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, subject_of
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.checks_text import refusal_text, verdict_of
 from autoscaler.report.events import Announcement, Event, announcements_of, invalid_event
@@ -125,7 +125,7 @@ class Publisher:
         wrong_blocks = {reason.subject: reason for reason in objections if reason.code is Code.UNUSABLE}
         templates = {pool.name: pool.node_template for pool in snapshot.pools}
         for block in snapshot.blocks:
-            objection = wrong_blocks.get(f"block {block.name}")
+            objection = wrong_blocks.get(subject_of("block", block.name))
             judge = partial(self._judge_block, block, templates, zones, objection, now)
             self._attempt(CAPACITY_BLOCKS.kind, block.name, judge)
         wrong: dict[tuple[Resource, str], list[str]] = {}
