@@ -10,8 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from autoscaler.checks.coexistence import competitors
-from autoscaler.checks.device_plugins import conflicting_plugins
-from autoscaler.checks.drivers import missing_drivers
+from autoscaler.checks.drivers import conflicting_plugins, missing_drivers
 from autoscaler.checks.finding import Condition, Finding
 from autoscaler.checks.nodes import NodeToBe, planned_nodes, possible_nodes
 from autoscaler.checks.usable import obstacles

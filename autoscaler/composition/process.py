@@ -43,7 +43,7 @@ from autoscaler.serve.access import RequestAuthorizer
 from autoscaler.serve.health import Heartbeat, Sight
 from autoscaler.serve.listener import Listener
 from autoscaler.serve.recorder import Recorder
-from autoscaler.serve.site import Board, health_app, metrics_app, page_app
+from autoscaler.serve.site import LatestTick, health_app, metrics_app, page_app
 from autoscaler.serve.tracing import Tracing, tracing_of
 from autoscaler.settings.settings import OFF, LeaseSettings, Settings
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -144,7 +144,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
     listings = listings_of(settings, clock)
     own = Path(settings.sync.directory) if listings else None
     shelf = ReloadingCatalog([Path(directory) for directory in settings.cluster.catalog], clock, synced=own)
-    bell, heartbeat, board = Wakeup(), Heartbeat(clock), Board()
+    bell, heartbeat, latest = Wakeup(), Heartbeat(clock), LatestTick()
     cluster = settings.cluster
     client = KubernetesClient(
         connect(clock, kubeconfig=cluster.kubeconfig, context=cluster.context), clock, ring=bell.ring
@@ -175,7 +175,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
     prices = PriceWatch(
         lambda: shelf.catalog, lambda catalog: providers(catalog).by_template.values(), clock, changed=bell.ring
     )
-    observers = TickObservers(heartbeat, recorder, board, settings.serve.liveness, span=tracing.span)
+    observers = TickObservers(heartbeat, recorder, latest, settings.serve.liveness, span=tracing.span)
     events = EventQueue(api)
     recorder.watch_events(lambda: {fate.value: count for fate, count in events.fates.items()}, lambda: len(events))
     loop = Loop(
@@ -225,7 +225,7 @@ def controller(settings: Settings, clock: Clock) -> Process:
             changed=lambda: ticking.mark(Task.CATALOG),
             told=recorder.catalog_synced,
         )
-    page = page_app(board, RequestAuthorizer(counted), cluster=cluster.name, holder=lambda: election.holder)
+    page = page_app(latest, RequestAuthorizer(counted), cluster=cluster.name, holder=lambda: election.holder)
     addresses = (
         ("probes", settings.serve.health_address, health_app(heartbeat, Sight(loop.ages, settings.loop.stale))),
         ("metrics", settings.serve.metrics_address, metrics_app(recorder.registry)),

@@ -7,7 +7,7 @@ from typing import Final
 from autoscaler.checks.finding import Condition, Finding
 from autoscaler.model.reason import Code, Reason
 from autoscaler.report.reasons import texts_of
-from instance_catalog.files.last_good import Refused
+from instance_catalog.files.last_good import RefusedLayer
 
 _MANY: Final = 2
 _LONGEST: Final = 1024  # characters of a condition's message, as of events
@@ -39,7 +39,7 @@ def what_is_wrong(finding: Finding) -> str:
     return texts_of((together, *others))
 
 
-def refusal_text(refused: Refused) -> str:
+def refusal_text(refused: RefusedLayer) -> str:
     """Why an InstanceTypeOverlay does not count, and what does instead."""
     instead = "its last good version counts" if refused.kept else "nothing of it counts"
     return f"{instead}; {'; '.join(str(problem) for problem in refused.problems)}"[:_LONGEST]

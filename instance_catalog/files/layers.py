@@ -1,4 +1,4 @@
-"""What a catalog is made of: files, and what would be files (keys of a ConfigMap, InstanceTypeOverlay objects).
+"""What a catalog is made of: files, and what would be files (InstanceTypeOverlay objects).
 
 A layer is one of them, read and of the right shape, or the reasons why it is not. Overlays are layers that say how
 important they are, why they exist or when they end. Pure: text and mappings come in from loader.py and from the
@@ -33,7 +33,7 @@ class Corrections:
 class Layer:
     """One file. `file` is None where it cannot be used, and `problems` says why.
 
-    Files of one `group` (a directory, a ConfigMap) that are no overlays must not describe the same entry twice.
+    Files of one `group` (a directory) that are no overlays must not describe the same entry twice.
     """
 
     name: str
@@ -97,11 +97,6 @@ def content_layer(corrections: Corrections) -> Layer:
         line=corrections.line,
         problems=findings.problems,
     )
-
-
-def config_map_layers(config_map: str, data: Mapping[str, str]) -> tuple[Layer, ...]:
-    """The layers of a ConfigMap's `data`, a catalog file a key, in the order of the keys; `config_map` names it."""
-    return tuple(text_layer(f"ConfigMap {config_map}[{key}]", config_map, data[key]) for key in sorted(data))
 
 
 def unreadable(name: str, *, found: str, allowed: str, group: str = "") -> Layer:

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from instance_catalog.files.last_good import standing
+from instance_catalog.files.last_good import effective_catalog
 from instance_catalog.files.layers import Corrections, content_layer
 from instance_catalog.files.loader import load_catalog, shipped_layers
 from instance_catalog.files.overlay import merge
@@ -103,10 +103,10 @@ def test_any_value_anywhere_loads_or_is_explained(tmp_path: Path, place: tuple[A
 def test_any_overlay_counts_whole_or_not_at_all(place: tuple[Any, ...], junk: Any) -> None:
     """Beside a sound overlay, which counts in any case; and where it is refused, its last sound version goes on."""
     deal = content_layer(Corrections("deal", 1, {"types": [{"name": "p5.48xlarge", "vcpu": 190}]}))
-    first = standing([*SHIPPED, deal, content_layer(Corrections("x", 1, SOUND))], now=NOW)
+    first = effective_catalog([*SHIPPED, deal, content_layer(Corrections("x", 1, SOUND))], now=NOW)
     changed = _changed(SOUND, place, junk)
     content = changed if isinstance(changed, dict) else {"types": changed}
-    found = standing([*SHIPPED, deal, content_layer(Corrections("x", 1, content))], now=NOW, before=first)
+    found = effective_catalog([*SHIPPED, deal, content_layer(Corrections("x", 1, content))], now=NOW, before=first)
     assert found.catalog.get("p5.48xlarge").vcpu == 190
     for refused in found.refused:
         assert (refused.layer, refused.kept) == ("x", True)

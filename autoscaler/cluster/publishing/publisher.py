@@ -43,7 +43,7 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason, subject_of
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.checks_text import refusal_text, verdict_of
-from autoscaler.report.events import Announcement, Event, announcements_of, invalid_event
+from autoscaler.report.events import Event, ObjectEvents, invalid_event, object_events
 from autoscaler.report.reasons import text_of
 from instance_catalog.files.last_good import EffectiveCatalog
 from instance_catalog.frozen_map import FrozenMap
@@ -83,9 +83,9 @@ class Publisher:
         self, plan: Plan, snapshot: Snapshot, now: datetime, *, accelerators: Mapping[str, int] = _NO_COUNTS
     ) -> None:
         """Events, nominations and statuses of one tick. `accelerators` of the nodes that each pool has, by its name."""
-        for announcement in announcements_of(plan, snapshot):
-            tell = partial(self._tell_all, announcement, now)
-            self._attempt(announcement.kind, announcement.name, tell, namespace=announcement.namespace)
+        for about in object_events(plan, snapshot):
+            tell = partial(self._tell_all, about, now)
+            self._attempt(about.kind, about.name, tell, namespace=about.namespace)
         each(self._try_to_nominate, _nominations(snapshot), at_once=self._at_once)
         for pool in snapshot.pools:
             written = partial(_pool_status, pool, plan, snapshot, accelerators)
@@ -104,8 +104,8 @@ class Publisher:
         if trouble is not None:
             self._troubles.append(trouble)
 
-    def _tell_all(self, announcement: Announcement, now: datetime) -> None:
-        for event in announcement.events():
+    def _tell_all(self, about: ObjectEvents, now: datetime) -> None:
+        for event in about.events():
             self.tell(event, now)
 
     def judge(

@@ -86,7 +86,7 @@ def test_only_what_people_wait_for_is_marked() -> None:
         "Arrived": "+",
         "Reused": "*",
         "Chosen": "*",
-        "Refused": "!",
+        "NotPlaced": "!",
         "Bound": "·",
         "Ended": "·",
     }
@@ -100,7 +100,7 @@ def test_long_lists_of_devices_are_cut() -> None:
 def test_json_says_when_and_what(what: Occurrence) -> None:
     document = json.loads(json.dumps(document_of(TimelineEvent(AT, what))))
     assert document["at"] == "2026-11-02T09:00:00+00:00"
-    assert document["event"] == type(what).__name__
+    assert document["event"] == what.event
 
 
 def test_json_holds_money_as_text_and_times_as_seconds() -> None:
