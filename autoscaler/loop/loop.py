@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import structlog
 
-from autoscaler.checks.check import findings, forbidden, held_back
+from autoscaler.checks.check import forbidden, held_back, pool_conditions
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.cluster.journal import Journal, Pending
@@ -165,7 +165,9 @@ class Loop:
         with self._stage("plan"):
             drifts = slice_drifts(snapshot, self._catalog, self._settings.drift.policy, now)
             snapshot, plan, mispredictions, unlearned = self._decide(snapshot, drifts, now)
-            found = findings(snapshot, plan, self._catalog, policy=self._settings.policy, now=now, serving=seen.serving)
+            found = pool_conditions(
+                snapshot, plan, self._catalog, policy=self._settings.policy, now=now, serving=seen.serving
+            )
             snapshot = held_back(snapshot, found)
         with self._stage("record"):
             unrecorded = self._record(snapshot, plan, now)

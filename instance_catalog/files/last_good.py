@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.files.findings import CatalogError
 from instance_catalog.files.layers import Layer, in_force
 from instance_catalog.files.merging import catalog_of
-from instance_catalog.files.problem import CatalogError, CatalogProblem
 from instance_catalog.types.catalog import Catalog
 
 
@@ -22,7 +23,7 @@ class RefusedLayer:
 
     layer: str
     kept: bool
-    problems: tuple[CatalogProblem, ...]
+    problems: tuple[Diagnostic, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def _sound(given: Sequence[Layer], error: CatalogError) -> tuple[list[Layer], Ca
             error = next_error
 
 
-def _tried(layers: Sequence[Layer], given: Sequence[Layer]) -> tuple[Catalog | None, tuple[CatalogProblem, ...]]:
+def _tried(layers: Sequence[Layer], given: Sequence[Layer]) -> tuple[Catalog | None, tuple[Diagnostic, ...]]:
     try:
         return catalog_of(_ordered(layers, given)), ()
     except CatalogError as error:

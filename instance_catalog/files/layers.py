@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from instance_catalog.files.findings import Findings
-from instance_catalog.files.problem import CatalogProblem
+from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.files.findings import Findings, expected
 from instance_catalog.files.schema import CatalogFile
 from instance_catalog.files.yaml_text import YamlTextError, read
 
@@ -42,7 +42,7 @@ class Layer:
     file: CatalogFile | None = field(default=None, repr=False)
     text: str = field(default="", repr=False)
     line: int = 1
-    problems: tuple[CatalogProblem, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
 
     @property
     def shipped(self) -> bool:
@@ -101,7 +101,7 @@ def content_layer(corrections: Corrections) -> Layer:
 
 def unreadable(name: str, *, found: str, allowed: str, group: str = "") -> Layer:
     """A layer that could not even be read."""
-    return Layer(name, group or name, problems=(CatalogProblem(name, 1, "", "", found, allowed),))
+    return Layer(name, group or name, problems=(Diagnostic(name, 1, "", "", expected(found, allowed)),))
 
 
 def in_force(layers: Iterable[Layer], now: datetime | None) -> tuple[Layer, ...]:
@@ -110,6 +110,6 @@ def in_force(layers: Iterable[Layer], now: datetime | None) -> tuple[Layer, ...]
     return tuple(sorted(alive, key=lambda layer: (not layer.shipped, 0 if layer.shipped else layer.priority)))
 
 
-def problems_of(layers: Sequence[Layer]) -> tuple[CatalogProblem, ...]:
+def problems_of(layers: Sequence[Layer]) -> tuple[Diagnostic, ...]:
     """Everything wrong with the layers by themselves."""
     return tuple(problem for layer in layers for problem in layer.problems)

@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from autoscaler.checks.finding import Finding
+from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.cluster.api import (
     ConflictError,
     InvalidError,
@@ -160,18 +160,18 @@ class Publisher:
             self.tell(Event("CapacityBlock", "", block.name, block.uid, kind, *verdict[1:]), now)
         self._condition(CAPACITY_BLOCKS, block.name, verdict, now, generation=block.generation)
 
-    def check(self, found: Iterable[Finding], snapshot: Snapshot, now: datetime) -> None:
+    def check(self, found: Iterable[PoolCondition], snapshot: Snapshot, now: datetime) -> None:
         """The conditions of pools; one that is bad is an event, too."""
         pools = {pool.name: pool for pool in snapshot.pools}
         for finding in found:
             pool = pools[finding.pool]
             self._attempt(CAPACITY_POOLS.kind, pool.name, partial(self._check, finding, pool, now))
 
-    def _check(self, finding: Finding, pool: CapacityPool, now: datetime) -> None:
+    def _check(self, finding: PoolCondition, pool: CapacityPool, now: datetime) -> None:
         verdict = verdict_of(finding)
         if not finding.good:
             self.tell(Event("CapacityPool", "", pool.name, pool.uid, "Warning", *verdict[1:]), now)
-        kind = finding.condition.value
+        kind = finding.type.value
         self._condition(CAPACITY_POOLS, pool.name, verdict, now, kind=kind, generation=pool.generation)
 
     def overlays(self, found: EffectiveCatalog, now: datetime) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from instance_catalog.files.findings import CatalogError
 from instance_catalog.files.last_good import effective_catalog
 from instance_catalog.files.layers import Corrections, Layer, content_layer, text_layer
 from instance_catalog.files.loader import directory_layers, shipped_layers
 from instance_catalog.files.merging import catalog_of, disputes_of, origins_of
-from instance_catalog.files.problem import CatalogError
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType, region_of
 
