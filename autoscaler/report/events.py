@@ -241,7 +241,7 @@ def _notices(decision: NodeDecision, node: ProvisionedNode, snapshot: Snapshot) 
     """An event on every pod of a machine that ends, so that its job can write a checkpoint."""
     if decision.deadline is None:
         return
-    message = f"node {node.node_name} goes at {decision.deadline:%Y-%m-%dT%H:%M:%SZ}: {texts_of(decision.reasons)}"
+    message = f"node {node.node_name} ends at {decision.deadline:%Y-%m-%dT%H:%M:%SZ}: {texts_of(decision.reasons)}"
     for pod in snapshot.pods:
         if pod.node_name == node.node_name and occupies(pod):
             yield Event("Pod", pod.namespace, pod.name, pod.uid, "Warning", "CapacityEnding", message)

@@ -254,7 +254,7 @@ def lines_of(occurrence: Occurrence) -> list[str]:
         case Arrived(pod, title, asks):
             return [f"pod {pod} is pending: {title}" if title else f"pod {pod} is pending", *asks]
         case Reused(pod, node, why):
-            return [f"decided: {pod} goes to {node}, nothing is bought", why]
+            return [f"decided: pod {pod} fits node {node}, no launch", why]
         case Chosen(nodes, pool, offering, price, pods, why, rejected):
             cost = ", prepaid" if offering.block else f" at {price} $/h" if price is not None else ", price unknown"
             count = f"{len(nodes)} × " if len(nodes) > 1 else ""
@@ -264,7 +264,7 @@ def lines_of(occurrence: Occurrence) -> list[str]:
         case NotPlaced(pod, why, nearest):
             return [f"no node for {pod}: {why}", f"nearest miss: {nearest}" if nearest else ""]
         case Launched(node, offering):
-            return [f"the cloud starts {offering_text(offering)} as {node}"]
+            return [f"the provider launches {offering_text(offering)} as {node}"]
         case Registered(node):
             return [f"node {node} has registered"]
         case Published(node, drivers):
@@ -275,11 +275,11 @@ def lines_of(occurrence: Occurrence) -> list[str]:
         case Ended(pod, result):
             return [f"pod {pod} has ended: {result}"]
         case Held(node, why):
-            return [f"node {node} stays although nobody uses it: {why}"]
+            return [f"node {node} is kept while empty: {why}"]
         case Noticed(node, ends_at):
-            return [f"node {node} and its pods are told that it goes at {ends_at:%H:%M}"]
+            return [f"node {node} and its pods get a notice: the machine ends at {ends_at:%H:%M}"]
         case Draining(node, why):
-            return [f"node {node} goes: {why}"]
+            return [f"node {node} is being removed: {why}"]
         case Gone(node, hours, usd):
             return [f"node {node} is gone after {hours:.2f} h, {usd:.2f} $"]
 

@@ -74,7 +74,7 @@ REFUSED = Backoff(LATER, pool="team", reason="Configuration", message="there is 
 @pytest.mark.parametrize(
     ("backoffs", "serving", "told"),
     [
-        pytest.param((), {"KwokNodeTemplate": REFUSAL}, "provider aws refuses our requests: no credentials", id="keys"),
+        pytest.param((), {"KwokNodeTemplate": REFUSAL}, "provider aws refuses requests: no credentials", id="keys"),
         pytest.param(
             (REFUSED,), SERVING, "the last launch failed, Configuration: there is no template k; create it", id="launch"
         ),

@@ -148,7 +148,7 @@ def test_what_is_wrong_with_a_pool_is_an_event_too(desk: Desk) -> None:
         "gpu", ConditionType.READY, (Reason.of(Code.PROVIDER_REFUSES, provider="aws", message="no keys"),)
     )
     Publisher(desk.api).check([refused], Snapshot(pools=(POOL,)), desk.now)
-    assert ready(desk)[:3] == ("False", "ProviderRefuses", "provider aws refuses our requests: no keys")
+    assert ready(desk)[:3] == ("False", "ProviderRefuses", "provider aws refuses requests: no keys")
     assert events(desk) == [("gpu", "Warning", "ProviderRefuses")]
 
 

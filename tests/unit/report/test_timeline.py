@@ -46,13 +46,13 @@ P5 = OfferingRef("p5.48xlarge", "us-east-1a", "on-demand", "55.04")
 DEVICES = tuple(f"gpu.nvidia.com/gpu-{index}" for index in range(8))
 EXAMPLES: tuple[tuple[Occurrence, str], ...] = (
     (Arrived("default/a", "One GPU", ("gpu: 1 × gpu.nvidia.com",)), "pod default/a is pending: One GPU"),
-    (Reused("default/a", "n1", "coming"), "decided: default/a goes to n1, nothing is bought"),
+    (Reused("default/a", "n1", "coming"), "decided: pod default/a fits node n1, no launch"),
     (
         Chosen(("n1", "n2"), "gpu", P5, Decimal("55.04"), ("default/a", "default/b"), "cheapest", ("also fits: x",)),
         "decided: 2 × p5.48xlarge in us-east-1a (on-demand) at 55.04 $/h for default/a, default/b",
     ),
     (NotPlaced("default/a", "none fits", "16 of 17"), "no node for default/a: none fits"),
-    (Launched("n1", P5), "the cloud starts p5.48xlarge in us-east-1a (on-demand) as n1"),
+    (Launched("n1", P5), "the provider launches p5.48xlarge in us-east-1a (on-demand) as n1"),
     (Registered("n1"), "node n1 has registered"),
     (
         Published("n1", (("dra.net", 1), ("gpu.nvidia.com", 8))),
@@ -60,9 +60,9 @@ EXAMPLES: tuple[tuple[Occurrence, str], ...] = (
     ),
     (Bound("default/a", "n1", DEVICES), "pod default/a runs on n1"),
     (Ended("default/a", "Succeeded"), "pod default/a has ended: Succeeded"),
-    (Held("n1", "the block lasts"), "node n1 stays although nobody uses it: the block lasts"),
-    (Noticed("n1", AT), "node n1 and its pods are told that it goes at 09:00"),
-    (Draining("n1", "empty"), "node n1 goes: empty"),
+    (Held("n1", "the block lasts"), "node n1 is kept while empty: the block lasts"),
+    (Noticed("n1", AT), "node n1 and its pods get a notice: the machine ends at 09:00"),
+    (Draining("n1", "empty"), "node n1 is being removed: empty"),
     (Gone("n1", 0.5, Decimal("27.52")), "node n1 is gone after 0.50 h, 27.52 $"),
 )
 
