@@ -27,18 +27,18 @@ _MAX_CONDITIONS: Final = 4
 
 def check_slice_limits(subject: SliceSubject, profile: KubernetesProfile) -> Iterator[Finding]:
     """Counts, lengths, and what excludes each other."""
-    piece, name = subject.slice, subject.object
+    slice_, name = subject.slice, subject.object
     limits = profile.slices
-    most = limits.elaborate_devices if any(map(_is_elaborate, piece.devices)) else limits.devices
-    yield from check_entries(name, ("spec", "devices"), piece.devices, most)
-    yield from check_entries(name, ("spec", "sharedCounters"), piece.shared_counters, _MAX_COUNTER_SETS)
-    if limits.counters_apart and piece.shared_counters and piece.devices:
+    most = limits.elaborate_devices if any(map(_is_elaborate, slice_.devices)) else limits.devices
+    yield from check_entries(name, ("spec", "devices"), slice_.devices, most)
+    yield from check_entries(name, ("spec", "sharedCounters"), slice_.shared_counters, _MAX_COUNTER_SETS)
+    if limits.counters_apart and slice_.shared_counters and slice_.devices:
         message = "a slice holds shared counters or devices, not both"
         step = "put the counters into a slice of their own in the same pool"
         yield Finding(INVALID_OBJECT, name, ("spec", "sharedCounters"), message, step)
     below: Path = ("basic",) if subject.version == FLAT_VERSION else ()
-    for index, device in enumerate(piece.devices):
-        yield from _device(name, ("spec", "devices", index, *below), piece.driver, device, limits)
+    for index, device in enumerate(slice_.devices):
+        yield from _device(name, ("spec", "devices", index, *below), slice_.driver, device, limits)
 
 
 def _is_elaborate(device: Device) -> bool:

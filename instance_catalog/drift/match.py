@@ -38,7 +38,7 @@ def _likely_sets(
     machine: InstanceType, published: Sequence[ResourceSlice], kubernetes: KubernetesProfile
 ) -> tuple[DriverSet, ...]:
     """The implicit driver sets, as far as their drivers publish; versions of the image are the node's own."""
-    running = {piece.driver for piece in published}
+    running = {slice_.driver for slice_ in published}
     found = {
         DriverSet(tuple(p.without_image() for p in driver_set.profiles if p.driver in running)): None
         for driver_set in implicit_driver_sets(machine, kubernetes)

@@ -94,10 +94,10 @@ def _predicted(
     if reason:
         raise UnpredictableError(f"{instance_type.name} with {driver_set.label}: {reason}")
     return tuple(
-        piece
+        slice_
         for profile in driver_set.profiles
         if runs_on(instance_type, profile)
-        for piece in _numbered(_contents(instance_type, profile, kubernetes), profile)
+        for slice_ in _numbered(_contents(instance_type, profile, kubernetes), profile)
     )
 
 
@@ -138,11 +138,11 @@ def _numbered(contents: tuple[SliceContents, ...], profile: DriverProfile) -> tu
             name=_slice_name(profile, index),
             driver=profile.driver,
             pool=Pool(PLACEHOLDER_NODE, generation=1, slice_count=len(contents)),
-            devices=piece.devices,
+            devices=slice_.devices,
             reach=NodeReach(node_name=PLACEHOLDER_NODE),
-            shared_counters=piece.shared_counters,
+            shared_counters=slice_.shared_counters,
         )
-        for index, piece in enumerate(contents)
+        for index, slice_ in enumerate(contents)
     )
 
 

@@ -106,12 +106,12 @@ def _units(slices: Iterable[ResourceSlice]) -> Mapping[tuple[str, str, str], _Un
     """The physical device of every published one, by driver, pool and name."""
     found: dict[tuple[str, str, str], _Unit] = {}
     products: dict[tuple[str, str, str], str] = {}
-    for piece in slices:
-        for device in piece.devices:
+    for slice_ in slices:
+        for device in slice_.devices:
             name = device.consumes_counters[0].counter_set if device.consumes_counters else device.name
-            product = products.setdefault((piece.driver, piece.pool.name, name), _product(device))
-            key = (piece.driver, piece.pool.name, device.name)
-            found[key] = _Unit(piece.reach.node_name or "", piece.driver, piece.pool.name, name, product)
+            product = products.setdefault((slice_.driver, slice_.pool.name, name), _product(device))
+            key = (slice_.driver, slice_.pool.name, device.name)
+            found[key] = _Unit(slice_.reach.node_name or "", slice_.driver, slice_.pool.name, name, product)
     return found
 
 

@@ -199,8 +199,8 @@ def _with_own_devices(node: _Node, kubernetes: KubernetesProfile) -> tuple[Slice
     if mode is None:
         return pieces
     return tuple(
-        replace(piece, devices=tuple(nvidia_sharing.shared(device, mode) for device in piece.devices))
-        for piece in pieces
+        replace(slice_, devices=tuple(nvidia_sharing.shared(device, mode) for device in slice_.devices))
+        for slice_ in pieces
     )
 
 
