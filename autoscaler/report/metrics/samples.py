@@ -1,4 +1,4 @@
-"""A round of the loop → the values of its metrics. Pure: what was counted before is kept by serve/recorder.py."""
+"""A tick of the loop → the values of its metrics. Pure: what was counted before is kept by serve/recorder.py."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def gauges_of(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Sample, ..
 
 
 def increments_of(before: Snapshot, after: Snapshot, elapsed_hours: Decimal) -> tuple[Sample, ...]:
-    """What happened between two rounds of one process: by how much its counters grow."""
+    """What happened between two ticks of one process: by how much its counters grow."""
     return (*_steps(before, after), *_mispredictions(before, after), *claim_costs(before, elapsed_hours))
 
 
