@@ -10,9 +10,16 @@ Whatever prevents only one pod or claim is a Verdict or a Reason, never an excep
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class ForesliceError(Exception):
-    """`message` says what is wrong, `next_step` what a person does about it."""
+    """`message` says what is wrong, `next_step` what a person does about it.
+
+    `reason` is public: it is the reason of events and a label of metrics. Every subclass has its own.
+    """
+
+    reason: ClassVar[str] = "Foreslice"
 
     def __init__(self, message: str, *, next_step: str = "") -> None:
         super().__init__(message)
@@ -26,10 +33,16 @@ class ForesliceError(Exception):
 class BadInputError(ForesliceError):
     """Input that cannot be used."""
 
+    reason = "BadInput"
+
 
 class ConfigurationError(ForesliceError):
     """Settings that contradict each other or the cluster."""
 
+    reason = "Configuration"
+
 
 class InternalError(ForesliceError):
     """A broken invariant."""
+
+    reason = "Internal"

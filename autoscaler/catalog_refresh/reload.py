@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from autoscaler.errors import BadInputError
-from instance_catalog.files.last_good import EffectiveCatalog, Refused, standing
+from instance_catalog.files.last_good import EffectiveCatalog, RefusedLayer, effective_catalog
 from instance_catalog.files.layers import Layer
 from instance_catalog.files.loader import directory_layers, shipped_layers
 from instance_catalog.types.catalog import Catalog
@@ -34,7 +34,7 @@ class ReloadingCatalog:
         self._synced = synced
         self._clock = clock
         self._shipped = shipped_layers()
-        self._told: tuple[Refused, ...] = ()
+        self._told: tuple[RefusedLayer, ...] = ()
         self._standing = self._read(None)
 
     @property
@@ -66,7 +66,7 @@ class ReloadingCatalog:
         files = [
             layer for directory in (*written, *self._directories) for layer in directory_layers(directory, settled=True)
         ]
-        found = standing((*self._shipped, *files), now=self._clock.now(), before=before)
+        found = effective_catalog((*self._shipped, *files), now=self._clock.now(), before=before)
         # Once for each defect: a file may stay broken for days.
         for refused in found.refused:
             if refused not in self._told:

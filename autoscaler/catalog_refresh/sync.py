@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from autoscaler.catalog_refresh.atomic_write import replace_file
 from autoscaler.errors import BadInputError
+from instance_catalog.files.findings import CatalogError
 from instance_catalog.files.layers import Layer, text_layer
 from instance_catalog.files.loader import directory_layers, shipped_layers
 from instance_catalog.files.merging import catalog_of
-from instance_catalog.files.problem import CatalogError
 from instance_catalog.files.yaml_text import YamlTextError, read
 from instance_catalog.sources.sync import PRIORITY, Merged, ShrunkListingError, merge_listing, overruled
 from instance_catalog.types.catalog import Catalog

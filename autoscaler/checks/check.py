@@ -10,10 +10,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from autoscaler.checks.coexistence import competitors
-from autoscaler.checks.device_plugins import conflicting_plugins
-from autoscaler.checks.drivers import missing_drivers
-from autoscaler.checks.finding import Condition, Finding
+from autoscaler.checks.drivers import conflicting_plugins, missing_drivers
 from autoscaler.checks.nodes import NodeToBe, planned_nodes, possible_nodes
+from autoscaler.checks.pool_condition import ConditionType, PoolCondition
 from autoscaler.checks.usable import obstacles
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
@@ -25,7 +24,7 @@ from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
 from instance_catalog.types.catalog import Catalog
 
 
-def findings(
+def pool_conditions(
     snapshot: Snapshot,
     plan: Plan,
     catalog: Catalog,
@@ -33,7 +32,7 @@ def findings(
     policy: Policy,
     now: datetime,
     serving: Mapping[str, Reason | None] | None = None,
-) -> tuple[Finding, ...]:
+) -> tuple[PoolCondition, ...]:
     """One finding for each pool and condition. `serving`: see usable.py.
 
     Drivers and device plugins are judged on the nodes that the plan launches: one on which they fail is enough. A pool
@@ -41,28 +40,31 @@ def findings(
     """
     if not snapshot.pools:
         return ()
-    found: list[Finding] = []
+    found: list[PoolCondition] = []
     candidates = candidates_of(replace(snapshot, backoffs=(), quarantines=()), catalog, policy, now=now)
     for pool in snapshot.pools:
         wrong = obstacles(pool, objections=plan.warnings, backoffs=snapshot.backoffs, serving=serving, now=now)
-        found.append(Finding(pool.name, Condition.READY, tuple(wrong)))
-        found.append(Finding(pool.name, Condition.COEXISTENCE, tuple(competitors(pool, snapshot))))
+        found.append(PoolCondition(pool.name, ConditionType.READY, tuple(wrong)))
+        found.append(PoolCondition(pool.name, ConditionType.COEXISTENCE, tuple(competitors(pool, snapshot))))
         planned = planned_nodes(pool, plan, catalog)
         nodes = planned or tuple(possible_nodes(pool, candidates))
         if pool.node_template[0] in PUBLISHING_TEMPLATES:
             nodes = ()
         missing = [tuple(missing_drivers(pool, node, snapshot)) for node in nodes]
         plugins = [tuple(conflicting_plugins(node, snapshot)) for node in nodes]
-        one_is_enough = bool(planned)
-        found.append(Finding(pool.name, Condition.DRIVERS_WILL_RUN, _judged(nodes, missing, one_is_enough)))
-        found.append(Finding(pool.name, Condition.DEVICE_PLUGIN_CONFLICT, _judged(nodes, plugins, one_is_enough)))
+        combined = _on_any if planned else _on_all
+        found.append(PoolCondition(pool.name, ConditionType.DRIVERS_WILL_RUN, combined(nodes, missing)))
+        found.append(PoolCondition(pool.name, ConditionType.DEVICE_PLUGIN_CONFLICT, combined(nodes, plugins)))
     return tuple(found)
 
 
-def _judged(nodes: Sequence[NodeToBe], wrong: Sequence[tuple[Reason, ...]], one_is_enough: bool) -> tuple[Reason, ...]:
-    """What is wrong over all nodes, each reason once with a type that it concerns; nothing if that is no obstacle."""
-    if not any(wrong) or (not one_is_enough and not all(wrong)):
-        return ()
+def _on_all(nodes: Sequence[NodeToBe], wrong: Sequence[tuple[Reason, ...]]) -> tuple[Reason, ...]:
+    """What is wrong with the nodes if something is wrong with each of them."""
+    return _on_any(nodes, wrong) if all(wrong) else ()
+
+
+def _on_any(nodes: Sequence[NodeToBe], wrong: Sequence[tuple[Reason, ...]]) -> tuple[Reason, ...]:
+    """What is wrong with any of the nodes: each reason once, with an instance type as an example."""
     merged: dict[Reason, str] = {}
     for node, reasons in zip(nodes, wrong, strict=True):
         for reason in reasons:
@@ -72,23 +74,23 @@ def _judged(nodes: Sequence[NodeToBe], wrong: Sequence[tuple[Reason, ...]], one_
     )
 
 
-def forbidden(found: Iterable[Finding], snapshot: Snapshot, why: str) -> tuple[Finding, ...]:
+def forbidden(found: Iterable[PoolCondition], snapshot: Snapshot, why: str) -> tuple[PoolCondition, ...]:
     """The findings when writing down what to launch was refused: no pool that acts may go on."""
     acting = {pool.name for pool in snapshot.pools if pool.acts}
     refused = Reason.of(Code.MAY_NOT_ACT, problem=why)
     return tuple(
         replace(finding, reasons=(*finding.reasons, refused))
-        if finding.condition is Condition.READY and finding.pool in acting
+        if finding.type is ConditionType.READY and finding.pool in acting
         else finding
         for finding in found
     )
 
 
-def held_back(snapshot: Snapshot, found: Iterable[Finding]) -> Snapshot:
-    """The snapshot with the pools that must not act marked as such."""
-    stopped = {finding.pool for finding in found if finding.stops}
-    return replace(snapshot, pools=tuple(_marked(pool, pool.name in stopped) for pool in snapshot.pools))
+def held_back(snapshot: Snapshot, found: Iterable[PoolCondition]) -> Snapshot:
+    """The snapshot with every pool marked that must not act."""
+    stopped = {condition.pool for condition in found if condition.stops}
+    return replace(snapshot, pools=tuple(_marked(pool, held_back=pool.name in stopped) for pool in snapshot.pools))
 
 
-def _marked(pool: CapacityPool, stopped: bool) -> CapacityPool:
-    return pool if pool.held_back == stopped else replace(pool, held_back=stopped)
+def _marked(pool: CapacityPool, *, held_back: bool) -> CapacityPool:
+    return pool if pool.held_back == held_back else replace(pool, held_back=held_back)

@@ -42,4 +42,4 @@ def _knows_devices(other: Autoscaler, snapshot: Snapshot) -> bool:
         for node in snapshot.nodes
         if node.name not in ours and labels.POOL not in node.labels and labels.KARPENTER_NODE_POOL not in node.labels
     }
-    return any(piece.devices and piece.reach.node_name in foreign for piece in snapshot.slices)
+    return any(slice_.devices and slice_.reach.node_name in foreign for slice_ in snapshot.slices)

@@ -1,7 +1,8 @@
 """Whether a driver will publish the devices of a node to be: otherwise the node is bought and the pods keep waiting.
 
 A driver is a DaemonSet. It must exist, its node selector and affinity must match the labels of the node, its
-tolerations its taints, and on GKE its namespace needs a quota for critical pods.
+tolerations its taints, and on GKE its namespace needs a quota for critical pods. A device plugin beside the driver
+would hand out the same devices.
 """
 
 from __future__ import annotations
@@ -87,3 +88,11 @@ def _quota(daemon_set: DaemonSet, profile: DriverProfile, snapshot: Snapshot) ->
             daemon_set=daemon_set.key,
             priority_class=wanted,
         )
+
+
+def conflicting_plugins(to_be: NodeToBe, snapshot: Snapshot) -> Iterator[Reason]:
+    """One reason for each device plugin that would run there."""
+    drivers = {profile.driver for profile in to_be.drivers.profiles}
+    for found in snapshot.daemon_sets:
+        if found.device_plugin in drivers and runs_on(found, as_labelled(to_be.node, found)):
+            yield Reason.of(Code.DEVICE_PLUGIN_RUNS, f"DaemonSet {found.key}", driver=found.device_plugin)

@@ -21,7 +21,7 @@ _EVERYWHERE = frozenset({"dra.net", "compute-domain.nvidia.com", "dra.cpu"})
 
 def silent_drivers(snapshot: Snapshot) -> Iterator[Reason]:
     """Ready nodes that a driver DaemonSet selects by a label, and for which the driver has published nothing."""
-    published = {(piece.driver, piece.reach.node_name) for piece in snapshot.slices}
+    published = {(slice_.driver, slice_.reach.node_name) for slice_ in snapshot.slices}
     for found in snapshot.daemon_sets:
         drivers = {profile.driver for profile in found.drivers.profiles} - _EVERYWHERE
         if not drivers or not (found.pod.node_selector or found.pod.affinity):
@@ -61,7 +61,7 @@ def without_gpudirect(snapshot: Snapshot) -> Iterator[Reason]:
 def devices_handed_out_twice(snapshot: Snapshot) -> Iterator[Reason]:
     """Nodes on which a driver publishes and a device plugin offers its devices, too."""
     resources = {plugin.driver: plugin.resource_prefixes for plugin in device_plugins()}
-    by_node = {(piece.reach.node_name, piece.driver) for piece in snapshot.slices if piece.devices}
+    by_node = {(slice_.reach.node_name, slice_.driver) for slice_ in snapshot.slices if slice_.devices}
     for node in snapshot.nodes:
         for driver, prefixes in resources.items():
             offered = [

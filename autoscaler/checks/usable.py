@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from autoscaler.model.capacity import CapacityPool
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, subject_of
 from autoscaler.model.snapshot import Backoff
 
 # Answers that nobody has to do anything about.
@@ -31,7 +31,7 @@ def obstacles(
     `objections` are those of the plan. `serving` are the kinds of node templates that are launched from, with what is
     wrong with their provider; None where nobody knows, as outside the controller.
     """
-    subject = f"pool {pool.name}"
+    subject = subject_of("pool", pool.name)
     yield from (replace(r, subject="") for r in objections if r.subject == subject and r.code is Code.UNUSABLE)
     kind = pool.node_template[0]
     if serving is not None and kind:

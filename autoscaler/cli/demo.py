@@ -61,8 +61,8 @@ def demo(speed: float, output: str) -> None:
 class _Json:
     """One JSON object a line, the summary last."""
 
-    def happening(self, happening: TimelineEvent) -> None:
-        click.echo(printable_json(json.dumps(document_of(happening), ensure_ascii=False)))
+    def happening(self, event: TimelineEvent) -> None:
+        click.echo(printable_json(json.dumps(document_of(event), ensure_ascii=False)))
 
     def summary(self, summary: Summary) -> None:
         click.echo(printable_json(json.dumps(summary_document(summary), ensure_ascii=False)))
@@ -78,14 +78,14 @@ class _Text:
         click.echo("A cluster and a cloud, both simulated, with the catalog's prices and a virtual clock.")
         click.echo("  + a pod comes in   * a decision   ! nothing can help   · a pod runs or ends")
 
-    def happening(self, happening: TimelineEvent) -> None:
-        if happening.at != self._at:
+    def happening(self, event: TimelineEvent) -> None:
+        if event.at != self._at:
             if self._speed and self._at is not None:
-                self._clock.wait((happening.at - self._at).total_seconds() / self._speed)
-            self._at = happening.at
-            styled(f"\n{happening.at:%H:%M:%S}", bold=True)
-        head, *rest = [line for line in lines_of(happening.what) if line]
-        click.echo(f"  {mark_of(happening.what)} {head}")
+                self._clock.wait((event.at - self._at).total_seconds() / self._speed)
+            self._at = event.at
+            styled(f"\n{event.at:%H:%M:%S}", bold=True)
+        head, *rest = [line for line in lines_of(event.occurrence) if line]
+        click.echo(f"  {mark_of(event.occurrence)} {head}")
         for line in rest:
             styled(f"      {line}", dim=True)
 

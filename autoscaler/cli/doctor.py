@@ -50,7 +50,7 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
 
     Exit code 0: nothing is wrong; 3: something is; 1: the cluster cannot be read.
     """
-    from autoscaler.checks.check import findings
+    from autoscaler.checks.check import pool_conditions
     from autoscaler.checks.rights import rights_needed
     from autoscaler.cli.common.live import connected, decided, read_store
     from autoscaler.cli.common.output import print_data, print_table
@@ -76,7 +76,7 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
     rights = rights_needed(live.snapshot.pools, lease=election.name, namespace=namespace)
     items = items_of(
         live.snapshot,
-        findings(live.snapshot, live.plan, live.catalog, policy=Policy(), now=live.now),
+        pool_conditions(live.snapshot, live.plan, live.catalog, policy=Policy(), now=live.now),
         installed=installed,
         missing=_missing(client, rights, service_account) if installed else (),
         needed=len(rights) if installed else 0,

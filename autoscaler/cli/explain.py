@@ -26,7 +26,7 @@ def explain(pod: str, namespace: str, kubeconfig: str, context: str, output: str
       foreslice explain train-0
       foreslice explain team-a/train-0 -o json | jq '.offerings[] | {offerings, reason}'
     """
-    from autoscaler.checks.check import findings
+    from autoscaler.checks.check import pool_conditions
     from autoscaler.cli.common.live import connected, decided, read_store
     from autoscaler.cli.common.output import print_data
     from autoscaler.errors import BadInputError
@@ -43,7 +43,7 @@ def explain(pod: str, namespace: str, kubeconfig: str, context: str, output: str
     if key not in keys:
         step = did_you_mean(key, keys, "`kubectl get pods -A` lists them; -n sets the namespace", most=3)
         raise BadInputError(f"there is no pod {key}", next_step=step)
-    checked = findings(live.snapshot, live.plan, live.catalog, policy=Policy(), now=live.now)
+    checked = pool_conditions(live.snapshot, live.plan, live.catalog, policy=Policy(), now=live.now)
     found = explanation_of(keys[key], live.snapshot, live.plan, checked)
     if output != "table":
         print_data(found, output)

@@ -30,8 +30,8 @@ def probe(host_root: Path, output: str) -> None:
     from autoscaler.cli.common.output import print_data
     from autoscaler.clock import SystemClock
     from autoscaler.errors import BadInputError
-    from instance_catalog.probe.error import ProbeError
     from instance_catalog.probe.read_nvml import probe as read
+    from instance_catalog.probe.record import ProbeError
 
     today = SystemClock().now().date().isoformat()
     try:

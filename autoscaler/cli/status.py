@@ -23,14 +23,14 @@ def status(kubeconfig: str, context: str, output: str) -> None:
       foreslice nodes                         what was launched
       foreslice explain NAMESPACE/POD         why one pod waits
     """
-    from autoscaler.checks.check import findings
+    from autoscaler.checks.check import pool_conditions
     from autoscaler.cli.common.live import connected, decided, read_store
     from autoscaler.cli.common.output import print_data, print_table
     from autoscaler.planning.policy import Policy
     from autoscaler.report.tables.cluster_tables import status_entry, status_lines, status_tables
 
     live = decided(read_store(connected(kubeconfig, context)))
-    checked = findings(live.snapshot, live.plan, live.catalog, policy=Policy(), now=live.now)
+    checked = pool_conditions(live.snapshot, live.plan, live.catalog, policy=Policy(), now=live.now)
     found = status_entry(live.snapshot, live.plan, checked, live.now)
     if output != "table":
         print_data(found, output)

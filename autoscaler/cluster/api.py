@@ -45,41 +45,61 @@ NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 class ApiError(ForesliceError):
     """The API server refused or could not be asked."""
 
+    reason = "Api"
+
 
 class NotFoundError(ApiError):
     """The object does not exist."""
+
+    reason = "NotFound"
 
 
 class AlreadyExistsError(ApiError):
     """An object of that name exists."""
 
+    reason = "AlreadyExists"
+
 
 class ConflictError(ApiError):
     """The object changed since it was read, or a precondition does not hold."""
+
+    reason = "Conflict"
 
 
 class GoneError(ApiError):
     """The resourceVersion or the page token is too old: list again."""
 
+    reason = "Gone"
+
 
 class ForbiddenError(ApiError):
     """The role does not grant the verb on the resource."""
+
+    reason = "Forbidden"
 
 
 class InvalidError(ApiError):
     """The API server refuses the object."""
 
+    reason = "Invalid"
+
 
 class BlockedError(ApiError):
     """An eviction that a PodDisruptionBudget forbids for now."""
+
+    reason = "Blocked"
 
 
 class UnavailableError(ApiError):
     """Whether the request was carried out is unknown."""
 
+    reason = "Unavailable"
+
 
 class MalformedAnswerError(UnavailableError):
     """What answered is no API server, or its answer was changed on the way."""
+
+    reason = "MalformedAnswer"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,21 +13,12 @@ from typing import Final, TypeVar
 
 from autoscaler.model.pod import Pod
 from instance_catalog.frozen_map import EMPTY, FrozenMap
-from instance_catalog.kubernetes.labels import GROUP
+from instance_catalog.kubernetes.labels import POD_ANNOTATIONS
 
 T = TypeVar("T", bound=Hashable)
 
 # More parts than this are of pods that are gone; what is still in use is shared anew as it arrives.
 _MOST: Final = 10_000
-# Domains of the annotations that are read (instance_catalog/kubernetes/labels.py).
-_READ: Final = (
-    f"{GROUP}/",
-    "autoscaling.x-k8s.io/",
-    "cluster-autoscaler.kubernetes.io/",
-    "controller.kubernetes.io/",
-    "karpenter.sh/",
-    "resource.kubernetes.io/",
-)
 
 
 class PodInterner:
@@ -78,4 +69,4 @@ def _interned(texts: FrozenMap[str, str]) -> FrozenMap[str, str]:
 
 
 def _read(annotations: FrozenMap[str, str]) -> FrozenMap[str, str]:
-    return FrozenMap({key: value for key, value in annotations.items() if key.startswith(_READ)})
+    return FrozenMap({key: value for key, value in annotations.items() if key in POD_ANNOTATIONS})

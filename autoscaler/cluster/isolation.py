@@ -61,13 +61,13 @@ class Trouble:
 
     @property
     def reason(self) -> str:
-        """The error's class in one word, as the reason of an event."""
+        """What kind of error it is, as the reason of an event."""
         error = self.error
         if isinstance(error, ProviderError):
             return error.kind
         if isinstance(error, ValidationError):
             return "Invalid"
-        return UNEXPECTED if self.unexpected else type(error).__name__.removesuffix("Error")
+        return error.reason if isinstance(error, ForesliceError) else UNEXPECTED
 
     @property
     def text(self) -> str:

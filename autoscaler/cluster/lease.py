@@ -26,6 +26,8 @@ _LOG: Final = structlog.get_logger("foreslice.lease")
 class LeadershipLostError(ForesliceError):
     """This replica may not act any more; a new process begins as a candidate."""
 
+    reason = "LeadershipLost"
+
     def __init__(self, message: str) -> None:
         super().__init__(message, next_step="nothing: the process ends, and its successor is a candidate again")
 

@@ -42,7 +42,7 @@ from autoscaler.serve.access import RequestAuthorizer
 from autoscaler.serve.health import Heartbeat, Sight
 from autoscaler.serve.listener import Listener
 from autoscaler.serve.recorder import Recorder
-from autoscaler.serve.site import Board, health_app, metrics_app, page_app
+from autoscaler.serve.site import LatestTick, health_app, metrics_app, page_app
 from autoscaler.serve.tracing import tracing_of
 from autoscaler.settings.settings import OFF, Settings
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -72,7 +72,7 @@ class _Parts:
         self._clock = clock
         self._wakeup = Wakeup()
         self._heartbeat = Heartbeat(clock)
-        self._board = Board()
+        self._latest = LatestTick()
         self._tasks = PeriodicTasks(self._wakeup.set)
         self._listings = listings_of(settings, clock)
         self._synced = Path(settings.sync.directory) if self._listings else None
@@ -156,7 +156,7 @@ class _Parts:
     @cached_property
     def _observers(self) -> TickObservers:
         liveness = self._settings.serve.liveness
-        return TickObservers(self._heartbeat, self._recorder, self._board, liveness, span=self._tracing.span)
+        return TickObservers(self._heartbeat, self._recorder, self._latest, liveness, span=self._tracing.span)
 
     @cached_property
     def _events(self) -> EventQueue:
@@ -214,7 +214,7 @@ class _Parts:
     def _listeners(self) -> Iterator[Listener]:
         serve = self._settings.serve
         authorizer, name = RequestAuthorizer(self._counted), self._settings.cluster.name
-        page = page_app(self._board, authorizer, cluster=name, holder=lambda: self._election.holder)
+        page = page_app(self._latest, authorizer, cluster=name, holder=lambda: self._election.holder)
         probes = health_app(self._heartbeat, Sight(self._loop.ages, self._settings.loop.stale))
         for what, address, app in (
             ("probes", serve.health_address, probes),

@@ -19,7 +19,7 @@ from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import texts_of
 from autoscaler.serve.health import Heartbeat
 from autoscaler.serve.recorder import Recorder
-from autoscaler.serve.site import Board
+from autoscaler.serve.site import LatestTick
 
 _LOG: Final = structlog.get_logger("foreslice.loop")
 _Line = tuple[int, str, tuple[tuple[str, Any], ...]]  # level, event, fields
@@ -39,7 +39,7 @@ class TickObservers:
 
     heartbeat: Heartbeat
     recorder: Recorder
-    board: Board
+    latest: LatestTick
     liveness: timedelta
     span: Stage = nullcontext
     _logged: frozenset[_Line] = field(default_factory=frozenset)
@@ -77,7 +77,7 @@ class TickObservers:
         self.recorder.ticked(
             tick.snapshot, tick.plan, tick.now, [(trouble.kind, trouble.reason) for trouble in tick.troubles]
         )
-        self.board.show(tick.snapshot, tick.plan, tick.now)
+        self.latest.set(tick.snapshot, tick.plan, tick.now)
         self.heartbeat.ready()
         _log(tuple(self._outcomes(tick)))
         lines = tuple(_lines(tick))

@@ -22,10 +22,10 @@ def names_of_releases(catalog: Catalog, profile: KubernetesProfile) -> Mapping[s
     for name, facts in driver_facts().items():
         for release in facts.releases:
             text = f"{name}@{release.name}"
-            for piece in _sample(catalog, parse_driver_set(text), profile):
-                for device in piece.devices:
+            for slice_ in _sample(catalog, parse_driver_set(text), profile):
+                for device in slice_.devices:
                     names = (*device.attributes, *device.capacity)
-                    found.update(("/".join(split_name(one, piece.driver)), text) for one in names)
+                    found.update(("/".join(split_name(one, slice_.driver)), text) for one in names)
     return found
 
 

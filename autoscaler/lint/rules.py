@@ -1,4 +1,4 @@
-"""The table of rules. Identifiers are stable: people silence findings by them, and code scanning tracks by them."""
+"""The table of rules. Identifiers are stable: people silence findings by them, and code scanning uses them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One thing that is looked for. `title` names it, `why` says what happens if it is left as it is."""
+    """One kind of mistake. `title` names it, `why` says what happens if it stays."""
 
     id: str
     level: Level
@@ -28,19 +28,19 @@ class Rule:
 INVALID_OBJECT: Final = Rule(
     "invalid-object",
     Level.ERROR,
-    "The object cannot be used as it is written",
+    "An invalid object",
     "The API server refuses it, or it refers to something that does not exist.",
 )
 UNKNOWN_FIELD: Final = Rule(
     "unknown-field",
     Level.WARNING,
-    "A field that Kubernetes does not know",
+    "An unknown field",
     "The API server drops it, or refuses the object under strict validation.",
 )
 QUESTIONABLE: Final = Rule(
     "questionable-object",
     Level.WARNING,
-    "The object is accepted but does less than it seems to",
+    "An object that does less than it seems to",
     "Part of it is ignored, or nothing uses it.",
 )
 CEL_COMPILE: Final = Rule(
@@ -64,8 +64,8 @@ CEL_SIZE: Final = Rule(
 CEL_UNRELIABLE: Final = Rule(
     "cel-unreliable",
     Level.WARNING,
-    "A selector that Kubernetes itself does not answer reliably",
-    "The same device may match once and not the next time.",
+    "A selector with unreliable results",
+    "The same device may match in one attempt and not in the next.",
 )
 TOO_MANY_ENTRIES: Final = Rule(
     "too-many-entries",
@@ -94,56 +94,56 @@ FEATURE_OFF: Final = Rule(
 ADMIN_NAMESPACE: Final = Rule(
     "admin-namespace",
     Level.WARNING,
-    "Admin access in a namespace that is not known to allow it",
-    "The API server refuses it unless the namespace is labelled for admin access.",
+    "Admin access in a namespace without the label for it",
+    "The API server refuses it unless the namespace has the label resource.kubernetes.io/admin-access.",
 )
 MIXED_VERSIONS: Final = Rule(
     "mixed-versions",
     Level.WARNING,
     "Several versions of resource.k8s.io in one set of manifests",
-    "The versions nest requests differently, so that copied pieces do not fit; older ones will stop being served.",
+    "The versions nest requests differently, so copied parts do not fit. Kubernetes will stop serving the older ones.",
 )
 UNGUARDED_CLASS: Final = Rule(
     "unguarded-class",
     Level.WARNING,
     "A DeviceClass that does not check device.driver",
-    "Selectors of requests then meet devices of every driver, and one that reads a missing attribute fails.",
+    "Selectors of requests are then evaluated on devices of every driver, and fail on a missing attribute.",
 )
 SELECTOR_FAILS: Final = Rule(
     "selector-fails",
     Level.ERROR,
-    "A selector that raises an error on nodes that could serve the claim",
-    "An error is not a mismatch: the scheduler gives up on the pod when it reaches such a device.",
+    "A selector that fails on nodes that could satisfy the claim",
+    "An error is not a mismatch: the scheduler gives up on the pod at the first such device.",
 )
 SELECTOR_FAILS_ELSEWHERE: Final = Rule(
     "selector-fails-elsewhere",
     Level.WARNING,
-    "A selector that raises an error on some types of node",
-    "The scheduler gives up on the pod in clusters that also have such nodes.",
+    "A selector that fails on some instance types",
+    "The scheduler gives up on the pod in clusters that have such nodes, too.",
 )
 NEVER_MATCHES: Final = Rule(
     "never-matches",
     Level.ERROR,
-    "Selectors that no device of the catalog meets",
-    "No node that can be bought serves the claim; its pods stay pending.",
+    "Selectors that match no device of the catalog",
+    "No node that can be launched satisfies the claim; its pods stay pending.",
 )
 RUN_TIME_ONLY: Final = Rule(
     "run-time-only",
     Level.WARNING,
     "A selector that depends on values which exist only on a running node",
-    "It cannot be decided before launch, so no node is bought for it; only existing nodes can serve it.",
+    "It cannot be evaluated before launch, so no node is launched for it. Only existing nodes can satisfy it.",
 )
 CATALOG_GAP: Final = Rule(
     "catalog-gap",
     Level.WARNING,
     "A selector that depends on facts the catalog lacks",
-    "It could be decided before launch if the catalog had the fact; until then no node is bought for it.",
+    "It can be evaluated before launch once the catalog has the fact. Until then no node is launched for it.",
 )
 MORE_THAN_A_NODE: Final = Rule(
     "more-than-a-node",
     Level.ERROR,
     "A request for more devices than any node has",
-    "All devices of a claim come from one node here, so its pods stay pending.",
+    "All devices of a claim come from one node, so its pods stay pending.",
 )
 UNKNOWN_ATTRIBUTE: Final = Rule(
     "unknown-attribute",
@@ -155,7 +155,7 @@ CONSTRAINT_UNMET: Final = Rule(
     "constraint-unmet",
     Level.ERROR,
     "A constraint on an attribute that none of the requested devices has",
-    "A device without the attribute does not meet the constraint, so the claim's pods stay pending.",
+    "A device without the attribute does not satisfy the constraint, so the claim's pods stay pending.",
 )
 UNKNOWN_DRIVER: Final = Rule(
     "unknown-driver",
@@ -167,20 +167,20 @@ DRIVER_NOT_PREDICTED: Final = Rule(
     "driver-not-predicted",
     Level.NOTE,
     "A driver whose devices are not predicted",
-    "Whether its selectors match cannot be checked; only nodes that already publish such devices serve the claim.",
+    "Its selectors cannot be checked. Only nodes that already publish such devices satisfy the claim.",
 )
 MISSING_TOLERATION: Final = Rule(
     "missing-toleration",
     Level.WARNING,
     "Matching devices carry a taint that the request does not tolerate",
-    "The scheduler leaves those devices out.",
+    "The scheduler skips those devices.",
 )
 
 NOT_TRIED: Final = Rule(
     "not-tried",
     Level.WARNING,
-    "Selectors that take too much work to try on every device",
-    "Whether they match or fail is not known; the scheduler, too, spends that work on every device.",
+    "Selectors that are too expensive to evaluate on every device",
+    "It is unknown whether they match or fail. The scheduler evaluates them on every device, too.",
 )
 
 RULES: Final = (

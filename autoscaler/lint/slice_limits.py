@@ -15,11 +15,10 @@ from autoscaler.lint.finding import Finding
 from autoscaler.lint.limits import MAX_DOMAIN, MAX_IDENTIFIER, check_entries
 from autoscaler.lint.rules import INVALID_OBJECT, TOO_MANY_ENTRIES
 from autoscaler.lint.subjects import SliceSubject
-from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.profile import KubernetesProfile, SliceLimits
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, ListValue, Version
 from instance_catalog.kubernetes.semver import SemanticVersion, SemverError
 
-_MAX_DEVICES, _MAX_ELABORATE_DEVICES = 128, 64
 _MAX_NAMES: Final = 32  # attributes and capacities of one device together
 _MAX_TEXT: Final = 64
 _MAX_COUNTER_SETS, _MAX_CONSUMED_SETS = 8, 2
@@ -28,19 +27,18 @@ _MAX_CONDITIONS: Final = 4
 
 def check_slice_limits(subject: SliceSubject, profile: KubernetesProfile) -> Iterator[Finding]:
     """Counts, lengths, and what excludes each other."""
-    piece, name = subject.slice, subject.object
-    recent = profile.minor >= (1, 35)
-    elaborate = recent and any(_is_elaborate(device) for device in piece.devices)
-    limit = _MAX_ELABORATE_DEVICES if elaborate else _MAX_DEVICES
-    yield from check_entries(name, ("spec", "devices"), piece.devices, limit)
-    yield from check_entries(name, ("spec", "sharedCounters"), piece.shared_counters, _MAX_COUNTER_SETS)
-    if recent and piece.shared_counters and piece.devices:
+    slice_, name = subject.slice, subject.object
+    limits = profile.slices
+    most = limits.elaborate_devices if any(map(_is_elaborate, slice_.devices)) else limits.devices
+    yield from check_entries(name, ("spec", "devices"), slice_.devices, most)
+    yield from check_entries(name, ("spec", "sharedCounters"), slice_.shared_counters, _MAX_COUNTER_SETS)
+    if limits.counters_apart and slice_.shared_counters and slice_.devices:
         message = "a slice holds shared counters or devices, not both"
         step = "put the counters into a slice of their own in the same pool"
         yield Finding(INVALID_OBJECT, name, ("spec", "sharedCounters"), message, step)
     below: Path = ("basic",) if subject.version == FLAT_VERSION else ()
-    for index, device in enumerate(piece.devices):
-        yield from _device(name, ("spec", "devices", index, *below), piece.driver, device, recent=recent)
+    for index, device in enumerate(slice_.devices):
+        yield from _device(name, ("spec", "devices", index, *below), slice_.driver, device, limits)
 
 
 def _is_elaborate(device: Device) -> bool:
@@ -48,12 +46,12 @@ def _is_elaborate(device: Device) -> bool:
     return bool(device.taints or device.consumes_counters) or lists
 
 
-def _device(name: str, path: Path, driver: str, device: Device, *, recent: bool) -> Iterator[Finding]:
+def _device(name: str, path: Path, driver: str, device: Device, limits: SliceLimits) -> Iterator[Finding]:
     both = (*device.attributes, *device.capacity)
     if len(both) > _MAX_NAMES:
         message = f"{len(both)} attributes and capacities; the API allows {_MAX_NAMES} together"
         yield Finding(TOO_MANY_ENTRIES, name, path, message, f"remove {len(both) - _MAX_NAMES} of them")
-    yield from check_entries(name, (*path, "taints"), device.taints, 16 if recent else 4)
+    yield from check_entries(name, (*path, "taints"), device.taints, limits.taints)
     yield from check_entries(name, (*path, "consumesCounters"), device.consumes_counters, _MAX_CONSUMED_SETS)
     yield from check_entries(name, (*path, "bindingConditions"), device.binding_conditions or (), _MAX_CONDITIONS)
     for group, names in (("attributes", device.attributes), ("capacity", device.capacity)):

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import structlog
 
-from autoscaler.checks.check import findings, forbidden, held_back
+from autoscaler.checks.check import forbidden, held_back, pool_conditions
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.cluster.journal import Journal, Pending
@@ -60,7 +60,7 @@ from autoscaler.planning.warm_up import warm_up
 from autoscaler.report.events import drift_event, misprediction_event, not_launched_event, trouble_event, withheld_event
 from autoscaler.report.words import advised
 from autoscaler.settings.settings import DEFAULTS, LoopSettings, Settings
-from instance_catalog.files.last_good import standing as standing_at
+from instance_catalog.files.last_good import effective_catalog
 from instance_catalog.files.layers import Layer
 from instance_catalog.files.quotes import Priced, Quote, priced
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -182,7 +182,9 @@ class Loop:
         with self._stage("plan"):
             drifts = slice_drifts(snapshot, self._catalog, self._settings.drift.policy, now)
             snapshot, plan, mispredictions, unlearned = self._decide(snapshot, drifts, now)
-            found = findings(snapshot, plan, self._catalog, policy=self._settings.policy, now=now, serving=seen.serving)
+            found = pool_conditions(
+                snapshot, plan, self._catalog, policy=self._settings.policy, now=now, serving=seen.serving
+            )
             snapshot = held_back(snapshot, found)
         with self._stage("record"):
             unrecorded = self._record(snapshot, plan, now)
@@ -203,7 +205,7 @@ class Loop:
             self._publisher.judge(after, self._store.problems(), now, zones=zones, objections=plan.warnings)
             self._publisher.check(found, after, now)
             if self._priced is not None:
-                self._publisher.overlays(self._priced.standing, now)
+                self._publisher.overlays(self._priced.effective, now)
             unwritten = self._templates_told(judged, now)
             troubles = (*troubles, *unjudged, *unwritten, *self._publisher.take_troubles())
             self._tell_troubles(troubles, after, now)
@@ -213,7 +215,7 @@ class Loop:
             ]
             for event in (*map(drift_event, drifts), *map(misprediction_event, mispredictions), *withheld):
                 self._publisher.tell(event, now)
-        expiring = self._priced.standing.wake_at if self._priced is not None else None
+        expiring = self._priced.effective.wake_at if self._priced is not None else None
         step = _next_step(plan, after, self._settings.loop, now)
         wakes = (next_wake(after, self._settings.loop, now), step, expiring, self._retry_at(troubles, now))
         wake_at = min((moment for moment in wakes if moment is not None), default=None)
@@ -308,8 +310,10 @@ class Loop:
             self._followed = False
         if self._layers is not None:
             layers = (*self._layers(), *self._store.overlays())
-            standing = standing_at(layers, now=now, before=None if self._priced is None else self._priced.standing)
-            self._priced = priced(standing, self._quotes(), before=self._priced)
+            effective = effective_catalog(
+                layers, now=now, before=None if self._priced is None else self._priced.effective
+            )
+            self._priced = priced(effective, self._quotes(), before=self._priced)
             self._catalog = self._priced.catalog
         snapshot = self._store.snapshot()
         seen_up_to = self._store.seen_up_to()
@@ -324,7 +328,7 @@ class Loop:
     def _remade(self) -> tuple[Trouble, ...]:
         """Let the providers know the catalog that is in force; until they can be made of it, the old ones serve."""
         # Prices that are quoted make no other providers: these are who quotes them.
-        catalog = self._catalog if self._priced is None else self._priced.standing.catalog
+        catalog = self._catalog if self._priced is None else self._priced.effective.catalog
         if self._remake is not None and catalog.digest != self._made_of:
             try:
                 self._providers = self._remake(catalog)

@@ -157,3 +157,8 @@ class Reason:
     def of(code: Code, subject: str = "", **detail: Fact) -> Reason:
         """Shorthand: Reason.of(Code.TOO_FEW_DEVICES, "request gpu", wanted=8, found=4)."""
         return Reason(code, subject, FrozenMap(detail))
+
+
+def subject_of(kind: str, name: str) -> str:
+    """The subject of a reason about one object: "pool p". Readers that look for a subject build it here, too."""
+    return f"{kind} {name}"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from autoscaler.errors import ConfigurationError
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import PlannedNode
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, subject_of
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.windows import Window
 from autoscaler.planning.supply.candidates import admits_type
@@ -27,7 +27,9 @@ def objections(snapshot: Snapshot, catalog: Catalog) -> tuple[Reason, ...]:
     for block in snapshot.blocks:
         if block.instance_type not in catalog.types:
             problem = f"{block.instance_type!r} is not in the catalog; `foreslice catalog list` shows what is"
-            found.append(Reason.of(Code.UNUSABLE, f"block {block.name}", field="spec.instanceType", problem=problem))
+            found.append(
+                Reason.of(Code.UNUSABLE, subject_of("block", block.name), field="spec.instanceType", problem=problem)
+            )
     return tuple(found)
 
 
@@ -46,13 +48,17 @@ def _drivers(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:
     try:
         drivers = parse_driver_set(",".join(pool.drivers), custom=catalog.drivers)
     except DriverProfileError as error:
-        yield Reason.of(Code.UNUSABLE, f"pool {pool.name}", field="spec.drivers.profiles", problem=str(error))
+        yield Reason.of(Code.UNUSABLE, subject_of("pool", pool.name), field="spec.drivers.profiles", problem=str(error))
         return
     barred = {t.name: why for t in catalog if admits_type(pool, t) and (why := unpredictable(t, drivers))}
     if barred:
         example, why = next(iter(barred.items()))
         yield Reason.of(
-            Code.UNSUPPORTED, f"pool {pool.name}", feature=f"{drivers.text}: {why}", types=len(barred), example=example
+            Code.UNSUPPORTED,
+            subject_of("pool", pool.name),
+            feature=f"{drivers.text}: {why}",
+            types=len(barred),
+            example=example,
         )
 
 
@@ -64,4 +70,4 @@ def _schedules(pool: CapacityPool) -> Iterator[Reason]:
             Window.parse(schedule or "* * * * *", zone)
         except ConfigurationError as error:
             problem = f"{error.message}. {error.next_step}"
-            yield Reason.of(Code.UNUSABLE, f"pool {pool.name}", field=field, problem=problem)
+            yield Reason.of(Code.UNUSABLE, subject_of("pool", pool.name), field=field, problem=problem)

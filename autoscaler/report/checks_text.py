@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from typing import Final
 
-from autoscaler.checks.finding import Condition, Finding
+from autoscaler.checks.pool_condition import ConditionType, PoolCondition
 from autoscaler.model.reason import Code, Reason
 from autoscaler.report.reasons import texts_of
-from instance_catalog.files.last_good import Refused
+from instance_catalog.files.last_good import RefusedLayer
 
 _MANY: Final = 2
 _LONGEST: Final = 1024  # characters of a condition's message, as of events
 _GOOD: Final = {
-    Condition.READY: ("Accepted", "it can be used as it is written"),
-    Condition.COEXISTENCE: ("Alone", "no other autoscaler would launch for the same pods"),
-    Condition.DRIVERS_WILL_RUN: ("DriversFound", "the drivers will publish the devices of its nodes"),
-    Condition.DEVICE_PLUGIN_CONFLICT: ("NoDevicePlugin", "no device plugin will run beside the drivers"),
+    ConditionType.READY: ("Accepted", "it can be used as it is written"),
+    ConditionType.COEXISTENCE: ("Alone", "no other autoscaler would launch for the same pods"),
+    ConditionType.DRIVERS_WILL_RUN: ("DriversFound", "the drivers will publish the devices of its nodes"),
+    ConditionType.DEVICE_PLUGIN_CONFLICT: ("NoDevicePlugin", "no device plugin will run beside the drivers"),
 }
 
 
-def verdict_of(finding: Finding) -> tuple[str, str, str]:
+def verdict_of(finding: PoolCondition) -> tuple[str, str, str]:
     """(status, reason, message) of the condition."""
     if finding.good:
-        return (finding.status, *_GOOD[finding.condition])
+        return (finding.status, *_GOOD[finding.type])
     held_back = "the pool only proposes: " if finding.stops else ""
     return (finding.status, finding.reasons[0].code.value, f"{held_back}{what_is_wrong(finding)}"[:_LONGEST])
 
 
-def what_is_wrong(finding: Finding) -> str:
+def what_is_wrong(finding: PoolCondition) -> str:
     """All that is wrong; drivers that nobody runs are listed together, for what to do about them is the same."""
     missing = [reason for reason in finding.reasons if reason.code is Code.NO_DRIVER]
     others = tuple(reason for reason in finding.reasons if reason.code is not Code.NO_DRIVER)
@@ -39,7 +39,7 @@ def what_is_wrong(finding: Finding) -> str:
     return texts_of((together, *others))
 
 
-def refusal_text(refused: Refused) -> str:
+def refusal_text(refused: RefusedLayer) -> str:
     """Why an InstanceTypeOverlay does not count, and what does instead."""
     instead = "its last good version counts" if refused.kept else "nothing of it counts"
     return f"{instead}; {'; '.join(str(problem) for problem in refused.problems)}"[:_LONGEST]

@@ -1,7 +1,7 @@
-"""Events: what happened, in the words and with the reasons that people know from other autoscalers.
+"""Kubernetes Events, with the reasons that people know from other autoscalers.
 
-Pure factories: a plan and a snapshot in, event values out. Equal events are the same event, whoever sends them. Whoever
-reads those of a namespace may not read the pods of others, so events do not name them.
+Pure factories: a plan and a snapshot in, event values out. Equal events are one event, whoever sends them. Events of a
+namespace do not name pods of other namespaces, because their readers may not be allowed to read those.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Announcement:
-    """What is told of one object of the cluster; `events` makes it."""
+class ObjectEvents:
+    """The events about one object of the cluster. `events` creates them."""
 
     kind: str
     namespace: str
@@ -51,8 +51,8 @@ class Announcement:
     events: Callable[[], Iterator[Event]]
 
 
-def announcements_of(plan: Plan, snapshot: Snapshot) -> Iterator[Announcement]:
-    """What a plan tells of pods that get a node, pods that get none, and nodes that change: of each for itself."""
+def object_events(plan: Plan, snapshot: Snapshot) -> Iterator[ObjectEvents]:
+    """The events of a plan, object by object: pods that get a node, pods that get none, nodes that change."""
     uids = {pod.key: pod.uid for pod in snapshot.pods}
     launches = {launch.name: launch for launch in plan.launches}
     pools = {pool.name: pool for pool in snapshot.pools}
@@ -68,30 +68,24 @@ def announcements_of(plan: Plan, snapshot: Snapshot) -> Iterator[Announcement]:
         yield _of_pod(left.pod, partial(_left_out, left, uids.get(left.pod, "")), waiting.pop(left.pod, []))
     for node in snapshot.provisioned:
         if has_failed(node):
-            yield Announcement("ProvisionedNode", "", node.name, partial(_of_failed, node))
+            yield ObjectEvents("ProvisionedNode", "", node.name, partial(_of_failed, node))
     nodes = {node.name: node for node in snapshot.provisioned}
     for decision in plan.nodes:
         decided = nodes.get(decision.provisioned_node)
         if decided is None:
             continue
-        tell = partial(_of_decision, decision, decided, pools.get(decided.pool), snapshot)
-        yield Announcement("ProvisionedNode", "", decided.name, tell)
+        create = partial(_of_decision, decision, decided, pools.get(decided.pool), snapshot)
+        yield ObjectEvents("ProvisionedNode", "", decided.name, create)
 
 
-def events_of(plan: Plan, snapshot: Snapshot) -> Iterator[Event]:
-    """All events of a plan."""
-    for announcement in announcements_of(plan, snapshot):
-        yield from announcement.events()
-
-
-def _of_pod(pod: str, tell: Callable[[], Event], claims: Iterable[ResourceClaim]) -> Announcement:
+def _of_pod(pod: str, create: Callable[[], Event], claims: Iterable[ResourceClaim]) -> ObjectEvents:
     def events() -> Iterator[Event]:
-        told = tell()
-        yield told
-        yield from (_of_claim(claim, told) for claim in claims)
+        event = create()
+        yield event
+        yield from (_of_claim(claim, event) for claim in claims)
 
     namespace, _, name = pod.partition("/")
-    return Announcement("Pod", namespace, name, events)
+    return ObjectEvents("Pod", namespace, name, events)
 
 
 def _of_failed(node: ProvisionedNode) -> Iterator[Event]:
@@ -105,15 +99,15 @@ def _of_decision(
         yield _stopped(decision, node)
     elif decision.action is NodeAction.KEEP and any(reason.code in _BROKEN for reason in decision.reasons):
         yield _stays(decision, node)
-    if decision.action in _DISPOSALS and not _only_considered(decision, node, pool):
+    if decision.action in _REMOVALS and not _only_considered(decision, node, pool):
         yield _decided(decision, node.uid)
         yield from _notices(decision, node, snapshot)
 
 
 def _claims_by_hand(snapshot: Snapshot) -> dict[str, list[ResourceClaim]]:
-    """By pod, the claims that wait with it and that a person made: of generated ones their pods tell everything.
+    """By pod, the claims that wait with it and that a person created; for generated claims the pod's event is enough.
 
-    A claim of several pods is told of with the first of them.
+    A claim of several pods gets the event of the first of them.
     """
     found: dict[str, list[ResourceClaim]] = {}
     seen: set[str] = set()
@@ -126,15 +120,15 @@ def _claims_by_hand(snapshot: Snapshot) -> dict[str, list[ResourceClaim]]:
     return found
 
 
-def _of_claim(claim: ResourceClaim, told: Event) -> Event:
-    """What is told of a pod, told of a claim that waits with it."""
-    message = f"{told.name}: {told.message}"
-    return Event("ResourceClaim", claim.namespace, claim.name, claim.uid, told.type, told.reason, message)
+def _of_claim(claim: ResourceClaim, pod: Event) -> Event:
+    """The event of a pod, on a claim that waits with it."""
+    message = f"{pod.name}: {pod.message}"
+    return Event("ResourceClaim", claim.namespace, claim.name, claim.uid, pod.type, pod.reason, message)
 
 
-# Nodes that ought to go, and stay while pods run there.
+# Nodes that stay only because pods run on them.
 _BROKEN = (Code.NODE_FAILED, Code.NODE_UNHEALTHY)
-_DISPOSALS = {NodeAction.NOTICE: ("Warning", "CapacityEnding"), NodeAction.DRAIN: ("Normal", "Draining")}
+_REMOVALS = {NodeAction.NOTICE: ("Warning", "CapacityEnding"), NodeAction.DRAIN: ("Normal", "Draining")}
 
 
 def offering_text(offering: OfferingRef) -> str:
@@ -190,7 +184,7 @@ def withheld_event(kind: str, name: str, uid: str, *, pool: str, would: str) -> 
 def not_launched_event(pod: str, uid: str, batch: str, reason: str) -> Event:
     """A pod whose node is not launched, because what comes before the launch could not be written down.
 
-    `pod` is its namespace/name. What was refused may name pods of others, and is told of the LaunchBatch only.
+    `pod` is its namespace/name. What was refused may name pods of others, so only the event of the LaunchBatch says it.
     """
     namespace, _, name = pod.partition("/")
     message = (
@@ -262,15 +256,15 @@ def _stopped(decision: NodeDecision, node: ProvisionedNode) -> Event:
 
 
 def _notices(decision: NodeDecision, node: ProvisionedNode, snapshot: Snapshot) -> Iterator[Event]:
-    """Every pod on a machine that ends is told when: its job can write a checkpoint."""
+    """An event on every pod of a machine that ends, so that its job can write a checkpoint."""
     if decision.deadline is None:
         return
-    message = f"node {node.node_name} goes at {decision.deadline:%Y-%m-%dT%H:%M:%SZ}: {texts_of(decision.reasons)}"
+    message = f"node {node.node_name} ends at {decision.deadline:%Y-%m-%dT%H:%M:%SZ}: {texts_of(decision.reasons)}"
     for pod in snapshot.pods:
         if pod.node_name == node.node_name and occupies(pod):
             yield Event("Pod", pod.namespace, pod.name, pod.uid, "Warning", "CapacityEnding", message)
 
 
 def _decided(decision: NodeDecision, uid: str) -> Event:
-    kind, reason = _DISPOSALS[decision.action]
+    kind, reason = _REMOVALS[decision.action]
     return Event("ProvisionedNode", "", decision.provisioned_node, uid, kind, reason, texts_of(decision.reasons))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from autoscaler.checks.finding import Finding
+from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.model.plan import Considered, LeftOut, NearMiss, Placement, Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
@@ -23,7 +23,7 @@ from autoscaler.report.words import counted
 _EXAMPLES = 3
 
 
-def explanation_of(pod: Pod, snapshot: Snapshot, plan: Plan, checked: Iterable[Finding] = ()) -> dict[str, Any]:
+def explanation_of(pod: Pod, snapshot: Snapshot, plan: Plan, checked: Iterable[PoolCondition] = ()) -> dict[str, Any]:
     """Everything that is known of the pod, as plain data; docs/doctor.md has the fields.
 
     `checked` are the conditions of the pools: one that stops keeps its pool from acting.
@@ -58,7 +58,7 @@ def _claim(pod: Pod, entry: str, name: str | None, snapshot: Snapshot) -> dict[s
 
 
 def _decision(
-    placement: Placement | None, left: LeftOut | None, snapshot: Snapshot, plan: Plan, checked: Iterable[Finding]
+    placement: Placement | None, left: LeftOut | None, snapshot: Snapshot, plan: Plan, checked: Iterable[PoolCondition]
 ) -> dict[str, Any] | None:
     """What the plan makes of the pod; None for a pod that looks for no node."""
     if placement is not None:
@@ -70,7 +70,7 @@ def _decision(
             found |= {"offering": offering_text(launch.offering), "usdPerHour": price, "drivers": list(launch.drivers)}
             bad = [finding for finding in checked if finding.pool == launch.pool and finding.stops]
             found |= {"pool": launch.pool if pool else "", "acts": pool is not None and pool.acts and not bad}
-            found |= {"heldBackBy": [f"{f.condition.value}: {what_is_wrong(f)}" for f in bad]}
+            found |= {"heldBackBy": [f"{f.type.value}: {what_is_wrong(f)}" for f in bad]}
         why = placement.reasons or (launch.reasons if launch else ())
         return {**found, "reasons": [_reason(reason) for reason in why]}
     if left is not None:
@@ -206,7 +206,7 @@ def _done_lines(found: Mapping[str, Any]) -> Iterator[str]:
     if found["done"] or not decision or decision["outcome"] != "new":
         return
     if decision["acts"]:
-        yield "nothing yet; a pool in mode Act launches in its controller's next round"
+        yield "nothing yet; a pool in mode Act launches in its controller's next tick"
     elif not decision["pool"]:
         yield "nothing: create a CapacityPool that offers this type with these drivers (docs/install.md)"
     elif decision["heldBackBy"]:

@@ -1,6 +1,6 @@
-"""What happens in a simulated cluster, as values, and the lines in which a person reads it.
+"""What happens in a simulated cluster, as values, and the lines that describe it.
 
-The values are the whole story: the demo's text and its JSON are two renderings of them.
+The demo's text and its JSON are two renderings of the same values. `event` is the name of an occurrence in the JSON.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, TypeAlias, get_args
+from typing import Any, ClassVar, TypeAlias, get_args
 
 from autoscaler.model.plan import LeftOut, NearMiss, PlannedNode
 from autoscaler.model.provisioned_node import OfferingRef
@@ -29,6 +29,7 @@ from autoscaler.report.words import counted
 class Arrived:
     """A pod came in. `title` says what it shows, `asks` what its claims ask for."""
 
+    event: ClassVar[str] = "Arrived"
     pod: str
     title: str
     asks: tuple[str, ...]
@@ -38,6 +39,7 @@ class Arrived:
 class Reused:
     """A pod needs no new node: one that is there or coming takes it."""
 
+    event: ClassVar[str] = "Reused"
     pod: str
     node: str
     why: str
@@ -47,6 +49,7 @@ class Reused:
 class Chosen:
     """Equal nodes were decided on for `pods`, before anything was launched."""
 
+    event: ClassVar[str] = "Chosen"
     nodes: tuple[str, ...]
     pool: str
     offering: OfferingRef
@@ -57,9 +60,10 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class NotPlaced:
     """No node is bought for a pod."""
 
+    event: ClassVar[str] = "Refused"
     pod: str
     why: str
     nearest: str = ""
@@ -69,6 +73,7 @@ class Refused:
 class Launched:
     """The provider gave a machine."""
 
+    event: ClassVar[str] = "Launched"
     node: str
     offering: OfferingRef
 
@@ -77,6 +82,7 @@ class Launched:
 class Registered:
     """The machine's kubelet registered its Node."""
 
+    event: ClassVar[str] = "Registered"
     node: str
 
 
@@ -84,6 +90,7 @@ class Registered:
 class Published:
     """The node's drivers published their devices: (driver, number of devices)."""
 
+    event: ClassVar[str] = "Published"
     node: str
     drivers: tuple[tuple[str, int], ...]
 
@@ -92,6 +99,7 @@ class Published:
 class Bound:
     """The scheduler bound a pod and allocated devices."""
 
+    event: ClassVar[str] = "Bound"
     pod: str
     node: str
     devices: tuple[str, ...]
@@ -101,6 +109,7 @@ class Bound:
 class Ended:
     """A pod ended: "Succeeded", "Failed" or "Evicted"."""
 
+    event: ClassVar[str] = "Ended"
     pod: str
     result: str
 
@@ -109,6 +118,7 @@ class Ended:
 class Held:
     """A node is kept although it is idle."""
 
+    event: ClassVar[str] = "Held"
     node: str
     why: str
 
@@ -117,6 +127,7 @@ class Held:
 class Noticed:
     """Pods and node were told when the machine goes."""
 
+    event: ClassVar[str] = "Noticed"
     node: str
     ends_at: datetime
 
@@ -125,6 +136,7 @@ class Noticed:
 class Draining:
     """A node is on its way out."""
 
+    event: ClassVar[str] = "Draining"
     node: str
     why: str
 
@@ -133,14 +145,15 @@ class Draining:
 class Gone:
     """A machine is gone, after `hours`, for `usd`."""
 
+    event: ClassVar[str] = "Gone"
     node: str
     hours: float
     usd: Decimal
 
 
-Cause: TypeAlias = Arrived | Reused | Chosen | Refused
-Effect: TypeAlias = Launched | Registered | Published | Bound | Ended | Held | Noticed | Draining | Gone
-What: TypeAlias = Cause | Effect
+Trigger: TypeAlias = Arrived | Reused | Chosen | NotPlaced
+Change: TypeAlias = Launched | Registered | Published | Bound | Ended | Held | Noticed | Draining | Gone
+Occurrence: TypeAlias = Trigger | Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +161,7 @@ class TimelineEvent:
     """Something at a moment."""
 
     at: datetime
-    what: What
+    occurrence: Occurrence
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +211,10 @@ def chosen_of(launches: Sequence[PlannedNode], rejected: Sequence[str]) -> Chose
     )
 
 
-def refused_of(left: LeftOut) -> Refused:
+def not_placed_of(left: LeftOut) -> NotPlaced:
     """The refusal of a pod, with the condition that came nearest to being met."""
     nearest = _nearest(left.near_misses[0]) if left.near_misses else ""
-    return Refused(left.pod, texts_of(left.reasons), nearest)
+    return NotPlaced(left.pod, texts_of(left.reasons), nearest)
 
 
 def _nearest(miss: NearMiss) -> str:
@@ -235,23 +248,23 @@ def _choice(index: int) -> str:
     return "or else " if index else "best "
 
 
-def lines_of(what: What) -> list[str]:
-    """The lines that tell it; the first is the headline, the others belong to it."""
-    match what:
+def lines_of(occurrence: Occurrence) -> list[str]:
+    """The lines that describe it; the first is the headline, the others belong to it."""
+    match occurrence:
         case Arrived(pod, title, asks):
             return [f"pod {pod} is pending: {title}" if title else f"pod {pod} is pending", *asks]
         case Reused(pod, node, why):
-            return [f"decided: {pod} goes to {node}, nothing is bought", why]
+            return [f"decided: pod {pod} fits node {node}, no launch", why]
         case Chosen(nodes, pool, offering, price, pods, why, rejected):
             cost = ", prepaid" if offering.block else f" at {price} $/h" if price is not None else ", price unknown"
             count = f"{len(nodes)} × " if len(nodes) > 1 else ""
             served = f" for {', '.join(pods)}" if pods else ""
             names = f"as {', '.join(nodes)} in pool {pool}"
             return [f"decided: {count}{offering_text(offering)}{cost}{served}", f"why: {why}", *rejected, names]
-        case Refused(pod, why, nearest):
+        case NotPlaced(pod, why, nearest):
             return [f"no node for {pod}: {why}", f"nearest miss: {nearest}" if nearest else ""]
         case Launched(node, offering):
-            return [f"the cloud starts {offering_text(offering)} as {node}"]
+            return [f"the provider launches {offering_text(offering)} as {node}"]
         case Registered(node):
             return [f"node {node} has registered"]
         case Published(node, drivers):
@@ -262,11 +275,11 @@ def lines_of(what: What) -> list[str]:
         case Ended(pod, result):
             return [f"pod {pod} has ended: {result}"]
         case Held(node, why):
-            return [f"node {node} stays although nobody uses it: {why}"]
+            return [f"node {node} is kept while empty: {why}"]
         case Noticed(node, ends_at):
-            return [f"node {node} and its pods are told that it goes at {ends_at:%H:%M}"]
+            return [f"node {node} and its pods get a notice: the machine ends at {ends_at:%H:%M}"]
         case Draining(node, why):
-            return [f"node {node} goes: {why}"]
+            return [f"node {node} is being removed: {why}"]
         case Gone(node, hours, usd):
             return [f"node {node} is gone after {hours:.2f} h, {usd:.2f} $"]
 
@@ -290,22 +303,22 @@ def _shortened(devices: tuple[str, ...], shown: int) -> str:
     return ", ".join(devices[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
-def order_of(what: What) -> int:
+def order_of(occurrence: Occurrence) -> int:
     """Its place among what happens at the same moment: causes before effects."""
-    return _ORDER.index(type(what))
+    return _ORDER.index(type(occurrence))
 
 
-_ORDER = (*get_args(Cause), *get_args(Effect))
+_ORDER = (*get_args(Trigger), *get_args(Change))
 
 
-def mark_of(what: What) -> str:
+def mark_of(occurrence: Occurrence) -> str:
     """A one-character mark at the beginning of the line."""
-    match what:
+    match occurrence:
         case Arrived():
             return "+"
         case Chosen() | Reused():
             return "*"
-        case Refused():
+        case NotPlaced():
             return "!"
         case Bound() | Ended():
             return "·"
@@ -313,9 +326,9 @@ def mark_of(what: What) -> str:
             return " "
 
 
-def document_of(happening: TimelineEvent) -> dict[str, Any]:
-    """A happening as JSON data."""
-    return {"at": happening.at.isoformat(), "event": type(happening.what).__name__, **_plain(happening.what)}
+def document_of(event: TimelineEvent) -> dict[str, Any]:
+    """An event as JSON data."""
+    return {"at": event.at.isoformat(), "event": event.occurrence.event, **_plain(event.occurrence)}
 
 
 def summary_document(summary: Summary) -> dict[str, Any]:

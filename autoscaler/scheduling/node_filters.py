@@ -13,10 +13,11 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.scheduling.node_state import NodeState, host_ports
 from autoscaler.scheduling.resources import pod_requests
 from autoscaler.scheduling.world import World
+from instance_catalog.kubernetes.labels import UNSCHEDULABLE_TAINT
 from instance_catalog.kubernetes.node_selector import BadSelectorError, matches
 from instance_catalog.kubernetes.taint import Taint
 
-UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+UNSCHEDULABLE = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
 _ANY_ADDRESS = ("", "0.0.0.0")
 
 

@@ -20,13 +20,19 @@ _LONGEST_TOKEN = 16_384
 class UnauthenticatedError(ForesliceError):
     """Nobody known asks."""
 
+    reason = "Unauthenticated"
+
 
 class UnauthorizedError(ForesliceError):
     """Somebody asks for what they may not read."""
 
+    reason = "Unauthorized"
+
 
 class UndecidedError(ForesliceError):
     """The API server could not be asked."""
+
+    reason = "Undecided"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What is counted while the process lives: the values behind /metrics.
 
 Its registry is its own, so that two recorders in one process (tests, simulations) never share a counter. Gauges are
-those of the last round as a whole: a pool that is gone takes its series with it.
+those of the last tick as a whole: a pool that is gone takes its series with it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Recorder:
         self._stage_seconds = self._histogram(STAGE_SECONDS)
 
     def ticked(self, snapshot: Snapshot, plan: Plan, now: datetime, troubles: Iterable[tuple[str, str]] = ()) -> None:
-        """A round ended well. `troubles` are (kind, reason) of what could not be carried out in it."""
+        """A tick succeeded. `troubles` are (kind, reason) of what could not be carried out in it."""
         moment = self._clock.monotonic()
         grown = [Sample(TICKS, ("ok",), 1), *(Sample(TROUBLES, trouble, 1) for trouble in troubles)]
         grown += begun(snapshot.pools)
@@ -84,7 +84,7 @@ class Recorder:
             self._add(grown)
 
     def cut_short(self) -> None:
-        """A round ended with an error."""
+        """A tick ended with an error."""
         with self._lock:
             self._add([Sample(TICKS, ("failed",), 1)])
 
@@ -109,7 +109,7 @@ class Recorder:
 
     @contextmanager
     def timing_tick(self) -> Iterator[None]:
-        """Around a round."""
+        """Observes the duration of a tick."""
         began = self._clock.monotonic()
         try:
             yield
@@ -118,7 +118,7 @@ class Recorder:
 
     @contextmanager
     def timing_stage(self, stage: str) -> Iterator[None]:
-        """Around a stage of a round."""
+        """Observes the duration of a stage of a tick."""
         began = self._clock.monotonic()
         try:
             yield
@@ -132,7 +132,7 @@ class Recorder:
         try:
             yield
         except ApiError as error:
-            outcome = type(error).__name__.removesuffix("Error")
+            outcome = error.reason
             raise
         finally:
             if verb != "watch":

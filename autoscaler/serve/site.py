@@ -1,7 +1,7 @@
-"""What the process answers over HTTP: three small applications, one for each address of the settings.
+"""The HTTP endpoints of the process: three small applications, one for each address in the settings.
 
-Probes and metrics are for machines and say nothing about pods. The status page and /explain are for people, who are
-asked who they are (access.py). Nothing here changes anything: every route is a GET.
+Probes and metrics are for machines and contain nothing about pods. The status page and /explain are for people and ask
+for a token (access.py). Every route is a GET and changes nothing.
 """
 
 from __future__ import annotations
@@ -41,31 +41,30 @@ _NUMBERS: Final = frozenset({"$/h", "$/h proposed", "nodes", "offerings"})
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
-    """What a round saw and decided."""
+class Tick:
+    """What a tick observed and decided."""
 
     snapshot: Snapshot
     plan: Plan
     now: datetime
 
 
-class Board:
-    """The last round, for whoever asks. Written by the loop's thread, read by others."""
+class LatestTick:
+    """The latest tick. The loop's thread writes it, request threads read it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._round: Round | None = None
+        self._tick: Tick | None = None
 
-    def show(self, snapshot: Snapshot, plan: Plan, now: datetime) -> None:
-        """A round is over."""
+    def set(self, snapshot: Snapshot, plan: Plan, now: datetime) -> None:
+        """A tick has ended."""
         with self._lock:
-            self._round = Round(snapshot, plan, now)
+            self._tick = Tick(snapshot, plan, now)
 
-    @property
-    def round(self) -> Round | None:
-        """None before the first one, and on replicas that wait."""
+    def get(self) -> Tick | None:
+        """None before the first tick, and on replicas that do not lead."""
         with self._lock:
-            return self._round
+            return self._tick
 
 
 def health_app(heartbeat: Heartbeat, sight: Sight) -> Starlette:
@@ -92,9 +91,11 @@ def metrics_app(registry: CollectorRegistry) -> Starlette:
     return Starlette(routes=[Route("/metrics", metrics)])
 
 
-def page_app(board: Board, door: RequestAuthorizer, *, cluster: str = "", holder: Callable[[], str] = str) -> Starlette:
+def page_app(
+    latest: LatestTick, authorizer: RequestAuthorizer, *, cluster: str = "", holder: Callable[[], str] = str
+) -> Starlette:
     """/, /explain/<namespace>/<pod>. `holder` names the replica that acts, for pages of one that waits."""
-    pages = _Pages(board, door, cluster, holder)
+    pages = _Pages(latest, authorizer, cluster, holder)
     return Starlette(
         routes=[
             Route("/", pages.status),
@@ -112,9 +113,11 @@ def page_app(board: Board, door: RequestAuthorizer, *, cluster: str = "", holder
 class _Pages:
     """The handlers. They run in worker threads, so asking the API server blocks nobody else."""
 
-    def __init__(self, board: Board, door: RequestAuthorizer, cluster: str, holder: Callable[[], str]) -> None:
-        self._board = board
-        self._door = door
+    def __init__(
+        self, latest: LatestTick, authorizer: RequestAuthorizer, cluster: str, holder: Callable[[], str]
+    ) -> None:
+        self._latest = latest
+        self._authorizer = authorizer
         self._cluster = cluster
         self._holder = holder
         self._templates = Environment(
@@ -124,8 +127,8 @@ class _Pages:
     def status(self, request: Request) -> Response:
         """Pools, nodes, blocks, proposals and pending pods."""
         namespace = request.query_params.get("namespace", "").strip()
-        self._door.require(self._user(request), "list", namespace=namespace)
-        shown = self._board.round
+        self._authorizer.require(self._user(request), "list", namespace=namespace)
+        shown = self._latest.get()
         if shown is None:
             return self._waiting()
         page = status_page(shown.snapshot, shown.plan, shown.now, namespace=namespace)
@@ -134,8 +137,8 @@ class _Pages:
     def pod(self, request: Request) -> Response:
         """Why one pod waits. That a pod does not exist is told only to those who might read it."""
         namespace, name = request.path_params["namespace"], request.path_params["pod"]
-        self._door.require(self._user(request), "get", namespace=namespace, name=name)
-        shown = self._board.round
+        self._authorizer.require(self._user(request), "get", namespace=namespace, name=name)
+        shown = self._latest.get()
         if shown is None:
             return self._waiting()
         found = explanation(shown.snapshot, shown.plan, shown.now, pod=f"{namespace}/{name}")
@@ -163,7 +166,7 @@ class _Pages:
         raise error
 
     def _user(self, request: Request) -> User:
-        return self._door.user(request.headers.get("authorization", ""))
+        return self._authorizer.user(request.headers.get("authorization", ""))
 
     def _waiting(self) -> Response:
         holder = self._holder()

@@ -26,17 +26,17 @@ from autoscaler.report.timeline import (
     Held,
     Launched,
     Noticed,
+    Occurrence,
     PodResult,
     Published,
     Registered,
     Reused,
     Summary,
     TimelineEvent,
-    What,
     asked_lines,
     chosen_of,
+    not_placed_of,
     order_of,
-    refused_of,
 )
 from autoscaler.simulation.controllers import finished
 from autoscaler.simulation.scenario import TITLE
@@ -48,9 +48,9 @@ _REJECTED: Final = 3
 
 
 class TimelineRecorder:
-    """The story so far. `tell` gets every happening as it is noticed."""
+    """The story so far. `tell` gets every event as it is noticed."""
 
-    def __init__(self, api: KubernetesApi, tell: Callable[[TimelineEvent], None] = lambda happening: None) -> None:
+    def __init__(self, api: KubernetesApi, tell: Callable[[TimelineEvent], None] = lambda event: None) -> None:
         self._api = api
         self._tell = tell
         self._versions = dict.fromkeys(_WATCHED, "0")
@@ -92,7 +92,7 @@ class TimelineRecorder:
             return PodResult(pod, result, expected, waited=waited)
         return PodResult(pod, result, expected, bound.node, bound.devices, waited)
 
-    def _say(self, now: datetime, whats: Iterable[What]) -> None:
+    def _say(self, now: datetime, whats: Iterable[Occurrence]) -> None:
         for what in sorted(whats, key=order_of):
             self._tell(TimelineEvent(now, what))
 
@@ -101,7 +101,7 @@ class TimelineRecorder:
         self._said.add(key)
         return new
 
-    def _decided(self, tick: Tick) -> Iterator[tuple[object, What]]:
+    def _decided(self, tick: Tick) -> Iterator[tuple[object, Occurrence]]:
         """What a tick decided, each with a key that is the same as long as it is the same decision."""
         plan = tick.plan
         for placement in plan.placements:
@@ -116,7 +116,7 @@ class TimelineRecorder:
             key = tuple(launch.name for launch in launches)
             yield key, chosen_of(launches, _alternatives(plan, launches[0]))
         for left in plan.left_out:
-            refused = refused_of(left)
+            refused = not_placed_of(left)
             yield refused, refused
         for decision in plan.nodes:
             if decision.action is NodeAction.HOLD and _idle(tick, decision.provisioned_node):
@@ -126,9 +126,9 @@ class TimelineRecorder:
                 noticed = Noticed(decision.provisioned_node, decision.deadline)
                 yield noticed, noticed
 
-    def _seen(self, now: datetime) -> list[What]:
+    def _seen(self, now: datetime) -> list[Occurrence]:
         """What the API server's watches show since the last time."""
-        seen: list[What] = []
+        seen: list[Occurrence] = []
         published: dict[str, Counter[str]] = {}
         for resource in _WATCHED:
             for event in self._api.watch(resource, resource_version=self._versions[resource]):
@@ -148,7 +148,7 @@ class TimelineRecorder:
                     published.setdefault(spec["nodeName"], Counter())[spec["driver"]] += len(spec.get("devices", []))
         return seen + [Published(node, tuple(sorted(counts.items()))) for node, counts in published.items()]
 
-    def _pod(self, event: WatchEvent, now: datetime) -> Iterator[What]:
+    def _pod(self, event: WatchEvent, now: datetime) -> Iterator[Occurrence]:
         pod, key = event.object, key_of(event.object)
         if key not in self._arrived and self._claims_made(pod):
             self._arrived[key] = now
@@ -189,7 +189,7 @@ class TimelineRecorder:
         if claim.allocation is not None:
             self._allocated[claim.key] = tuple(f"{found.driver}/{found.device}" for found in claim.allocation.devices)
 
-    def _provisioned(self, event: WatchEvent, now: datetime) -> Iterator[What]:
+    def _provisioned(self, event: WatchEvent, now: datetime) -> Iterator[Occurrence]:
         node = parse_provisioned_node(event.object)
         before, self._phases[node.name] = self._phases.get(node.name), node.phase
         self._nodes[node.name] = node

@@ -95,7 +95,7 @@ class Unified:
 
 def node_names(slices: Iterable[ResourceSlice]) -> tuple[str, ...]:
     """The nodes that published them, by name; slices that are not of one node (network-attached devices) count not."""
-    return tuple(sorted({piece.reach.node_name for piece in slices if piece.reach.node_name}))
+    return tuple(sorted({slice_.reach.node_name for slice_ in slices if slice_.reach.node_name}))
 
 
 def unify(predicted: Iterable[ResourceSlice], published: Iterable[ResourceSlice]) -> Unified:
@@ -106,7 +106,7 @@ def unify(predicted: Iterable[ResourceSlice], published: Iterable[ResourceSlice]
     """
     real = tuple(published)
     nodes = node_names(real)
-    if len(nodes) != 1 or any(not piece.reach.node_name for piece in real):
+    if len(nodes) != 1 or any(not slice_.reach.node_name for slice_ in real):
         raise SeveralNodesError(f"expected the slices of one node, found {', '.join(nodes) or 'none'}")
     node = nodes[0]
     wanted = _canonical(predicted, node)
@@ -114,8 +114,8 @@ def unify(predicted: Iterable[ResourceSlice], published: Iterable[ResourceSlice]
     binding = _Binding.among(wanted)
     renamed = {driver: binding.pair(_devices(wanted, driver), _devices(found, driver)) for driver in _drivers(wanted)}
     bound = (
-        replace(piece, devices=tuple(binding.applied(d, renamed[piece.driver]) for d in piece.devices))
-        for piece in wanted
+        replace(slice_, devices=tuple(binding.applied(d, renamed[slice_.driver]) for d in slice_.devices))
+        for slice_ in wanted
     )
     answers = tuple(_answers(wanted, renamed, binding.values))
     return Unified(_canonical(bound, node), found, FrozenMap(binding.values), answers)
@@ -126,13 +126,13 @@ def _answers(
     renamed: Mapping[str, Mapping[str, str]],
     values: Mapping[RuntimeOnly, AttributeValue],
 ) -> Iterator[Difference]:
-    for piece in wanted:
-        for device in piece.devices:
-            name = renamed[piece.driver].get(device.name, "")
+    for slice_ in wanted:
+        for device in slice_.devices:
+            name = renamed[slice_.driver].get(device.name, "")
             for field, token in device.attributes.items():
                 if name and isinstance(token, RuntimeOnly) and token.is_catalog_gap and token in values:
                     value = values[token]
-                    yield Difference(Change.DIFFERENT, Aspect.ATTRIBUTE, piece.driver, name, field, token, value)
+                    yield Difference(Change.DIFFERENT, Aspect.ATTRIBUTE, slice_.driver, name, field, token, value)
 
 
 class _Binding:
@@ -145,8 +145,8 @@ class _Binding:
     @staticmethod
     def among(slices: Iterable[ResourceSlice]) -> _Binding:
         known: dict[str, set[Hashable]] = {}
-        for piece in slices:
-            for device in piece.devices:
+        for slice_ in slices:
+            for device in slice_.devices:
                 for name, value in device.attributes.items():
                     known.setdefault(name, set()).update(() if isinstance(value, RuntimeOnly) else (exact(value),))
         return _Binding(known)
@@ -206,30 +206,30 @@ class _Binding:
 
 def _newest(slices: tuple[ResourceSlice, ...]) -> tuple[ResourceSlice, ...]:
     newest: dict[tuple[str, str], int] = {}
-    for piece in slices:
-        key = (piece.driver, piece.pool.name)
-        newest[key] = max(newest.get(key, 0), piece.pool.generation)
-    return tuple(piece for piece in slices if piece.pool.generation == newest[piece.driver, piece.pool.name])
+    for slice_ in slices:
+        key = (slice_.driver, slice_.pool.name)
+        newest[key] = max(newest.get(key, 0), slice_.pool.generation)
+    return tuple(slice_ for slice_ in slices if slice_.pool.generation == newest[slice_.driver, slice_.pool.name])
 
 
 def _canonical(slices: Iterable[ResourceSlice], node: str) -> tuple[ResourceSlice, ...]:
     """One form for both sides: slices of a driver ordered by what they hold, and named by that order."""
-    ordered = sorted((_ordered(piece) for piece in slices), key=_content)
+    ordered = sorted((_ordered(slice_) for slice_ in slices), key=_content)
     numbers: dict[str, int] = {}
     found = []
-    for piece in ordered:
-        number = numbers[piece.driver] = numbers.get(piece.driver, -1) + 1
-        pool = Pool(node, slice_count=piece.pool.slice_count)
-        found.append(replace(piece, name=f"{number}", pool=pool, reach=NodeReach(node_name=node)))
+    for slice_ in ordered:
+        number = numbers[slice_.driver] = numbers.get(slice_.driver, -1) + 1
+        pool = Pool(node, slice_count=slice_.pool.slice_count)
+        found.append(replace(slice_, name=f"{number}", pool=pool, reach=NodeReach(node_name=node)))
     return tuple(found)
 
 
-def _ordered(piece: ResourceSlice) -> ResourceSlice:
-    devices = (_unqualified(device, piece.driver) for device in piece.devices)
+def _ordered(slice_: ResourceSlice) -> ResourceSlice:
+    devices = (_unqualified(device, slice_.driver) for device in slice_.devices)
     return replace(
-        piece,
+        slice_,
         devices=tuple(sorted(devices, key=lambda device: device.name)),
-        shared_counters=tuple(sorted(piece.shared_counters, key=lambda counters: counters.name)),
+        shared_counters=tuple(sorted(slice_.shared_counters, key=lambda counters: counters.name)),
     )
 
 
@@ -244,16 +244,16 @@ def _unqualified(device: Device, driver: str) -> Device:
     )
 
 
-def _content(piece: ResourceSlice) -> tuple[object, ...]:
-    return piece.driver, [d.name for d in piece.devices], [c.name for c in piece.shared_counters]
+def _content(slice_: ResourceSlice) -> tuple[object, ...]:
+    return slice_.driver, [d.name for d in slice_.devices], [c.name for c in slice_.shared_counters]
 
 
 def _drivers(slices: Iterable[ResourceSlice]) -> tuple[str, ...]:
-    return tuple(sorted({piece.driver for piece in slices}))
+    return tuple(sorted({slice_.driver for slice_ in slices}))
 
 
 def _devices(slices: Iterable[ResourceSlice], driver: str) -> dict[str, Device]:
-    return {device.name: device for piece in slices if piece.driver == driver for device in piece.devices}
+    return {device.name: device for slice_ in slices if slice_.driver == driver for device in slice_.devices}
 
 
 def _is_kind(value: AttributeValue, kind: str) -> bool:
@@ -274,8 +274,8 @@ def _is_kind(value: AttributeValue, kind: str) -> bool:
 
 def _differences(wanted: tuple[ResourceSlice, ...], found: tuple[ResourceSlice, ...]) -> Iterator[Difference]:
     for driver in sorted({*_drivers(wanted), *_drivers(found)}):
-        here = tuple(piece for piece in wanted if piece.driver == driver)
-        there = tuple(piece for piece in found if piece.driver == driver)
+        here = tuple(slice_ for slice_ in wanted if slice_.driver == driver)
+        there = tuple(slice_ for slice_ in found if slice_.driver == driver)
         if not here or not there:
             yield Difference(Change.EXTRA if there else Change.MISSING, Aspect.DRIVER, driver)
             continue
@@ -301,26 +301,26 @@ def _of_layout(
 
 def _slice_fields(slices: tuple[ResourceSlice, ...], common: set[str]) -> dict[str, Compared]:
     return {
-        "contents": tuple(tuple(name for name in _names((piece,)) if name in common) for piece in slices),
-        "resourceSliceCount": tuple(piece.pool.slice_count for piece in slices),
+        "contents": tuple(tuple(name for name in _names((slice_,)) if name in common) for slice_ in slices),
+        "resourceSliceCount": tuple(slice_.pool.slice_count for slice_ in slices),
         "perDeviceNodeSelection": tuple(p.name for p in slices if p.per_device_node_selection),
-        "other": tuple(name for piece in slices for name in piece.unsupported),
+        "other": tuple(name for slice_ in slices for name in slice_.unsupported),
     }
 
 
 def _names(slices: tuple[ResourceSlice, ...]) -> list[str]:
     """Devices and counter sets, which cannot have the same name by their form in any driver."""
-    return [name for piece in slices for name in [*(d.name for d in piece.devices), *_sets_of(piece)]]
+    return [name for slice_ in slices for name in [*(d.name for d in slice_.devices), *_sets_of(slice_)]]
 
 
-def _sets_of(piece: ResourceSlice) -> list[str]:
-    return [f"counters {counters.name}" for counters in piece.shared_counters]
+def _sets_of(slice_: ResourceSlice) -> list[str]:
+    return [f"counters {counters.name}" for counters in slice_.shared_counters]
 
 
 def _of_counter_sets(
     driver: str, wanted: tuple[ResourceSlice, ...], found: tuple[ResourceSlice, ...]
 ) -> Iterator[Difference]:
-    sets = [{c.name: c.counters for piece in slices for c in piece.shared_counters} for slices in (wanted, found)]
+    sets = [{c.name: c.counters for slice_ in slices for c in slice_.shared_counters} for slices in (wanted, found)]
     yield from _fields(driver, "", Aspect.COUNTER, _flat(sets[0]), _flat(sets[1]))
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from instance_catalog.drift.compare import Aspect, Unified, unify
-from instance_catalog.drivers.profile import DriverSet, ImageFacts
+from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.prediction.predict import predict
@@ -39,9 +38,9 @@ def _likely_sets(
     machine: InstanceType, published: Sequence[ResourceSlice], kubernetes: KubernetesProfile
 ) -> tuple[DriverSet, ...]:
     """The implicit driver sets, as far as their drivers publish; versions of the image are the node's own."""
-    running = {piece.driver for piece in published}
+    running = {slice_.driver for slice_ in published}
     found = {
-        DriverSet(tuple(replace(p, image=ImageFacts()) for p in driver_set.profiles if p.driver in running)): None
+        DriverSet(tuple(p.without_image() for p in driver_set.profiles if p.driver in running)): None
         for driver_set in implicit_driver_sets(machine, kubernetes)
     }
     return tuple(found) or (DriverSet(()),)

@@ -80,7 +80,7 @@ def _changed(unified: Unified) -> dict[str, set[str]]:
 
 
 def _published(unified: Unified, driver: str, attribute: str = "", value: str = "") -> tuple[Device, ...]:
-    devices = (device for piece in unified.published if piece.driver == driver for device in piece.devices)
+    devices = (device for slice_ in unified.published if slice_.driver == driver for device in slice_.devices)
     return tuple(device for device in devices if not attribute or device.attributes.get(attribute) == value)
 
 

@@ -39,8 +39,8 @@ class Gate:
 class OptionFacts:
     """An option of a driver: what its values look like (`pattern`), and the default (None: the option is off).
 
-    A `switch` is given without a value, `hint` says for people what may stand there, and only with the gate on the
-    driver reads the option.
+    A `switch` has no value, `hint` describes the values for people, and the driver reads the option only with `gate`
+    on. `of_image`: a version that the node image decides.
     """
 
     pattern: str = ""
@@ -48,6 +48,7 @@ class OptionFacts:
     hint: str = ""
     switch: bool = False
     gate: str | None = None
+    of_image: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,7 @@ class DriverFacts:
     addressing_modes: tuple[AddressingMode, ...] = ()  # gpu.nvidia.com only
     cards: FrozenMap[str, CardFacts] = field(default_factory=FrozenMap)  # dra.net only, by NetworkCard.kind
     neuron: NeuronFacts | None = None  # neuron.aws.com only
+    mig: bool = False  # takes the options of MIG
 
     def release(self, name: str) -> Release | None:
         """The release of exactly this name."""
@@ -152,11 +154,9 @@ class MigTable:
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What Foreslice takes for granted about drivers and images where nobody says otherwise (defaults.yaml)."""
+    """The driver releases that Foreslice assumes where nobody says otherwise (defaults.yaml)."""
 
     releases: FrozenMap[str, str]  # profile name → release
-    nvidia_driver: str | None = None
-    cuda: str | None = None
     assumed_on: str = ""
     source: str = field(default="", compare=False)
 
@@ -254,8 +254,6 @@ def assumptions() -> Assumptions:
     content = contents("drivers")["defaults"]
     return Assumptions(
         releases=FrozenMap({name: row["release"] for name, row in content["profiles"].items()}),
-        nvidia_driver=content["image"]["nvidia_driver"],
-        cuda=content["image"]["cuda"],
         assumed_on=str(content["assumed_on"]),
         source=content["source"],
     )
@@ -306,6 +304,7 @@ def _driver(content: Mapping[str, Any]) -> DriverFacts:
         ),
         cards=FrozenMap({kind: _card(row) for kind, row in content.get("cards", {}).items()}),
         neuron=_neuron(content) if "efa_addresses" in content else None,
+        mig=content.get("mig", False),
     )
 
 

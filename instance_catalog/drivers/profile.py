@@ -22,7 +22,6 @@ GRAMMAR = "NAME[@RELEASE][:OPTION]…, several separated by commas, e.g. nvidia:
 NO_CUSTOM_DRIVERS: Final[Mapping[str, CustomDriver]] = FrozenMap()
 _ON: Final = "true"  # the value of a switch
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
-_TOPOLOGY = re.compile(r"\d{1,4}(x\d{1,4}){1,2}")
 
 
 class DriverProfileError(ValueError):
@@ -55,19 +54,11 @@ MigMode: TypeAlias = NoMig | StaticMig | DynamicMig
 
 
 @dataclass(frozen=True, slots=True)
-class ImageFacts:
-    """What the node image decides. None: not known, so the attribute's value exists only at run time."""
-
-    nvidia_driver: str | None = None  # as nvidia-smi prints it: 580.126.09
-    cuda: str | None = None  # the driver's CUDA version: 13.0
-
-
-@dataclass(frozen=True, slots=True)
 class DriverProfile:
     """One driver on a node.
 
-    `gates` holds every gate the release knows; `topology` is a TPU slice's, e.g. 2x4. `options` are what the driver is
-    told beside them, as far as it is not the default ("true" for a switch).
+    `gates` holds every gate the release knows, `options` the options that differ from their default ("true" for a
+    switch).
     """
 
     name: str
@@ -75,8 +66,6 @@ class DriverProfile:
     release: str
     gates: FrozenMap[str, bool] = field(default_factory=FrozenMap)
     mig: MigMode = NoMig()
-    image: ImageFacts = ImageFacts()
-    topology: str | None = None
     options: FrozenMap[str, str] = field(default_factory=FrozenMap)
     custom: CustomDriver | None = None  # a driver that the catalog describes
 
@@ -86,8 +75,13 @@ class DriverProfile:
         return driver_facts()[self.name] if self.custom is None else facts_of(self.custom)
 
     def option(self, name: str) -> str | None:
-        """What the driver is told, or its default."""
+        """The value of the option, or its default."""
         return self.options.get(name, self.facts.options[name].default)
+
+    def without_image(self) -> DriverProfile:
+        """The profile for any node image: without the versions that the image decides."""
+        kept = {name: value for name, value in self.options.items() if not self.facts.options[name].of_image}
+        return replace(self, options=FrozenMap(kept))
 
     @property
     def features(self) -> frozenset[str]:
@@ -112,18 +106,15 @@ class DriverProfile:
                 mig = f", MIG {layout}"
             case NoMig():
                 mig = ""
-        told = [f"topology {self.topology}"] if self.topology else []
-        told += [name if value == _ON else f"{name} {value}" for name, value in self.options.items()]
-        return ", ".join([f"{self.name} {self.release}{mig}", *told])
+        # What the node image decides would make every label long.
+        options = [name if value == _ON else f"{name} {value}" for name, value in self.without_image().options.items()]
+        return ", ".join([f"{self.name} {self.release}{mig}", *options])
 
     @property
     def text(self) -> str:
         """The form that `parse_driver_set` reads; the assumed release and default gates are left out."""
         facts = self.facts
         options = [*_mig_options(self.mig)]
-        options += [f"{name}={value}" for name, value in _image_options(self.image)]
-        if self.topology:
-            options.append(f"topology={self.topology}")
         options += [name if value == _ON else f"{name}={value}" for name, value in self.options.items()]
         for gate, on in self.gates.items():
             if on != facts.gates[gate].default and not (gate == "DynamicMIG" and isinstance(self.mig, DynamicMig)):
@@ -162,14 +153,10 @@ class DriverSet:
 
 @lru_cache(maxsize=256)  # planning asks for it with every offering
 def assumed_profile(name: str, *, mig: MigMode | None = None) -> DriverProfile:
-    """The profile of a driver with the release, gates and image of defaults.yaml."""
-    known = assumptions()
+    """The profile of a driver with the release of defaults.yaml and its gates."""
     facts = driver_facts()[name]
-    release = known.releases[name]
-    image = ImageFacts(known.nvidia_driver, known.cuda) if name == "nvidia" else ImageFacts()
-    return _with_mig(
-        DriverProfile(name, facts.driver, release, _default_gates(facts, release), image=image), mig or NoMig()
-    )
+    release = assumptions().releases[name]
+    return _with_mig(DriverProfile(name, facts.driver, release, _default_gates(facts, release)), mig or NoMig())
 
 
 def custom_profile(driver: CustomDriver) -> DriverProfile:
@@ -226,27 +213,28 @@ def _with_option(profile: DriverProfile, option: str) -> DriverProfile:
             return _with_mig(profile, DynamicMig(mode_enabled=True))
         case "mig":
             return _with_mig(profile, StaticMig(value))
-        case "driver":
-            return replace(profile, image=replace(profile.image, nvidia_driver=_version(key, value)))
-        case "cuda":
-            return replace(profile, image=replace(profile.image, cuda=_version(key, value)))
-        case "topology":
-            return replace(profile, topology=_topology(value))
         case _ if key in profile.facts.options:
-            return _told(profile, key, value)
+            return _given(profile, key, value)
         case _:
             return _with_gate(profile, key, value)
 
 
-def _told(profile: DriverProfile, option: str, value: str) -> DriverProfile:
+def _given(profile: DriverProfile, option: str, value: str) -> DriverProfile:
     facts = profile.facts.options[option]
     if facts.switch:
-        return replace(profile, options=profile.options.with_items({option: _ON}))
+        return _with_options(profile, {**profile.options, option: _ON})
+    if facts.of_image:
+        value = value.removeprefix("v")
     if not re.fullmatch(facts.pattern, value):
         raise DriverProfileError(f"option {option} of {profile.name} takes {facts.hint}, not {value!r}")
-    given = {**profile.options, option: value}
+    return _with_options(profile, {**profile.options, option: value})
+
+
+def _with_options(profile: DriverProfile, given: Mapping[str, str]) -> DriverProfile:
+    """In the order of the facts, so that equal profiles have equal texts; defaults are left out."""
+    known = profile.facts.options.items()
     return replace(
-        profile, options=FrozenMap({k: v for k, v in given.items() if v != profile.facts.options[k].default})
+        profile, options=FrozenMap({k: given[k] for k, facts in known if given.get(k, facts.default) != facts.default})
     )
 
 
@@ -288,13 +276,9 @@ def _check(profile: DriverProfile) -> None:
 
 def _allowed_options(profile: DriverProfile) -> dict[str, bool]:
     """Option → whether it takes a value."""
-    own: dict[str, bool] = {}
-    if profile.name == "nvidia":
-        own = {"dynamic-mig": False, "mig-mode-on": False, "mig": True, "driver": True, "cuda": True}
-    if profile.name == "tpu":
-        own = {"topology": True}
-    told = {name: not facts.switch for name, facts in profile.facts.options.items()}
-    return {**own, **told, **dict.fromkeys(profile.gates, True)}
+    mig = {"dynamic-mig": False, "mig-mode-on": False, "mig": True} if profile.facts.mig else {}
+    own = {name: not facts.switch for name, facts in profile.facts.options.items()}
+    return {**mig, **own, **dict.fromkeys(profile.gates, True)}
 
 
 def _mig_options(mig: MigMode) -> Iterable[str]:
@@ -309,28 +293,8 @@ def _mig_options(mig: MigMode) -> Iterable[str]:
             return
 
 
-def _image_options(image: ImageFacts) -> Iterable[tuple[str, str]]:
-    known = assumptions()
-    if image.nvidia_driver and image.nvidia_driver != known.nvidia_driver:
-        yield "driver", image.nvidia_driver
-    if image.cuda and image.cuda != known.cuda:
-        yield "cuda", image.cuda
-
-
 def _mode_enabled(profile: DriverProfile) -> bool:
     return isinstance(profile.mig, DynamicMig) and profile.mig.mode_enabled
-
-
-def _version(key: str, value: str) -> str:
-    if not _VERSION.fullmatch(value):
-        raise DriverProfileError(f"option {key} takes a version such as 580.126.09 or 13.0, not {value!r}")
-    return value.removeprefix("v")
-
-
-def _topology(value: str) -> str:
-    if not _TOPOLOGY.fullmatch(value):
-        raise DriverProfileError(f"option topology takes the chips of a slice, such as 2x4 or 4x4x4, not {value!r}")
-    return value
 
 
 def _default_gates(facts: DriverFacts, release: str) -> FrozenMap[str, bool]:

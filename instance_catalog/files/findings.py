@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.files.overlay import Layered
-from instance_catalog.files.problem import CatalogError, CatalogProblem
 from instance_catalog.files.schema_fields import known_choices, known_fields
 from instance_catalog.files.yaml_text import Path, line_of
 from instance_catalog.spelling import did_you_mean
@@ -28,16 +28,26 @@ _KINDS = {
 }
 
 
+class CatalogError(ValueError):
+    """Catalog files that cannot be used. Nothing of them takes effect; `problems` has every defect."""
+
+    def __init__(self, problems: Sequence[Diagnostic]) -> None:
+        self.problems = tuple(sorted(problems))
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        lines = [f"{count} in the instance catalog; nothing was loaded", *map(str, self.problems)]
+        super().__init__("\n  ".join(lines))
+
+
 class Findings:
     """The defects found so far, and the texts that are needed to say on which line each stands."""
 
-    def __init__(self, problems: Iterable[CatalogProblem] = ()) -> None:
+    def __init__(self, problems: Iterable[Diagnostic] = ()) -> None:
         self._texts: dict[str, str] = {}
         self._lines: dict[str, int] = {}
         self._problems = list(problems)
 
     @property
-    def problems(self) -> tuple[CatalogProblem, ...]:
+    def problems(self) -> tuple[Diagnostic, ...]:
         """Everything found so far."""
         return tuple(self._problems)
 
@@ -63,7 +73,7 @@ class Findings:
         self, file: str, line: int, *, found: str, allowed: str, entry: str = "", field: str = "", hint: str = ""
     ) -> None:
         """A defect on a line."""
-        self._problems.append(CatalogProblem(file, line, entry, field, found, allowed, hint))
+        self._problems.append(Diagnostic(file, line, entry, field, expected(found, allowed), hint))
 
     def add_in(self, layers: Layered, path: Path, *, entry: str, found: str, allowed: str, hint: str = "") -> None:
         """A defect of a field of a merged entry, reported where the field was last written."""
@@ -73,7 +83,9 @@ class Findings:
             hint = "; ".join(filter(None, (hint, f"{last} overrides other fields of this entry")))
         line = self.line(file, place)
         parts = tuple(dict.fromkeys(source.file for source in layers.sources))
-        self._problems.append(CatalogProblem(file, line, entry, dotted(path), found, allowed, hint, sources=parts))
+        self._problems.append(
+            Diagnostic(file, line, entry, dotted(path), expected(found, allowed), hint, sources=parts)
+        )
 
     def checked_file(self, model: type[M], value: object, file: str) -> M | None:
         """`value` as `model`; None, with the defects noted, if it is not one."""
@@ -99,6 +111,11 @@ class Findings:
         """Raise CatalogError with everything found."""
         if self._problems:
             raise CatalogError(self._problems)
+
+
+def expected(found: str, allowed: str) -> str:
+    """The message of every defect in a catalog file."""
+    return f"found {found}; allowed: {allowed}"
 
 
 def dotted(path: Path) -> str:

@@ -1,7 +1,7 @@
-"""The catalog of a process that goes on while its layers change: of what is defective, the last good version counts.
+"""The effective catalog of a running process: for a defective layer, its last good version counts.
 
-Pure. The controller reads the layers when they change (files, ConfigMap, InstanceTypeOverlay objects) and passes what
-stood before; it gets what stands now, and what to tell about the layers that do not.
+Pure. The controller reads the layers when they change (files, InstanceTypeOverlay objects) and passes the effective
+catalog it had before. The answer is the new one, with the layers that were refused.
 """
 
 from __future__ import annotations
@@ -10,32 +10,32 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.files.findings import CatalogError
 from instance_catalog.files.layers import Layer, in_force
 from instance_catalog.files.merging import catalog_of
-from instance_catalog.files.problem import CatalogError, CatalogProblem
 from instance_catalog.types.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """A layer that does not count as given. `kept`: its last good version still does; else nothing of it."""
+class RefusedLayer:
+    """A defective layer. `kept`: its last good version counts; otherwise nothing of it does."""
 
     layer: str
     kept: bool
-    problems: tuple[CatalogProblem, ...]
+    problems: tuple[Diagnostic, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EffectiveCatalog:
-    """The catalog in force: `given` are the layers that were to count, `layers` those that do.
-
-    `expired` are those whose time is over.
+    """The catalog in force. `given`: the layers as they are now; `layers`: those that count; `expired`: those past
+    their end.
     """
 
     catalog: Catalog
     given: tuple[Layer, ...]
     layers: tuple[Layer, ...]
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedLayer, ...] = ()
     expired: tuple[Layer, ...] = ()
 
     @property
@@ -44,10 +44,12 @@ class EffectiveCatalog:
         return min((layer.expires for layer in self.layers if layer.expires is not None), default=None)
 
 
-def standing(layers: Iterable[Layer], *, now: datetime, before: EffectiveCatalog | None = None) -> EffectiveCatalog:
-    """What stands at `now`, with the last good version (of `before`) of every layer that is defective.
+def effective_catalog(
+    layers: Iterable[Layer], *, now: datetime, before: EffectiveCatalog | None = None
+) -> EffectiveCatalog:
+    """The catalog in force at `now`. A defective layer counts as it was in `before`, its last good version.
 
-    Nothing is computed when nothing has changed: the answer is `before` then. Raises CatalogError only when the shipped
+    When nothing has changed, the answer is `before` itself. Raises CatalogError only when the shipped
     layers are defective, which is a broken installation.
     """
     every = tuple(layers)
@@ -66,7 +68,7 @@ def _without_defects(
 ) -> EffectiveCatalog:
     """Start from the layers that nothing was found against; then every other one, or its last version, that fits."""
     good, catalog = _sound(given, error)
-    refused: list[Refused] = []
+    refused: list[RefusedLayer] = []
     for layer in given:
         if layer in good:
             continue
@@ -78,7 +80,7 @@ def _without_defects(
         tried, _ = _tried([*good, *last], given) if last else (None, ())
         if tried is not None:
             good, catalog = [*good, *last], tried
-        refused.append(Refused(layer.name, tried is not None, problems))
+        refused.append(RefusedLayer(layer.name, tried is not None, problems))
     return EffectiveCatalog(catalog, given, tuple(_ordered(good, given)), tuple(refused))
 
 
@@ -97,7 +99,7 @@ def _sound(given: Sequence[Layer], error: CatalogError) -> tuple[list[Layer], Ca
             error = next_error
 
 
-def _tried(layers: Sequence[Layer], given: Sequence[Layer]) -> tuple[Catalog | None, tuple[CatalogProblem, ...]]:
+def _tried(layers: Sequence[Layer], given: Sequence[Layer]) -> tuple[Catalog | None, tuple[Diagnostic, ...]]:
     try:
         return catalog_of(_ordered(layers, given)), ()
     except CatalogError as error:

@@ -1,4 +1,4 @@
-"""What a catalog is made of: files, and what would be files (keys of a ConfigMap, InstanceTypeOverlay objects).
+"""What a catalog is made of: files, and what would be files (InstanceTypeOverlay objects).
 
 A layer is one of them, read and of the right shape, or the reasons why it is not. Overlays are layers that say how
 important they are, why they exist or when they end. Pure: text and mappings come in from loader.py and from the
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from instance_catalog.files.findings import Findings
-from instance_catalog.files.problem import CatalogProblem
+from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.files.findings import Findings, expected
 from instance_catalog.files.schema import CatalogFile
 from instance_catalog.files.yaml_text import YamlTextError, read
 
@@ -33,7 +33,7 @@ class Corrections:
 class Layer:
     """One file. `file` is None where it cannot be used, and `problems` says why.
 
-    Files of one `group` (a directory, a ConfigMap) that are no overlays must not describe the same entry twice.
+    Files of one `group` (a directory) that are no overlays must not describe the same entry twice.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Layer:
     file: CatalogFile | None = field(default=None, repr=False)
     text: str = field(default="", repr=False)
     line: int = 1
-    problems: tuple[CatalogProblem, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
 
     @property
     def shipped(self) -> bool:
@@ -99,14 +99,9 @@ def content_layer(corrections: Corrections) -> Layer:
     )
 
 
-def config_map_layers(config_map: str, data: Mapping[str, str]) -> tuple[Layer, ...]:
-    """The layers of a ConfigMap's `data`, a catalog file a key, in the order of the keys; `config_map` names it."""
-    return tuple(text_layer(f"ConfigMap {config_map}[{key}]", config_map, data[key]) for key in sorted(data))
-
-
 def unreadable(name: str, *, found: str, allowed: str, group: str = "") -> Layer:
     """A layer that could not even be read."""
-    return Layer(name, group or name, problems=(CatalogProblem(name, 1, "", "", found, allowed),))
+    return Layer(name, group or name, problems=(Diagnostic(name, 1, "", "", expected(found, allowed)),))
 
 
 def in_force(layers: Iterable[Layer], now: datetime | None) -> tuple[Layer, ...]:
@@ -115,6 +110,6 @@ def in_force(layers: Iterable[Layer], now: datetime | None) -> tuple[Layer, ...]
     return tuple(sorted(alive, key=lambda layer: (not layer.shipped, 0 if layer.shipped else layer.priority)))
 
 
-def problems_of(layers: Sequence[Layer]) -> tuple[CatalogProblem, ...]:
+def problems_of(layers: Sequence[Layer]) -> tuple[Diagnostic, ...]:
     """Everything wrong with the layers by themselves."""
     return tuple(problem for layer in layers for problem in layer.problems)

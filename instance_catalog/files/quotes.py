@@ -36,18 +36,18 @@ class Quote:
 class Priced:
     """The catalog that stands, with what is quoted at this moment."""
 
-    standing: EffectiveCatalog
+    effective: EffectiveCatalog
     quotes: tuple[Quote, ...]
     catalog: Catalog
 
 
-def priced(standing: EffectiveCatalog, quotes: tuple[Quote, ...], *, before: Priced | None = None) -> Priced:
+def priced(effective: EffectiveCatalog, quotes: tuple[Quote, ...], *, before: Priced | None = None) -> Priced:
     """The quotes over what stands. Nothing is computed when nothing has changed: the answer is `before` then."""
-    if before is not None and before.standing is standing and before.quotes == quotes:
+    if before is not None and before.effective is effective and before.quotes == quotes:
         return before
     if not quotes:
-        return Priced(standing, quotes, standing.catalog)
-    return Priced(standing, quotes, catalog_of((*standing.layers, quoted_layer(quotes, standing.catalog))))
+        return Priced(effective, quotes, effective.catalog)
+    return Priced(effective, quotes, catalog_of((*effective.layers, quoted_layer(quotes, effective.catalog))))
 
 
 def quoted_layer(quotes: Iterable[Quote], catalog: Catalog) -> Layer:

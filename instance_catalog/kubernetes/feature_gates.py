@@ -43,8 +43,8 @@ def parse_feature_gates(text: str) -> dict[str, bool]:
     Gates that change nothing here are skipped, so that an API server's own flag can be given. Raises FeatureGateError.
     """
     found: dict[str, bool] = {}
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
-        name, _, value = (piece.strip() for piece in part.partition("="))
+    for part in filter(None, (slice_.strip() for slice_ in text.split(","))):
+        name, _, value = (slice_.strip() for slice_ in part.partition("="))
         if value.lower() not in ("true", "false"):
             raise FeatureGateError(f"feature gate {part!r}: write {name}=true or {name}=false")
         if name in _COLLECTIVE:

@@ -1,13 +1,13 @@
-"""Every label, annotation, taint and requirement key of the project, in one table, each with what it is for.
+"""Every label, annotation, taint and requirement key that the project reads or writes, in one table.
 
-A key spelled twice is a key spelled wrong once. Rooms import from here; nothing else writes such a string.
+A test refuses a constant that nothing reads.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# --- well-known node labels (k8s.io/api core/v1 well_known_labels.go) -------------------------------------------
+# --- well-known node labels (k8s.io/api core/v1 well_known_labels.go) --------------------------------------------
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 ZONE: Final = "topology.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"
@@ -22,24 +22,20 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 UNINITIALIZED_TAINT: Final = "node.cloudprovider.kubernetes.io/uninitialized"
 NOT_READY_TAINT: Final = "node.kubernetes.io/not-ready"
 UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
-EXCLUDE_FROM_LOAD_BALANCERS: Final = "node.kubernetes.io/exclude-from-external-load-balancers"  # while draining
 
-# --- ours --------------------------------------------------------------------------------------------------------
+# --- Foreslice ---------------------------------------------------------------------------------------------------
 GROUP: Final = "foreslice.dev"
-POOL: Final = "foreslice.dev/pool"  # label of every node we launch: its CapacityPool
+POOL: Final = "foreslice.dev/pool"  # label of every launched node: its CapacityPool
 PROVISIONED_NODE: Final = "foreslice.dev/provisioned-node"  # label: the ProvisionedNode that asked for the node
 CAPACITY_TYPE: Final = "foreslice.dev/capacity-type"  # label and requirement key: capacity-block, reserved, ...
 CAPACITY_BLOCK: Final = "foreslice.dev/capacity-block"  # label and default taint of a block's nodes: its name
 CAPACITY_ENDS_AT: Final = "foreslice.dev/capacity-ends-at"  # annotation: when the provider takes the machine back
 ACCELERATOR: Final = "foreslice.dev/accelerator"  # label and requirement key: the catalog's accelerator key
 CLOUD: Final = "foreslice.dev/cloud"  # requirement key: aws, gcp
-DRIVER_PROFILES: Final = "foreslice.dev/driver-profiles"  # annotation: driver profiles the node was predicted with
 PLACEHOLDERS: Final = "foreslice.dev/placeholders"  # annotation of printed slices: values that only exist at run time
 DO_NOT_DISRUPT: Final = "foreslice.dev/do-not-disrupt"  # annotation "true" of a pod or node: leave it alone
-HELD: Final = "foreslice.dev/held"  # annotation of a node that is held: the marks for other autoscalers are ours
-DRAINING_TAINT: Final = "foreslice.dev/draining"  # taint: no new pods, the node is about to go
-PLANNED_NODE: Final = "foreslice.dev/planned-node"  # annotation of a pod: the node it was given in the plan
-EXPECTED_DURATION: Final = "foreslice.dev/expected-duration"  # annotation of a pod: how long it will run
+HELD: Final = "foreslice.dev/held"  # annotation of a held node: Foreslice set its marks for other autoscalers
+DRAINING_TAINT: Final = "foreslice.dev/draining"  # taint: no new pods, the node is being removed
 CLUSTER_TAG: Final = "foreslice.dev/cluster"  # cloud tag: which cluster owns the machine
 LAUNCH_BATCH_TAG: Final = "foreslice.dev/launch-batch"  # cloud tag: the LaunchBatch that made the machine
 PURCHASE_TAG: Final = "foreslice.dev/purchase"  # cloud tag of bought capacity: which purchase it came from
@@ -52,10 +48,8 @@ OFFERING: Final = "foreslice.dev/offering"  # annotation of KWOK nodes: type, zo
 NVIDIA_GPU_PRESENT: Final = "nvidia.com/gpu.present"
 NVIDIA_DEPLOY_PREFIX: Final = "nvidia.com/gpu.deploy."  # set to "true" by the GPU Operator unless the node has it
 GKE_NODE_POOL: Final = "cloud.google.com/gke-nodepool"  # on every node of GKE
-NVIDIA_PCI_PRESENT: Final = "feature.node.kubernetes.io/pci-10de.present"  # the same, from Node Feature Discovery
 NVIDIA_MIG_CONFIG: Final = "nvidia.com/mig.config"  # static MIG layout (nvidia-mig-parted), set at launch
 NVIDIA_GPU_CLIQUE: Final = "nvidia.com/gpu.clique"  # <ClusterUUID>.<CliqueID>: one NVLink domain across nodes
-NVIDIA_GPU_TAINT: Final = "nvidia.com/gpu"  # NoSchedule on GPU nodes; also the extended resource's name
 NVIDIA_COMPUTE_DOMAIN: Final = "resource.nvidia.com/computeDomain"  # set while the first channel claim is prepared
 
 # --- GKE ---------------------------------------------------------------------------------------------------------
@@ -64,49 +58,25 @@ GKE_ACCELERATOR_COUNT: Final = "cloud.google.com/gke-accelerator-count"
 GKE_TPU_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"  # TPU kind; the TPU driver reads its facts from it
 GKE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"  # "2x4"; the same
 GKE_GPU_DRA_DRIVER: Final = "cloud.google.com/gke-gpu-dra-driver"  # pools without the built-in device plugin
-GKE_NVIDIA_GPU_DRA_DRIVER: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"  # older spelling, both are in use
 GKE_NO_DEVICE_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
-GKE_FLEX_START: Final = "cloud.google.com/gke-flex-start"
-GKE_QUEUED_TAINT: Final = "cloud.google.com/gke-queued"  # queued provisioning; those nodes are not ours to use
-GKE_TERMINATION_TAINT: Final = "cloud.google.com/impending-node-termination"
-GCE_TOPOLOGY_BLOCK: Final = "cloud.google.com/gce-topology-block"
-GCE_TOPOLOGY_SUBBLOCK: Final = "cloud.google.com/gce-topology-subblock"  # on A4X one NVL72 domain
-GCE_TOPOLOGY_HOST: Final = "cloud.google.com/gce-topology-host"
-TPU_ACCELERATOR: Final = "tpu.google.com/accelerator"  # what the TPU driver derives from the GKE labels
-TPU_CHIP_COUNT: Final = "tpu.google.com/chip-count"
-TPU_TOPOLOGY: Final = "tpu.google.com/topology"
 
-# --- AWS ---------------------------------------------------------------------------------------------------------
-EKS_ACCELERATOR: Final = "k8s.amazonaws.com/accelerator"  # GPU label that Cluster Autoscaler reads
-AWS_ZONE_ID: Final = "topology.k8s.aws/zone-id"
-AWS_ULTRASERVER: Final = "topology.k8s.aws/ultraserver-id"
-AWS_NETWORK_NODE_LAYER: Final = "topology.k8s.aws/network-node-layer-"  # prefix; a layer number follows
 
 # --- KWOK --------------------------------------------------------------------------------------------------------
 KWOK_NODE: Final = "kwok.x-k8s.io/node"  # annotation (value "fake") of nodes that KWOK acts for; also its usual taint
 
-# --- marks of other autoscalers and of users, honoured -----------------------------------------------------------
+# --- marks of other autoscalers and of users ---------------------------------------------------------------------
 KARPENTER_DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"  # pod: "true" or a Go duration; node: "true"
 KARPENTER_NODE_POOL: Final = "karpenter.sh/nodepool"  # label of nodes that belong to Karpenter
-KARPENTER_CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"  # understood in requirements of pools and pods
-KARPENTER_DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"  # the node is on its way out
-KARPENTER_UNREGISTERED_TAINT: Final = "karpenter.sh/unregistered"
+KARPENTER_CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"  # requirement key of pools, the same as CAPACITY_TYPE
+KARPENTER_DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"
 CA_SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"  # pod: "false", "true", "on-completion"
-CA_SAFE_TO_EVICT_LOCAL_VOLUMES: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-CA_ENABLE_DS_EVICTION: Final = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"  # DaemonSet pod
 CA_DAEMON_SET_POD: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"  # pod: treat as a DaemonSet's
 CA_POD_SCALE_UP_DELAY: Final = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"  # pod: not before this age
 CA_SCALE_DOWN_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # node: never remove
-CA_DELAY_DELETION_PREFIX: Final = "delay-deletion.cluster-autoscaler.kubernetes.io/"  # node: wait until removed
 CA_TO_BE_DELETED_TAINT: Final = "ToBeDeletedByClusterAutoscaler"
-CA_DELETION_CANDIDATE_TAINT: Final = "DeletionCandidateOfClusterAutoscaler"
-# Nodes with a taint of these prefixes: ready soon; ready but taking no pods; and the deprecated spelling of the first.
-CA_STARTUP_TAINT_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
-CA_STATUS_TAINT_PREFIX: Final = "status-taint.cluster-autoscaler.kubernetes.io/"
-CA_IGNORE_TAINT_PREFIX: Final = "ignore-taint.cluster-autoscaler.kubernetes.io/"
+LEAVING_TAINTS: Final = frozenset({KARPENTER_DISRUPTED_TAINT, CA_TO_BE_DELETED_TAINT})  # another autoscaler removes it
 CONSUME_PROVISIONING_REQUEST: Final = "autoscaling.x-k8s.io/consume-provisioning-request"  # pod: no scale-up of its own
 CA_CONSUME_PROVISIONING_REQUEST: Final = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"  # the old key
-POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"  # annotation of the implicit claim
 
 # --- gangs: which group a pod belongs to -------------------------------------------------------------------------
@@ -143,3 +113,16 @@ TRAINING_REPLICA_TYPE: Final = "training.kubeflow.org/replica-type"
 TRAINING_REPLICA_INDEX: Final = "training.kubeflow.org/replica-index"
 TRAINING_ROLE: Final = "training.kubeflow.org/job-role"
 DEFAULT_STORAGE_CLASS: Final = "storageclass.kubernetes.io/is-default-class"  # annotation "true"
+
+# Annotations of pods that are read after parsing. The controller drops all others from the pods it keeps in memory.
+POD_ANNOTATIONS: Final = frozenset(
+    {
+        CAPACITY_ENDS_AT,
+        DO_NOT_DISRUPT,
+        KARPENTER_DO_NOT_DISRUPT,
+        CA_SAFE_TO_EVICT,
+        CA_DAEMON_SET_POD,
+        CONSUME_PROVISIONING_REQUEST,
+        CA_CONSUME_PROVISIONING_REQUEST,
+    }
+)

@@ -90,6 +90,16 @@ class SchedulerBehaviour:
 
 
 @dataclass(frozen=True, slots=True)
+class SliceLimits:
+    """What the API server accepts in a ResourceSlice (pkg/apis/resource/validation)."""
+
+    devices: int = 128
+    elaborate_devices: int = 64  # of a slice with a device that has taints, counters or a list
+    taints: int = 16  # of a device
+    counters_apart: bool = True  # a slice holds counter sets or devices, never both
+
+
+@dataclass(frozen=True, slots=True)
 class KubernetesProfile:
     """One row of the table. `version` is (major, minor, patch) of the first release with this behaviour."""
 
@@ -98,6 +108,7 @@ class KubernetesProfile:
     allocator: AllocatorBehaviour = AllocatorBehaviour()
     cel: CelBehaviour = CelBehaviour()
     scheduler: SchedulerBehaviour = SchedulerBehaviour()
+    slices: SliceLimits = SliceLimits()
     served: tuple[str, ...] = ("v1", "v1beta2", "v1beta1")  # versions of resource.k8s.io
     note: str = ""
     proven: tuple[str, ...] = ()  # names of the gates that were tried out on the cluster; the others are assumed
@@ -167,10 +178,11 @@ _S37 = SchedulerBehaviour(image_volumes_counted=True, selector_asked_without_lab
 _C35 = CelBehaviour(includes=False, list_attributes=False)
 _C34 = replace(_C35, new_may_use_lists=False)
 _C37 = CelBehaviour(cel_go="0.29.2", dyn_attributes=True, add_mutates_big_quantity=False)
+_L34 = SliceLimits(elaborate_devices=128, taints=4, counters_apart=False)
 
 PROFILES: tuple[KubernetesProfile, ...] = (
-    KubernetesProfile((1, 34, 0), _G34, _A34, _C34, _S34),
-    KubernetesProfile((1, 34, 13), _G34, replace(_A34, limit_checked_per_request=True), _C34, _S34),
+    KubernetesProfile((1, 34, 0), _G34, _A34, _C34, _S34, slices=_L34),
+    KubernetesProfile((1, 34, 13), _G34, replace(_A34, limit_checked_per_request=True), _C34, _S34, slices=_L34),
     KubernetesProfile((1, 35, 0), _G34, _A35, _C35, _S35),
     KubernetesProfile((1, 35, 10), _G34, replace(_A35, limit_checked_per_request=True), _C35, _S35),
     KubernetesProfile((1, 36, 0), Gates(), replace(_A36, leaks_on_rejection=True, counters_of_shared_devices=False)),

@@ -26,7 +26,6 @@ _SHAPE: Final = re.compile(
     r"(?P<suffix>[eEinumkKMGTP]*(?:[+-]?[0-9]*))",
     re.ASCII,
 )
-_ALL_ZERO: Final = re.compile(r"[+-]?0*", re.ASCII)
 _EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}

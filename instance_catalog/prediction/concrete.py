@@ -26,13 +26,13 @@ def for_node(slices: Iterable[ResourceSlice], node_name: str) -> tuple[ResourceS
     on_this_node = cache(lambda token: scoped(token, node_name))  # a few dozen tokens on hundreds of partitions
     return tuple(
         replace(
-            piece,
-            name=_renamed(piece, node_name),
-            pool=replace(piece.pool, name=node_name),
-            reach=replace(piece.reach, node_name=node_name),
-            devices=_mapped(piece.devices, on_this_node),
+            slice_,
+            name=_renamed(slice_, node_name),
+            pool=replace(slice_.pool, name=node_name),
+            reach=replace(slice_.reach, node_name=node_name),
+            devices=_mapped(slice_.devices, on_this_node),
         )
-        for piece in slices
+        for slice_ in slices
     )
 
 
@@ -51,10 +51,10 @@ def make_concrete(
     # Sorted, so that the order of slices and devices does not decide who gets which value.
     for token in sorted({v for v in _values(named) if isinstance(v, RuntimeOnly)}, key=lambda t: t.group):
         made[token.group] = _value(token, f"{salts[scope_of(token)]}/{token.group}", taken)
-    return tuple(replace(piece, devices=_mapped(piece.devices, lambda token: made[token.group])) for piece in named)
+    return tuple(replace(slice_, devices=_mapped(slice_.devices, lambda token: made[token.group])) for slice_ in named)
 
 
-def placeholder_names(piece: ResourceSlice) -> tuple[str, ...]:
+def placeholder_names(slice_: ResourceSlice) -> tuple[str, ...]:
     """The attributes of a predicted slice whose value is made up when it is printed.
 
     "uuid" stands for that attribute of every device that has it, "efa-00/resource.kubernetes.io/pcieRoot" for one
@@ -62,7 +62,7 @@ def placeholder_names(piece: ResourceSlice) -> tuple[str, ...]:
     """
     open_in: dict[str, list[str]] = {}
     published: dict[str, int] = {}
-    for device in piece.devices:
+    for device in slice_.devices:
         for name, value in device.attributes.items():
             published[name] = published.get(name, 0) + 1
             if isinstance(value, RuntimeOnly):
@@ -73,14 +73,14 @@ def placeholder_names(piece: ResourceSlice) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _renamed(piece: ResourceSlice, node_name: str) -> str:
+def _renamed(slice_: ResourceSlice, node_name: str) -> str:
     """Driver and node stand side by side in every slice name, in an order that depends on the library."""
-    driver, old = piece.driver, piece.pool.name
+    driver, old = slice_.driver, slice_.pool.name
     for pattern in ("{driver}-{node}-", "{node}-{driver}-"):
         found = pattern.format(driver=driver, node=old)
-        if found in piece.name:
-            return piece.name.replace(found, pattern.format(driver=driver, node=node_name), 1)
-    return piece.name
+        if found in slice_.name:
+            return slice_.name.replace(found, pattern.format(driver=driver, node=node_name), 1)
+    return slice_.name
 
 
 def _mapped(devices: tuple[Device, ...], change: Callable[[RuntimeOnly], AttributeValue]) -> tuple[Device, ...]:
@@ -94,7 +94,7 @@ def _with_tokens(device: Device, change: Callable[[RuntimeOnly], AttributeValue]
 
 
 def _values(slices: tuple[ResourceSlice, ...]) -> Iterator[AttributeValue]:
-    return (value for piece in slices for device in piece.devices for value in device.attributes.values())
+    return (value for slice_ in slices for device in slice_.devices for value in device.attributes.values())
 
 
 def _value(token: RuntimeOnly, text: str, taken: set[str | int]) -> _Made:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
-from instance_catalog.drivers.profile import DriverProfile, DriverSet, StaticMig
+from instance_catalog.drivers.profile import DriverProfile, DriverSet
 from instance_catalog.frozen_map import FrozenMap
-from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
 from instance_catalog.prediction.concrete import for_node
 from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.prediction.driver import Prediction
 from instance_catalog.prediction.drivers import (
     amd_gpu,
     aws_neuron,
@@ -34,9 +34,6 @@ from instance_catalog.prediction.drivers import (
 from instance_catalog.types.instance_type import InstanceType
 
 PLACEHOLDER_NODE: Final = "future-node"
-# Value of the clique label on a node whose NVLink domain is not known yet, followed by the capacity unit of the domain:
-# enough for `Exists`, equal to no real one, and equal on the nodes of one unit alone.
-_FUTURE_CLIQUE: Final = "future"
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery util/rand
 
 
@@ -76,13 +73,9 @@ def node_labels(instance_type: InstanceType, driver_set: DriverSet, *, unit: str
     for profile in driver_set.profiles:
         if runs_on(instance_type, profile):
             found.update(profile.facts.node_labels)
-            found.update(_platform_labels(instance_type, profile, unit))
+            if profile.custom is None:
+                found.update(_prediction(profile).node_labels(instance_type, profile, unit))
     return FrozenMap(found)
-
-
-def is_future_clique(value: str) -> bool:
-    """Whether a value of the clique label stands for an NVLink domain that is not known yet."""
-    return value.partition("-")[0] == _FUTURE_CLIQUE
 
 
 def runs_on(instance_type: InstanceType, profile: DriverProfile) -> bool:
@@ -101,10 +94,10 @@ def _predicted(
     if reason:
         raise UnpredictableError(f"{instance_type.name} with {driver_set.label}: {reason}")
     return tuple(
-        piece
+        slice_
         for profile in driver_set.profiles
         if runs_on(instance_type, profile)
-        for piece in _numbered(_contents(instance_type, profile, kubernetes), profile)
+        for slice_ in _numbered(_contents(instance_type, profile, kubernetes), profile)
     )
 
 
@@ -116,37 +109,23 @@ def _contents(
     return _prediction(profile).contents(instance_type, profile, kubernetes)
 
 
-class _Prediction(Protocol):
-    """What the module of a driver offers; its functions depend on their arguments alone."""
-
-    def runs_on(self, instance_type: InstanceType, /) -> bool:
-        """Whether the driver has devices on the type."""
-
-    def why_unpredictable(self, instance_type: InstanceType, profile: DriverProfile, /) -> str | None:
-        """Why the slices cannot be predicted, or None if they can."""
-
-    def contents(
-        self, instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile, /
-    ) -> tuple[SliceContents, ...]:
-        """The contents of the driver's slices in order."""
-
-
-_PREDICTIONS: Final[Mapping[str, _Prediction]] = {
-    "nvidia": nvidia_gpu,
-    "compute-domain": nvidia_compute_domain,
-    "dranet": dranet,
-    "tpu": google_tpu,
-    "neuron": aws_neuron,
-    "amd": amd_gpu,
-    "intel-gpu": intel_gpu,
-    "gaudi": intel_gaudi,
-    "dra-cpu": dra_cpu,
-    "example": example_gpu,
+# In the order in which implicit pools name the drivers of a node.
+PREDICTIONS: Final[Mapping[str, Prediction]] = {
+    "nvidia": nvidia_gpu.PREDICTION,
+    "compute-domain": nvidia_compute_domain.PREDICTION,
+    "tpu": google_tpu.PREDICTION,
+    "neuron": aws_neuron.PREDICTION,
+    "amd": amd_gpu.PREDICTION,
+    "intel-gpu": intel_gpu.PREDICTION,
+    "gaudi": intel_gaudi.PREDICTION,
+    "dranet": dranet.PREDICTION,
+    "dra-cpu": dra_cpu.PREDICTION,
+    "example": example_gpu.PREDICTION,
 }
 
 
-def _prediction(profile: DriverProfile) -> _Prediction:
-    found = _PREDICTIONS.get(profile.name)
+def _prediction(profile: DriverProfile) -> Prediction:
+    found = PREDICTIONS.get(profile.name)
     if found is None:
         raise UnpredictableError(f"driver profile {profile.name!r} has no prediction")
     return found
@@ -159,11 +138,11 @@ def _numbered(contents: tuple[SliceContents, ...], profile: DriverProfile) -> tu
             name=_slice_name(profile, index),
             driver=profile.driver,
             pool=Pool(PLACEHOLDER_NODE, generation=1, slice_count=len(contents)),
-            devices=piece.devices,
+            devices=slice_.devices,
             reach=NodeReach(node_name=PLACEHOLDER_NODE),
-            shared_counters=piece.shared_counters,
+            shared_counters=slice_.shared_counters,
         )
-        for index, piece in enumerate(contents)
+        for index, slice_ in enumerate(contents)
     )
 
 
@@ -181,30 +160,3 @@ def _slice_name(profile: DriverProfile, index: int) -> str:
 def _suffix(driver: str, index: int) -> str:
     digest = hashlib.sha256(f"{driver}/{index}".encode()).digest()
     return "".join(_SUFFIX_LETTERS[byte % len(_SUFFIX_LETTERS)] for byte in digest[:5])
-
-
-def _platform_labels(instance_type: InstanceType, profile: DriverProfile, unit: str) -> dict[str, str]:
-    if profile.name == "tpu":
-        return _tpu_labels(instance_type, profile)
-    found: dict[str, str] = {}
-    if profile.name == "nvidia":
-        if isinstance(profile.mig, StaticMig):
-            found[labels.NVIDIA_MIG_CONFIG] = profile.mig.layout
-        if instance_type.fabric.multi_node:
-            found[labels.NVIDIA_GPU_CLIQUE] = f"{_FUTURE_CLIQUE}-{unit}" if unit else _FUTURE_CLIQUE
-        if instance_type.cloud == "gcp":
-            found[labels.GKE_NO_DEVICE_PLUGIN] = "true"
-            found[labels.GKE_GPU_DRA_DRIVER] = "true"
-            if instance_type.accelerator and instance_type.accelerator.node_label:
-                found[labels.GKE_ACCELERATOR] = instance_type.accelerator.node_label
-    return found
-
-
-def _tpu_labels(instance_type: InstanceType, profile: DriverProfile) -> dict[str, str]:
-    found = {labels.GKE_ACCELERATOR_COUNT: str(instance_type.device_count)}
-    if instance_type.accelerator and instance_type.accelerator.node_label:
-        found[labels.GKE_TPU_ACCELERATOR] = instance_type.accelerator.node_label
-    topology = google_tpu.topology_of(instance_type, profile)
-    if topology:
-        found[labels.GKE_TPU_TOPOLOGY] = topology
-    return found

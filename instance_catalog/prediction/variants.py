@@ -8,22 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final
+from itertools import product
 
-from instance_catalog.drivers.profile import (
-    DriverSet,
-    DynamicMig,
-    MigMode,
-    NoMig,
-    StaticMig,
-    assumed_profile,
-)
+from instance_catalog.drivers.profile import DriverSet, assumed_profile
 from instance_catalog.kubernetes.profile import KubernetesProfile
-from instance_catalog.prediction.drivers import nvidia_gpu, nvidia_mig
-from instance_catalog.prediction.predict import runs_on, unpredictable
+from instance_catalog.prediction.predict import PREDICTIONS, unpredictable
 from instance_catalog.types.instance_type import InstanceType
-
-_WITH_OWN_HARDWARE: Final = ("compute-domain", "tpu", "neuron", "amd", "intel-gpu", "gaudi", "dranet")
 
 
 @lru_cache(maxsize=4096)
@@ -44,22 +34,9 @@ def left_out(instance_type: InstanceType, kubernetes: KubernetesProfile) -> tupl
 
 
 def _all_driver_sets(instance_type: InstanceType, kubernetes: KubernetesProfile) -> Iterator[DriverSet]:
-    common = tuple(p for p in map(assumed_profile, _WITH_OWN_HARDWARE) if runs_on(instance_type, p))
-    if not nvidia_gpu.runs_on(instance_type):
-        if common:
-            yield DriverSet(common)
-        return
-    for mig in _mig_modes(instance_type, kubernetes):
-        yield DriverSet((assumed_profile("nvidia", mig=mig), *common))
-
-
-def _mig_modes(instance_type: InstanceType, kubernetes: KubernetesProfile) -> Iterator[MigMode]:
-    yield NoMig()
-    accelerator, table = instance_type.accelerator, nvidia_gpu.mig_table(instance_type)
-    if accelerator is None or not accelerator.mig or accelerator.virtual:
-        return
-    for layout in nvidia_mig.layouts(table) if table else ():
-        yield StaticMig(layout)
-    if kubernetes.gates.partitionable_devices:
-        # Ampere with MIG mode off would publish what it publishes without dynamic MIG.
-        yield DynamicMig(mode_enabled=accelerator.architecture == nvidia_gpu.AMPERE)
+    variants = [
+        (assumed_profile(name),) if driver.variants is None else driver.variants(instance_type, kubernetes)
+        for name, driver in PREDICTIONS.items()
+        if driver.in_implicit_pools and driver.runs_on(instance_type)
+    ]
+    return map(DriverSet, product(*variants)) if variants else iter(())

@@ -12,8 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from instance_catalog.drivers.facts import CardFacts, driver_facts
 from instance_catalog.kubernetes.quantity import Quantity
-from instance_catalog.probe.error import ProbeError
-from instance_catalog.probe.record import GpuRecord, NicRecord, PciRecord, Probe
+from instance_catalog.probe.record import GpuRecord, NicRecord, PciRecord, Probe, ProbeError
 from instance_catalog.types.instance_type import Accelerator, InstanceType
 
 Content: TypeAlias = dict[str, Any]

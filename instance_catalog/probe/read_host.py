@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from instance_catalog.probe.error import ProbeError
-from instance_catalog.probe.record import HostRecord, NicRecord, PciRecord
+from instance_catalog.probe.record import HostRecord, NicRecord, PciRecord, ProbeError
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 _ADDRESS: Final = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")

@@ -16,7 +16,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
-from instance_catalog.probe.error import ProbeError
 from instance_catalog.probe.read_host import pci_record, read_host, read_nics
 from instance_catalog.probe.record import (
     FabricRecord,
@@ -26,6 +25,7 @@ from instance_catalog.probe.record import (
     MigRecord,
     NvLinkRecord,
     Probe,
+    ProbeError,
 )
 
 T = TypeVar("T")

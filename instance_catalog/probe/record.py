@@ -13,6 +13,14 @@ from pydantic.alias_generators import to_camel
 API_VERSION = "foreslice.dev/v1alpha1"
 
 
+class ProbeError(Exception):
+    """Why a node cannot be probed. `next_step` says what to install, start or allow."""
+
+    def __init__(self, message: str, next_step: str) -> None:
+        super().__init__(message)
+        self.next_step = next_step
+
+
 class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, frozen=True)
 

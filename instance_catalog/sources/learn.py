@@ -120,7 +120,7 @@ def _proposed(
 
 def _all_of(slices: Iterable[ResourceSlice]) -> DriverSet:
     """Every driver that published and that the catalog can learn from, as it would be without options."""
-    drivers = sorted({piece.driver for piece in slices})
+    drivers = sorted({slice_.driver for slice_ in slices})
     return DriverSet(tuple(assumed_profile(_PROFILES[driver]) for driver in drivers if driver in _PROFILES))
 
 
@@ -137,7 +137,7 @@ def _measured(machine: InstanceType, nodes: Sequence[SeenNode]) -> dict[str, str
 
 def _provisional(node: SeenNode, catalog: Catalog) -> tuple[InstanceType, list[Content]]:
     """A type of which only the node's size and its GPUs' model are known yet; models that are new."""
-    gpus = [device for piece in node.slices if piece.driver == _GPU_DRIVER for device in _whole(piece)]
+    gpus = [device for slice_ in node.slices if slice_.driver == _GPU_DRIVER for device in _whole(slice_)]
     model = _model(gpus[0], catalog) if gpus else None
     new = [accelerator_entry(model)] if model is not None and model.key not in catalog.accelerators else []
     others = [t.reservation for t in catalog if t.cloud == node.cloud][:1]
@@ -155,8 +155,8 @@ def _provisional(node: SeenNode, catalog: Catalog) -> tuple[InstanceType, list[C
     return (replace(machine, reservation=others[0]) if others else machine), new
 
 
-def _whole(piece: ResourceSlice) -> Iterator[Device]:
-    return (device for device in piece.devices if device.attributes.get("type") == "gpu")
+def _whole(slice_: ResourceSlice) -> Iterator[Device]:
+    return (device for device in slice_.devices if device.attributes.get("type") == "gpu")
 
 
 def _model(gpu: Device, catalog: Catalog) -> Accelerator | None:

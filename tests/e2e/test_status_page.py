@@ -23,7 +23,7 @@ from autoscaler.errors import ForesliceError
 from autoscaler.loop.loop import Tick
 from autoscaler.serve.access import RequestAuthorizer
 from autoscaler.serve.listener import Listener
-from autoscaler.serve.site import Board, page_app
+from autoscaler.serve.site import LatestTick, page_app
 from autoscaler.simulation.scenario import load_scenario, parse_scenario
 from autoscaler.simulation.simulation import Simulation
 from instance_catalog.files.loader import load_catalog
@@ -112,9 +112,9 @@ def allowed(control_plane: ControlPlane, token: str) -> bool:
 @pytest.fixture(scope="module")
 def address(control_plane: ControlPlane, readers: dict[str, str], tick: Tick) -> Iterator[str]:
     """Where the page is served."""
-    board = Board()
-    board.show(tick.snapshot, tick.plan, tick.now)
-    listener = Listener(page_app(board, door(control_plane), cluster="e2e"), "127.0.0.1:0")
+    latest = LatestTick()
+    latest.set(tick.snapshot, tick.plan, tick.now)
+    listener = Listener(page_app(latest, door(control_plane), cluster="e2e"), "127.0.0.1:0")
     listener.start()
     yield f"127.0.0.1:{listener.port}"
     listener.stop()

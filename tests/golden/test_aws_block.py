@@ -139,12 +139,12 @@ class Life:
     def _passes(self, by: timedelta) -> None:
         self.simulation.run(self.simulation.clock.now() + by, self._chronicle.observe)
 
-    def _tell(self, happening: TimelineEvent) -> None:
-        if happening.at != self._at:
-            self._at = happening.at
-            self.told.append(f"{happening.at:%a %H:%M:%S}")
-        head, *rest = [line for line in lines_of(happening.what) if line]
-        self.told += [f"  {mark_of(happening.what)} {head}", *(f"      {line}" for line in rest)]
+    def _tell(self, event: TimelineEvent) -> None:
+        if event.at != self._at:
+            self._at = event.at
+            self.told.append(f"{event.at:%a %H:%M:%S}")
+        head, *rest = [line for line in lines_of(event.occurrence) if line]
+        self.told += [f"  {mark_of(event.occurrence)} {head}", *(f"      {line}" for line in rest)]
 
     def _said(self) -> str:
         text, self.told, self._at = "".join(f"{line}\n" for line in self.told), [], None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from instance_catalog.files.last_good import standing
+from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.files.findings import CatalogError
+from instance_catalog.files.last_good import effective_catalog
 from instance_catalog.files.layers import Corrections, content_layer
 from instance_catalog.files.loader import load_catalog, shipped_layers
 from instance_catalog.files.overlay import merge
-from instance_catalog.files.problem import CatalogError, CatalogProblem
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 SHIPPED = shipped_layers()
@@ -75,7 +77,7 @@ def _changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return result
 
 
-def _problems(directory: Path) -> tuple[CatalogProblem, ...]:
+def _problems(directory: Path) -> tuple[Diagnostic, ...]:
     try:
         load_catalog(extra_dirs=[directory])
     except CatalogError as error:
@@ -92,10 +94,9 @@ def test_any_value_anywhere_loads_or_is_explained(tmp_path: Path, place: tuple[A
     file.write_text(yaml.safe_dump(_changed(SOUND, place, junk), sort_keys=False))
     lines = len(file.read_text().splitlines())
     for problem in _problems(tmp_path):
-        assert problem.file == str(file) or str(file) in problem.hint
+        assert problem.file == str(file) or str(file) in problem.next_step
         assert problem.file != str(file) or 1 <= problem.line <= max(lines, 1)
-        assert problem.found
-        assert problem.allowed
+        assert re.match(r"found .+; allowed: .", problem.message)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -103,10 +104,10 @@ def test_any_value_anywhere_loads_or_is_explained(tmp_path: Path, place: tuple[A
 def test_any_overlay_counts_whole_or_not_at_all(place: tuple[Any, ...], junk: Any) -> None:
     """Beside a sound overlay, which counts in any case; and where it is refused, its last sound version goes on."""
     deal = content_layer(Corrections("deal", 1, {"types": [{"name": "p5.48xlarge", "vcpu": 190}]}))
-    first = standing([*SHIPPED, deal, content_layer(Corrections("x", 1, SOUND))], now=NOW)
+    first = effective_catalog([*SHIPPED, deal, content_layer(Corrections("x", 1, SOUND))], now=NOW)
     changed = _changed(SOUND, place, junk)
     content = changed if isinstance(changed, dict) else {"types": changed}
-    found = standing([*SHIPPED, deal, content_layer(Corrections("x", 1, content))], now=NOW, before=first)
+    found = effective_catalog([*SHIPPED, deal, content_layer(Corrections("x", 1, content))], now=NOW, before=first)
     assert found.catalog.get("p5.48xlarge").vcpu == 190
     for refused in found.refused:
         assert (refused.layer, refused.kept) == ("x", True)

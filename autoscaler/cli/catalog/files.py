@@ -15,10 +15,10 @@ from autoscaler.catalog_refresh.atomic_write import (
 def defects(path: Path, text: str, directories: Sequence[Path]) -> str:
     """What would be wrong with the catalog if `path` held `text`; "" if nothing. Expired overlays are checked too."""
     from autoscaler.cli.catalog.selectors import selector_problems
+    from instance_catalog.files.findings import CatalogError
     from instance_catalog.files.layers import text_layer
     from instance_catalog.files.loader import edited_layers
     from instance_catalog.files.merging import catalog_of
-    from instance_catalog.files.problem import CatalogError
 
     try:
         catalog_of(edited_layers(path, text, directory=path.parent, below=directories))

@@ -140,8 +140,8 @@ def validate(directory: Path | None) -> None:
     """
     from autoscaler.cli.catalog.selectors import selector_problems
     from autoscaler.errors import BadInputError
+    from instance_catalog.files.findings import CatalogError
     from instance_catalog.files.loader import directory_layers
-    from instance_catalog.files.problem import CatalogError
 
     opened = _opened((directory,) if directory else (), with_expired=True)
     if wrong := tuple(selector_problems(directory_layers(directory))) if directory else ():
@@ -173,8 +173,8 @@ def _notes(directory: Path) -> Iterator[str]:
 def _opened(directories: tuple[Path, ...], *, with_expired: bool = False) -> Catalog:
     from autoscaler.clock import SystemClock
     from autoscaler.errors import BadInputError
+    from instance_catalog.files.findings import CatalogError
     from instance_catalog.files.loader import load_catalog
-    from instance_catalog.files.problem import CatalogError
 
     try:
         return load_catalog(extra_dirs=directories, now=None if with_expired else SystemClock().now())

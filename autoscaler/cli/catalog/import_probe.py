@@ -38,7 +38,7 @@ def import_probe(file: Path, name: str, cloud: str, target: Path | None, directo
     from autoscaler.errors import BadInputError
     from instance_catalog.files.layers import Corrections
     from instance_catalog.probe.entry import catalog_content, left_to_say
-    from instance_catalog.probe.error import ProbeError
+    from instance_catalog.probe.record import ProbeError
 
     probe = _read(file)
     below = present(directories, target) if target else directories

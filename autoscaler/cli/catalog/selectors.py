@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.files.layers import Layer
-from instance_catalog.files.problem import CatalogProblem
 
 
-def selector_problems(layers: Iterable[Layer]) -> Iterator[CatalogProblem]:
+def selector_problems(layers: Iterable[Layer]) -> Iterator[Diagnostic]:
     """Every selector that does not compile, at its line. Of layers without other defects."""
     from autoscaler.cel.checker.environment import View
     from autoscaler.cel.common.outcome import CompileFailure
     from autoscaler.cel.program import compile_selector
+    from instance_catalog.files.findings import expected
     from instance_catalog.files.yaml_text import line_of
     from instance_catalog.kubernetes.profile import REFERENCE
 
@@ -26,7 +27,9 @@ def selector_problems(layers: Iterable[Layer]) -> Iterator[CatalogProblem]:
                     field = f"deviceClasses[{index}].selectors[{place}]"
                     allowed = "a CEL expression over `device`"
                     entry = f"driver {driver.get('name', '')}"
-                    yield CatalogProblem(layer.name, line, entry, field, failure.message, allowed, failure.hint or "")
+                    yield Diagnostic(
+                        layer.name, line, entry, field, expected(failure.message, allowed), failure.hint or ""
+                    )
 
 
 def _drivers(layers: Iterable[Layer]) -> Iterator[tuple[Layer, int, dict[str, Any]]]:

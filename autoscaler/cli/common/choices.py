@@ -19,8 +19,8 @@ def chosen_catalog(directories: Sequence[Path], corrections: Sequence[Correction
     """The shipped catalog with the directories over it. Raises BadInputError."""
     from autoscaler.clock import SystemClock
     from autoscaler.errors import BadInputError
+    from instance_catalog.files.findings import CatalogError
     from instance_catalog.files.loader import load_catalog
-    from instance_catalog.files.problem import CatalogError
 
     try:
         return load_catalog(extra_dirs=directories, corrections=corrections, now=SystemClock().now())

@@ -86,11 +86,11 @@ def proven(client: KubernetesClient) -> KubernetesProfile:
 def live_catalog(store: Store, directories: Sequence[Path], now: datetime) -> Catalog:
     """The catalog with the cluster's InstanceTypeOverlays over it. A layer that is defective is told and left out."""
     from autoscaler.report.checks_text import refusal_text
-    from instance_catalog.files.last_good import standing
+    from instance_catalog.files.last_good import effective_catalog
     from instance_catalog.files.loader import directory_layers, shipped_layers
 
     files = [layer for directory in directories for layer in directory_layers(directory)]
-    found = standing((*shipped_layers(), *files, *store.overlays()), now=now)
+    found = effective_catalog((*shipped_layers(), *files, *store.overlays()), now=now)
     for refused in found.refused:
         click.echo(f"warning: {refused.layer}: {refusal_text(refused)}", err=True)
     return found.catalog

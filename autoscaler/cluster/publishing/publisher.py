@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from autoscaler.checks.finding import Finding
+from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.cluster.api import (
     ConflictError,
     InvalidError,
@@ -40,10 +40,10 @@ from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
-from autoscaler.model.reason import Code, Reason
+from autoscaler.model.reason import Code, Reason, subject_of
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.checks_text import refusal_text, verdict_of
-from autoscaler.report.events import Announcement, Event, announcements_of, invalid_event
+from autoscaler.report.events import Event, ObjectEvents, invalid_event, object_events
 from autoscaler.report.reasons import text_of
 from instance_catalog.files.last_good import EffectiveCatalog
 from instance_catalog.frozen_map import FrozenMap
@@ -84,9 +84,9 @@ class Publisher:
         self, plan: Plan, snapshot: Snapshot, now: datetime, *, accelerators: Mapping[str, int] = _NO_COUNTS
     ) -> None:
         """Events, nominations and statuses of one tick. `accelerators` of the nodes that each pool has, by its name."""
-        for announcement in announcements_of(plan, snapshot):
-            tell = partial(self._tell_all, announcement, now)
-            self._attempt(announcement.kind, announcement.name, tell, namespace=announcement.namespace)
+        for about in object_events(plan, snapshot):
+            tell = partial(self._tell_all, about, now)
+            self._attempt(about.kind, about.name, tell, namespace=about.namespace)
         each(self._try_to_nominate, _nominations(snapshot), at_once=self._at_once)
         for pool in snapshot.pools:
             written = partial(_pool_status, pool, plan, snapshot, accelerators)
@@ -108,8 +108,8 @@ class Publisher:
         if trouble is not None:
             self._troubles.append(trouble)
 
-    def _tell_all(self, announcement: Announcement, now: datetime) -> None:
-        for event in announcement.events():
+    def _tell_all(self, about: ObjectEvents, now: datetime) -> None:
+        for event in about.events():
             self.tell(event, now)
 
     def judge(
@@ -129,7 +129,7 @@ class Publisher:
         wrong_blocks = {reason.subject: reason for reason in objections if reason.code is Code.UNUSABLE}
         templates = {pool.name: pool.node_template for pool in snapshot.pools}
         for block in snapshot.blocks:
-            objection = wrong_blocks.get(f"block {block.name}")
+            objection = wrong_blocks.get(subject_of("block", block.name))
             judge = partial(self._judge_block, block, templates, zones, objection, now)
             self._attempt(CAPACITY_BLOCKS.kind, block.name, judge)
         wrong: dict[tuple[Resource, str], list[str]] = {}
@@ -164,18 +164,18 @@ class Publisher:
             self.tell(Event("CapacityBlock", "", block.name, block.uid, kind, *verdict[1:]), now)
         self._condition(CAPACITY_BLOCKS, block.name, verdict, now, generation=block.generation)
 
-    def check(self, found: Iterable[Finding], snapshot: Snapshot, now: datetime) -> None:
+    def check(self, found: Iterable[PoolCondition], snapshot: Snapshot, now: datetime) -> None:
         """The conditions of pools; one that is bad is an event, too."""
         pools = {pool.name: pool for pool in snapshot.pools}
         for finding in found:
             pool = pools[finding.pool]
             self._attempt(CAPACITY_POOLS.kind, pool.name, partial(self._check, finding, pool, now))
 
-    def _check(self, finding: Finding, pool: CapacityPool, now: datetime) -> None:
+    def _check(self, finding: PoolCondition, pool: CapacityPool, now: datetime) -> None:
         verdict = verdict_of(finding)
         if not finding.good:
             self.tell(Event("CapacityPool", "", pool.name, pool.uid, "Warning", *verdict[1:]), now)
-        kind = finding.condition.value
+        kind = finding.type.value
         self._condition(CAPACITY_POOLS, pool.name, verdict, now, kind=kind, generation=pool.generation)
 
     def overlays(self, found: EffectiveCatalog, now: datetime) -> None:

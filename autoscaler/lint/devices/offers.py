@@ -106,10 +106,10 @@ def specimens(
     rules = rules_in_force(rules, profile)
     found: dict[tuple[int, tuple[Taint, ...]], Specimen] = {}
     for offer in offers:
-        for piece in offer.slices:
-            for device in with_rules(piece, rules).devices:
-                view = DeviceView.of(piece.driver, device, profile)
-                specimen = found.setdefault((id(view), device.taints), Specimen(piece.driver, device, view, {}, []))
+        for slice_ in offer.slices:
+            for device in with_rules(slice_, rules).devices:
+                view = DeviceView.of(slice_.driver, device, profile)
+                specimen = found.setdefault((id(view), device.taints), Specimen(slice_.driver, device, view, {}, []))
                 specimen.counts[offer] = specimen.counts.get(offer, 0) + 1
                 if len(specimen.counts) == 1:
                     specimen.names.append(device.name)

@@ -32,6 +32,7 @@ from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.baseline import baseline_nodes, is_open
+from autoscaler.planning.supply.candidates import capacity_type_facts
 from autoscaler.planning.supply.drivers import readable
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.kubernetes import labels
@@ -178,7 +179,7 @@ def drifted(
     wanted = readable((block.drivers if block else ()) or pool.drivers, custom=custom)
     if wanted and wanted.profiles and wanted != readable(node.prediction.drivers, custom=custom):
         return "drivers"
-    facts = {labels.CAPACITY_TYPE: node.offering.capacity_type}
+    facts = capacity_type_facts(node.offering.capacity_type)
     if node.offering.zone != ANY_ZONE:
         facts[labels.ZONE] = node.offering.zone
     bound = [requirement for requirement in pool.requirements if requirement.key in facts]

@@ -95,7 +95,8 @@ def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present
             ours[node.name] = provisioned
         else:
             provisioned = None
-        if node.deleting or (provisioned and (not may_take_pods(provisioned) or is_stopped(provisioned))):
+        taken = provisioned and (not may_take_pods(provisioned) or is_stopped(provisioned))
+        if node.deleting or _leaves(node) or taken:
             continue
         targets[node.name] = Target.COMING if provisioned and is_coming(provisioned) else Target.EXISTING
         if provisioned and is_coming(provisioned):
@@ -115,6 +116,11 @@ def present_nodes(snapshot: Snapshot, catalog: Catalog, world: World) -> Present
         if name in targets and node.offering.block in blocks
     }
     return Present(world, targets, held)
+
+
+def _leaves(node: Node) -> bool:
+    """Whether another autoscaler removes the node: a pod that tolerates its taint would be evicted again."""
+    return any(taint.key in labels.LEAVING_TAINTS for taint in node.taints)
 
 
 def as_coming(provisioned: ProvisionedNode, snapshot: Snapshot, catalog: Catalog) -> Hypothetical | None:

@@ -20,7 +20,8 @@ from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import future_node
 from instance_catalog.kubernetes import labels
-from instance_catalog.prediction.predict import PLACEHOLDER_NODE, is_future_clique
+from instance_catalog.prediction.drivers.nvidia_gpu import is_future_clique
+from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 _GEOGRAPHY = (labels.ZONE, labels.REGION)
 

@@ -213,7 +213,7 @@ def _matches(backoff: Backoff, ref: OfferingRef, pool: CapacityPool) -> bool:
 
 def _admits(candidate: Candidate) -> bool:
     """Whether the pool's requirements admit the offering."""
-    facts = offering_labels(candidate)
+    facts = offering_labels(candidate) | capacity_type_facts(candidate.offering.capacity_type)
     return all(_meets(requirement, facts, candidate.instance_type) for requirement in candidate.pool.requirements)
 
 
@@ -252,6 +252,16 @@ def offering_labels(candidate: Candidate) -> dict[str, str]:
     if found:
         facts[labels.REGION] = found[1]
     return facts
+
+
+def capacity_type_facts(capacity_type: str) -> dict[str, str]:
+    """What the requirements of a pool compare with a capacity type: Foreslice's key and Karpenter's.
+
+    Karpenter has three values: for it capacity that is held for the account, a capacity block included, is "reserved".
+    """
+    prepaid = capacity_type == CapacityType.CAPACITY_BLOCK.value
+    karpenter = CapacityType.RESERVED.value if prepaid else capacity_type
+    return {labels.CAPACITY_TYPE: capacity_type, labels.KARPENTER_CAPACITY_TYPE: karpenter}
 
 
 def _type_labels(instance_type: InstanceType) -> dict[str, str]:

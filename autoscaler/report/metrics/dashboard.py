@@ -1,4 +1,4 @@
-"""The Grafana dashboard, generated from a table of panels; a test holds every query against the table of metrics."""
+"""The Grafana dashboard, generated from a table of panels. A test checks every query against the table of metrics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Row:
 
 ROWS: Final = (
     Row(
-        "Why do pods wait?",
+        "Why are pods pending?",
         (
             Panel("Pending pods by reason", "sum by (reason) (foreslice_pending_pods)", "short", "{{reason}}"),
             Panel("Proposed nodes", "sum by (pool) (foreslice_proposed_nodes)", "short", "{{pool}}"),
@@ -61,14 +61,17 @@ ROWS: Final = (
                 "currencyUSD",
                 "{{namespace}}",
             ),
-            Panel("Hours left of capacity blocks", "min by (block) (foreslice_block_hours_left)", "h", "{{block}}"),
+            Panel("Hours left in capacity blocks", "min by (block) (foreslice_block_hours_left)", "h", "{{block}}"),
             Panel(
-                "Spending guards that bind", "max by (guard) (foreslice_spending_guard_binding)", "bool", "{{guard}}"
+                "Spending guards that block launches",
+                "max by (guard) (foreslice_spending_guard_binding)",
+                "bool",
+                "{{guard}}",
             ),
         ),
     ),
     Row(
-        "What is there?",
+        "What does the cluster have?",
         (
             Panel("Nodes by phase", "sum by (phase) (foreslice_nodes)", "short", "{{phase}}"),
             Panel("Devices", "sum by (product, state) (foreslice_devices)", "short", "{{product}} {{state}}"),
@@ -81,22 +84,22 @@ ROWS: Final = (
         ),
     ),
     Row(
-        "Is the controller well?",
+        "Is the controller healthy?",
         (
             Panel(
-                "A round, 95th percentile",
+                "Tick duration, 95th percentile",
                 "histogram_quantile(0.95, sum by (le) (rate(foreslice_tick_duration_seconds_bucket[5m])))",
                 "s",
-                "round",
+                "tick",
             ),
             Panel(
-                "Requests to the API",
+                "API requests per second",
                 "sum by (outcome) (rate(foreslice_api_requests_total[5m]))",
                 "reqps",
                 "{{outcome}}",
             ),
             Panel(
-                "Troubles per hour",
+                "Failed actions per hour",
                 "sum by (kind, reason) (increase(foreslice_troubles_total[1h]))",
                 "short",
                 "{{kind}} {{reason}}",

@@ -1,4 +1,4 @@
-"""A round of the loop → the values of its metrics. Pure: what was counted before is kept by serve/recorder.py."""
+"""A tick of the loop → the values of its metrics. Pure: what was counted before is kept by serve/recorder.py."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def gauges_of(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Sample, ..
 
 
 def increments_of(before: Snapshot, after: Snapshot, elapsed_hours: Decimal) -> tuple[Sample, ...]:
-    """What happened between two rounds of one process: by how much its counters grow."""
+    """What happened between two ticks of one process: by how much its counters grow."""
     return (*_steps(before, after), *_mispredictions(before, after), *claim_costs(before, elapsed_hours))
 
 
@@ -106,12 +106,12 @@ def _units(slices: Iterable[ResourceSlice]) -> Mapping[tuple[str, str, str], _Un
     """The physical device of every published one, by driver, pool and name."""
     found: dict[tuple[str, str, str], _Unit] = {}
     products: dict[tuple[str, str, str], str] = {}
-    for piece in slices:
-        for device in piece.devices:
+    for slice_ in slices:
+        for device in slice_.devices:
             name = device.consumes_counters[0].counter_set if device.consumes_counters else device.name
-            product = products.setdefault((piece.driver, piece.pool.name, name), _product(device))
-            key = (piece.driver, piece.pool.name, device.name)
-            found[key] = _Unit(piece.reach.node_name or "", piece.driver, piece.pool.name, name, product)
+            product = products.setdefault((slice_.driver, slice_.pool.name, name), _product(device))
+            key = (slice_.driver, slice_.pool.name, device.name)
+            found[key] = _Unit(slice_.reach.node_name or "", slice_.driver, slice_.pool.name, name, product)
     return found
 
 

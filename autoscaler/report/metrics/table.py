@@ -1,7 +1,7 @@
-"""Every metric Foreslice has, one table: docs/metrics.md and the registry of serve/ are made of it.
+"""The table of all metrics. docs/metrics.md is generated from it, and serve/ registers it.
 
-Names end in their unit, counters in `_total`; labels never name pods or nodes, of which there is no bound. A name that
-is STABLE keeps its meaning and labels until the next major version, an ALPHA one may change with any release.
+Names end in their unit, counters in `_total`. Labels never name pods or nodes, because their number has no bound. A
+STABLE metric keeps its name, meaning and labels until the next major version; an ALPHA one may change in any release.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Kind(Enum):
 
 
 class Stability(Enum):
-    """As Kubernetes' own metrics say it."""
+    """The stability classes of Kubernetes' own metrics."""
 
     ALPHA = "alpha"
     STABLE = "stable"
@@ -54,8 +54,8 @@ PENDING_PODS: Final = Metric(
     "foreslice_pending_pods",
     Kind.GAUGE,
     "pods",
-    "Pending pods by what becomes of them: ExistingNode and ComingNode are provided for, NewNode get a node that is "
-    "launched or proposed; every other value is the code of the first reason why a pod gets none.",
+    "Pending pods by outcome of the last plan: ExistingNode and ComingNode fit such a node, NewNode get a node that is "
+    "launched or proposed. Every other value is the code of the first reason why a pod gets no node.",
     labels=("reason",),
     stability=Stability.STABLE,
 )
@@ -63,8 +63,8 @@ DEVICES: Final = Metric(
     "foreslice_devices",
     Kind.GAUGE,
     "devices",
-    "Devices of the cluster's ResourceSlices, allocated or free. Partitions of one GPU count as one device, which is "
-    "allocated as soon as one of them is.",
+    "Devices in the cluster's ResourceSlices, allocated or free. Partitions of one GPU count as one device. It is "
+    "allocated when one of them is.",
     labels=("driver", "product", "state"),
     stability=Stability.STABLE,
 )
@@ -72,7 +72,8 @@ PLAN_WORK: Final = Metric(
     "foreslice_plan_work",
     Kind.GAUGE,
     "units",
-    "Fresh work of the last plan for looks at nodes, selectors and searches, in units of CEL's cost (settings work.*).",
+    "Work of the last plan that was not answered from a cache: node checks, selectors and searches, in units of CEL "
+    "cost (settings work.*).",
 )
 NODES: Final = Metric(
     "foreslice_nodes", Kind.GAUGE, "nodes", "ProvisionedNodes.", labels=("pool", "capacity_type", "phase")
@@ -81,7 +82,7 @@ NODES_USD: Final = Metric(
     "foreslice_nodes_usd_per_hour",
     Kind.GAUGE,
     "US dollars per hour",
-    "Price of the nodes that have a machine. Those of capacity blocks are prepaid and cost nothing more.",
+    "Price of the nodes that have a machine. Nodes of capacity blocks are prepaid and count 0.",
     labels=("pool", "capacity_type"),
     stability=Stability.STABLE,
 )
@@ -89,7 +90,7 @@ PROPOSED_USD: Final = Metric(
     "foreslice_proposed_usd_per_hour",
     Kind.GAUGE,
     "US dollars per hour",
-    "Price of the nodes that pools that do not act, in mode Observe or held back by a check, would launch now.",
+    "Price of the nodes that pools would launch now if they acted: pools in mode Observe or held back by a condition.",
     labels=("pool",),
     stability=Stability.STABLE,
 )
@@ -97,7 +98,7 @@ PROPOSED_NODES: Final = Metric(
     "foreslice_proposed_nodes",
     Kind.GAUGE,
     "nodes",
-    "Nodes that pools that do not act, in mode Observe or held back by a check, would launch now.",
+    "Nodes that pools would launch now if they acted: pools in mode Observe or held back by a condition.",
     labels=("pool",),
     stability=Stability.STABLE,
 )
@@ -105,19 +106,23 @@ BLOCK_HOURS: Final = Metric(
     "foreslice_block_hours_left",
     Kind.GAUGE,
     "hours",
-    "Time until the provider takes the machines of a capacity block back; 0 once it has.",
+    "Time until the provider reclaims the machines of a capacity block; 0 afterwards.",
     labels=("block", "pool"),
     stability=Stability.STABLE,
 )
 BLOCK_NODES: Final = Metric(
-    "foreslice_block_nodes", Kind.GAUGE, "nodes", "Nodes held of a capacity block.", labels=("block", "pool")
+    "foreslice_block_nodes",
+    Kind.GAUGE,
+    "nodes",
+    "Nodes that use machines of a capacity block.",
+    labels=("block", "pool"),
 )
 MIRROR_AGE: Final = Metric(
     "foreslice_mirror_age_seconds",
     Kind.GAUGE,
     "seconds",
-    "Time since the last event, bookmark or list of a resource was taken over. A watch has a bookmark every minute; at "
-    "half of loop.stale the resource is listed again, and beyond loop.stale /readyz fails.",
+    "Time since the last event, bookmark or list of a resource. A watch receives a bookmark every minute. At half of "
+    "loop.stale the resource is listed again; beyond loop.stale /readyz fails.",
     labels=("resource",),
     stability=Stability.STABLE,
 )
@@ -125,7 +130,7 @@ QUARANTINES: Final = Metric(
     "foreslice_quarantined_types",
     Kind.GAUGE,
     "instance types",
-    "Instance types that a pool does not launch for now, because nodes of theirs failed or were mispredicted.",
+    "Instance types that a pool does not launch for now, because their nodes failed or were mispredicted.",
     labels=("pool",),
 )
 SPENT_TODAY: Final = Metric(
@@ -135,7 +140,7 @@ GUARD_BINDING: Final = Metric(
     "foreslice_spending_guard_binding",
     Kind.GAUGE,
     "0 or 1",
-    "Whether a guard of the settings keeps a node from being launched now.",
+    "1 while a spending guard of the settings blocks a launch.",
     labels=("guard",),
     stability=Stability.STABLE,
 )
@@ -143,7 +148,7 @@ LAUNCHES: Final = Metric(
     "foreslice_launches_total",
     Kind.COUNTER,
     "nodes",
-    "Steps that nodes took, with the reason of the step: Launched (a machine was obtained), Ready (a usable node), "
+    "Outcomes of launches with their reason: Launched (the provider created a machine), Ready (the node is usable), "
     "Failed.",
     labels=("pool", "capacity_type", "outcome", "reason"),
 )
@@ -151,7 +156,7 @@ MISPREDICTIONS: Final = Metric(
     "foreslice_mispredictions_total",
     Kind.COUNTER,
     "pods",
-    "Pods that the ready node they were launched for does not take, although it was predicted to.",
+    "Pods that do not fit the ready node that was launched for them, although the prediction said so.",
     labels=("pool",),
     stability=Stability.STABLE,
 )
@@ -159,8 +164,8 @@ CLAIM_COST: Final = Metric(
     "foreslice_claim_cost_usd_total",
     Kind.COUNTER,
     "US dollars",
-    "Price of nodes while claims held their devices, in proportion to the devices held. What nobody holds is in no "
-    "series: compare with foreslice_nodes_usd_per_hour.",
+    "Price of nodes while claims held their devices, in proportion to the devices held. Idle devices are in no series: "
+    "compare with foreslice_nodes_usd_per_hour.",
     labels=("namespace", "pool"),
     stability=Stability.STABLE,
 )
@@ -168,32 +173,32 @@ TROUBLES: Final = Metric(
     "foreslice_troubles_total",
     Kind.COUNTER,
     "attempts",
-    "What could not be done for one object and is tried again: writing it down, launches, removals, statuses, searches "
-    "for orphans. The reason Unexpected is a bug, whose traceback is in the log.",
+    "Actions on one object that failed and are tried again: records, launches, removals, statuses, searches for "
+    "orphans. The reason Unexpected is a bug; the log has its traceback.",
     labels=("kind", "reason"),
 )
 EVENTS: Final = Metric(
     "foreslice_events_total",
     Kind.COUNTER,
     "events",
-    "Kubernetes Events by their fate: written; refused by the API server; dropped for want of a place or because their "
-    "object has too many, which is offered again as long as it is true.",
+    "Kubernetes Events by fate: written; refused by the API server; dropped because the queue is full or their object "
+    "has too many. A dropped event is sent again while it is still true.",
     labels=("fate",),
 )
 EVENTS_WAITING: Final = Metric(
-    "foreslice_events_waiting", Kind.GAUGE, "events", "Kubernetes Events that wait to be written, of at most 10,000."
+    "foreslice_events_waiting", Kind.GAUGE, "events", "Kubernetes Events in the queue, at most 10,000."
 )
 TICKS: Final = Metric(
-    "foreslice_ticks_total", Kind.COUNTER, "rounds", "Rounds of the loop: ok, or cut short by an error.", ("outcome",)
+    "foreslice_ticks_total", Kind.COUNTER, "ticks", "Ticks of the loop: ok, or failed with an error.", ("outcome",)
 )
 TICK_SECONDS: Final = Metric(
-    "foreslice_tick_duration_seconds", Kind.HISTOGRAM, "seconds", "Time a whole round took.", buckets=_SECONDS
+    "foreslice_tick_duration_seconds", Kind.HISTOGRAM, "seconds", "Duration of a tick.", buckets=_SECONDS
 )
 STAGE_SECONDS: Final = Metric(
     "foreslice_stage_duration_seconds",
     Kind.HISTOGRAM,
     "seconds",
-    "Time a stage of a round took: observe, plan, record, carry_out, publish; and rehearse, once a process.",
+    "Duration of a stage of a tick: observe, plan, record, carry_out, publish; and rehearse, once per process.",
     labels=("stage",),
     buckets=_SECONDS,
 )
@@ -201,11 +206,11 @@ API_REQUESTS: Final = Metric(
     "foreslice_api_requests_total",
     Kind.COUNTER,
     "requests",
-    "Requests to the Kubernetes API, without those that keep watches open; the outcome is ok or the kind of error.",
+    "Requests to the Kubernetes API without watches. The outcome is ok or the kind of error.",
     labels=("verb", "resource", "outcome"),
 )
 LEADER: Final = Metric(
-    "foreslice_leader", Kind.GAUGE, "0 or 1", "Whether this replica acts.", stability=Stability.STABLE
+    "foreslice_leader", Kind.GAUGE, "0 or 1", "1 if this replica is the leader.", stability=Stability.STABLE
 )
 CATALOG_AGE: Final = Metric(
     "foreslice_catalog_age_seconds", Kind.GAUGE, "seconds", "Time since the catalog was last read without an error."
@@ -214,17 +219,17 @@ CATALOG_SYNCS: Final = Metric(
     "foreslice_catalog_syncs_total",
     Kind.COUNTER,
     "listings",
-    "Listings of a cloud that were read for the catalog: changed, unchanged, or failed, which the log explains.",
+    "Reads of a cloud's listing for the catalog: changed, unchanged, or failed (the log says why).",
     labels=("cloud", "scope", "outcome"),
 )
 CATALOG_CONFLICTS: Final = Metric(
     "foreslice_catalog_conflicts",
     Kind.GAUGE,
     "facts",
-    "What a cloud's last listing says otherwise than the catalog, which goes on with what people or nodes said.",
+    "Facts in which a cloud's last listing contradicts the catalog. The catalog keeps the values of people and nodes.",
     labels=("cloud", "scope"),
 )
-BUILD: Final = Metric("foreslice_build_info", Kind.GAUGE, "1", "The version that runs.", labels=("version",))
+BUILD: Final = Metric("foreslice_build_info", Kind.GAUGE, "1", "The running version.", labels=("version",))
 
 METRICS: Final = (
     PENDING_PODS,

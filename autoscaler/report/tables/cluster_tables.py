@@ -5,12 +5,12 @@ It reads a snapshot; where that came from and how it is printed is the business 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from autoscaler.checks.finding import Finding
+from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.lifecycle.capacity_block import BlockPhase, phase_of
 from autoscaler.lifecycle.provisioned_node import counts_against_limits
 from autoscaler.lifecycle.spending import spent_today
@@ -119,19 +119,13 @@ def nodes_table(entries: Iterable[Mapping[str, Any]]) -> Table:
     return Table("", columns, rows)
 
 
-def status_entry(snapshot: Snapshot, plan: Plan, found: Iterable[Finding], now: datetime) -> dict[str, Any]:
+def status_entry(snapshot: Snapshot, plan: Plan, found: Iterable[PoolCondition], now: datetime) -> dict[str, Any]:
     """The pools with what they have, propose and lack; the spending; how many pods wait."""
-    bad: dict[str, list[dict[str, str]]] = {}
-    stopped: set[str] = set()
-    for finding in found:
-        if finding.stops:
-            stopped.add(finding.pool)
-        if not finding.good:
-            _, reason, message = verdict_of(finding)
-            entry = {"condition": finding.condition.value, "reason": reason, "message": message}
-            bad.setdefault(finding.pool, []).append(entry)
+    conditions = tuple(found)
     return {
-        "pools": [_pool(pool, snapshot, plan, bad.get(pool.name, []), pool.name in stopped) for pool in snapshot.pools],
+        "pools": [
+            _pool(pool, snapshot, plan, [c for c in conditions if c.pool == pool.name]) for pool in snapshot.pools
+        ],
         "podsPlaced": len(plan.placements),
         "podsLeftOut": len(plan.left_out),
         "podsOutOfScope": len(plan.outside),
@@ -140,15 +134,13 @@ def status_entry(snapshot: Snapshot, plan: Plan, found: Iterable[Finding], now: 
     }
 
 
-def _pool(
-    pool: CapacityPool, snapshot: Snapshot, plan: Plan, bad: list[dict[str, str]], stopped: bool
-) -> dict[str, Any]:
+def _pool(pool: CapacityPool, snapshot: Snapshot, plan: Plan, conditions: Sequence[PoolCondition]) -> dict[str, Any]:
     nodes = [node for node in snapshot.provisioned if node.pool == pool.name and counts_against_limits(node)]
     launches = [launch for launch in plan.launches if launch.pool == pool.name]
     return {
         "name": pool.name,
         "mode": pool.mode.value,
-        "acts": pool.acts and not stopped,
+        "acts": pool.acts and not any(condition.stops for condition in conditions),
         "nodes": len(nodes),
         "usdPerHour": str(sum((Decimal(node.offering.usd_per_hour or 0) for node in nodes), Decimal(0))),
         "proposed": [
@@ -160,8 +152,13 @@ def _pool(
             for launch in launches
         ],
         "proposedUsdPerHour": str(sum((launch.usd_per_hour or Decimal(0) for launch in launches), Decimal(0))),
-        "conditions": bad,
+        "conditions": [_condition(condition) for condition in conditions if not condition.good],
     }
+
+
+def _condition(condition: PoolCondition) -> dict[str, str]:
+    _, reason, message = verdict_of(condition)
+    return {"condition": condition.type.value, "reason": reason, "message": message}
 
 
 def status_tables(found: Mapping[str, Any]) -> list[Table]:

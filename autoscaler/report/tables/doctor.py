@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from autoscaler.checks.finding import Finding
+from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.checks.publishing import devices_handed_out_twice, silent_drivers, without_gpudirect
 from autoscaler.checks.rights import Right
 from autoscaler.kube.problem import Problem, Severity
@@ -52,7 +52,7 @@ NO_GATES = GatesTried({}, {})
 
 def items_of(
     snapshot: Snapshot,
-    found: Iterable[Finding],
+    found: Iterable[PoolCondition],
     *,
     installed: bool,
     missing: Sequence[Right] | None,
@@ -138,11 +138,11 @@ def _autoscalers(snapshot: Snapshot) -> Iterator[Item]:
         yield Item(Level.OK, "autoscalers", text)
 
 
-def _pools(snapshot: Snapshot, found: Iterable[Finding]) -> Iterator[Item]:
+def _pools(snapshot: Snapshot, found: Iterable[PoolCondition]) -> Iterator[Item]:
     modes = {pool.name: pool.mode.value for pool in snapshot.pools}
     for finding in found:
         _, reason, message = verdict_of(finding)
-        text = f"{finding.condition.value} ({reason}): {message}"
+        text = f"{finding.type.value} ({reason}): {message}"
         yield Item(Level.OK if finding.good else Level.ERROR, f"pool {finding.pool} ({modes[finding.pool]})", text)
 
 

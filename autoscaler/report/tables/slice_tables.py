@@ -28,12 +28,12 @@ _IN_COLUMNS = frozenset({"type"})
 
 def slice_tables(slices: Sequence[ResourceSlice]) -> tuple[Table, ...]:
     """Tables in the order of the slices, which come driver by driver."""
-    return tuple(_table(driver, tuple(group)) for driver, group in groupby(slices, key=lambda piece: piece.driver))
+    return tuple(_table(driver, tuple(group)) for driver, group in groupby(slices, key=lambda slice_: slice_.driver))
 
 
 def legend(slices: Sequence[ResourceSlice]) -> tuple[str, ...]:
     """What the marks in the tables mean, as far as they occur."""
-    devices = [device for piece in slices for device in piece.devices]
+    devices = [device for slice_ in slices for device in slice_.devices]
     values = [value for device in devices for value in device.attributes.values() if isinstance(value, RuntimeOnly)]
     guess = any(c.guess for device in devices for c in device.capacity.values())
     lines = {
@@ -49,20 +49,20 @@ def legend(slices: Sequence[ResourceSlice]) -> tuple[str, ...]:
 
 
 def _table(driver: str, slices: tuple[ResourceSlice, ...]) -> Table:
-    devices = [device for piece in slices for device in piece.devices]
+    devices = [device for slice_ in slices for device in slice_.devices]
     numbers = _token_numbers(devices)
     shown = [_shown(driver, device, numbers) for device in devices]
     amounts = [_amounts(driver, device) for device in devices]
     common = _common(shown) | _common(amounts)
-    counters = sum(len(piece.shared_counters) for piece in slices)
+    counters = sum(len(slice_.shared_counters) for slice_ in slices)
     head = f"{driver}: pool {slices[0].pool.name}, {_count(len(slices), 'slice')}, {_count(len(devices), 'device')}"
     if counters:
         head += f", {_count(counters, 'counter set')}"
     if common:
         head += f"\nevery device: {', '.join(f'{name}={value}' for name, value in sorted(common.items()))}"
     rows = [
-        (*_row(piece, device), _rest(amount, common), _rest(values, common))
-        for (piece, device), amount, values in zip(_devices(slices), amounts, shown, strict=True)
+        (*_row(slice_, device), _rest(amount, common), _rest(values, common))
+        for (slice_, device), amount, values in zip(_devices(slices), amounts, shown, strict=True)
     ]
     # The first two columns say which device it is; of the others only those that say something.
     used = [index for index in range(len(COLUMNS)) if index < 2 or any(row[index] for row in rows)]
@@ -70,13 +70,13 @@ def _table(driver: str, slices: tuple[ResourceSlice, ...]) -> Table:
 
 
 def _devices(slices: Iterable[ResourceSlice]) -> Iterator[tuple[ResourceSlice, Device]]:
-    return ((piece, device) for piece in slices for device in piece.devices)
+    return ((slice_, device) for slice_ in slices for device in slice_.devices)
 
 
-def _row(piece: ResourceSlice, device: Device) -> tuple[str, ...]:
+def _row(slice_: ResourceSlice, device: Device) -> tuple[str, ...]:
     kind = device.attributes.get("type")
     memory = device.capacity.get("memory")
-    return (piece.name, device.name, kind if isinstance(kind, str) else "", _amount(memory) if memory else "")
+    return (slice_.name, device.name, kind if isinstance(kind, str) else "", _amount(memory) if memory else "")
 
 
 def _amounts(driver: str, device: Device) -> dict[str, str]:

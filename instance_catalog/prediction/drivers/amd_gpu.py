@@ -3,6 +3,11 @@
 ROCm/k8s-gpu-dra-driver cmd/gpu-kubeletplugin deviceinfo.go, driver.go at 08bc729. Virtual partitions of one GPU exclude
 each other through a counter; that the memory mode is one for the whole node is enforced by taints which the driver
 sets after the first allocation, so a fresh node has none. Must not know other drivers.
+
+With the gate VFIOPassthrough every GPU is published once more, for virtual machines (docs/driver-attributes.md at
+06dbe58). Only GPUs as a whole: virtual functions exist where somebody has made them. A GPU that could have some
+(`total-vfs`) takes all their slots of a counter set. Nothing ties the entry to the GPU's other one until one of them is
+prepared.
 """
 
 from __future__ import annotations
@@ -29,12 +34,14 @@ from instance_catalog.prediction.contents import (
     counters_in_chunks,
     devices_in_chunks,
 )
-from instance_catalog.prediction.drivers import amd_vfio
+from instance_catalog.prediction.driver import Prediction
 from instance_catalog.prediction.pci import PCI_BUS_ID, PCIE_ROOT, bus_id, numa_node, pcie_root
 from instance_catalog.prediction.tokens import catalog_gap, on_node
-from instance_catalog.types.instance_type import Accelerator, InstanceType
+from instance_catalog.types.instance_type import Accelerator, InstanceType, PciPlacement
 
 AMD: Final = "AMD"
+_AMD_VENDOR_ID: Final = "0x1002"
+_SLOTS: Final = "vf-slots"
 _FIRST_RENDER_NODE: Final = 128
 _PARTITIONS_OF: Final = {"spx": 1, "dpx": 2, "cpx": 8}
 _ONE: Final = Quantity.of(1)
@@ -108,7 +115,7 @@ def _physical(instance_type: InstanceType, accelerator: Accelerator, profile: Dr
 
 def _passed_through(instance_type: InstanceType, accelerator: Accelerator, profile: DriverProfile, gpu: int) -> Device:
     """The GPU as a virtual machine can have it."""
-    return amd_vfio.device(
+    return _vfio_device(
         gpu,
         instance_type.placement(gpu),
         FrozenMap(_common(instance_type, accelerator, profile, gpu)),
@@ -120,7 +127,7 @@ def _passed_through(instance_type: InstanceType, accelerator: Accelerator, profi
 
 def _slots(instance_type: InstanceType, profile: DriverProfile) -> Iterator[CounterSet]:
     for gpu in range(instance_type.device_count):
-        found = amd_vfio.counter_set(instance_type.placement(gpu), _total_vfs(profile))
+        found = _vf_slots(instance_type.placement(gpu), _total_vfs(profile))
         if found is not None:
             yield found
 
@@ -203,3 +210,42 @@ def _facts(accelerator: Accelerator, profile: DriverProfile) -> Mapping[str, Any
 
 def _mutex(gpu: int) -> str:
     return f"gpu-{gpu}-mutex"
+
+
+def _vfio_device(
+    gpu: int,
+    placement: PciPlacement,
+    common: FrozenMap[str, AttributeValue],
+    *,
+    model: str,
+    capacity: FrozenMap[str, Capacity],
+    total_vfs: int,
+) -> Device:
+    """A GPU as virtual machines see it. `common`: what it publishes as a GPU; `capacity`: that of the whole GPU."""
+    kept = {name: value for name, value in common.items() if not name.startswith("driverVersion")}
+    attributes: dict[str, AttributeValue] = {
+        **kept,
+        "type": "vfio",
+        "isVF": False,
+        "iommuGroup": on_node("string", f"gpu-{gpu}", "iommuGroup"),
+        "pciAddr": common[PCI_BUS_ID],
+        "vendorID": _AMD_VENDOR_ID,
+        # The PCI database's name, which is not KFD's.
+        "productName": catalog_gap("string", model, "pciProductName"),
+    }
+    shares = _vf_slots(placement, total_vfs)
+    consumed = (CounterConsumption(shares.name, shares.counters),) if shares else ()
+    # Older builds of the driver publish no capacities here, so these are no more than likely.
+    likely = FrozenMap({name: Capacity(found.value, guess=True) for name, found in capacity.items()})
+    return Device(f"gpu-vfio-{gpu}", FrozenMap(attributes), likely, consumed)
+
+
+def _vf_slots(placement: PciPlacement, total_vfs: int) -> CounterSet | None:
+    """The slots for virtual functions of a GPU; None for one that can have none."""
+    if not total_vfs or placement.bus_id is None:
+        return None
+    address = placement.bus_id.replace(":", "-").replace(".", "-")
+    return CounterSet(f"pf-{address}-counter-set", FrozenMap({_SLOTS: Quantity.of(total_vfs)}))
+
+
+PREDICTION: Final = Prediction(runs_on, contents, why_unpredictable=why_unpredictable)

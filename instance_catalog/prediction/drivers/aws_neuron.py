@@ -16,6 +16,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device
 from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.prediction.driver import Prediction
 from instance_catalog.prediction.tokens import of_unit, on_node
 from instance_catalog.types.instance_type import InstanceType
 
@@ -96,3 +97,6 @@ def _facts() -> NeuronFacts:
     facts = driver_facts()["neuron"].neuron
     assert facts is not None  # the package's own data, checked by tests
     return facts
+
+
+PREDICTION: Final = Prediction(runs_on, contents, why_unpredictable=why_unpredictable)

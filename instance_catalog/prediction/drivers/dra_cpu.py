@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from instance_catalog.drivers.profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap
@@ -20,6 +21,7 @@ from instance_catalog.prediction.contents import (
     SliceContents,
     devices_in_chunks,
 )
+from instance_catalog.prediction.driver import Prediction
 from instance_catalog.prediction.pci import NUMA_NODE, PCIE_ROOT
 from instance_catalog.prediction.tokens import catalog_gap, on_node
 from instance_catalog.types.instance_type import InstanceType
@@ -171,3 +173,6 @@ def _reserved(profile: DriverProfile) -> frozenset[int]:
         first, _, last = part.partition("-")
         numbers.update(range(int(first), int(last or first) + 1) if first else ())
     return frozenset(numbers)
+
+
+PREDICTION: Final = Prediction(runs_on, contents, why_unpredictable=why_unpredictable, in_implicit_pools=False)

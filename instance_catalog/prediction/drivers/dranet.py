@@ -16,6 +16,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device
 from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.prediction.driver import Prediction
 from instance_catalog.prediction.drivers import aws_neuron
 from instance_catalog.prediction.pci import PCIE_ROOT, bus_id, in_name, numa_node, pcie_root
 from instance_catalog.prediction.tokens import catalog_gap, of_unit, on_node
@@ -27,11 +28,6 @@ GCP: Final = "gcp"
 def runs_on(instance_type: InstanceType) -> bool:
     """Whether the type has cards besides the one with the default route."""
     return any(not card.primary for card in instance_type.network_cards)
-
-
-def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
-    """Nothing stands in the way."""
-    return None
 
 
 def contents(
@@ -128,3 +124,6 @@ def _gce_attributes(instance_type: InstanceType, name: str) -> dict[str, Attribu
         "gce.dra.net/networkName": on_node("string", name, "networkName"),
         "gce.dra.net/networkProjectNumber": on_node("int", "project", "networkProjectNumber"),
     }
+
+
+PREDICTION: Final = Prediction(runs_on, contents)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from instance_catalog.drivers.profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap
@@ -24,6 +25,7 @@ from instance_catalog.kubernetes.resource_slice import (
     Version,
 )
 from instance_catalog.prediction.contents import MOST_ADVANCED_DEVICES, MOST_COUNTER_SETS, SliceContents
+from instance_catalog.prediction.driver import Prediction
 from instance_catalog.prediction.tokens import on_node
 from instance_catalog.types.instance_type import InstanceType
 
@@ -130,3 +132,6 @@ def _policy(name: str, value: Quantity) -> RequestPolicy:
 
 def _counters(gpu: int) -> str:
     return f"gpu-{gpu}-counters"
+
+
+PREDICTION: Final = Prediction(runs_on, contents, why_unpredictable=why_unpredictable, in_implicit_pools=False)

@@ -11,9 +11,11 @@ from typing import Final
 
 from instance_catalog.drivers.profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device
 from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.prediction.driver import Prediction
 from instance_catalog.prediction.tokens import on_node
 from instance_catalog.types.instance_type import InstanceType
 
@@ -68,7 +70,18 @@ def contents(
 
 def topology_of(instance_type: InstanceType, profile: DriverProfile) -> str | None:
     """The slice topology: the pool's choice for multi-host slices, else that of the single host."""
-    return profile.topology or instance_type.topology
+    return profile.option("topology") or instance_type.topology
+
+
+def node_labels(instance_type: InstanceType, profile: DriverProfile, unit: str) -> dict[str, str]:
+    """The labels that GKE gives the nodes of a TPU node pool."""
+    found = {labels.GKE_ACCELERATOR_COUNT: str(instance_type.device_count)}
+    if instance_type.accelerator and instance_type.accelerator.node_label:
+        found[labels.GKE_TPU_ACCELERATOR] = instance_type.accelerator.node_label
+    topology = topology_of(instance_type, profile)
+    if topology:
+        found[labels.GKE_TPU_TOPOLOGY] = topology
+    return found
 
 
 def tpu_generation(accelerator: str) -> str:
@@ -87,3 +100,6 @@ def _accelerator(instance_type: InstanceType) -> str | None:
     if instance_type.accelerator is None or not runs_on(instance_type):
         return None
     return instance_type.accelerator.node_label
+
+
+PREDICTION: Final = Prediction(runs_on, contents, why_unpredictable=why_unpredictable, node_labels=node_labels)

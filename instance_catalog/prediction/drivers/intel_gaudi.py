@@ -12,6 +12,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device
 from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.prediction.driver import Prediction
 from instance_catalog.prediction.drivers.intel_gpu import device_name
 from instance_catalog.prediction.pci import PCIE_ROOT, pcie_root
 from instance_catalog.prediction.tokens import catalog_gap, on_node
@@ -23,11 +24,6 @@ HABANA: Final = "Habana"
 def runs_on(instance_type: InstanceType) -> bool:
     """Whether the type has Gaudi accelerators."""
     return instance_type.accelerator is not None and instance_type.accelerator.vendor == HABANA
-
-
-def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
-    """Nothing stands in the way."""
-    return None
 
 
 def contents(
@@ -51,3 +47,6 @@ def _device(instance_type: InstanceType, profile: DriverProfile, index: int) -> 
         PCIE_ROOT: root,
     }
     return Device(name, FrozenMap(attributes))
+
+
+PREDICTION: Final = Prediction(runs_on, contents)

@@ -14,6 +14,7 @@ from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Capacity, Device
 from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.prediction.driver import Prediction
 from instance_catalog.prediction.pci import PCI_BUS_ID, PCIE_ROOT, bus_id, in_name, pcie_root
 from instance_catalog.prediction.tokens import catalog_gap, on_node
 from instance_catalog.types.instance_type import InstanceType
@@ -25,11 +26,6 @@ _MILLICORES: Final = Capacity(Quantity.of(1000))  # of every GPU
 def runs_on(instance_type: InstanceType) -> bool:
     """Whether the type has Intel GPUs."""
     return instance_type.accelerator is not None and instance_type.accelerator.vendor == INTEL
-
-
-def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
-    """Nothing stands in the way."""
-    return None
 
 
 def contents(
@@ -67,3 +63,6 @@ def _device(instance_type: InstanceType, profile: DriverProfile, index: int) -> 
 def device_name(kind: str, index: int, address: str | None, pci_id: str | None) -> str:
     """0000-53-00-0-0x56c1. No selector can read names, so one of which a part is not known may be made up."""
     return f"{in_name(address)}-{pci_id}" if address and pci_id else f"{kind}-{index:02d}"
+
+
+PREDICTION: Final = Prediction(runs_on, contents)

@@ -6,22 +6,20 @@ it appears as node label nvidia.com/gpu.clique. Must not know GPUs.
 
 from __future__ import annotations
 
+from typing import Final
+
 from instance_catalog.drivers.profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device
 from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.prediction.driver import Prediction
 from instance_catalog.types.instance_type import InstanceType
 
 
 def runs_on(instance_type: InstanceType) -> bool:
     """The plugin runs on every node with NVIDIA GPUs."""
     return instance_type.accelerator is not None and instance_type.accelerator.vendor == "NVIDIA"
-
-
-def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
-    """Nothing stands in the way."""
-    return None
 
 
 def contents(
@@ -38,3 +36,6 @@ def contents(
 def _device(kind: str) -> Device:
     attributes: dict[str, AttributeValue] = {"type": kind, "id": 0}
     return Device(f"{kind}-0", FrozenMap(attributes))
+
+
+PREDICTION: Final = Prediction(runs_on, contents)

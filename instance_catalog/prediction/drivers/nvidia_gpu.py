@@ -19,13 +19,15 @@ Where the driver's device order is random, GPUs come by ascending minor. Must no
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 from instance_catalog.drivers.facts import MigTable, mig_tables
-from instance_catalog.drivers.profile import DriverProfile, DynamicMig, NoMig, StaticMig
+from instance_catalog.drivers.profile import DriverProfile, DynamicMig, NoMig, StaticMig, assumed_profile
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import (
@@ -38,6 +40,7 @@ from instance_catalog.kubernetes.resource_slice import (
 )
 from instance_catalog.kubernetes.semver import SemanticVersion
 from instance_catalog.prediction.contents import MOST_COUNTER_SETS, SliceContents
+from instance_catalog.prediction.driver import Prediction
 from instance_catalog.prediction.drivers import nvidia_mig, nvidia_sharing, nvidia_vfio
 from instance_catalog.prediction.drivers.nvidia_mig import Placed
 from instance_catalog.prediction.pci import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, bus_id, numa_node, pcie_root
@@ -46,8 +49,9 @@ from instance_catalog.types.instance_type import Accelerator, InstanceType
 
 NVIDIA: Final = "NVIDIA"
 AMPERE: Final = "Ampere"
-# From this API server version on, counter sets and devices go into different slices (driver.go, v0.4.1).
-_SPLIT_SINCE: Final = (1, 35)
+# Value of the clique label on a node whose NVLink domain is not known yet, followed by the capacity unit of the domain:
+# enough for `Exists`, equal to no real one, and equal on the nodes of one unit alone.
+_FUTURE_CLIQUE: Final = "future"
 _PARTITION_SIZES: Final = (1, 2, 4, 8)  # of Fabric Manager
 _OF_WHOLE_GPUS: Final = frozenset({"minor", "index", "gpuModuleID", *(f"partition{size}" for size in _PARTITION_SIZES)})
 
@@ -126,7 +130,7 @@ def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> st
     node = _node(instance_type, profile)
     if node is None:
         return None
-    image = profile.image.nvidia_driver
+    image = profile.option("driver")
     if image and instance_type.min_driver and _branch(image) < _branch(instance_type.min_driver):
         return f"{instance_type.name} needs NVIDIA driver {instance_type.min_driver} or newer, the image has {image}"
     if isinstance(profile.mig, NoMig):
@@ -138,6 +142,39 @@ def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> st
             return _why_no_layout(node, layout)
         case DynamicMig():
             return _why_not_dynamic(node)
+
+
+def node_labels(instance_type: InstanceType, profile: DriverProfile, unit: str) -> dict[str, str]:
+    """The MIG layout, the NVLink domain, and on GKE what keeps its device plugin off the node."""
+    found: dict[str, str] = {}
+    if isinstance(profile.mig, StaticMig):
+        found[labels.NVIDIA_MIG_CONFIG] = profile.mig.layout
+    if instance_type.fabric.multi_node:
+        found[labels.NVIDIA_GPU_CLIQUE] = f"{_FUTURE_CLIQUE}-{unit}" if unit else _FUTURE_CLIQUE
+    if instance_type.cloud == "gcp":
+        found[labels.GKE_NO_DEVICE_PLUGIN] = "true"
+        found[labels.GKE_GPU_DRA_DRIVER] = "true"
+        if instance_type.accelerator and instance_type.accelerator.node_label:
+            found[labels.GKE_ACCELERATOR] = instance_type.accelerator.node_label
+    return found
+
+
+def is_future_clique(value: str) -> bool:
+    """Whether a value of the clique label stands for an NVLink domain that is not known yet."""
+    return value.partition("-")[0] == _FUTURE_CLIQUE
+
+
+def variants(instance_type: InstanceType, kubernetes: KubernetesProfile) -> Iterator[DriverProfile]:
+    """Without MIG, with every layout of static MIG, and with dynamic MIG where Kubernetes has partitionable devices."""
+    yield assumed_profile("nvidia")
+    accelerator, table = instance_type.accelerator, mig_table(instance_type)
+    if accelerator is None or not accelerator.mig or accelerator.virtual:
+        return
+    for layout in nvidia_mig.layouts(table) if table else ():
+        yield assumed_profile("nvidia", mig=StaticMig(layout))
+    if kubernetes.gates.partitionable_devices:
+        # Ampere with MIG mode off would publish what it publishes without dynamic MIG.
+        yield assumed_profile("nvidia", mig=DynamicMig(mode_enabled=accelerator.architecture == AMPERE))
 
 
 def contents(
@@ -162,8 +199,8 @@ def _with_own_devices(node: _Node, kubernetes: KubernetesProfile) -> tuple[Slice
     if mode is None:
         return pieces
     return tuple(
-        replace(piece, devices=tuple(nvidia_sharing.shared(device, mode) for device in piece.devices))
-        for piece in pieces
+        replace(slice_, devices=tuple(nvidia_sharing.shared(device, mode) for device in slice_.devices))
+        for slice_ in pieces
     )
 
 
@@ -175,7 +212,7 @@ def _exclusive(node: _Node, kubernetes: KubernetesProfile) -> tuple[SliceContent
         case StaticMig(layout):
             return (SliceContents(tuple(d for gpu in gpus for d in _static_instances(node, gpu, layout))),)
         case DynamicMig():
-            return _dynamic(node, gpus, split=kubernetes.minor >= _SPLIT_SINCE)
+            return _dynamic(node, gpus, split=kubernetes.slices.counters_apart)  # driver.go, v0.4.1
 
 
 def _node(instance_type: InstanceType, profile: DriverProfile) -> _Node | None:
@@ -252,13 +289,13 @@ def _mig_attributes(gpu: _Gpu, placed: Placed) -> dict[str, AttributeValue]:
 
 def _gpu_attributes(node: _Node, minor: int) -> FrozenMap[str, AttributeValue]:
     """deviceinfo.go Attributes, plus the PCI attributes that the callers there add."""
-    name, placement, image = f"gpu-{minor}", node.type.placement(minor), node.profile.image
+    name, placement, profile = f"gpu-{minor}", node.type.placement(minor), node.profile
     values: dict[str, AttributeValue] = {
         "type": "gpu",
         "uuid": on_node("string", name, "uuid"),
         **_model_attributes(node.accelerator),
-        "driverVersion": _image_version(image.nvidia_driver, "driverVersion"),
-        "cudaDriverVersion": _image_version(image.cuda, "cudaDriverVersion"),
+        "driverVersion": _image_version(profile.option("driver"), "driverVersion"),
+        "cudaDriverVersion": _image_version(profile.option("cuda"), "cudaDriverVersion"),
         PCIE_ROOT: pcie_root(node.type, placement.pcie_root, name),
         "pcieBusID" if node.has("own-pci-bus-id") else PCI_BUS_ID: bus_id(placement.bus_id, name),
         **node.fabric(minor),
@@ -298,7 +335,7 @@ def _image_version(text: str | None, name: str) -> AttributeValue:
 
 
 def _addressing_mode(node: _Node) -> AttributeValue:
-    branch = (node.profile.image.nvidia_driver or "").partition(".")[0]
+    branch = (node.profile.option("driver") or "").partition(".")[0]
     for row in node.profile.facts.addressing_modes:
         if (row.branch, row.node) == (branch, node.type.architecture) and node.accelerator.architecture in row.gpu:
             return row.mode
@@ -351,3 +388,8 @@ def _mig_name(node: _Node, gpu: _Gpu, placed: Placed) -> str:
 def _bytes(quantity: Quantity) -> Quantity:
     """As the driver publishes it: resource.NewQuantity(bytes, BinarySI)."""
     return Quantity.of(quantity.int64_value(), "BinarySI")
+
+
+PREDICTION: Final = Prediction(
+    runs_on, contents, why_unpredictable=why_unpredictable, node_labels=node_labels, variants=variants
+)

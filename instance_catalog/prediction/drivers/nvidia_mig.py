@@ -18,7 +18,6 @@ from instance_catalog.kubernetes.quantity import Quantity
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9-]")
 _CAPITAL = re.compile(r"([A-Z])")
 _ONE = Quantity.of(1, "BinarySI")
-_NONE = Quantity.of(0, "BinarySI")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +61,6 @@ def counters_of(placed: Placed) -> FrozenMap[str, Quantity]:
     """What one GPU instance draws from its GPU's counter set."""
     drawn = {counter_name(name): value for name, value in placed.profile.figures.items()}
     return FrozenMap({**drawn, **{memory_slice(i): _ONE for i in placed.slices}})
-
-
-def fits_counters(table: MigTable, chosen: Iterable[Placed]) -> bool:
-    """Whether the instances can exist together, as the allocator decides it: no counter is overdrawn."""
-    left = dict(counters_of_gpu(table))
-    for placed in chosen:
-        for name, value in counters_of(placed).items():
-            left[name] = left[name] - value
-    return all(value >= _NONE for value in left.values())
 
 
 def possible_together(table: MigTable, chosen: Iterable[Placed]) -> bool:

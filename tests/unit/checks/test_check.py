@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from autoscaler.checks.check import findings, held_back
+from autoscaler.checks.check import held_back, pool_conditions
 from autoscaler.checks.drivers import missing_drivers
-from autoscaler.checks.finding import Condition, Finding
 from autoscaler.checks.nodes import NodeToBe
+from autoscaler.checks.pool_condition import ConditionType, PoolCondition
 from autoscaler.clock import VirtualClock
 from autoscaler.model.capacity import CapacityPool, Mode, PodScope, Scope
 from autoscaler.model.node import Node
@@ -47,11 +47,11 @@ def device_plugin(**template: Any) -> DaemonSet:
     return DaemonSet("kube-system", "plugin", pod("plugin", **template), device_plugin="gpu.nvidia.com")
 
 
-def checked(state: Snapshot, condition: Condition) -> Finding:
+def checked(state: Snapshot, condition: ConditionType) -> PoolCondition:
     """The finding about pool "team"."""
     decided = plan(state)
-    found = findings(state, decided, CATALOG, policy=Policy(), now=NOW)
-    return next(f for f in found if (f.pool, f.condition) == ("team", condition))
+    found = pool_conditions(state, decided, CATALOG, policy=Policy(), now=NOW)
+    return next(f for f in found if (f.pool, f.type) == ("team", condition))
 
 
 def state(*daemon_sets: DaemonSet, pool: CapacityPool = POOL, demand: bool = True, **fields: Any) -> Snapshot:
@@ -60,7 +60,7 @@ def state(*daemon_sets: DaemonSet, pool: CapacityPool = POOL, demand: bool = Tru
     return snapshot(pods, claims, pools=(pool,), daemon_sets=daemon_sets, **fields)
 
 
-def codes(finding: Finding) -> list[Code]:
+def codes(finding: PoolCondition) -> list[Code]:
     return [reason.code for reason in finding.reasons]
 
 
@@ -98,7 +98,7 @@ def codes(finding: Finding) -> list[Code]:
 def test_drivers_will_run(
     daemon_sets: tuple[DaemonSet, ...], pool: CapacityPool, found: list[Code], demand: bool
 ) -> None:
-    finding = checked(state(*daemon_sets, pool=pool, demand=demand), Condition.DRIVERS_WILL_RUN)
+    finding = checked(state(*daemon_sets, pool=pool, demand=demand), ConditionType.DRIVERS_WILL_RUN)
     assert codes(finding) == found
     assert finding.status == str(not found)
 
@@ -117,7 +117,7 @@ def test_drivers_will_run(
 )
 def test_gke_wants_a_quota_for_critical_pods(namespace: str, quotas: tuple[Quota, ...], node: Node, good: bool) -> None:
     there = driver(namespace=namespace, priority=CRITICAL)
-    finding = checked(state(there, quotas=quotas, nodes=(node,)), Condition.DRIVERS_WILL_RUN)
+    finding = checked(state(there, quotas=quotas, nodes=(node,)), ConditionType.DRIVERS_WILL_RUN)
     assert codes(finding) == ([] if good else [Code.NO_QUOTA])
 
 
@@ -142,7 +142,7 @@ OPERATOR_LABEL = f"{labels.NVIDIA_DEPLOY_PREFIX}device-plugin"
     ],
 )
 def test_device_plugin_conflict(plugin: DaemonSet, pool: CapacityPool, conflict: bool) -> None:
-    finding = checked(state(driver(), plugin, pool=pool), Condition.DEVICE_PLUGIN_CONFLICT)
+    finding = checked(state(driver(), plugin, pool=pool), ConditionType.DEVICE_PLUGIN_CONFLICT)
     assert finding.status == str(conflict)
     assert codes(finding) == ([Code.DEVICE_PLUGIN_RUNS] if conflict else [])
 
@@ -173,7 +173,7 @@ EVERY_POD = replace(POOL, scope=Scope(PodScope.ALL))
     ],
 )
 def test_coexistence(other: Autoscaler, pool: CapacityPool, fields: dict[str, Any], alone: bool) -> None:
-    finding = checked(state(driver(), pool=pool, autoscalers=(other,), **fields), Condition.COEXISTENCE)
+    finding = checked(state(driver(), pool=pool, autoscalers=(other,), **fields), ConditionType.COEXISTENCE)
     assert finding.status == str(alone)
     assert codes(finding) == ([] if alone else [Code.OTHER_AUTOSCALER])
 
@@ -181,7 +181,7 @@ def test_coexistence(other: Autoscaler, pool: CapacityPool, fields: dict[str, An
 def test_a_pool_with_a_bad_finding_only_proposes_and_others_act() -> None:
     other = replace(POOL, name="other", node_template=("KwokNodeTemplate", "k"))
     before = replace(state(), pools=(other, POOL))
-    found = findings(before, Plan(), CATALOG, policy=Policy(), now=NOW)
+    found = pool_conditions(before, Plan(), CATALOG, policy=Policy(), now=NOW)
     after = held_back(before, found)
     assert {pool.name: pool.acts for pool in after.pools} == {"other": True, "team": False}
     assert all(pool.mode is Mode.ACT for pool in after.pools)
@@ -190,16 +190,16 @@ def test_a_pool_with_a_bad_finding_only_proposes_and_others_act() -> None:
 
 
 def test_without_pools_there_is_nothing_to_check() -> None:
-    assert findings(snapshot([]), Plan(), CATALOG, policy=Policy(), now=NOW) == ()
+    assert pool_conditions(snapshot([]), Plan(), CATALOG, policy=Policy(), now=NOW) == ()
 
 
 def test_a_condition_says_what_to_change() -> None:
-    finding = checked(state(), Condition.DRIVERS_WILL_RUN)
+    finding = checked(state(), ConditionType.DRIVERS_WILL_RUN)
     status, reason, message = verdict_of(finding)
     assert (status, reason) == ("False", "NoDriver")
     assert "install the driver" in message
     assert "example s1" in message
-    good = checked(state(driver()), Condition.DEVICE_PLUGIN_CONFLICT)
+    good = checked(state(driver()), ConditionType.DEVICE_PLUGIN_CONFLICT)
     assert verdict_of(good) == ("False", "NoDevicePlugin", "no device plugin will run beside the drivers")
 
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from autoscaler.checks.check import findings, held_back
-from autoscaler.checks.finding import Condition, Finding
+from autoscaler.checks.check import held_back, pool_conditions
+from autoscaler.checks.pool_condition import ConditionType, PoolCondition
 from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Mode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Snapshot
@@ -22,10 +22,10 @@ SERVING: Mapping[str, Reason | None] = {"KwokNodeTemplate": None}
 LATER = NOW + timedelta(minutes=10)
 
 
-def ready(state: Snapshot, serving: Mapping[str, Reason | None] | None = SERVING) -> tuple[Finding, bool]:
+def ready(state: Snapshot, serving: Mapping[str, Reason | None] | None = SERVING) -> tuple[PoolCondition, bool]:
     """The finding, and whether the pool goes on acting."""
-    found = findings(state, plan(state), CATALOG, policy=Policy(), now=NOW, serving=serving)
-    (finding,) = (f for f in found if f.condition is Condition.READY)
+    found = pool_conditions(state, plan(state), CATALOG, policy=Policy(), now=NOW, serving=serving)
+    (finding,) = (f for f in found if f.type is ConditionType.READY)
     (pool,) = held_back(state, [finding]).pools
     return finding, pool.acts
 
@@ -74,7 +74,7 @@ REFUSED = Backoff(LATER, pool="team", reason="Configuration", message="there is 
 @pytest.mark.parametrize(
     ("backoffs", "serving", "told"),
     [
-        pytest.param((), {"KwokNodeTemplate": REFUSAL}, "provider aws refuses our requests: no credentials", id="keys"),
+        pytest.param((), {"KwokNodeTemplate": REFUSAL}, "provider aws refuses requests: no credentials", id="keys"),
         pytest.param(
             (REFUSED,), SERVING, "the last launch failed, Configuration: there is no template k; create it", id="launch"
         ),

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from autoscaler.checks.finding import Condition, Finding
+from autoscaler.checks.pool_condition import ConditionType, PoolCondition
 from autoscaler.clock import EPOCH
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.publishing.publisher import Publisher
@@ -134,7 +134,7 @@ def ready(desk: Desk) -> tuple[str, str, str, str]:
     return found["status"], found["reason"], found["message"], found["lastTransitionTime"]
 
 
-FINE = Finding(POOL.name, Condition.READY)
+FINE = PoolCondition(POOL.name, ConditionType.READY)
 
 
 def test_a_pool_that_can_be_used_is_ready(desk: Desk) -> None:
@@ -144,9 +144,11 @@ def test_a_pool_that_can_be_used_is_ready(desk: Desk) -> None:
 
 
 def test_what_is_wrong_with_a_pool_is_an_event_too(desk: Desk) -> None:
-    refused = Finding("gpu", Condition.READY, (Reason.of(Code.PROVIDER_REFUSES, provider="aws", message="no keys"),))
+    refused = PoolCondition(
+        "gpu", ConditionType.READY, (Reason.of(Code.PROVIDER_REFUSES, provider="aws", message="no keys"),)
+    )
     Publisher(desk.api).check([refused], Snapshot(pools=(POOL,)), desk.now)
-    assert ready(desk)[:3] == ("False", "ProviderRefuses", "provider aws refuses our requests: no keys")
+    assert ready(desk)[:3] == ("False", "ProviderRefuses", "provider aws refuses requests: no keys")
     assert events(desk) == [("gpu", "Warning", "ProviderRefuses")]
 
 
@@ -177,7 +179,7 @@ def test_what_is_told_is_about_the_spec_that_was_read(desk: Desk) -> None:
     for generation in (1, 2):
         snapshot = Snapshot(pools=(replace(POOL, generation=generation),))
         publisher.publish(Plan(), snapshot, desk.now)
-        found = [FINE, Finding(POOL.name, Condition.COEXISTENCE)]
+        found = [FINE, PoolCondition(POOL.name, ConditionType.COEXISTENCE)]
         publisher.check(found, snapshot, desk.now + timedelta(hours=generation))
         status = desk.pool_status()
         assert status["observedGeneration"] == generation

@@ -26,7 +26,7 @@ from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.serve.health import Heartbeat
 from autoscaler.serve.recorder import Recorder
-from autoscaler.serve.site import Board
+from autoscaler.serve.site import LatestTick
 from autoscaler.settings.settings import BatchSettings, LoopSettings, Settings
 from providers.errors import AmbiguousError, ProviderError
 from tests.desk import POOL, planned
@@ -81,13 +81,13 @@ class Stand:
     def __post_init__(self) -> None:
         self.heartbeat = Heartbeat(self.clock)
         self.recorder = Recorder(self.clock, version="1")
-        self.board = Board()
+        self.latest = LatestTick()
         self.controller = Controller(
             self.script,
             self.script.wakeup,
             self.clock,
             self.settings,
-            observers=TickObservers(self.heartbeat, self.recorder, self.board, timedelta(minutes=5)),
+            observers=TickObservers(self.heartbeat, self.recorder, self.latest, timedelta(minutes=5)),
             leads=self.leads,
             perform=self.perform,
         )
@@ -209,11 +209,11 @@ def test_a_bell_rings_once() -> None:
 
 def test_the_page_shows_the_last_round() -> None:
     stand = Stand(Script([QUIET]))
-    assert stand.board.round is None
+    assert stand.latest.get() is None
     assert not stand.heartbeat.is_ready
     stand.controller.run()
-    assert stand.board.round is not None
-    assert stand.board.round.snapshot is QUIET.snapshot
+    assert stand.latest.get() is not None
+    assert stand.latest.get().snapshot is QUIET.snapshot
     assert stand.heartbeat.is_ready
 
 
@@ -304,7 +304,7 @@ def test_the_block_clock_rings_only_when_the_moment_has_passed(wake_at: Any, rin
 
 def test_a_round_whose_requests_time_out_one_after_another_is_not_stuck() -> None:
     stand = Stand(Script([]))
-    observers = TickObservers(stand.heartbeat, stand.recorder, stand.board, timedelta(minutes=5))
+    observers = TickObservers(stand.heartbeat, stand.recorder, stand.latest, timedelta(minutes=5))
     with observers.tick():
         for _ in range(10):
             with suppress(UnavailableError), observers.request("list", PODS):
@@ -321,7 +321,11 @@ def test_a_wall_clock_that_is_set_neither_ends_nor_delays_anything(jump: timedel
     recorder, heartbeat = Recorder(clock, version="1"), Heartbeat(clock)
     wakeup = Wakeup()
     controller = Controller(
-        Script([]), wakeup, clock, AT_ONCE, observers=TickObservers(heartbeat, recorder, Board(), timedelta(minutes=5))
+        Script([]),
+        wakeup,
+        clock,
+        AT_ONCE,
+        observers=TickObservers(heartbeat, recorder, LatestTick(), timedelta(minutes=5)),
     )
     heartbeat.expect(within=60, doing="resting")
     clock.jump(jump)

@@ -20,7 +20,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.serve.health import Heartbeat
 from autoscaler.serve.recorder import Recorder
-from autoscaler.serve.site import Board
+from autoscaler.serve.site import LatestTick
 from autoscaler.simulation.simulation import Simulation
 from tests.crash.life import START, CrashError, scenario, small_catalog
 from tests.desk import POOL, new_desk, planned
@@ -29,7 +29,7 @@ from tests.unit.cluster.odd import OddApi
 
 def observers() -> TickObservers:
     clock = VirtualClock()
-    return TickObservers(Heartbeat(clock), Recorder(clock, version="1"), Board(), timedelta(minutes=5))
+    return TickObservers(Heartbeat(clock), Recorder(clock, version="1"), LatestTick(), timedelta(minutes=5))
 
 
 def decided(pending: Pending, *pods: Pod) -> Decided:

@@ -9,8 +9,8 @@ import pytest
 from instance_catalog.drivers.facts import builtin_device_classes, prepare_rules
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
 from instance_catalog.drivers.terms import PrepareRules
+from instance_catalog.files.findings import CatalogError
 from instance_catalog.files.loader import load_catalog
-from instance_catalog.files.problem import CatalogError
 from instance_catalog.kubernetes.profile import profile_for
 from instance_catalog.kubernetes.resource_slice import Device, RuntimeOnly, Version
 from instance_catalog.prediction.predict import node_labels, predict, runs_on

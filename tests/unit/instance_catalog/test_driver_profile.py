@@ -8,12 +8,12 @@ from instance_catalog.drivers.profile import (
     DriverProfileError,
     DriverSet,
     DynamicMig,
-    ImageFacts,
     NoMig,
     StaticMig,
     assumed_profile,
     parse_driver_set,
 )
+from instance_catalog.frozen_map import FrozenMap
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def test_a_driver_set_prints_as_the_text_it_was_read_from(text: str) -> None:
 
 def test_what_is_not_said_is_as_the_charts_ship_it() -> None:
     (profile,) = parse_driver_set("nvidia").profiles
-    assert (profile.driver, profile.release, profile.mig, profile.image) == (
+    assert (profile.driver, profile.release, profile.mig, profile.options) == (
         "gpu.nvidia.com",
         "v0.4.1",
         NoMig(),
-        ImageFacts(),
+        FrozenMap(),
     )
     on = {"IMEXDaemonsWithDNSNames", "ComputeDomainCliques", "CrashOnNVLinkFabricErrors"}
     assert {gate for gate, value in profile.gates.items() if value} == on
@@ -105,9 +105,9 @@ def test_gates_are_those_of_the_release() -> None:
         ("dra-cpu:group-by=core", "option group-by of dra-cpu takes numanode, socket or machine, not 'core'"),
         ("dra-cpu:pcie-roots=yes", "no option of dra-cpu 'pcie-roots=yes'; did you mean 'pcie-roots'?"),
         ("nvidia:MPSSupport=yes", "takes true or false, not 'yes'"),
-        ("nvidia:cuda=latest", "option cuda takes a version such as"),
-        ("nvidia:cuda=13.0.0.1", "option cuda takes a version such as 580.126.09 or 13.0, not '13.0.0.1'"),
-        ("tpu:topology=large", "option topology takes the chips of a slice, such as 2x4 or 4x4x4, not 'large'"),
+        ("nvidia:cuda=latest", "option cuda of nvidia takes a version such as"),
+        ("nvidia:cuda=13.0.0.1", "option cuda of nvidia takes a version such as 580.126.09 or 13.0, not '13.0.0.1'"),
+        ("tpu:topology=large", "option topology of tpu takes the chips of a slice, such as 2x4 or 4x4x4, not 'large'"),
         ("nvidia@latest", "'latest' is not a release of nvidia; known are v25.3.2, "),
         ("nvidia,nvidia:dynamic-mig", "given twice; combine its options with ':'"),
     ],

@@ -7,7 +7,7 @@ from collections import Counter
 
 from instance_catalog.kubernetes import labels
 
-KEYS = {name: value for name, value in vars(labels).items() if name.isupper()}
+KEYS = {name: value for name, value in vars(labels).items() if name.isupper() and isinstance(value, str)}
 # A label key: an optional DNS subdomain, then a name of at most 63 characters; prefixes end in "/" or "-".
 SYNTAX = re.compile(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from instance_catalog.files.last_good import standing
-from instance_catalog.files.layers import Corrections, Layer, config_map_layers, content_layer, text_layer
+from instance_catalog.files.findings import CatalogError
+from instance_catalog.files.last_good import effective_catalog
+from instance_catalog.files.layers import Corrections, Layer, content_layer, text_layer
 from instance_catalog.files.loader import directory_layers, shipped_layers
 from instance_catalog.files.merging import catalog_of, disputes_of, origins_of
-from instance_catalog.files.problem import CatalogError
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType, region_of
 
@@ -105,16 +105,6 @@ def test_a_bad_header_is_named(head: str, message: str) -> None:
     assert message in str(layer.problems[0])
 
 
-def test_a_config_map_has_a_layer_for_every_key(shipped: tuple[Layer, ...]) -> None:
-    data = {"b.yaml": priced("", "2", "reason: second\n").text, "a.yaml": priced("", "1", "reason: first\n").text}
-    layers = config_map_layers("foreslice/catalog", data)
-    assert [layer.name for layer in layers] == [
-        "ConfigMap foreslice/catalog[a.yaml]",
-        "ConfigMap foreslice/catalog[b.yaml]",
-    ]
-    assert price(catalog_of([*shipped, *layers])) == 2
-
-
 DEFECTS = {
     "no YAML": "types: [",
     "an unknown field": "types:\n  - {name: p5.48xlarge, vcpus: 3}\n",
@@ -127,24 +117,24 @@ DEFECTS = {
 @pytest.mark.parametrize("defect", DEFECTS.values(), ids=DEFECTS.keys())
 def test_a_defective_layer_leaves_the_last_good_one_standing(shipped: tuple[Layer, ...], defect: str) -> None:
     good = [*shipped, priced("a.yaml", "1"), priced("b.yaml", "2", "reason: deal\n")]
-    first = standing(good, now=NOW)
+    first = effective_catalog(good, now=NOW)
     assert price(first.catalog) == 2
     assert first.refused == ()
 
     broken = [*shipped, priced("a.yaml", "1"), text_layer("b.yaml", "directory", defect)]
-    second = standing(broken, now=NOW, before=first)
+    second = effective_catalog(broken, now=NOW, before=first)
     assert second.catalog.digest == first.catalog.digest
     assert [(refused.layer, refused.kept) for refused in second.refused] == [("b.yaml", True)]
     assert second.refused[0].problems
 
-    third = standing(good, now=NOW, before=second)
+    third = effective_catalog(good, now=NOW, before=second)
     assert third.refused == ()
 
 
 @pytest.mark.parametrize("defect", DEFECTS.values(), ids=DEFECTS.keys())
 def test_a_layer_that_was_never_good_is_left_out_alone(shipped: tuple[Layer, ...], defect: str) -> None:
     overlay = priced("b.yaml", "2", "reason: deal\n")
-    found = standing([*shipped, text_layer("a.yaml", "directory", defect), overlay], now=NOW)
+    found = effective_catalog([*shipped, text_layer("a.yaml", "directory", defect), overlay], now=NOW)
     assert price(found.catalog) == 2
     assert [(refused.layer, refused.kept) for refused in found.refused] == [("a.yaml", False)]
 
@@ -153,35 +143,35 @@ def test_an_innocent_layer_of_the_same_type_stays(shipped: tuple[Layer, ...]) ->
     wrong = text_layer(
         "a.yaml", "directory", "reason: typo\ntypes:\n  - {name: p5.48xlarge, accelerator: {count: 7}}\n"
     )
-    found = standing([*shipped, wrong, priced("b.yaml", "2", "reason: deal\n")], now=NOW)
+    found = effective_catalog([*shipped, wrong, priced("b.yaml", "2", "reason: deal\n")], now=NOW)
     assert price(found.catalog) == 2
     assert [refused.layer for refused in found.refused] == ["a.yaml"]
 
 
 def test_nothing_is_merged_again_when_nothing_changed(shipped: tuple[Layer, ...]) -> None:
     overlay = priced("a.yaml", "1", "expires: 2026-11-22\n")
-    first = standing([*shipped, overlay], now=NOW)
-    assert standing([*shipped, overlay], now=NOW, before=first) is first
+    first = effective_catalog([*shipped, overlay], now=NOW)
+    assert effective_catalog([*shipped, overlay], now=NOW, before=first) is first
     assert first.wake_at == datetime(2026, 11, 22, tzinfo=UTC)
 
-    later = standing([*shipped, overlay], now=datetime(2026, 11, 22, tzinfo=UTC), before=first)
+    later = effective_catalog([*shipped, overlay], now=datetime(2026, 11, 22, tzinfo=UTC), before=first)
     assert price(later.catalog) != 1
     assert later.wake_at is None
 
 
 def test_an_expired_version_is_not_kept(shipped: tuple[Layer, ...]) -> None:
-    first = standing([*shipped, priced("a.yaml", "1", "expires: 2026-11-22\n")], now=NOW)
+    first = effective_catalog([*shipped, priced("a.yaml", "1", "expires: 2026-11-22\n")], now=NOW)
     broken = text_layer("a.yaml", "directory", "types: [")
-    later = standing([*shipped, broken], now=datetime(2026, 11, 23, tzinfo=UTC), before=first)
+    later = effective_catalog([*shipped, broken], now=datetime(2026, 11, 23, tzinfo=UTC), before=first)
     assert price(later.catalog) != 1
     assert [(refused.layer, refused.kept) for refused in later.refused] == [("a.yaml", False)]
 
 
 def test_a_directory_that_vanishes_leaves_its_files_standing(shipped: tuple[Layer, ...], tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(priced("", "1").text)
-    first = standing([*shipped, *directory_layers(tmp_path)], now=NOW)
+    first = effective_catalog([*shipped, *directory_layers(tmp_path)], now=NOW)
     (tmp_path / "a.yaml").unlink()
-    second = standing([*shipped, *directory_layers(tmp_path)], now=NOW, before=first)
+    second = effective_catalog([*shipped, *directory_layers(tmp_path)], now=NOW, before=first)
     assert price(second.catalog) == 1
     assert [(refused.layer, refused.kept) for refused in second.refused] == [(str(tmp_path), True)]
 
@@ -189,9 +179,9 @@ def test_a_directory_that_vanishes_leaves_its_files_standing(shipped: tuple[Laye
 def test_a_file_cut_off_within_a_line_is_not_settled(shipped: tuple[Layer, ...], tmp_path: Path) -> None:
     whole = f"{HEAD}types:\n- name: p5.48xlarge\n  prices:\n    on-demand: 55.04\n"
     (tmp_path / "a.yaml").write_text(whole)
-    first = standing([*shipped, *directory_layers(tmp_path, settled=True)], now=NOW)
+    first = effective_catalog([*shipped, *directory_layers(tmp_path, settled=True)], now=NOW)
     (tmp_path / "a.yaml").write_text(whole.removesuffix("5.04\n"))
-    second = standing([*shipped, *directory_layers(tmp_path, settled=True)], now=NOW, before=first)
+    second = effective_catalog([*shipped, *directory_layers(tmp_path, settled=True)], now=NOW, before=first)
     assert price(second.catalog) == Decimal("55.04")
     assert "ends within a line" in str(second.refused[0].problems[0])
 
@@ -205,7 +195,7 @@ def test_temporary_files_of_editors_are_no_layers(tmp_path: Path) -> None:
 def test_defective_shipped_data_is_an_error(shipped: tuple[Layer, ...]) -> None:
     broken = text_layer("data/x.yaml", "shipped", "types: [")
     with pytest.raises(CatalogError, match=r"data/x\.yaml:2: found"):
-        standing([*shipped, broken], now=NOW)
+        effective_catalog([*shipped, broken], now=NOW)
 
 
 def test_corrections_are_layers_of_their_own(shipped: tuple[Layer, ...]) -> None:

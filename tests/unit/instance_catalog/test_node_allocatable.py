@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from instance_catalog.files.findings import CatalogError
 from instance_catalog.files.loader import load_catalog
-from instance_catalog.files.problem import CatalogError
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from instance_catalog.files.last_good import EffectiveCatalog, standing
+from instance_catalog.files.last_good import EffectiveCatalog, effective_catalog
 from instance_catalog.files.layers import Layer, text_layer
 from instance_catalog.files.loader import shipped_layers
 from instance_catalog.files.quotes import Priced, Quote, priced
@@ -38,7 +38,7 @@ def shipped() -> tuple[Layer, ...]:
 
 def standing_with(shipped: tuple[Layer, ...], *texts: str) -> EffectiveCatalog:
     layers = [text_layer(f"file {index}", f"directory {index}", text) for index, text in enumerate(texts)]
-    return standing((*shipped, *layers), now=NOW)
+    return effective_catalog((*shipped, *layers), now=NOW)
 
 
 def dollars(found: Priced, zone: str, capacity_type: CapacityType = CapacityType.ON_DEMAND) -> str | None:

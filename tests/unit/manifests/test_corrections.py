@@ -10,8 +10,8 @@ import pytest
 
 from autoscaler.manifests.corrections import corrections_of
 from autoscaler.manifests.load import load
+from instance_catalog.files.findings import CatalogError
 from instance_catalog.files.loader import load_catalog
-from instance_catalog.files.problem import CatalogError
 
 OVERLAY = """
 apiVersion: foreslice.dev/v1alpha1

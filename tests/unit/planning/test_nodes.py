@@ -15,7 +15,6 @@ from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.placement.existing import present_nodes
-from autoscaler.report.events import events_of
 from autoscaler.scheduling.world import World
 from instance_catalog.drivers.custom import CustomDriver, DeviceTemplate
 from instance_catalog.frozen_map import FrozenMap
@@ -23,6 +22,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.taint import Taint
 from tests.unit.planning.scene import CATALOG, NOW, block, codes, gpus, ours, pairs, plan, pod, snapshot, types
+from tests.unit.report.events import events_of
 
 LONG_AGO = NOW - timedelta(hours=1)
 ONLY_S1 = (Requirement(labels.INSTANCE_TYPE, "In", ("s1",)),)

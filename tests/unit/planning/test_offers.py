@@ -8,15 +8,19 @@ import pytest
 
 from autoscaler.model.capacity import CapacityPool, Limits, Mode
 from autoscaler.model.device_class import Selector
+from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import FirstAvailable
+from autoscaler.planning.placement.existing import present_nodes
+from autoscaler.planning.supply.candidates import capacity_type_facts
+from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
-from instance_catalog.kubernetes.taint import Toleration
+from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
-from tests.unit.planning.scene import SMALL, claim, gpus, machine, plan, pod, snapshot, types, why_left
+from tests.unit.planning.scene import CATALOG, SMALL, claim, gpus, machine, plan, pod, snapshot, types, why_left
 
 ARM = replace(machine("arm", SMALL, 1, "0.50"), architecture="arm64")
 INTEL = machine("intel", SMALL, 1, "1.00")
@@ -64,6 +68,30 @@ def test_a_machine_with_attached_accelerators_answers_to_both_names(name: str) -
     result = plan(snapshot([pod("p", "c")], [claim("c")], pools=(pool,)), catalog=Catalog.of([attached, INTEL]))
     assert types(result) == ["n1-standard-8+1xnvidia-tesla-t4"]
     assert result.launches[0].node.labels[labels.INSTANCE_TYPE] == "n1-standard-8"
+
+
+@pytest.mark.parametrize(("wanted", "bought"), [("spot", "spot"), ("on-demand", "on-demand"), ("reserved", None)])
+def test_a_pool_may_name_capacity_types_as_karpenter_does(wanted: str, bought: str | None) -> None:
+    pool = replace(
+        POOL,
+        capacity_types=("spot", "on-demand"),
+        requirements=(Requirement(labels.KARPENTER_CAPACITY_TYPE, "In", (wanted,)),),
+    )
+    catalog = Catalog.of([machine("both", SMALL, 1, "1.00", spot="0.30")])
+    result = plan(snapshot([pod("p", "c")], [claim("c")], pools=(pool,)), catalog=catalog)
+    assert [launch.offering.capacity_type for launch in result.launches] == ([bought] if bought else [])
+
+
+def test_a_capacity_block_is_reserved_capacity_to_karpenter() -> None:
+    assert capacity_type_facts("capacity-block")[labels.KARPENTER_CAPACITY_TYPE] == "reserved"
+
+
+@pytest.mark.parametrize("taint", ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"])
+def test_a_node_that_another_autoscaler_removes_takes_no_pods(taint: str) -> None:
+    """Not even those that tolerate its taint: they would be evicted again."""
+    leaving = Node("leaving", taints=(Taint(taint, "", "NoSchedule"),))
+    state = snapshot([], nodes=(Node("staying", taints=(Taint("dedicated", "gpu", "NoSchedule"),)), leaving))
+    assert list(present_nodes(state, CATALOG, World.of(state)).targets) == ["staying"]
 
 
 def test_a_selector_that_fails_on_some_types_and_fits_none_is_fatal() -> None:

@@ -56,13 +56,13 @@ def left(verdict: str) -> Plan:
         pytest.param(
             left("does-not-fit"),
             "gets no node",
-            ("none of 9 offerings fits", "nearest miss: 4 of 8 devices (12 instance types, such as p4d.24xlarge)"),
+            ("0/9 offerings fit", "nearest miss: 4 of 8 devices (12 instance types, such as p4d.24xlarge)"),
             id="left out",
         ),
         pytest.param(Plan(left_out=(LeftOut("default/a", "fatal", ()),)), "cannot be scheduled", (), id="fatal"),
         pytest.param(Plan(left_out=(LeftOut("default/a", "unknown", ()),)), "cannot be decided", (), id="unknown"),
         pytest.param(Plan(outside=(LeftOut("default/a", "out-of-scope", ()),)), "is not served", (), id="outside"),
-        pytest.param(Plan(), "is not planned yet: the next round decides about it", (), id="new"),
+        pytest.param(Plan(), "is not planned yet: the next tick decides", (), id="new"),
     ],
 )
 def test_where_a_pod_stands(plan: Plan, state: str, why: tuple[str, ...]) -> None:

@@ -11,11 +11,11 @@ from autoscaler.model.plan import Considered, Demand, LeftOut, NearMiss, Plan
 from autoscaler.model.pod import GangRef, Pod, PodClaim
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.report.events import events_of
 from autoscaler.report.page import explanation, status_page
 from autoscaler.report.reasons import text_of
 from autoscaler.report.redaction import Readable, everything, of_namespace, of_pod, redacted
 from tests.desk import A
+from tests.unit.report.events import events_of
 
 POD = Pod("team", "a", claims=(PodClaim("gpu", "a-gpu"),), gang=GangRef("team", "g"))
 BREAKS = Reason.of(Code.BREAKS_OTHER_POD, pod="secret/project-x")

@@ -15,23 +15,23 @@ from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, Match
 from autoscaler.report.timeline import (
     Arrived,
     Bound,
-    Cause,
+    Change,
     Chosen,
     Draining,
-    Effect,
     Ended,
     Gone,
     Held,
     Launched,
     Noticed,
+    NotPlaced,
+    Occurrence,
     PodResult,
     Published,
-    Refused,
     Registered,
     Reused,
     Summary,
     TimelineEvent,
-    What,
+    Trigger,
     asked_lines,
     document_of,
     lines_of,
@@ -44,15 +44,15 @@ from autoscaler.report.timeline import (
 AT = datetime(2026, 11, 2, 9, tzinfo=UTC)
 P5 = OfferingRef("p5.48xlarge", "us-east-1a", "on-demand", "55.04")
 DEVICES = tuple(f"gpu.nvidia.com/gpu-{index}" for index in range(8))
-EXAMPLES: tuple[tuple[What, str], ...] = (
+EXAMPLES: tuple[tuple[Occurrence, str], ...] = (
     (Arrived("default/a", "One GPU", ("gpu: 1 × gpu.nvidia.com",)), "pod default/a is pending: One GPU"),
-    (Reused("default/a", "n1", "coming"), "decided: default/a goes to n1, nothing is bought"),
+    (Reused("default/a", "n1", "coming"), "decided: pod default/a fits node n1, no launch"),
     (
         Chosen(("n1", "n2"), "gpu", P5, Decimal("55.04"), ("default/a", "default/b"), "cheapest", ("also fits: x",)),
         "decided: 2 × p5.48xlarge in us-east-1a (on-demand) at 55.04 $/h for default/a, default/b",
     ),
-    (Refused("default/a", "none fits", "16 of 17"), "no node for default/a: none fits"),
-    (Launched("n1", P5), "the cloud starts p5.48xlarge in us-east-1a (on-demand) as n1"),
+    (NotPlaced("default/a", "none fits", "16 of 17"), "no node for default/a: none fits"),
+    (Launched("n1", P5), "the provider launches p5.48xlarge in us-east-1a (on-demand) as n1"),
     (Registered("n1"), "node n1 has registered"),
     (
         Published("n1", (("dra.net", 1), ("gpu.nvidia.com", 8))),
@@ -60,20 +60,20 @@ EXAMPLES: tuple[tuple[What, str], ...] = (
     ),
     (Bound("default/a", "n1", DEVICES), "pod default/a runs on n1"),
     (Ended("default/a", "Succeeded"), "pod default/a has ended: Succeeded"),
-    (Held("n1", "the block lasts"), "node n1 stays although nobody uses it: the block lasts"),
-    (Noticed("n1", AT), "node n1 and its pods are told that it goes at 09:00"),
-    (Draining("n1", "empty"), "node n1 goes: empty"),
+    (Held("n1", "the block lasts"), "node n1 is kept while empty: the block lasts"),
+    (Noticed("n1", AT), "node n1 and its pods get a notice: the machine ends at 09:00"),
+    (Draining("n1", "empty"), "node n1 is being removed: empty"),
     (Gone("n1", 0.5, Decimal("27.52")), "node n1 is gone after 0.50 h, 27.52 $"),
 )
 
 
 @pytest.mark.parametrize(("what", "headline"), EXAMPLES, ids=[type(what).__name__ for what, _ in EXAMPLES])
-def test_headlines(what: What, headline: str) -> None:
+def test_headlines(what: Occurrence, headline: str) -> None:
     assert lines_of(what)[0] == headline
 
 
 def test_every_kind_of_happening_has_an_example() -> None:
-    assert {type(what) for what, _ in EXAMPLES} == {*get_args(Cause), *get_args(Effect)}
+    assert {type(what) for what, _ in EXAMPLES} == {*get_args(Trigger), *get_args(Change)}
 
 
 def test_causes_come_before_effects() -> None:
@@ -86,7 +86,7 @@ def test_only_what_people_wait_for_is_marked() -> None:
         "Arrived": "+",
         "Reused": "*",
         "Chosen": "*",
-        "Refused": "!",
+        "NotPlaced": "!",
         "Bound": "·",
         "Ended": "·",
     }
@@ -97,10 +97,10 @@ def test_long_lists_of_devices_are_cut() -> None:
 
 
 @pytest.mark.parametrize("what", [what for what, _ in EXAMPLES], ids=lambda what: type(what).__name__)
-def test_json_says_when_and_what(what: What) -> None:
+def test_json_says_when_and_what(what: Occurrence) -> None:
     document = json.loads(json.dumps(document_of(TimelineEvent(AT, what))))
     assert document["at"] == "2026-11-02T09:00:00+00:00"
-    assert document["event"] == type(what).__name__
+    assert document["event"] == what.event
 
 
 def test_json_holds_money_as_text_and_times_as_seconds() -> None:

@@ -17,7 +17,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.serve.access import RequestAuthorizer
 from autoscaler.serve.health import Heartbeat, Sight
 from autoscaler.serve.recorder import Recorder
-from autoscaler.serve.site import Board, health_app, metrics_app, page_app
+from autoscaler.serve.site import LatestTick, health_app, metrics_app, page_app
 from tests.desk import POOL, planned
 from tests.unit.serve.browser import Browser
 from tests.unit.serve.reviews import Grant, ReviewingServer, Users
@@ -56,15 +56,15 @@ def api() -> ReviewingServer:
 
 
 @pytest.fixture
-def board() -> Board:
-    board = Board()
-    board.show(SNAPSHOT, PLAN, EPOCH)
-    return board
+def latest() -> LatestTick:
+    latest = LatestTick()
+    latest.set(SNAPSHOT, PLAN, EPOCH)
+    return latest
 
 
 @pytest.fixture
-def page(api: ReviewingServer, board: Board) -> Browser:
-    return Browser(page_app(board, RequestAuthorizer(api), cluster="prod & co", holder=lambda: "replica-2"))
+def page(api: ReviewingServer, latest: LatestTick) -> Browser:
+    return Browser(page_app(latest, RequestAuthorizer(api), cluster="prod & co", holder=lambda: "replica-2"))
 
 
 def bearer(user: str) -> dict[str, str]:
@@ -216,7 +216,7 @@ def test_nothing_can_be_changed(page: Browser, method: str) -> None:
 
 
 def test_a_replica_that_waits_says_who_acts(api: ReviewingServer) -> None:
-    waiting = Browser(page_app(Board(), RequestAuthorizer(api), holder=lambda: "replica-2"))
+    waiting = Browser(page_app(LatestTick(), RequestAuthorizer(api), holder=lambda: "replica-2"))
     answer = waiting.get("/", headers=bearer("admin"))
     assert answer.status_code == 503
     assert "replica-2 acts" in answer.text

@@ -7,7 +7,8 @@ from itertools import combinations
 import pytest
 
 from instance_catalog.drivers.facts import mig_tables
-from instance_catalog.prediction.drivers.nvidia_mig import every_placement, fits_counters
+from instance_catalog.prediction.drivers.nvidia_mig import every_placement
+from tests.unit.instance_catalog.prediction.counters import fits_counters
 
 
 @pytest.mark.parametrize("name", mig_tables())

@@ -14,11 +14,11 @@ from instance_catalog.prediction.drivers.nvidia_mig import (
     Placed,
     device_name,
     every_placement,
-    fits_counters,
     layouts,
     place,
     possible_together,
 )
+from tests.unit.instance_catalog.prediction.counters import fits_counters
 
 EIGHT_SLICES = [name for name, table in mig_tables().items() if table.memory_slices == 8]
 # NVIDIA MIG user guide, profiles of A100 and H100: every way to fill the GPU, in compute slices from the left.

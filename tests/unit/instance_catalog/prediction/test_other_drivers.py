@@ -10,7 +10,8 @@ from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.kubernetes.profile import profile_for
 from instance_catalog.kubernetes.resource_slice import Device, ResourceSlice, RuntimeOnly
 from instance_catalog.prediction.drivers.google_tpu import tpu_generation
-from instance_catalog.prediction.predict import is_future_clique, node_labels, predict, unpredictable
+from instance_catalog.prediction.drivers.nvidia_gpu import is_future_clique
+from instance_catalog.prediction.predict import node_labels, predict, unpredictable
 from instance_catalog.types.instance_type import InstanceType
 from tests.unit.instance_catalog.prediction import machines
 

@@ -10,8 +10,7 @@ from instance_catalog.files.layers import Corrections
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.probe.entry import catalog_content, left_to_say
-from instance_catalog.probe.error import ProbeError
-from instance_catalog.probe.record import Probe
+from instance_catalog.probe.record import Probe, ProbeError
 
 PLACES = [("0000:53:00.0", "pci0000:44", 0), ("0000:64:00.0", "pci0000:55", 0)]
 

@@ -9,22 +9,18 @@ from typing import Literal
 from autoscaler.model.reason import Code, Reason
 
 
-class Condition(Enum):
+class ConditionType(Enum):
     """The conditions of a CapacityPool that must hold before it acts. The value is their type in its status."""
 
     READY = "Ready"  # it can be used as it is written, and its provider launches
     COEXISTENCE = "Coexistence"  # no other autoscaler serves the same pods
     DRIVERS_WILL_RUN = "DriversWillRun"  # a driver publishes the devices of the node to be
-    DEVICE_PLUGIN_CONFLICT = "DevicePluginConflict"  # True is bad: a device plugin would hand out the same devices
+    DEVICE_PLUGIN_CONFLICT = "DevicePluginConflict"  # a device plugin would hand out the same devices
 
-
-# The status in which a condition lets a pool act.
-GOOD: dict[Condition, bool] = {
-    Condition.READY: True,
-    Condition.COEXISTENCE: True,
-    Condition.DRIVERS_WILL_RUN: True,
-    Condition.DEVICE_PLUGIN_CONFLICT: False,
-}
+    @property
+    def good_status(self) -> Literal["True", "False"]:
+        """The status that lets a pool act."""
+        return "False" if self is ConditionType.DEVICE_PLUGIN_CONFLICT else "True"
 
 
 # What a provider answered may be otherwise at the next attempt: whether one is made is for the back-off to say.
@@ -32,11 +28,11 @@ _TRIED_AGAIN = frozenset({Code.LAUNCH_FAILED, Code.PROVIDER_REFUSES})
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PoolCondition:
     """A condition of one pool. `reasons` say what is wrong, and are empty when nothing is."""
 
     pool: str
-    condition: Condition
+    type: ConditionType
     reasons: tuple[Reason, ...] = ()
 
     @property
@@ -54,4 +50,5 @@ class Finding:
         """What the condition says."""
         if self.reasons and all(reason.code is Code.UNREADABLE for reason in self.reasons):
             return "Unknown"
-        return "True" if GOOD[self.condition] is self.good else "False"
+        bad: Literal["True", "False"] = "True" if self.type.good_status == "False" else "False"
+        return self.type.good_status if self.good else bad

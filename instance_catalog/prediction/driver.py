@@ -1,0 +1,33 @@
+"""What the module of a driver in prediction/drivers offers; predict.py registers one Prediction per driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from instance_catalog.drivers.profile import DriverProfile
+from instance_catalog.frozen_map import EMPTY
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.types.instance_type import InstanceType
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The functions of one driver. Each depends on its arguments alone.
+
+    runs_on            whether the type has devices for the driver
+    contents           the driver's slices, in order
+    why_unpredictable  why the slices cannot be predicted; None if they can
+    node_labels        what a node carries beyond the labels in the driver's YAML; the last argument names the capacity
+                       unit (a capacity block) that the node is launched in, "" without one
+    variants           the profiles that implicit pools try for a type, plainest first; None: the assumed one alone
+    in_implicit_pools  whether implicit pools run the driver where it has devices; False: an operator's choice
+    """
+
+    runs_on: Callable[[InstanceType], bool]
+    contents: Callable[[InstanceType, DriverProfile, KubernetesProfile], tuple[SliceContents, ...]]
+    why_unpredictable: Callable[[InstanceType, DriverProfile], str | None] = lambda _type, _profile: None
+    node_labels: Callable[[InstanceType, DriverProfile, str], Mapping[str, str]] = lambda _type, _profile, _unit: EMPTY
+    variants: Callable[[InstanceType, KubernetesProfile], Iterable[DriverProfile]] | None = None
+    in_implicit_pools: bool = True
