@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from autoscaler.errors import BadInputError
-from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.metadata import header, parse_metadata
-from autoscaler.kube.node import parse_node
+from autoscaler.kube.kinds import SnapshotKind
+from autoscaler.kube.metadata import header
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import parse_priority_class
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.resource_claim import parse_resource_claim, parse_resource_claim_template
-from autoscaler.kube.resource_slice import parse_resource_slice
+from autoscaler.kube.resource_claim import parse_resource_claim_template
 from autoscaler.kube.selection import parse_selection
 from autoscaler.kube.storage import (
     ephemeral_volume_claims,
-    parse_capacity_tracker,
-    parse_persistent_volume,
-    parse_persistent_volume_claim,
-    parse_storage_capacity,
-    parse_storage_class,
-    parse_volume_attachment,
-    parse_volume_limits,
 )
 from autoscaler.kube.workloads.compute_domain import parse_compute_domain
 from autoscaler.kube.workloads.controllers import Expand
 from autoscaler.kube.workloads.daemon_set import parse_daemon_set
-from autoscaler.kube.workloads.gang import parse_pod_group, parse_workload
+from autoscaler.kube.workloads.gang import parse_workload
 from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet, Reader
@@ -48,6 +38,18 @@ def workload(expand: Expand) -> Reader:
     return read
 
 
+def of_snapshot(kind: SnapshotKind) -> Reader:
+    """The reader of a kind whose values go into the Snapshot as they are."""
+
+    def read(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+        origin = {"origin": document.origin} if kind.origin else {}
+        found = kind.parse(document.value, problems, **origin)
+        if found is not None:
+            gathered.put(kind, found)
+
+    return read
+
+
 def read_service(gathered: ManifestSet, document: Document, _: Problems) -> None:
     """Service: its pods spread."""
     _select(gathered, document, "Service")
@@ -57,31 +59,6 @@ def _select(gathered: ManifestSet, document: Document, kind: str) -> None:
     found = parse_selection(document.value, kind, origin=document.origin)
     if found is not None:
         gathered.selections.append(found)
-
-
-def read_csi_node(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """CSINode: how many volumes its node attaches."""
-    name, limits = parse_volume_limits(document.value, problems)
-    gathered.volume_limits[name] = limits
-
-
-def read_csi_driver(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """CSIDriver: whether it says how much it can make."""
-    name = parse_capacity_tracker(document.value, problems)
-    if name is not None:
-        gathered.capacity_trackers.add(name)
-
-
-def read_storage_capacity(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """CSIStorageCapacity."""
-    gathered.storage_capacities.append(parse_storage_capacity(document.value, problems))
-
-
-def read_volume_attachment(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """VolumeAttachment."""
-    found = parse_volume_attachment(document.value, problems)
-    if found is not None:
-        gathered.attachments.append(found)
 
 
 def read_plan_context(gathered: ManifestSet, document: Document, problems: Problems) -> None:
@@ -108,24 +85,6 @@ def read_pod(gathered: ManifestSet, document: Document, problems: Problems) -> N
     gathered.add(Expansion((pod,), volume_claims=claims))
 
 
-def read_node(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """Node."""
-    found = parse_node(document.value, problems, origin=document.origin)
-    gathered.nodes[found.name] = found
-
-
-def read_namespace(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """Namespace: only its labels matter."""
-    found = parse_metadata(Fields(document.value, problems))
-    gathered.namespaces[found.name] = found.labels
-
-
-def read_resource_claim(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """ResourceClaim."""
-    found = parse_resource_claim(document.value, problems, origin=document.origin)
-    gathered.claims[found.key] = found
-
-
 def read_resource_claim_template(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """ResourceClaimTemplate."""
     found = parse_resource_claim_template(document.value, problems, origin=document.origin)
@@ -139,29 +98,6 @@ def read_compute_domain(gathered: ManifestSet, document: Document, problems: Pro
         gathered.templates.setdefault(f"{found.namespace}/{found.name}", found)
 
 
-def read_device_class(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """DeviceClass."""
-    found = parse_device_class(document.value, problems, origin=document.origin)
-    gathered.classes[found.name] = found
-
-
-def read_resource_slice(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """ResourceSlice; the order of the files is kept, as that of a list from the API server would be."""
-    gathered.slices.append(parse_resource_slice(document.value, problems))
-
-
-def read_device_taint_rule(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """DeviceTaintRule."""
-    found = parse_device_taint_rule(document.value, problems, origin=document.origin)
-    gathered.taint_rules[found.name] = found
-
-
-def read_pod_group(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """PodGroup of any API."""
-    gang = parse_pod_group(document.value, problems, origin=document.origin)
-    gathered.gangs[gang.key] = gang
-
-
 def read_workload(gathered: ManifestSet, document: Document, problems: Problems) -> None:
     """Workload of scheduling.k8s.io."""
     gathered.gangs.update((gang.key, gang) for gang in parse_workload(document.value, problems, origin=document.origin))
@@ -171,56 +107,6 @@ def read_daemon_set(gathered: ManifestSet, document: Document, problems: Problem
     """DaemonSet."""
     found = parse_daemon_set(document.value, problems, origin=document.origin, priorities=gathered.priorities)
     gathered.daemon_sets.append(found)
-
-
-def read_persistent_volume(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """PersistentVolume."""
-    found = parse_persistent_volume(document.value, problems, origin=document.origin)
-    gathered.volumes[found.name] = found
-
-
-def read_persistent_volume_claim(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """PersistentVolumeClaim: it replaces one that a workload would have made under that name."""
-    found = parse_persistent_volume_claim(document.value, problems, origin=document.origin)
-    gathered.volume_claims[found.key] = found
-
-
-def read_storage_class(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """StorageClass."""
-    found = parse_storage_class(document.value, problems, origin=document.origin)
-    gathered.storage_classes[found.name] = found
-
-
-# Our own kinds are pydantic models. They are imported where they are read: most manifests have none, and a plan starts
-# a tenth of a second sooner without them.
-
-
-def read_capacity_pool(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """CapacityPool."""
-    from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
-
-    found = parse_capacity_pool(document.value, problems, origin=document.origin)
-    if found is not None:
-        gathered.pools[found.name] = found
-
-
-def read_capacity_block(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """CapacityBlock."""
-    from autoscaler.kube.custom.capacity_block import parse_capacity_block
-
-    found = parse_capacity_block(document.value, problems, origin=document.origin)
-    if found is not None:
-        gathered.blocks[found.name] = found
-
-
-def read_provisioned_node(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """ProvisionedNode, as Foreslice itself wrote it."""
-    from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
-
-    try:
-        gathered.provisioned.append(parse_provisioned_node(document.value))
-    except BadInputError as error:
-        problems.error((), error.message, error.next_step)
 
 
 def read_overlay(gathered: ManifestSet, document: Document, problems: Problems) -> None:
