@@ -1,4 +1,4 @@
-"""`foreslice demo`: the whole autoscaler on an embedded cluster and a simulated cloud, told as a timeline."""
+"""`foreslice demo`: the whole autoscaler on an embedded cluster and a simulated cloud, printed as a timeline."""
 
 from __future__ import annotations
 

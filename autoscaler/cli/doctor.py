@@ -44,8 +44,8 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
 
     Looks at the Kubernetes version and the APIs it serves, DRA drivers and whether they would run on the nodes to be,
     device plugins, quotas (GKE), other autoscalers, and the rights that the pools' modes need. Nothing needs to be
-    installed. Where you may create claims, slices and classes, feature gates are proven by creates for show
-    (server-side dry runs).
+    installed. Where you may create claims, slices and classes, feature gates are tested with server-side
+    dry runs.
 
     \b
     Try:
@@ -58,7 +58,7 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
     client = connected(kubeconfig, context)
     assumed = client.profile(feature_gates)
     proof = prove(client)
-    store = read_store(client, proof.applied_to(assumed), tell=False)
+    store = read_store(client, proof.applied_to(assumed), report=False)
     try:
         client.list(CAPACITY_POOLS, limit=1)
         installed = True

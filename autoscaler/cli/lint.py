@@ -78,7 +78,7 @@ def _load(paths: tuple[str, ...], version: str | None) -> Loaded:
 
 
 def _findings(loaded: Loaded, directories: tuple[Path, ...]) -> list[Finding]:
-    """What the checks find and what reading found, by place. A selector that does not compile is told once."""
+    """What the checks find and what reading found, by place. A selector that does not compile is reported once."""
     documents = {(document.file, document.line, document.name): document for document in loaded.documents}
     subjects = [
         subject
@@ -92,8 +92,8 @@ def _findings(loaded: Loaded, directories: tuple[Path, ...]) -> list[Finding]:
         document = documents[finding.origin.path, finding.origin.line, finding.object]
         line = document.locate(finding.path) if finding.path else document.line
         found.append(replace(finding, origin=replace(finding.origin, line=line)))
-    told = {(f.origin.path, f.origin.line, f.field) for f in found if f.rule is CEL_COMPILE}
-    found += [_of(p) for p in loaded.problems if (p.file, p.line, p.field) not in told]
+    reported = {(f.origin.path, f.origin.line, f.field) for f in found if f.rule is CEL_COMPILE}
+    found += [_of(p) for p in loaded.problems if (p.file, p.line, p.field) not in reported]
     worst_first = list(Level)
     return sorted(found, key=lambda one: (one.origin.path, one.origin.line, worst_first.index(one.level)))
 

@@ -87,7 +87,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     is_eager=True,
     expose_value=False,
     callback=_print_version,
-    help="Print the version; the command `version` tells more.",
+    help="Print the version; the command `version` prints more.",
 )
 @click.pass_context
 def foreslice(ctx: click.Context, no_color: bool) -> None:
@@ -153,13 +153,13 @@ def _flushed(code: int) -> int:
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             code = code or _disk_full(error)
-        # What is left goes nowhere: the interpreter would complain of it at exit.
+        # Discard what is left: the interpreter would report an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 
 def _disk_full(error: OSError) -> int:
-    """The exit code where the output goes to a disk that is full; any other failure is raised again."""
+    """The exit code for a full disk; any other failure is raised again."""
     if error.errno != errno.ENOSPC:
         raise error
     click.echo("error: the output cannot be written: the disk is full\n  free some space, or write elsewhere", err=True)

@@ -75,10 +75,10 @@ def slices(
 
 def _gate_notes(predicted: tuple[ResourceSlice, ...], kubernetes: KubernetesProfile) -> Iterator[str]:
     """What an API server drops whose gates are off: partitions then look like devices of their own, for instance."""
-    gates, devices = kubernetes.gates, [device for piece in predicted for device in piece.devices]
+    gates, devices = kubernetes.gates, [device for slice_ in predicted for device in slice_.devices]
     dropped = {
         ("counters", "DRAPartitionableDevices"): not gates.partitionable_devices
-        and any(piece.shared_counters for piece in predicted),
+        and any(slice_.shared_counters for slice_ in predicted),
         ("allowMultipleAllocations and request policies", "DRAConsumableCapacity"): not gates.consumable_capacity
         and any(device.allow_multiple_allocations for device in devices),
         ("binding conditions", "DRADeviceBindingConditions"): not gates.binding_conditions

@@ -1,4 +1,4 @@
-"""A KubernetesApi at whose door somebody stands: it counts requests, or turns writes away.
+"""A KubernetesApi with an interceptor before every request, which counts requests or refuses writes.
 
 It knows verbs and resources, not objects.
 """
@@ -32,14 +32,14 @@ def leader_only(leads: Callable[[], bool]) -> Interceptor:
 
 
 class InterceptedApi:
-    """The same API, with every request passing the attendant."""
+    """The same API, with every request passing the interceptor."""
 
-    def __init__(self, api: KubernetesApi, attendant: Interceptor) -> None:
+    def __init__(self, api: KubernetesApi, interceptor: Interceptor) -> None:
         self._api = api
-        self._attend = attendant
+        self._intercept = interceptor
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
-        with self._attend("get", resource):
+        with self._intercept("get", resource):
             return self._api.get(resource, name, namespace=namespace)
 
     def list(
@@ -52,25 +52,25 @@ class InterceptedApi:
         limit: int = 500,
         page: str = "",
     ) -> Page:
-        with self._attend("list", resource):
+        with self._intercept("list", resource):
             return self._api.list(resource, namespace=namespace, labels=labels, fields=fields, limit=limit, page=page)
 
     def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
-        with self._attend("watch", resource):
+        with self._intercept("watch", resource):
             return self._api.watch(resource, resource_version=resource_version, timeout_seconds=timeout_seconds)
 
     def create(self, resource: Resource, manifest: Object) -> Object:
-        with self._attend("create", resource):
+        with self._intercept("create", resource):
             return self._api.create(resource, manifest)
 
     def update(self, resource: Resource, manifest: Object, *, subresource: Subresource = "") -> Object:
-        with self._attend("update", resource):
+        with self._intercept("update", resource):
             return self._api.update(resource, manifest, subresource=subresource)
 
     def patch(
         self, resource: Resource, name: str, patch: Object, *, namespace: str = "", subresource: Subresource = ""
     ) -> Object:
-        with self._attend("patch", resource):
+        with self._intercept("patch", resource):
             return self._api.patch(resource, name, patch, namespace=namespace, subresource=subresource)
 
     def delete(
@@ -83,7 +83,7 @@ class InterceptedApi:
         resource_version: str = "",
         grace_seconds: int | None = None,
     ) -> None:
-        with self._attend("delete", resource):
+        with self._intercept("delete", resource):
             self._api.delete(
                 resource,
                 name,
@@ -94,5 +94,5 @@ class InterceptedApi:
             )
 
     def evict(self, name: str, *, namespace: str, uid: str = "") -> None:
-        with self._attend("evict", PODS):
+        with self._intercept("evict", PODS):
             self._api.evict(name, namespace=namespace, uid=uid)

@@ -23,6 +23,7 @@ from autoscaler.kube.custom.launch_batch import parse_launch_batch
 from autoscaler.kube.custom.pool_memory import backoffs_of, quarantines_of
 from autoscaler.kube.custom.spending import CLUSTER, parse_spending
 from autoscaler.kube.kinds import KINDS, PODS, POOLS, PRIORITIES, SnapshotKind, or_problem
+from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import PriorityClass
 from autoscaler.kube.problem import Problem, Problems, Severity
 from autoscaler.model.capacity import CapacityPool
@@ -152,7 +153,7 @@ class Store:
 
     def _parse_pod(self, raw: Object, problems: Problems) -> Pod:
         priorities = {found.name: found for found in self._priorities.values}
-        parse = _doubted(partial(PODS.parse, priorities=priorities))
+        parse = _doubted(partial(parse_pod, priorities=priorities))
         try:
             return self._interned.of(parse(raw, problems))
         except Exception as error:  # noqa: BLE001  # the boundary: a pod that is there must not seem gone from its node

@@ -9,7 +9,7 @@ from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import parse_priority_class
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.resource_claim import parse_resource_claim_template
-from autoscaler.kube.selection import parse_selection
+from autoscaler.kube.selectors import parse_selection
 from autoscaler.kube.storage import (
     ephemeral_volume_claims,
 )
@@ -29,11 +29,11 @@ _SPREAD = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 def workload(expand: Expand) -> Reader:
     """The reader of a workload that `expand` turns into pods."""
 
-    def read(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-        gathered.add(expand(document.value, problems, origin=document.origin, priorities=gathered.priorities))
+    def read(manifests: ManifestSet, document: Document, problems: Problems) -> None:
+        manifests.add(expand(document.value, problems, origin=document.origin, priorities=manifests.priorities))
         _, kind = header(document.value)
         if kind in _SPREAD:
-            _select(gathered, document, kind)
+            _select(manifests, document, kind)
 
     return read
 
@@ -41,83 +41,85 @@ def workload(expand: Expand) -> Reader:
 def of_snapshot(kind: SnapshotKind) -> Reader:
     """The reader of a kind whose values go into the Snapshot as they are."""
 
-    def read(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+    def read(manifests: ManifestSet, document: Document, problems: Problems) -> None:
         origin = {"origin": document.origin} if kind.origin else {}
         found = kind.parse(document.value, problems, **origin)
         if found is not None:
-            gathered.put(kind, found)
+            manifests.put(kind, found)
 
     return read
 
 
-def read_service(gathered: ManifestSet, document: Document, _: Problems) -> None:
+def read_service(manifests: ManifestSet, document: Document, _: Problems) -> None:
     """Service: its pods spread."""
-    _select(gathered, document, "Service")
+    _select(manifests, document, "Service")
 
 
-def _select(gathered: ManifestSet, document: Document, kind: str) -> None:
+def _select(manifests: ManifestSet, document: Document, kind: str) -> None:
     found = parse_selection(document.value, kind, origin=document.origin)
     if found is not None:
-        gathered.selections.append(found)
+        manifests.selections.append(found)
 
 
-def read_plan_context(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_plan_context(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """PlanContext."""
     context = parse_plan_context(document.value, problems)
-    if gathered.contexts and context != gathered.contexts[0]:
+    if manifests.contexts and context != manifests.contexts[0]:
         problems.error((), "contradicts an earlier PlanContext", "plan for one set of manifests at a time")
-    gathered.contexts.append(context)
+    manifests.contexts.append(context)
 
 
-def read_priority_class(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_priority_class(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """PriorityClass; read before everything that may name one."""
     found = parse_priority_class(document.value, problems)
-    gathered.priorities[found.name] = found
+    manifests.priorities[found.name] = found
 
 
-def read_pod(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_pod(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """Pod. One that has finished occupies nothing and asks for nothing."""
-    pod = parse_pod(document.value, problems, origin=document.origin, priorities=gathered.priorities)
+    pod = parse_pod(document.value, problems, origin=document.origin, priorities=manifests.priorities)
     if pod.phase in ("Succeeded", "Failed"):
         return
     spec = Fields(document.value).child("spec")
     claims = ephemeral_volume_claims(spec, namespace=pod.namespace, pod_name=pod.name, origin=document.origin)
-    gathered.add(Expansion((pod,), volume_claims=claims))
+    manifests.add(Expansion((pod,), volume_claims=claims))
 
 
-def read_resource_claim_template(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_resource_claim_template(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """ResourceClaimTemplate."""
     found = parse_resource_claim_template(document.value, problems, origin=document.origin)
-    gathered.templates[f"{found.namespace}/{found.name}"] = found
+    manifests.templates[f"{found.namespace}/{found.name}"] = found
 
 
-def read_compute_domain(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_compute_domain(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """ComputeDomain: its channel template, unless the files hold the one that the controller made."""
     found = parse_compute_domain(document.value, problems, origin=document.origin)
     if found is not None:
-        gathered.templates.setdefault(f"{found.namespace}/{found.name}", found)
+        manifests.templates.setdefault(f"{found.namespace}/{found.name}", found)
 
 
-def read_workload(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_workload(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """Workload of scheduling.k8s.io."""
-    gathered.gangs.update((gang.key, gang) for gang in parse_workload(document.value, problems, origin=document.origin))
+    manifests.gangs.update(
+        (gang.key, gang) for gang in parse_workload(document.value, problems, origin=document.origin)
+    )
 
 
-def read_daemon_set(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_daemon_set(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """DaemonSet."""
-    found = parse_daemon_set(document.value, problems, origin=document.origin, priorities=gathered.priorities)
-    gathered.daemon_sets.append(found)
+    found = parse_daemon_set(document.value, problems, origin=document.origin, priorities=manifests.priorities)
+    manifests.daemon_sets.append(found)
 
 
-def read_overlay(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_overlay(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """InstanceTypeOverlay: the catalog gets those that can be used."""
     from autoscaler.kube.custom.instance_type_overlay import parse_instance_type_overlay
 
     if parse_instance_type_overlay(document.value, problems) is not None:
-        gathered.overlays.append(document)
+        manifests.overlays.append(document)
 
 
-def read_node_template(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_node_template(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """A node template: its provider gets it. Those of providers in the cloud are checked by the provider."""
     from autoscaler.kube.custom.aws_node_template import parse_aws_group_node_template, parse_aws_node_template
     from autoscaler.kube.custom.node_template import parse_kwok_node_template, parse_simulated_node_template
@@ -131,4 +133,4 @@ def read_node_template(gathered: ManifestSet, document: Document, problems: Prob
             parse_aws_node_template(document.value, problems)
         case "AWSGroupNodeTemplate":
             parse_aws_group_node_template(document.value, problems)
-    gathered.node_templates.append(document)
+    manifests.node_templates.append(document)

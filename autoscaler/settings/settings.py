@@ -47,7 +47,7 @@ class ClusterSettings:
     """Context of the kubeconfig. Empty: the current one."""
 
     feature_gates: str = ""
-    """Gates that the API server does not tell, as given to it: DRAListTypeAttributes=true,GenericWorkload=true."""
+    """Feature gates that the API server does not report: DRAListTypeAttributes=true,GenericWorkload=true."""
 
     providers: Words = ("kwok",)
     """Names of the providers that may be asked; a pool with a node template of another one reports it."""
@@ -75,11 +75,11 @@ class AwsSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class LoopSettings:
-    """When the loop looks again without being woken."""
+    """When the loop runs again without a change in the cluster."""
 
     resync: Duration = timedelta(minutes=1)
-    """The longest rest between two rounds. Machines report nothing by themselves; a minute is short beside a boot.
-    Each round also looks for machines without an object."""
+    """The longest time between two passes. Machines report nothing by themselves; a minute is short beside a boot.
+    Each pass also looks for machines without an object."""
 
     retry: Duration = timedelta(seconds=5)
     """After a provider call whose outcome is unknown, or a launch that failed: the pods wait, so it is short."""
@@ -92,10 +92,10 @@ class LoopSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class BatchSettings:
-    """How long changes are gathered before a tick looks at them, as Karpenter's batch durations."""
+    """How long changes are collected before a reconcile pass, as Karpenter's batch durations."""
 
     idle: Duration = timedelta(seconds=1)
-    """Without any change for this long, the tick begins: pods of one Job arrive within milliseconds of each other."""
+    """Without any change for this long, the pass begins: pods of one Job arrive within milliseconds of each other."""
 
     longest: Duration = timedelta(seconds=10)
     """However many changes keep coming, the first one waits no longer than this."""
@@ -106,10 +106,11 @@ class SpendingSettings:
     """What may be spent, over all pools; each pool has its own limits besides."""
 
     max_usd_per_hour: Decimal | None = Field(default=None, ge=0)
-    """$/h of all nodes of ours, existing and new. None: only the pools' own limits count."""
+    """$/h of all nodes that Foreslice owns, existing and new. None: only the pools' own limits count."""
 
     max_usd_per_day: Decimal | None = Field(default=None, ge=0)
-    """$ of all nodes of ours on one day (UTC): nothing is launched that would exceed it by midnight. None: no bound."""
+    """$ of all nodes that Foreslice owns on one day (UTC). Nothing is launched that would exceed it by midnight.
+    None: no bound."""
 
     max_launches_per_hour: int | None = Field(default=None, ge=0)
     """Nodes launched per hour, with a burst of as many. None: no bound. A bound stops whatever launches in circles."""
@@ -134,12 +135,12 @@ class WorkSettings:
     """For one pod and its equals: half of selectorsPerRound, so that one of them cannot take all there is."""
 
     hints_per_round: Count = _WORK.hints_per_round
-    """For telling which type would fit if a pool admitted it. No decision depends on it."""
+    """To find which type would fit if a pool admitted it. No decision depends on it."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class DriftSettings:
-    """What follows when a node publishes something else than was predicted. It is told in any case."""
+    """What follows when a node publishes something else than was predicted. It is always reported."""
 
     policy: DriftPolicy = DriftPolicy.MATTERS
     """When the type is quarantined with its drivers: Matters where the claims it was bought for are decided otherwise.
@@ -148,7 +149,7 @@ class DriftSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class PeriodSettings:
-    """How often what nobody announces is looked at."""
+    """How often sources without notifications are read."""
 
     catalog: Duration = timedelta(minutes=5)
     """Between two readings of the catalog's directories. A mounted ConfigMap follows its object within two minutes."""
@@ -216,7 +217,7 @@ class ServeSettings:
     """/metrics for Prometheus."""
 
     health_address: str = ":8081"
-    """/healthz and /readyz for the kubelet, apart from the metrics so that a NetworkPolicy can tell them apart."""
+    """/healthz and /readyz for the kubelet, apart from the metrics so that a NetworkPolicy can distinguish them."""
 
     page_address: str = "127.0.0.1:8082"
     """The status page and /explain. Only `kubectl port-forward` reaches it: tokens do not cross a network in clear."""
@@ -234,7 +235,7 @@ class LogFormat(Enum):
 
 
 class LogLevel(Enum):
-    """What is worth a line."""
+    """The least severe events that are logged."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -247,7 +248,7 @@ class LogSettings:
     """The log, on standard error."""
 
     level: LogLevel = LogLevel.INFO
-    """Info tells each decision once; debug also what libraries say."""
+    """Info logs each decision once; debug also logs what libraries say."""
 
     format: LogFormat = LogFormat.AUTO
     """Auto writes for people on a terminal, and otherwise one JSON object a line."""

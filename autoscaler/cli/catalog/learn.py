@@ -101,7 +101,7 @@ def _seen(snapshot: Snapshot, cloud: str | None) -> list[SeenNode]:
             raise BadInputError(
                 f"node {node.name}: providerID {node.provider_id!r} is of no known cloud", next_step="give --cloud"
             )
-        slices = tuple(piece for piece in snapshot.slices if piece.reach.node_name == node.name)
+        slices = tuple(slice_ for slice_ in snapshot.slices if slice_.reach.node_name == node.name)
         architecture = node.labels.get(ARCHITECTURE, "amd64")
         type_name = node.labels[INSTANCE_TYPE]
         found.append(SeenNode(node.name, type_name, theirs, architecture, node.allocatable, slices))

@@ -33,8 +33,8 @@ def sync() -> None:
     """Reads only; nothing is launched or bought.
 
     What the cloud says is shown first, and kept with --write in a file that the sync alone owns. Whatever people wrote
-    or nodes taught has a higher priority and stays in force; where the cloud says otherwise, that is listed. A sync
-    that is cut off goes on from where it was when it is started again within an hour.
+    or nodes taught has a higher priority and stays in force; where the cloud says otherwise, that is listed. An
+    interrupted sync continues where it stopped if it is started again within an hour.
     """
 
 

@@ -121,7 +121,7 @@ def _of_node(slices: tuple[ResourceSlice, ...], node: str | None) -> tuple[Resou
     if chosen not in names:
         step = did_you_mean(chosen, names, f"there are slices of {', '.join(names)}")
         raise BadInputError(f"no slices of node {chosen!r}", next_step=step)
-    return tuple(piece for piece in slices if piece.reach.node_name == chosen)
+    return tuple(slice_ for slice_ in slices if slice_.reach.node_name == chosen)
 
 
 def _unified(compared: _Comparison, corrections: Sequence[Corrections]) -> tuple[InstanceType, DriverSet, Unified]:
@@ -143,7 +143,7 @@ def _left(compared: _Comparison, overlay: dict[str, Any]) -> Unified:
 def _print_text(
     machine: InstanceType, driver_set: DriverSet, unified: Unified, overlay: dict[str, Any] | None, left: Unified
 ) -> None:
-    devices = sum(len(piece.devices) for piece in unified.published)
+    devices = sum(len(slice_.devices) for slice_ in unified.published)
     head = f"{machine.name} with {driver_set.label}: {counted(devices, 'device')} published"
     if unified.equal:
         click.echo(f"{head}, as predicted")

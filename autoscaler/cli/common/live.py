@@ -47,15 +47,15 @@ def connected(kubeconfig: str, context: str) -> KubernetesClient:
     return KubernetesClient(connect(clock, kubeconfig=kubeconfig, context=context), clock)
 
 
-def read_store(client: KubernetesClient, profile: KubernetesProfile | None = None, *, tell: bool = True) -> Store:
+def read_store(client: KubernetesClient, profile: KubernetesProfile | None = None, *, report: bool = True) -> Store:
     """Everything Foreslice reads of a cluster. `profile` overrides the version that the cluster says it has.
 
-    Objects that cannot be used are left out, and told on stderr unless the caller does that. Raises ApiError when the
+    Objects that cannot be used are left out, and reported on stderr unless `report` is off. Raises ApiError when the
     cluster cannot be read.
     """
     store = Store(client, profile or client.profile())
     store.refresh()
-    for kind, key, problem in store.problems() if tell else ():
+    for kind, key, problem in store.problems() if report else ():
         click.echo(f"{problem.severity.value.lower()}: {kind} {key}: {problem}", err=True)
     return store
 
@@ -79,7 +79,7 @@ def proven(client: KubernetesClient) -> KubernetesProfile:
 
 
 def live_catalog(store: Store, directories: Sequence[Path], now: datetime) -> Catalog:
-    """The catalog with the cluster's InstanceTypeOverlays over it. A layer that is defective is told and left out."""
+    """The catalog with the cluster's InstanceTypeOverlays over it. A defective layer is left out with a warning."""
     files = [layer for directory in directories for layer in directory_layers(directory)]
     found = standing((*shipped_layers(), *files, *store.overlays()), now=now)
     for refused in found.refused:
