@@ -96,57 +96,42 @@ _NO_ADMISSION = "admission is not simulated: give the objects as admitted"
 _OTHER_AUTOSCALER = "it belongs to another autoscaler"
 _OWN_REPLICAS = "replicas are taken from the workload itself"
 _NO_QUOTA = "quota is not considered: the plan takes every pending pod as admitted"
+
+
+def _groups(reason: str, names: str) -> dict[tuple[str, str], str]:
+    """Every kind of these groups, unless the kind has a reason of its own."""
+    return {(group, ""): reason for group in names.split()}
+
+
 # (group, kind) to the reason; kind "" stands for every other kind of the group.
 IGNORED = {
-    ("", "Endpoints"): _NO_PLACEMENT,
-    ("", "ConfigMap"): _NO_PLACEMENT,
-    ("", "Secret"): _NO_PLACEMENT,
-    ("", "ServiceAccount"): _NO_PLACEMENT,
-    ("", "Event"): _NO_PLACEMENT,
+    **{("", kind): _NO_PLACEMENT for kind in ("Endpoints", "ConfigMap", "Secret", "ServiceAccount", "Event")},
     ("", "PodTemplate"): "no pods come of it by itself",
     ("", "LimitRange"): "its defaults are not applied: write requests into the pods",
     ("", "ResourceQuota"): _NO_QUOTA,
     ("apps", "ControllerRevision"): _NO_PLACEMENT,
-    ("autoscaling", ""): _OWN_REPLICAS,
-    ("autoscaling.k8s.io", ""): "requests are taken from the pods themselves",
+    ("bitnami.com", "SealedSecret"): _NO_PLACEMENT,
     ("keda.sh", "ScaledObject"): _OWN_REPLICAS,
     ("keda.sh", "TriggerAuthentication"): _OWN_REPLICAS,
-    ("autoscaling.x-k8s.io", ""): _OTHER_AUTOSCALER,
-    ("karpenter.sh", ""): _OTHER_AUTOSCALER,
-    ("karpenter.k8s.aws", ""): _OTHER_AUTOSCALER,
-    ("policy", ""): _NO_PLACEMENT,
-    ("rbac.authorization.k8s.io", ""): _NO_PLACEMENT,
-    ("networking.k8s.io", ""): _NO_PLACEMENT,
-    ("gateway.networking.k8s.io", ""): _NO_PLACEMENT,
-    ("discovery.k8s.io", ""): _NO_PLACEMENT,
-    ("coordination.k8s.io", ""): _NO_PLACEMENT,
-    ("events.k8s.io", ""): _NO_PLACEMENT,
-    ("certificates.k8s.io", ""): _NO_PLACEMENT,
-    ("apiextensions.k8s.io", ""): _NO_PLACEMENT,
-    ("apiregistration.k8s.io", ""): _NO_PLACEMENT,
-    ("admissionregistration.k8s.io", ""): _NO_ADMISSION,
-    ("kyverno.io", ""): _NO_ADMISSION,
-    ("constraints.gatekeeper.sh", ""): _NO_ADMISSION,
-    ("templates.gatekeeper.sh", ""): _NO_ADMISSION,
-    ("flowcontrol.apiserver.k8s.io", ""): _NO_PLACEMENT,
-    ("monitoring.coreos.com", ""): _NO_PLACEMENT,
-    ("cert-manager.io", ""): _NO_PLACEMENT,
-    ("external-secrets.io", ""): _NO_PLACEMENT,
-    ("bitnami.com", "SealedSecret"): _NO_PLACEMENT,
-    ("networking.istio.io", ""): _NO_PLACEMENT,
-    ("security.istio.io", ""): _NO_PLACEMENT,
-    ("traefik.io", ""): _NO_PLACEMENT,
-    ("cilium.io", ""): _NO_PLACEMENT,
-    ("k8s.cni.cncf.io", ""): _NO_PLACEMENT,
-    ("snapshot.storage.k8s.io", ""): _NO_PLACEMENT,
-    ("kustomize.config.k8s.io", ""): "it is an instruction to kustomize: give the output of `kubectl kustomize`",
     ("node.k8s.io", "RuntimeClass"): "its node selector, tolerations and overhead are not added to pods",
-    ("storage.k8s.io", ""): _NO_PLACEMENT,
-    ("kueue.x-k8s.io", ""): _NO_QUOTA,
-    ("scheduling.volcano.sh", ""): _NO_QUOTA,
-    ("scheduling.run.ai", ""): _NO_QUOTA,
     ("resource.k8s.io", "ResourcePoolStatusRequest"): "it is a question to a controller",
     (_OURS, "LaunchBatch"): "what it launched is in the ProvisionedNodes",
+    **_groups(_OWN_REPLICAS, "autoscaling"),
+    **_groups("requests are taken from the pods themselves", "autoscaling.k8s.io"),
+    **_groups("it is an instruction to kustomize: give the output of `kubectl kustomize`", "kustomize.config.k8s.io"),
+    **_groups(_OTHER_AUTOSCALER, "autoscaling.x-k8s.io karpenter.sh karpenter.k8s.aws"),
+    **_groups(_NO_QUOTA, "kueue.x-k8s.io scheduling.volcano.sh scheduling.run.ai"),
+    **_groups(
+        _NO_ADMISSION,
+        "admissionregistration.k8s.io kyverno.io constraints.gatekeeper.sh templates.gatekeeper.sh",
+    ),
+    **_groups(
+        _NO_PLACEMENT,
+        "policy rbac.authorization.k8s.io networking.k8s.io gateway.networking.k8s.io discovery.k8s.io "
+        "coordination.k8s.io events.k8s.io certificates.k8s.io apiextensions.k8s.io apiregistration.k8s.io "
+        "flowcontrol.apiserver.k8s.io monitoring.coreos.com cert-manager.io external-secrets.io networking.istio.io "
+        "security.istio.io traefik.io cilium.io k8s.cni.cncf.io snapshot.storage.k8s.io storage.k8s.io",
+    ),
 }
 
 

@@ -53,4 +53,5 @@ from autoscaler.cli.common.commands import LazyGroup
 )
 def catalog() -> None:
     """The catalog is data: directories given with --catalog add types and correct facts or prices. Their files come
-    from you (add, set, edit), from nodes (import, learn, verify) and from clouds (sync). See docs/catalog.md."""
+    from you (add, set, edit), from nodes (import, learn, verify) and from clouds (sync). See docs/catalog.md.
+    """
