@@ -94,6 +94,9 @@ class PriceCeilingError(ValueError):
 class CapacityMarket(Protocol):
     """Optional: a provider that sells capacity for a time. Methods raise ProviderErrors as Provider's do."""
 
+    def validate(self, query: CapacityQuery, now: datetime) -> CapacityQuery:
+        """The query within what the provider sells. Raises RefusedError for what it never sells."""
+
     def find(self, query: CapacityQuery) -> tuple[CapacityOffer, ...]:
         """What is on offer, by start and price; () when nothing is."""
 

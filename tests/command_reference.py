@@ -24,8 +24,10 @@ def generated_files() -> dict[Path, str]:
         context = click.Context(command, info_name=name, parent=root)
         sections.append(_section(context))
         if isinstance(command, click.Group):
-            for child in sorted(command.commands):
-                sections.append(_section(click.Context(command.commands[child], info_name=child, parent=context)))
+            for child in command.list_commands(context):
+                found = command.get_command(context, child)
+                assert found is not None, child
+                sections.append(_section(click.Context(found, info_name=child, parent=context)))
     return {Path("docs/commands.md"): "\n".join(sections)}
 
 

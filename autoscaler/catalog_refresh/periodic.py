@@ -22,8 +22,8 @@ from providers.errors import ProviderError
 from providers.listing import Listing
 
 _LOG: Final = structlog.get_logger("foreslice.sync")
-# So many conflicts are told one by one; `foreslice catalog sync` shows all.
-_MOST_TOLD: Final = 20
+# So many conflicts are logged one by one; `foreslice catalog sync` shows all.
+_MOST_LOGGED: Final = 20
 Opened: TypeAlias = Callable[[Iterable[str]], Listing]
 """Makes a listing, given the names of the types that the catalog has."""
 
@@ -39,10 +39,10 @@ class SyncOutcome:
 
 
 class PeriodicSync:
-    """Reads every listing in turn and writes what it comes to into `directory`.
+    """Reads every listing in turn and writes the result into `directory`.
 
-    `layers` are what the catalog is made of now, `changed` hears that the directory says something else, `told` of
-    every listing.
+    `layers` are what the catalog is made of now, `changed` is called when the directory has changed, `told`
+    after every listing.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class PeriodicSync:
         where = {"cloud": listing.cloud, "scope": listing.scope}
         for note in found.merged.notes:
             _LOG.info("catalog_sync_note", **where, note=note)
-        for conflict in found.merged.conflicts[:_MOST_TOLD]:
+        for conflict in found.merged.conflicts[:_MOST_LOGGED]:
             _LOG.warning(
                 "catalog_conflict",
                 **where,

@@ -35,27 +35,27 @@ class ReloadingCatalog:
         self._clock = clock
         self._shipped = shipped_layers()
         self._told: tuple[RefusedLayer, ...] = ()
-        self._standing = self._read(None)
+        self._effective = self._read(None)
 
     @property
     def catalog(self) -> Catalog:
         """What is in force."""
-        return self._standing.catalog
+        return self._effective.catalog
 
     @property
     def layers(self) -> tuple[Layer, ...]:
         """What it is made of, without what is defective."""
-        return self._standing.layers
+        return self._effective.layers
 
     @property
     def whole(self) -> bool:
         """Whether nothing was refused when it was last read."""
-        return not self._standing.refused
+        return not self._effective.refused
 
     def changed(self) -> bool:
         """Read it again; whether it says something else now."""
         before = self.catalog.digest
-        self._standing = self._read(self._standing)
+        self._effective = self._read(self._effective)
         if before == self.catalog.digest:
             return False
         _LOG.info("catalog_changed", digest=self.catalog.digest, types=len(self.catalog.types))

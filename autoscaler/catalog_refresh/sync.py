@@ -1,6 +1,6 @@
 """A cloud's listing into a directory of catalog files: for `foreslice catalog sync`, and for the controller's timer.
 
-The file that is written belongs to the sync alone. A file that a person changed is left as it is, and told.
+The file that is written belongs to the sync alone. A file that a person changed is not overwritten; that is an error.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def synced(
 ) -> Synced:
     """Read the whole listing and merge it with `layers`, what the catalog is made of; the result is for `directory`.
 
-    What was read is kept in a hidden state file of the directory until the end, so that a sync that was cut off goes on
-    from there; a listing that is not believed is read anew the next time. `told` hears of every page. Raises
+    What was read is kept in a hidden state file of the directory until the end, so that an interrupted sync continues
+    from there; a listing that is not believed is read anew the next time. `told` is called after every page. Raises
     ProviderErrors, and BadInputError for files or a listing that cannot be used.
     """
     path = directory / f"synced-{listing.cloud}-{listing.scope}.yaml"
@@ -76,7 +76,7 @@ def synced(
     try:
         progress = fetch(listing, clock, progress=resumed, told=page_read)
     except (RefusedError, GoneError, UnclassifiedError) as error:
-        # Perhaps the cloud knows the page no longer that a resumed listing goes on with.
+        # The cloud may no longer know the page from which a resumed listing continues.
         if resumed is not None and not isinstance(error, PermissionDeniedError):
             state.unlink(missing_ok=True)
         raise

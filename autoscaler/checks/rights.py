@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from autoscaler.kube.kinds import KINDS
 from autoscaler.model.capacity import CapacityPool, Mode
 
 _OURS = "foreslice.dev"
@@ -39,16 +40,11 @@ def _rights(group: str, resources: str, verbs: str, names: str = "") -> Iterator
 
 
 OBSERVE: tuple[Right, ...] = (
-    *_rights("", "pods nodes persistentvolumes persistentvolumeclaims resourcequotas", "list watch"),
-    *_rights("", "namespaces", "get list watch"),
-    *_rights("storage.k8s.io", "storageclasses csinodes csidrivers", "list watch"),
-    *_rights("storage.k8s.io", "csistoragecapacities volumeattachments", "list watch"),
-    *_rights("scheduling.k8s.io", "priorityclasses podgroups", "list watch"),
-    *_rights("scheduling.x-k8s.io", "podgroups", "list watch"),
-    *_rights("apps", "daemonsets deployments", "list watch"),
-    *_rights("resource.k8s.io", "resourceclaims resourceslices deviceclasses devicetaintrules", "list watch"),
-    *_rights(_OURS, "capacitypools capacityblocks instancetypeoverlays", "get list watch"),
-    *_rights(_OURS, "provisionednodes launchbatches", "list watch"),
+    *(right for kind in KINDS for right in _rights(kind.group, kind.plural, "list watch")),
+    *_rights("", "namespaces", "get"),
+    *_rights(_OURS, "capacitypools capacityblocks", "get"),
+    *_rights(_OURS, "instancetypeoverlays", "get list watch"),
+    *_rights(_OURS, "launchbatches", "list watch"),
     *_rights(_OURS, "capacitypools/status capacityblocks/status instancetypeoverlays/status", "patch"),
     *_rights(_OURS, "spendings", "get list watch create"),
     *_rights(_OURS, "spendings/status", "update"),

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from autoscaler.cli.common.options import catalog_option, kubernetes_option
-from autoscaler.cli.common.output import output_option
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from autoscaler.cel.common.outcome import CompileFailure
-    from autoscaler.cel.program import Program
-    from autoscaler.lint.devices.offers import Offer
-    from autoscaler.report.tables.cel_trial import Tried
-    from instance_catalog.kubernetes.profile import KubernetesProfile
+from autoscaler.cel.common.evaluation import COST_LIMIT
+from autoscaler.cel.common.outcome import CompileFailure
+from autoscaler.cel.program import Program, compile_selector, estimated_cost
+from autoscaler.cli.common.choices import chosen_catalog, chosen_drivers, chosen_kubernetes, chosen_type, parsed_drivers
+from autoscaler.cli.common.commands import catalog_option, kubernetes_option
+from autoscaler.cli.common.output import output_option, print_data, print_table
+from autoscaler.errors import BadInputError
+from autoscaler.lint.devices.effort import EffortExceededError
+from autoscaler.lint.devices.offers import Offer, catalog_offers, offers_of, published_offer, specimens
+from autoscaler.lint.published_names import PublishedNames
+from autoscaler.lint.releases import names_of_releases
+from autoscaler.lint.selector_text import misnamed
+from autoscaler.manifests.load import load
+from autoscaler.report.tables.cel_trial import (
+    Tried,
+    entries_of,
+    pointed_at,
+    table_apart,
+    table_together,
+    tried_apart,
+    tried_together,
+)
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.prediction.predict import predict
 
 
 @click.command()
@@ -38,11 +51,9 @@ def cel(
     directories: tuple[Path, ...],
     output: str,
 ) -> None:
-    """Try a CEL selector: true, false, error or unknown for each device, with the values read and the cost.
-
-    Without --type or --slices it is tried on every instance type of the catalog, under every driver profile it may run.
-    An error is not a mismatch: the scheduler gives up on a pod when a selector fails on a device it looks at. Unknown
-    means that it depends on values which exist only on a running node.
+    """Without --type or --slices it is tried on every instance type of the catalog, under every driver profile it may
+    run. An error is not a mismatch: the scheduler gives up on a pod when a selector fails on a device it looks at.
+    Unknown means that it depends on values which exist only on a running node.
 
     \b
     Try:
@@ -52,12 +63,6 @@ def cel(
 
     Exit code 0: it was tried; 1: it does not compile, or the input cannot be used.
     """
-    from autoscaler.cli.common.choices import chosen_kubernetes
-    from autoscaler.errors import BadInputError
-    from autoscaler.lint.devices.effort import EffortExceededError
-    from autoscaler.lint.devices.offers import specimens
-    from autoscaler.report.tables.cel_trial import tried_apart, tried_together
-
     if instance_type and slices_file:
         raise click.UsageError("--type and --slices exclude each other")
     kubernetes = chosen_kubernetes(kubernetes_version)
@@ -87,12 +92,6 @@ def _misnamed(
     directories: Sequence[Path],
 ) -> Iterator[tuple[str, str]]:
     """Names that no driver publishes; the whole catalog is asked, as other drivers may publish what these do not."""
-    from autoscaler.cli.common.choices import chosen_catalog
-    from autoscaler.lint.devices.offers import catalog_offers, specimens
-    from autoscaler.lint.published_names import PublishedNames
-    from autoscaler.lint.releases import names_of_releases
-    from autoscaler.lint.selector_text import misnamed
-
     if any(one.answer.message.startswith("no such key") for one in tried):
         catalog = chosen_catalog(directories)
         devices = specimens((*catalog_offers(catalog, kubernetes), *offers), kubernetes)
@@ -100,11 +99,6 @@ def _misnamed(
 
 
 def _program(expression: str, kubernetes: KubernetesProfile) -> Program:
-    from autoscaler.cel.common.outcome import CompileFailure
-    from autoscaler.cel.program import compile_selector
-    from autoscaler.errors import BadInputError
-    from autoscaler.report.tables.cel_trial import pointed_at
-
     compiled = compile_selector(expression, kubernetes)
     if isinstance(compiled, CompileFailure):
         raise BadInputError(pointed_at(compiled), next_step=compiled.hint)
@@ -114,10 +108,6 @@ def _program(expression: str, kubernetes: KubernetesProfile) -> Program:
 def _predicted(
     instance_type: str | None, drivers: str | None, kubernetes: KubernetesProfile, directories: Sequence[Path]
 ) -> tuple[Offer, ...]:
-    from autoscaler.cli.common.choices import chosen_catalog, chosen_drivers, chosen_type, parsed_drivers
-    from autoscaler.lint.devices.offers import Offer, catalog_offers, offers_of
-    from instance_catalog.prediction.predict import predict
-
     catalog = chosen_catalog(directories)
     if instance_type is not None:
         machine = chosen_type(instance_type, catalog)
@@ -129,10 +119,6 @@ def _predicted(
 
 
 def _published(file: str, kubernetes: KubernetesProfile) -> tuple[Offer, ...]:
-    from autoscaler.errors import BadInputError
-    from autoscaler.lint.devices.offers import published_offer
-    from autoscaler.manifests.load import load
-
     loaded = load((file,), stdin=sys.stdin, profile=kubernetes)
     if not loaded.ok:
         raise BadInputError("\n".join(str(problem) for problem in loaded.errors))
@@ -144,9 +130,6 @@ def _published(file: str, kubernetes: KubernetesProfile) -> tuple[Offer, ...]:
 
 def _notes(program: Program, estimate: int | CompileFailure, kubernetes: KubernetesProfile) -> Iterator[str]:
     """What a person should know beside the answers."""
-    from autoscaler.cel.common.evaluation import COST_LIMIT
-    from autoscaler.cel.common.outcome import CompileFailure
-
     if kubernetes.note:
         yield kubernetes.note
     if isinstance(estimate, CompileFailure):
@@ -160,10 +143,6 @@ def _notes(program: Program, estimate: int | CompileFailure, kubernetes: Kuberne
 def _print(
     program: Program, tried: Sequence[Tried], kubernetes: KubernetesProfile, output: str, *, one_node: bool
 ) -> None:
-    from autoscaler.cel.program import estimated_cost
-    from autoscaler.cli.common.output import print_data, print_table
-    from autoscaler.report.tables.cel_trial import entries_of, table_apart, table_together
-
     estimate = estimated_cost(program.expression, kubernetes)
     for note in _notes(program, estimate, kubernetes):
         click.echo(f"note: {note}", err=True)

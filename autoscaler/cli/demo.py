@@ -1,4 +1,4 @@
-"""`foreslice demo`: the whole autoscaler on an embedded cluster and a simulated cloud, told as a timeline."""
+"""`foreslice demo`: the whole autoscaler on an embedded cluster and a simulated cloud, printed as a timeline."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ SETTINGS: Final = Settings(loop=LoopSettings(resync=timedelta(minutes=10)))
 @click.option("--speed", type=click.FloatRange(min=0), default=0, help="Virtual seconds per second; 0 does not wait.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def demo(speed: float, output: str) -> None:
-    """Watch pods with device claims get nodes, devices and, in the end, an empty cloud.
-
-    Everything is simulated and nothing is needed: an in-memory cluster and cloud under the production loop, on a
+    """Everything is simulated and nothing is needed: an in-memory cluster and cloud under the production loop, on a
     virtual clock. Exits 1 if anything does not come out as the scenario expects.
     """
     show = _Json() if output == "json" else _Text(speed)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
-from autoscaler.cli.common.live import cluster_options
-from autoscaler.cli.common.output import output_option
-
-if TYPE_CHECKING:
-    from autoscaler.checks.rights import Right
-    from autoscaler.cluster.client.client import KubernetesClient
+from autoscaler.checks.check import pool_conditions
+from autoscaler.checks.rights import Right, rights_needed
+from autoscaler.cli.common.live import cluster_options, connected, decided, read_store
+from autoscaler.cli.common.output import output_option, print_data, print_table
+from autoscaler.cluster.access import missing_rights, service_account
+from autoscaler.cluster.api import ForbiddenError, InvalidError, NotFoundError
+from autoscaler.cluster.client.client import KubernetesClient
+from autoscaler.cluster.gate_trials import prove
+from autoscaler.cluster.resources import CAPACITY_POOLS
+from autoscaler.planning.policy import Policy
+from autoscaler.report.tables.doctor import GatesTried, Level, doctor_table, items_of
+from autoscaler.settings.settings import LeaseSettings
 
 SOMETHING_WRONG = 3
 
@@ -35,12 +40,12 @@ def _account(ctx: click.Context, option: click.Parameter, value: str) -> str:
 )
 @output_option()
 def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: str, output: str) -> None:
-    """Look for what would keep nodes from being bought or from working, and say what to do about it. Changes nothing.
+    """Changes nothing.
 
     Looks at the Kubernetes version and the APIs it serves, DRA drivers and whether they would run on the nodes to be,
     device plugins, quotas (GKE), other autoscalers, and the rights that the pools' modes need. Nothing needs to be
-    installed. Where you may create claims, slices and classes, feature gates are proven by creates for show
-    (server-side dry runs).
+    installed. Where you may create claims, slices and classes, feature gates are tested with server-side
+    dry runs.
 
     \b
     Try:
@@ -50,21 +55,10 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
 
     Exit code 0: nothing is wrong; 3: something is; 1: the cluster cannot be read.
     """
-    from autoscaler.checks.check import pool_conditions
-    from autoscaler.checks.rights import rights_needed
-    from autoscaler.cli.common.live import connected, decided, read_store
-    from autoscaler.cli.common.output import print_data, print_table
-    from autoscaler.cluster.api import NotFoundError
-    from autoscaler.cluster.gate_trials import prove
-    from autoscaler.cluster.resources import CAPACITY_POOLS
-    from autoscaler.planning.policy import Policy
-    from autoscaler.report.tables.doctor import GatesTried, Level, doctor_table, items_of
-    from autoscaler.settings.settings import LeaseSettings
-
     client = connected(kubeconfig, context)
     assumed = client.profile(feature_gates)
     proof = prove(client)
-    store = read_store(client, proof.applied_to(assumed), tell=False)
+    store = read_store(client, proof.applied_to(assumed), report=False)
     try:
         client.list(CAPACITY_POOLS, limit=1)
         installed = True
@@ -94,9 +88,6 @@ def doctor(kubeconfig: str, context: str, feature_gates: str, service_account: s
 
 def _missing(client: KubernetesClient, rights: tuple[Right, ...], account: str) -> tuple[Right, ...] | None:
     """The rights that are not granted; None when the API server does not answer that."""
-    from autoscaler.cluster.access import missing_rights, service_account
-    from autoscaler.cluster.api import ForbiddenError, InvalidError, NotFoundError
-
     try:
         return missing_rights(client, rights, user=service_account(account) if account else "")
     except (ForbiddenError, InvalidError, NotFoundError):

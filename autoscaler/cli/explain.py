@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import click
 
-from autoscaler.cli.common.live import cluster_options
-from autoscaler.cli.common.output import output_option
+from autoscaler.checks.check import pool_conditions
+from autoscaler.cli.common.live import cluster_options, connected, decided, read_store
+from autoscaler.cli.common.output import output_option, print_data
+from autoscaler.errors import BadInputError
+from autoscaler.planning.policy import Policy
+from autoscaler.report.explanation import explanation_lines, explanation_of
+from instance_catalog.spelling import did_you_mean
 
 # So that everything is looked at, not only what a plan needs to know.
 _EVERYTHING = 1_000_000
@@ -17,7 +22,7 @@ _EVERYTHING = 1_000_000
 @cluster_options
 @output_option()
 def explain(pod: str, namespace: str, kubeconfig: str, context: str, output: str) -> None:
-    """Say why a pod waits: what it waits for, the offerings rejected for it by reason, the nearest miss, what was done.
+    """Shows what the pod waits for, the offerings rejected for it by reason, the nearest miss, and what was done.
 
     It is planned anew from what the cluster shows, so it works without an installation and needs only read access.
 
@@ -26,14 +31,6 @@ def explain(pod: str, namespace: str, kubeconfig: str, context: str, output: str
       foreslice explain train-0
       foreslice explain team-a/train-0 -o json | jq '.offerings[] | {offerings, reason}'
     """
-    from autoscaler.checks.check import pool_conditions
-    from autoscaler.cli.common.live import connected, decided, read_store
-    from autoscaler.cli.common.output import print_data
-    from autoscaler.errors import BadInputError
-    from autoscaler.planning.policy import Policy
-    from autoscaler.report.explanation import explanation_lines, explanation_of
-    from instance_catalog.spelling import did_you_mean
-
     key = pod if "/" in pod else f"{namespace}/{pod}"
     live = decided(
         read_store(connected(kubeconfig, context)),

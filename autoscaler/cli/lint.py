@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from autoscaler.cli.common.options import catalog_option
-from autoscaler.cli.common.output import output_option
-
-if TYPE_CHECKING:
-    from autoscaler.lint.finding import Finding
-    from autoscaler.manifests.load import Loaded
-    from autoscaler.manifests.problem import LocatedProblem
-    from instance_catalog.types.catalog import Catalog
+from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
+from autoscaler.cli.common.commands import catalog_option
+from autoscaler.cli.common.output import output_option, print_data
+from autoscaler.clock import SystemClock
+from autoscaler.errors import BadInputError
+from autoscaler.kube.problem import Severity
+from autoscaler.lint.check import lint as check
+from autoscaler.lint.devices.offers import catalog_offers, pool_driver_sets
+from autoscaler.lint.finding import Finding
+from autoscaler.lint.releases import names_of_releases
+from autoscaler.lint.rules import CEL_COMPILE, INVALID_OBJECT, QUESTIONABLE, UNKNOWN_FIELD, Level
+from autoscaler.lint.subjects import subject_of
+from autoscaler.manifests.corrections import corrections_of
+from autoscaler.manifests.load import Loaded, load
+from autoscaler.manifests.problem import LocatedProblem
+from autoscaler.model.origin import Origin
+from autoscaler.report.tables.lint_sarif import sarif_of
+from autoscaler.report.tables.lint_text import document_of, lines_of
+from instance_catalog.types.catalog import Catalog
 
 ERRORS_FOUND = 3
 
@@ -29,11 +40,9 @@ ERRORS_FOUND = 3
 @catalog_option
 @output_option("sarif")
 def lint(paths: tuple[str, ...], kubernetes_version: str | None, directories: tuple[Path, ...], output: str) -> None:
-    """Check claims, templates and classes: what is refused, what never matches, what fails.
-
-    Selectors are tried on every device that the catalog's instance types will publish, under every driver profile they
-    may run, and on the ResourceSlices in the manifests. Pods, pools and other objects are checked as `plan` reads them.
-    docs/lint.md lists the rules.
+    """Selectors are tried on every device that the catalog's instance types will publish, under every driver profile
+    they may run, and on the ResourceSlices in the manifests. Pods, pools and other objects are checked as `plan` reads
+    them. docs/lint.md lists the rules.
 
     \b
     Try:
@@ -43,13 +52,6 @@ def lint(paths: tuple[str, ...], kubernetes_version: str | None, directories: tu
 
     Exit code 0: no errors (warnings may be printed); 3: errors; 1: the input cannot be read.
     """
-    from importlib.metadata import version
-
-    from autoscaler.cli.common.output import print_data
-    from autoscaler.lint.rules import Level
-    from autoscaler.report.tables.lint_sarif import sarif_of
-    from autoscaler.report.tables.lint_text import document_of, lines_of
-
     loaded = _load(paths, kubernetes_version)
     findings = _findings(loaded, directories)
     if loaded.snapshot.profile.note:
@@ -67,10 +69,6 @@ def lint(paths: tuple[str, ...], kubernetes_version: str | None, directories: tu
 
 
 def _load(paths: tuple[str, ...], version: str | None) -> Loaded:
-    from autoscaler.cli.common.choices import chosen_kubernetes
-    from autoscaler.errors import BadInputError
-    from autoscaler.manifests.load import load
-
     profile = chosen_kubernetes(version) if version else None
     loaded = load(paths, stdin=sys.stdin, profile=profile)
     if not loaded.documents:
@@ -80,13 +78,7 @@ def _load(paths: tuple[str, ...], version: str | None) -> Loaded:
 
 
 def _findings(loaded: Loaded, directories: tuple[Path, ...]) -> list[Finding]:
-    """What the checks find and what reading found, by place. A selector that does not compile is told once."""
-    from autoscaler.lint.check import lint as check
-    from autoscaler.lint.devices.offers import catalog_offers, pool_driver_sets
-    from autoscaler.lint.releases import names_of_releases
-    from autoscaler.lint.rules import CEL_COMPILE, Level
-    from autoscaler.lint.subjects import subject_of
-
+    """What the checks find and what reading found, by place. A selector that does not compile is reported once."""
     documents = {(document.file, document.line, document.name): document for document in loaded.documents}
     subjects = [
         subject
@@ -100,18 +92,13 @@ def _findings(loaded: Loaded, directories: tuple[Path, ...]) -> list[Finding]:
         document = documents[finding.origin.path, finding.origin.line, finding.object]
         line = document.locate(finding.path) if finding.path else document.line
         found.append(replace(finding, origin=replace(finding.origin, line=line)))
-    told = {(f.origin.path, f.origin.line, f.field) for f in found if f.rule is CEL_COMPILE}
-    found += [_of(p) for p in loaded.problems if (p.file, p.line, p.field) not in told]
+    reported = {(f.origin.path, f.origin.line, f.field) for f in found if f.rule is CEL_COMPILE}
+    found += [_of(p) for p in loaded.problems if (p.file, p.line, p.field) not in reported]
     worst_first = list(Level)
     return sorted(found, key=lambda one: (one.origin.path, one.origin.line, worst_first.index(one.level)))
 
 
 def _of(problem: LocatedProblem) -> Finding:
-    from autoscaler.kube.problem import Severity
-    from autoscaler.lint.finding import Finding
-    from autoscaler.lint.rules import INVALID_OBJECT, QUESTIONABLE, UNKNOWN_FIELD
-    from autoscaler.model.origin import Origin
-
     rules = {
         Severity.ERROR: INVALID_OBJECT,
         Severity.UNKNOWN_FIELD: UNKNOWN_FIELD,
@@ -124,9 +111,5 @@ def _of(problem: LocatedProblem) -> Finding:
 
 
 def _catalog(loaded: Loaded, directories: tuple[Path, ...]) -> Catalog:
-    from autoscaler.cli.common.choices import chosen_catalog
-    from autoscaler.clock import SystemClock
-    from autoscaler.manifests.corrections import corrections_of
-
     now = loaded.context.now or SystemClock().now()
     return chosen_catalog(directories, corrections_of(loaded.overlays, now))

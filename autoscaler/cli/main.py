@@ -1,10 +1,9 @@
-"""`foreslice`: the command group, which imports a command's module only when that command is asked for."""
+"""`foreslice`: the program with its commands, exit codes and streams."""
 
 from __future__ import annotations
 
 import errno
 import gc
-import importlib
 import os
 import signal
 import sys
@@ -12,51 +11,47 @@ from typing import Any, Final
 
 import click
 
+from autoscaler.cli.common.commands import LazyGroup
 from autoscaler.cli.common.terminal import guard_streams, guarded_streams
+from autoscaler.errors import ForesliceError
 
-# name -> (module, one line for --help): the modules stay unimported until used.
+# name -> ("module:function", first sentence of the help)
 COMMANDS: dict[str, tuple[str, str]] = {
-    "plan": ("autoscaler.cli.plan", "Say which nodes the pending pods of your manifests need, why, and at what price."),
-    "slices": ("autoscaler.cli.slices", "Show the ResourceSlices that an instance type's drivers will publish."),
-    "lint": ("autoscaler.cli.lint", "Check claims and classes: what is refused, what never matches, what fails."),
-    "cel": ("autoscaler.cli.cel", "Try a selector on the devices of an instance type, of slices, or of every type."),
-    "catalog": ("autoscaler.cli.catalog.group", "List, show and check the catalog of instance types."),
-    "status": ("autoscaler.cli.status", "Show the pools of a cluster, what they have and what they would launch."),
-    "explain": ("autoscaler.cli.explain", "Say why one pod waits, and what was done about it."),
-    "nodes": ("autoscaler.cli.nodes", "List the nodes that Foreslice asked for in a cluster."),
-    "doctor": ("autoscaler.cli.doctor", "Look for what would keep nodes from being bought or from working."),
-    "blocks": ("autoscaler.cli.blocks.group", "List the capacity blocks of a cluster; find and buy some."),
-    "aws": ("autoscaler.cli.aws", "Check what AWS needs to be ready for launches."),
-    "run": ("autoscaler.cli.run", "Run the controller of a cluster: observe, or launch for pools in mode Act."),
-    "probe": ("autoscaler.cli.probe", "Read this GPU node into a record that the catalog can import."),
-    "demo": ("autoscaler.cli.demo", "Run the whole autoscaler on an embedded cluster and a simulated cloud."),
-    "completion": ("autoscaler.cli.completion", "Print the shell completion script for bash, zsh or fish."),
-    "version": ("autoscaler.cli.version", "Print the version, the Kubernetes profiles and the catalog's digest."),
+    "plan": ("autoscaler.cli.plan:plan", "Show which nodes the pending pods need, why, and at what price."),
+    "slices": ("autoscaler.cli.slices:slices", "Show the ResourceSlices that an instance type's drivers will publish."),
+    "lint": ("autoscaler.cli.lint:lint", "Check claims and classes: what is refused, what never matches, what fails."),
+    "cel": (
+        "autoscaler.cli.cel:cel",
+        "Evaluate a CEL selector on the devices of an instance type, of slices, or of every type.",
+    ),
+    "catalog": ("autoscaler.cli.catalog.group:catalog", "List, show, check and change the catalog of instance types."),
+    "status": ("autoscaler.cli.status:status", "Show the pools: nodes, spending, and what they would launch."),
+    "explain": ("autoscaler.cli.explain:explain", "Explain why a pod waits, and what was done about it."),
+    "nodes": ("autoscaler.cli.nodes:nodes", "List the ProvisionedNodes: phase, age, offering, price and reason."),
+    "doctor": (
+        "autoscaler.cli.doctor:doctor",
+        "Look for what would keep nodes from being bought or from working, and say what to do about it.",
+    ),
+    "blocks": ("autoscaler.cli.blocks.group:blocks", "List the capacity blocks of a cluster; find and buy blocks."),
+    "aws": ("autoscaler.cli.aws.group:aws", "Check that AWS is ready for launches."),
+    "run": ("autoscaler.cli.run:run", "Run the controller: observe, or launch nodes for pools in mode Act."),
+    "probe": ("autoscaler.cli.probe:probe", "Read this GPU node into a record that the catalog can import."),
+    "demo": ("autoscaler.cli.demo:demo", "Run the whole autoscaler on an embedded cluster and a simulated cloud."),
+    "completion": (
+        "autoscaler.cli.completion:completion",
+        "Print the shell completion script for bash, zsh or fish.",
+    ),
+    "version": (
+        "autoscaler.cli.version:version",
+        "Print the version, the supported Kubernetes versions and the catalog's digest.",
+    ),
 }
 
+_INTERRUPTED: Final = 128 + signal.SIGINT  # what shells report of a program that Ctrl-C ended
 
-_INTERRUPTED: Final = 128 + signal.SIGINT  # as a shell tells of a program that Ctrl-C ended
 
-
-class LazyGroup(click.Group):
-    """Knows the names and one-line helps of its commands; loads a command's module on first use."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order of the table."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command object, which is named like the command in its module."""
-        if cmd_name not in COMMANDS:
-            return None
-        command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+class Foreslice(LazyGroup):
+    """The program."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program; whatever it prints is made printable."""
@@ -70,18 +65,6 @@ class LazyGroup(click.Group):
         except BrokenPipeError:
             ctx.exit(0)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Unknown names get the nearest known one; click itself only knows commands that are imported."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            from instance_catalog.spelling import did_you_mean
-
-            step = did_you_mean(args[0], COMMANDS, "`foreslice --help` lists them")
-            raise click.UsageError(f"{error.message.rstrip('.')}; {step}", ctx) from error
-
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
@@ -91,7 +74,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
         ctx.exit()
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Foreslice, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--no-color",
     is_flag=True,
@@ -104,7 +87,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     is_eager=True,
     expose_value=False,
     callback=_print_version,
-    help="Print the version; the command `version` tells more.",
+    help="Print the version; the command `version` prints more.",
 )
 @click.pass_context
 def foreslice(ctx: click.Context, no_color: bool) -> None:
@@ -157,8 +140,6 @@ def main() -> None:
 
 def _run() -> int:
     """The exit code; errors that a person can act on are printed without a traceback."""
-    from autoscaler.errors import ForesliceError
-
     try:
         # Outside its standalone mode, click returns the code of an early exit such as --help.
         code = foreslice.main(prog_name=_prog_name(), standalone_mode=False)
@@ -183,13 +164,13 @@ def _flushed(code: int) -> int:
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             code = code or _disk_full(error)
-        # What is left goes nowhere: the interpreter would complain of it at exit.
+        # Discard what is left: the interpreter would report an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 
 def _disk_full(error: OSError) -> int:
-    """The exit code where the output goes to a disk that is full; any other failure is raised again."""
+    """The exit code for a full disk; any other failure is raised again."""
     if error.errno != errno.ENOSPC:
         raise error
     click.echo("error: the output cannot be written: the disk is full\n  free some space, or write elsewhere", err=True)

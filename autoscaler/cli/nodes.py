@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import click
 
-from autoscaler.cli.common.live import cluster_options
-from autoscaler.cli.common.output import output_option
+from autoscaler.cli.common.live import cluster_options, connected, read_store
+from autoscaler.cli.common.output import output_option, print_data, print_table
+from autoscaler.clock import SystemClock
+from autoscaler.report.tables.cluster_tables import node_entries, nodes_table
 
 
 @click.command()
 @cluster_options
 @output_option()
 def nodes(kubeconfig: str, context: str, output: str) -> None:
-    """List the ProvisionedNodes: phase, age, offering, price, and why they are where they are. Only reads.
+    """Only reads.
 
     Prices are list prices in US dollars per hour. WHY is the reason of the last change of phase (docs/lifecycle.md).
 
@@ -21,11 +23,6 @@ def nodes(kubeconfig: str, context: str, output: str) -> None:
       foreslice nodes
       foreslice nodes -o json | jq '.[] | select(.phase != "Ready") | {name, phase, since, why}'
     """
-    from autoscaler.cli.common.live import connected, read_store
-    from autoscaler.cli.common.output import print_data, print_table
-    from autoscaler.clock import SystemClock
-    from autoscaler.report.tables.cluster_tables import node_entries, nodes_table
-
     entries = node_entries(read_store(connected(kubeconfig, context)).snapshot(), SystemClock().now())
     if output != "table":
         print_data(entries, output)

@@ -8,21 +8,29 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import click
 
 from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
-from autoscaler.cli.common.options import catalog_option
-from autoscaler.cli.common.output import output_option
+from autoscaler.cli.common.commands import catalog_option
+from autoscaler.cli.common.output import output_option, print_data, print_table
+from autoscaler.clock import SystemClock
+from autoscaler.errors import BadInputError
+from autoscaler.manifests.corrections import corrections_of
+from autoscaler.manifests.load import Loaded, load
+from autoscaler.model.plan import Plan
+from autoscaler.planning.placement.replay import replay
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy, WorkLimits
+from autoscaler.report.plan_document import document_of
+from autoscaler.report.tables.plan_tables import summary_of, tables_of
+from autoscaler.report.words import counted
+from autoscaler.scheduling.schedule import adversarial, first, seeded
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.types.catalog import Catalog
 
-if TYPE_CHECKING:
-    from autoscaler.manifests.load import Loaded
-    from autoscaler.model.plan import Plan
-    from instance_catalog.kubernetes.profile import KubernetesProfile
-    from instance_catalog.types.catalog import Catalog
-
-    ReadCatalog: TypeAlias = Callable[[Sequence[Path], datetime], Catalog]
+ReadCatalog: TypeAlias = Callable[[Sequence[Path], datetime], Catalog]
 
 SOMETHING_LEFT_OUT = 3
 
@@ -64,7 +72,7 @@ def plan(
     ties: str | None,
     output: str,
 ) -> None:
-    """Say which nodes the pending pods of your manifests or cluster need, why, and at what price. Nothing is launched.
+    """Nothing is launched.
 
     Reads pods and what makes pods (Deployments, Jobs, JobSets, RayClusters, PyTorchJobs, …), ResourceClaims and
     templates, DeviceClasses, and whatever else decides where a pod may run: nodes, ResourceSlices, volumes, gangs,
@@ -101,10 +109,6 @@ def plan(
 
 
 def _load(paths: tuple[str, ...], kubernetes_version: str | None, strict: bool, directories: Sequence[Path]) -> Loaded:
-    from autoscaler.errors import BadInputError
-    from autoscaler.manifests.load import load
-    from autoscaler.report.words import counted
-
     # The DeviceClasses of described drivers are there like those of shipped ones, before any name is looked up.
     described = chosen_catalog(directories).drivers.values() if directories else ()
     loaded = load(paths, stdin=sys.stdin, profile=_profile(kubernetes_version), strict=strict, drivers=described)
@@ -123,8 +127,6 @@ def _profile(version: str | None) -> KubernetesProfile | None:
 
 def _corrected_catalog(loaded: Loaded, directories: Sequence[Path], now: datetime) -> Catalog:
     """The catalog with the InstanceTypeOverlays that are among the manifests."""
-    from autoscaler.manifests.corrections import corrections_of
-
     return chosen_catalog(directories, corrections_of(loaded.overlays, now))
 
 
@@ -137,10 +139,6 @@ def _decide(
     *,
     work: int,
 ) -> Plan:
-    from autoscaler.clock import SystemClock
-    from autoscaler.planning.planner import plan_for
-    from autoscaler.planning.policy import Policy, WorkLimits
-
     now = _moment(moment) if moment else loaded.context.now or SystemClock().now()
     catalog = read_catalog(directories, now)
     decided = plan_for(loaded.snapshot, catalog, Policy(work=WorkLimits().times(work)), now)
@@ -149,9 +147,6 @@ def _decide(
 
 def _replayed(decided: Plan, loaded: Loaded, catalog: Catalog, ties: str) -> Plan:
     """The plan with a warning for every pod that finds no place in the replay."""
-    from autoscaler.planning.placement.replay import replay
-    from autoscaler.scheduling.schedule import adversarial, first, seeded
-
     choose = {"first": first, "adversarial": adversarial}.get(ties) or seeded(_seed(ties))
     found = replay(decided, loaded.snapshot, catalog, choose)
     if found.holds:
@@ -169,8 +164,6 @@ def _seed(text: str) -> int:
 
 
 def _moment(text: str) -> datetime:
-    from autoscaler.errors import BadInputError
-
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
@@ -181,10 +174,6 @@ def _moment(text: str) -> datetime:
 
 
 def _print(decided: Plan, loaded: Loaded, output: str) -> None:
-    from autoscaler.cli.common.output import print_data, print_table
-    from autoscaler.report.plan_document import document_of
-    from autoscaler.report.tables.plan_tables import summary_of, tables_of
-
     if loaded.snapshot.profile.note:
         click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
     if output in ("json", "yaml"):

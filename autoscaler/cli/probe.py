@@ -6,6 +6,12 @@ from pathlib import Path
 
 import click
 
+from autoscaler.cli.common.output import print_data
+from autoscaler.clock import SystemClock
+from autoscaler.errors import BadInputError
+from instance_catalog.probe.read_nvml import probe as read
+from instance_catalog.probe.record import ProbeError
+
 
 @click.command()
 @click.option(
@@ -17,22 +23,16 @@ import click
 )
 @click.option("-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True, help="Form.")
 def probe(host_root: Path, output: str) -> None:
-    """Read this node's GPUs, MIG profiles, NVLinks, PCI tree and network cards.
+    """Reads GPUs, MIG profiles, NVLinks, the PCI tree and network cards.
 
-    Run it on a node of the type, or let deploy/probe-job.yaml do so. Nothing is changed. What the driver or the rights
-    of the process do not reach is left out, and noted; MIG placements need root. See docs/probe.md.
+    Run it on a node of the type, or let deploy/probe-job.yaml do so. Nothing is changed. What the driver or the
+    rights of the process do not reach is left out, and noted; MIG placements need root. See docs/probe.md.
 
     \b
     Try:
       sudo foreslice probe > probe.yaml
       foreslice catalog import probe.yaml --as my.type --cloud aws
     """
-    from autoscaler.cli.common.output import print_data
-    from autoscaler.clock import SystemClock
-    from autoscaler.errors import BadInputError
-    from instance_catalog.probe.read_nvml import probe as read
-    from instance_catalog.probe.record import ProbeError
-
     today = SystemClock().now().date().isoformat()
     try:
         record = read(taken_on=today, host_root=host_root)

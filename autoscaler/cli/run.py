@@ -49,9 +49,7 @@ def _parameter(setting: Setting) -> str:
 )
 @_setting_options
 def run(config: Path | None, **flags: str | None) -> None:
-    """Watch a cluster, say what its pending pods need, and launch it for pools in mode Act.
-
-    Pools in mode Observe, the default, change nothing but their own status and events. The cluster needs the custom
+    """Pools in mode Observe, the default, change nothing but their own status and events. The cluster needs the custom
     resources of deploy/crds. Of several replicas one acts. Ends on SIGTERM after the round that is under way.
     """
     given = {setting.flag: value for setting in all_settings() if (value := flags[_parameter(setting)]) is not None}

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from autoscaler.cli.common.options import catalog_option, kubernetes_option
-from autoscaler.cli.common.output import output_option
-
-if TYPE_CHECKING:
-    from instance_catalog.drivers.profile import DriverSet
-    from instance_catalog.kubernetes.profile import KubernetesProfile
-    from instance_catalog.kubernetes.resource_slice import ResourceSlice
-    from instance_catalog.types.instance_type import InstanceType
+from autoscaler.cli.common.choices import chosen_catalog, chosen_drivers, chosen_kubernetes, chosen_type
+from autoscaler.cli.common.commands import catalog_option, kubernetes_option
+from autoscaler.cli.common.output import output_option, print_data, print_table
+from autoscaler.kube.writing.slices import slice_manifest
+from autoscaler.report.tables.slice_tables import legend, slice_tables
+from instance_catalog.drivers.profile import DriverSet
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
+from instance_catalog.prediction.concrete import make_concrete, placeholder_names
+from instance_catalog.prediction.predict import PLACEHOLDER_NODE, predict
+from instance_catalog.prediction.variants import implicit_driver_sets, left_out
+from instance_catalog.types.instance_type import InstanceType
 
 
 @click.command()
@@ -35,9 +38,7 @@ def slices(
     directories: tuple[Path, ...],
     output: str,
 ) -> None:
-    """Show the ResourceSlices that the DRA drivers on an instance type will publish.
-
-    A PROFILE names drivers, separated by commas. Each may have a release and options:
+    """A PROFILE names drivers, separated by commas. Each may have a release and options:
 
     \b
       nvidia                       whole GPUs
@@ -58,10 +59,6 @@ def slices(
       foreslice slices p5.48xlarge --drivers nvidia:dynamic-mig -o yaml
       foreslice slices a3-highgpu-8g --drivers nvidia,dranet
     """
-    from autoscaler.cli.common.choices import chosen_catalog, chosen_drivers, chosen_kubernetes, chosen_type
-    from autoscaler.cli.common.output import print_data
-    from instance_catalog.prediction.predict import PLACEHOLDER_NODE, predict
-
     machine = chosen_type(instance_type, chosen_catalog(directories))
     kubernetes = chosen_kubernetes(kubernetes_version)
     driver_set = chosen_drivers(machine, drivers, kubernetes)
@@ -78,10 +75,10 @@ def slices(
 
 def _gate_notes(predicted: tuple[ResourceSlice, ...], kubernetes: KubernetesProfile) -> Iterator[str]:
     """What an API server drops whose gates are off: partitions then look like devices of their own, for instance."""
-    gates, devices = kubernetes.gates, [device for piece in predicted for device in piece.devices]
+    gates, devices = kubernetes.gates, [device for slice_ in predicted for device in slice_.devices]
     dropped = {
         ("counters", "DRAPartitionableDevices"): not gates.partitionable_devices
-        and any(piece.shared_counters for piece in predicted),
+        and any(slice_.shared_counters for slice_ in predicted),
         ("allowMultipleAllocations and request policies", "DRAConsumableCapacity"): not gates.consumable_capacity
         and any(device.allow_multiple_allocations for device in devices),
         ("binding conditions", "DRADeviceBindingConditions"): not gates.binding_conditions
@@ -93,9 +90,6 @@ def _gate_notes(predicted: tuple[ResourceSlice, ...], kubernetes: KubernetesProf
 
 
 def _manifests(predicted: tuple[ResourceSlice, ...], node_name: str) -> dict[str, object]:
-    from autoscaler.kube.writing.slices import slice_manifest
-    from instance_catalog.prediction.concrete import make_concrete, placeholder_names
-
     concrete = make_concrete(predicted, node_name=node_name)
     pairs = zip(predicted, concrete, strict=True)
     items = [slice_manifest(made, placeholders=placeholder_names(token)) for token, made in pairs]
@@ -108,10 +102,6 @@ def _print_table(
     predicted: tuple[ResourceSlice, ...],
     kubernetes: KubernetesProfile,
 ) -> None:
-    from autoscaler.cli.common.output import print_table
-    from autoscaler.report.tables.slice_tables import legend, slice_tables
-    from instance_catalog.prediction.variants import implicit_driver_sets
-
     click.echo(f"{machine.name} with {driver_set.label}, Kubernetes {kubernetes.name}")
     if not predicted:
         click.echo(f"Nothing is published: {_why_nothing(machine, driver_set, kubernetes)}.")
@@ -128,8 +118,6 @@ def _print_table(
 
 
 def _why_nothing(machine: InstanceType, driver_set: DriverSet, kubernetes: KubernetesProfile) -> str:
-    from instance_catalog.prediction.variants import left_out
-
     if driver_set.profiles:
         return f"{driver_set.label} has no devices on this type"
     reasons = list(dict.fromkeys(reason for _, reason in left_out(machine, kubernetes)))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import click
 
-from autoscaler.cli.common.live import cluster_options
-from autoscaler.cli.common.output import output_option
+from autoscaler.checks.check import pool_conditions
+from autoscaler.cli.common.live import cluster_options, connected, decided, read_store
+from autoscaler.cli.common.output import output_option, print_data, print_table
+from autoscaler.planning.policy import Policy
+from autoscaler.report.tables.cluster_tables import status_entry, status_lines, status_tables
 
 
 @click.command()
 @cluster_options
 @output_option()
 def status(kubeconfig: str, context: str, output: str) -> None:
-    """Show the pools: nodes, spending, what is to be launched for pending pods, and what keeps a pool from acting.
+    """Also shows what keeps a pool from acting.
 
     What is to be launched is planned anew from what the cluster shows. Only reads.
 
@@ -23,12 +26,6 @@ def status(kubeconfig: str, context: str, output: str) -> None:
       foreslice nodes                         what was launched
       foreslice explain NAMESPACE/POD         why one pod waits
     """
-    from autoscaler.checks.check import pool_conditions
-    from autoscaler.cli.common.live import connected, decided, read_store
-    from autoscaler.cli.common.output import print_data, print_table
-    from autoscaler.planning.policy import Policy
-    from autoscaler.report.tables.cluster_tables import status_entry, status_lines, status_tables
-
     live = decided(read_store(connected(kubeconfig, context)))
     checked = pool_conditions(live.snapshot, live.plan, live.catalog, policy=Policy(), now=live.now)
     found = status_entry(live.snapshot, live.plan, checked, live.now)

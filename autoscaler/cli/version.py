@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version as installed
+
 import click
 
-from autoscaler.cli.common.output import output_option
+from autoscaler.cli.common.output import output_option, print_data
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.kubernetes.profile import PROFILES, REFERENCE
 
 
 @click.command()
 @output_option()
 def version(output: str) -> None:
-    """Print the version, the Kubernetes profiles that can be simulated and the catalog's digest."""
-    from importlib.metadata import version as installed
-
-    from autoscaler.cli.common.output import print_data
-    from instance_catalog.files.loader import load_catalog
-    from instance_catalog.kubernetes.profile import PROFILES, REFERENCE
 
     catalog = load_catalog()
     facts = {

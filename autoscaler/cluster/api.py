@@ -27,17 +27,18 @@ Errors:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from autoscaler.cluster.resources import Resource
+from autoscaler.cluster.resources import PODS, Resource
 from autoscaler.errors import ForesliceError
 
 Object: TypeAlias = dict[str, Any]
 Subresource: TypeAlias = Literal["", "status"]
+T = TypeVar("T")
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
@@ -120,11 +121,24 @@ class WatchEvent:
     object: Object
 
 
+@dataclass(frozen=True, slots=True)
+class Request(Generic[T]):
+    """One call of a KubernetesApi, for wrappers: they look at verb and resource, and pass it on with `to`."""
+
+    verb: str
+    resource: Resource
+    to: Callable[[KubernetesApi], T]
+
+
 class KubernetesApi(Protocol):
-    """What Foreslice asks of Kubernetes. Names are cluster-unique when `namespace` is "" (cluster-scoped resources)."""
+    """What Foreslice asks of Kubernetes. Names are cluster-unique when `namespace` is "" (cluster-scoped resources).
+
+    An ApiWrapper inherits these methods, which then make a Request; an API implements them all.
+    """
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         """One object, or NotFoundError."""
+        return _sent(self, Request("get", resource, lambda api: api.get(resource, name, namespace=namespace)))
 
     def list(
         self,
@@ -141,20 +155,30 @@ class KubernetesApi(Protocol):
         Only objects that carry these labels, and whose `fields` have these values: `spec.nodeName` of pods is one
         that can be asked for.
         """
+        ask: dict[str, Any] = {"namespace": namespace, "labels": labels, "fields": fields, "limit": limit, "page": page}
+        return _sent(self, Request("list", resource, lambda api: api.list(resource, **ask)))
 
     def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
         """Changes after `resource_version`, for at most `timeout_seconds` (0: those that are there), or GoneError."""
+        ask: dict[str, Any] = {"resource_version": resource_version, "timeout_seconds": timeout_seconds}
+        return _sent(self, Request("watch", resource, lambda api: api.watch(resource, **ask)))
 
     def create(self, resource: Resource, manifest: Object) -> Object:
         """The object as created; `metadata.generateName` is completed. AlreadyExistsError, InvalidError."""
+        return _sent(self, Request("create", resource, lambda api: api.create(resource, manifest)))
 
     def update(self, resource: Resource, manifest: Object, *, subresource: Subresource = "") -> Object:
         """Replace the object, which must carry the resourceVersion it was read with. ConflictError, NotFoundError."""
+        return _sent(
+            self, Request("update", resource, lambda api: api.update(resource, manifest, subresource=subresource))
+        )
 
     def patch(
         self, resource: Resource, name: str, patch: Object, *, namespace: str = "", subresource: Subresource = ""
     ) -> Object:
         """Apply a JSON merge patch (RFC 7386). A resourceVersion inside guards it. ConflictError, NotFoundError."""
+        ask: dict[str, Any] = {"namespace": namespace, "subresource": subresource}
+        return _sent(self, Request("patch", resource, lambda api: api.patch(resource, name, patch, **ask)))
 
     def delete(
         self,
@@ -167,9 +191,30 @@ class KubernetesApi(Protocol):
         grace_seconds: int | None = None,
     ) -> None:
         """Delete, or only mark while finalizers or a pod's grace period hold it. Preconditions: ConflictError."""
+        ask: dict[str, Any] = {
+            "namespace": namespace,
+            "uid": uid,
+            "resource_version": resource_version,
+            "grace_seconds": grace_seconds,
+        }
+        _sent(self, Request("delete", resource, lambda api: api.delete(resource, name, **ask)))
 
     def evict(self, name: str, *, namespace: str, uid: str = "") -> None:
         """Create an Eviction of a pod. BlockedError when a PodDisruptionBudget forbids it now."""
+        _sent(self, Request("evict", PODS, lambda api: api.evict(name, namespace=namespace, uid=uid)))
+
+
+class ApiWrapper(KubernetesApi):
+    """A KubernetesApi before another one: every method arrives at `send`."""
+
+    def send(self, request: Request[T]) -> T:
+        """Pass the request on, or do not."""
+        raise NotImplementedError
+
+
+def _sent(api: KubernetesApi, request: Request[T]) -> T:
+    assert isinstance(api, ApiWrapper), f"{type(api).__name__} does not implement {request.verb}"
+    return api.send(request)
 
 
 def key_of(manifest: Object) -> str:

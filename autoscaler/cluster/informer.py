@@ -3,7 +3,7 @@
 Objects are converted on arrival and dropped, page by page: a page of a list is all that is ever held as JSON. What
 expired (410 Gone) is listed again; an API that is not served has no objects and is asked for rarely; so is one that may
 not be read, where that is no obstacle. An object that cannot be used keeps nobody else from being seen: it is left out
-and its problems are told.
+and its problems are reported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from autoscaler.cluster.resources import Resource
 from autoscaler.kube.problem import Problem, Problems
 from providers.contract import Clock
 
-_LOG: Final = structlog.get_logger("foreslice.mirror")
+_LOG: Final = structlog.get_logger("foreslice.informer")
 _REPORT: Final = "report it with the log line `unexpected_error`; it counts as it was read last"
 T_co = TypeVar("T_co", covariant=True)
 # An API that is not served is asked for at every n-th refresh, n doubling up to this.
@@ -39,8 +39,8 @@ _RAREST: Final = 16
 class Informer(Generic[T_co]):
     """All objects of `resource` as values of `parse`, which answers None for an object that cannot be used.
 
-    Without the right to read them there are none if they are `dispensable`; otherwise `refresh` raises ForbiddenError.
-    After a `refresh` no mirror is older than half of `stale` by its `clock`, for it lists in time. Without a clock it
+    Without the right to read them there are none if they are `optional`; otherwise `refresh` raises ForbiddenError.
+    After a `refresh` no informer is older than half of `stale` by its `clock`, for it lists in time. Without a clock it
     never is, which is for those who read a cluster once.
     """
 
@@ -66,7 +66,7 @@ class Informer(Generic[T_co]):
         self._ordered: tuple[T_co, ...] | None = None
         self._unserved = 0  # how often in a row it was not served
         self._skipped = 0  # refreshes since it was last asked for
-        self._dispensable = optional
+        self._optional = optional
         self._refused = False
 
     @property
@@ -133,7 +133,7 @@ class Informer(Generic[T_co]):
         return self._list()
 
     def _list(self) -> bool:
-        before, told = self._values, self._problems
+        values_before, problems_before = self._values, self._problems
         self._skipped = 0
         self._refused = False
         # A list that breaks off is begun anew, and until then everything is as it was last seen.
@@ -157,7 +157,7 @@ class Informer(Generic[T_co]):
             self._unserved += 1
             values, found = {}, {}
         except ForbiddenError as error:
-            if not self._dispensable:
+            if not self._optional:
                 message = f"{self._resource} cannot be read: {error.message}"
                 step = f"{error.next_step}; the ClusterRole foreslice-observe grants all that is needed"
                 raise ForbiddenError(message, next_step=step) from error
@@ -168,7 +168,7 @@ class Informer(Generic[T_co]):
             self._version, self._unserved = version, 0
             self._heard()
         self._values, self._problems, self._ordered = values, found, None
-        return (before, told) != (values, found)
+        return (values_before, problems_before) != (values, found)
 
     def _watch(self) -> bool:
         changed = False

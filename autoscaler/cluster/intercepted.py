@@ -1,18 +1,19 @@
-"""A KubernetesApi at whose door somebody stands: it counts requests, or turns writes away.
+"""A KubernetesApi with an interceptor before every request, which counts requests or refuses writes.
 
 It knows verbs and resources, not objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
-from autoscaler.cluster.api import NO_FIELDS, NO_LABELS, KubernetesApi, Object, Page, Subresource, WatchEvent
+from autoscaler.cluster.api import ApiWrapper, KubernetesApi, Request
 from autoscaler.cluster.lease import LeadershipLostError
-from autoscaler.cluster.resources import PODS, Resource
+from autoscaler.cluster.resources import Resource
 
+T = TypeVar("T")
 Interceptor: TypeAlias = Callable[[str, Resource], AbstractContextManager[None]]
 """Entered with verb and resource before a request, left after it, with its error if it failed."""
 
@@ -31,68 +32,14 @@ def leader_only(leads: Callable[[], bool]) -> Interceptor:
     return refuse
 
 
-class InterceptedApi:
-    """The same API, with every request passing the attendant."""
+class InterceptedApi(ApiWrapper):
+    """The same API, with every request passing the interceptor."""
 
-    def __init__(self, api: KubernetesApi, attendant: Interceptor) -> None:
+    def __init__(self, api: KubernetesApi, interceptor: Interceptor) -> None:
         self._api = api
-        self._attend = attendant
+        self._intercept = interceptor
 
-    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
-        with self._attend("get", resource):
-            return self._api.get(resource, name, namespace=namespace)
-
-    def list(
-        self,
-        resource: Resource,
-        *,
-        namespace: str = "",
-        labels: Mapping[str, str] = NO_LABELS,
-        fields: Mapping[str, str] = NO_FIELDS,
-        limit: int = 500,
-        page: str = "",
-    ) -> Page:
-        with self._attend("list", resource):
-            return self._api.list(resource, namespace=namespace, labels=labels, fields=fields, limit=limit, page=page)
-
-    def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
-        with self._attend("watch", resource):
-            return self._api.watch(resource, resource_version=resource_version, timeout_seconds=timeout_seconds)
-
-    def create(self, resource: Resource, manifest: Object) -> Object:
-        with self._attend("create", resource):
-            return self._api.create(resource, manifest)
-
-    def update(self, resource: Resource, manifest: Object, *, subresource: Subresource = "") -> Object:
-        with self._attend("update", resource):
-            return self._api.update(resource, manifest, subresource=subresource)
-
-    def patch(
-        self, resource: Resource, name: str, patch: Object, *, namespace: str = "", subresource: Subresource = ""
-    ) -> Object:
-        with self._attend("patch", resource):
-            return self._api.patch(resource, name, patch, namespace=namespace, subresource=subresource)
-
-    def delete(
-        self,
-        resource: Resource,
-        name: str,
-        *,
-        namespace: str = "",
-        uid: str = "",
-        resource_version: str = "",
-        grace_seconds: int | None = None,
-    ) -> None:
-        with self._attend("delete", resource):
-            self._api.delete(
-                resource,
-                name,
-                namespace=namespace,
-                uid=uid,
-                resource_version=resource_version,
-                grace_seconds=grace_seconds,
-            )
-
-    def evict(self, name: str, *, namespace: str, uid: str = "") -> None:
-        with self._attend("evict", PODS):
-            self._api.evict(name, namespace=namespace, uid=uid)
+    def send(self, request: Request[T]) -> T:
+        """Enter the interceptor, then pass the request on."""
+        with self._intercept(request.verb, request.resource):
+            return request.to(self._api)

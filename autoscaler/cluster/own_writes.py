@@ -1,4 +1,4 @@
-"""Copies of objects that only we write: as last read or as last written, whichever is newer.
+"""Objects that only Foreslice writes: as last read or as last written, whichever is newer.
 
 A watch lags behind. Whoever decides from what the watch shows alone forgets what it has just written. resourceVersions
 of one API server are compared as numbers here, as Kubernetes allows for.
@@ -28,7 +28,7 @@ class OwnWrites(Generic[V]):
 
     def __init__(self) -> None:
         self._known: dict[str, V] = {}
-        self._removed: dict[str, int] = {}  # the last version of objects that we removed
+        self._removed: dict[str, int] = {}  # the last version of objects that Foreslice removed
 
     def get(self, name: str) -> V | None:
         """The object, or None."""

@@ -43,12 +43,11 @@ VOLUME_ATTACHMENTS = Resource("storage.k8s.io", "v1", "volumeattachments", "Volu
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", status=False)
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", status=False)
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", namespaced=True)
-# Not in ALL: they are looked at for other autoscalers, never made.
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", namespaced=True)
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota", namespaced=True)
 DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True)
 POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", namespaced=True)
-# Kubernetes' own gangs, behind the gate GenericWorkload. Not in ALL, where the other PodGroup is.
+# Kubernetes' own gangs, behind the gate GenericWorkload.
 NATIVE_POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", namespaced=True)
 RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", namespaced=True)
 CLAIM_TEMPLATES = Resource(
@@ -78,38 +77,7 @@ KWOK_NODE_TEMPLATES = Resource("foreslice.dev", "v1alpha1", "kwoknodetemplates",
 AWS_NODE_TEMPLATES = Resource("foreslice.dev", "v1alpha1", "awsnodetemplates", "AWSNodeTemplate")
 AWS_GROUP_NODE_TEMPLATES = Resource("foreslice.dev", "v1alpha1", "awsgroupnodetemplates", "AWSGroupNodeTemplate")
 
-ALL = (
-    PODS,
-    NODES,
-    NAMESPACES,
-    EVENTS,
-    PERSISTENT_VOLUMES,
-    PERSISTENT_VOLUME_CLAIMS,
-    STORAGE_CLASSES,
-    CSI_NODES,
-    CSI_DRIVERS,
-    STORAGE_CAPACITIES,
-    VOLUME_ATTACHMENTS,
-    PRIORITY_CLASSES,
-    DAEMON_SETS,
-    QUOTAS,
-    DISRUPTION_BUDGETS,
-    POD_GROUPS,
-    RESOURCE_CLAIMS,
-    CLAIM_TEMPLATES,
-    DEVICE_CLASSES,
-    RESOURCE_SLICES,
-    DEVICE_TAINT_RULES,
-    CUSTOM_RESOURCE_DEFINITIONS,
-    LEASES,
-    CAPACITY_POOLS,
-    CAPACITY_BLOCKS,
-    INSTANCE_TYPE_OVERLAYS,
-    PROVISIONED_NODES,
-    LAUNCH_BATCHES,
-    SPENDINGS,
-    KWOK_NODE_TEMPLATES,
-    AWS_NODE_TEMPLATES,
-    AWS_GROUP_NODE_TEMPLATES,
-)
+# Only read or asked, never written; and the native PodGroup, whose kind another resource has.
+_NOT_WRITTEN = (DEPLOYMENTS, NATIVE_POD_GROUPS, TOKEN_REVIEWS, OWN_ACCESS_REVIEWS, ACCESS_REVIEWS)
+ALL = tuple(found for found in vars().copy().values() if isinstance(found, Resource) and found not in _NOT_WRITTEN)
 BY_KIND = {resource.kind: resource for resource in ALL}

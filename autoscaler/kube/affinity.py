@@ -57,7 +57,7 @@ def parse_topology_spread(fields: Fields, labels: Mapping[str, str]) -> Topology
         node_taints_policy=fields.choice("nodeTaintsPolicy", _POLICIES, "Ignore"),
     )
     if constraint.min_domains is not None and when == "ScheduleAnyway":
-        fields.error("minDomains", "goes with whenUnsatisfiable: DoNotSchedule alone", "remove it")
+        fields.error("minDomains", "is allowed only with whenUnsatisfiable: DoNotSchedule", "remove it")
     fields.unread()
     return constraint
 

@@ -92,7 +92,7 @@ def _amounts(resources: Fields) -> tuple[FrozenMap[str, Quantity], FrozenMap[str
 
 
 def _is_extended(resource: str) -> bool:
-    """A resource that is counted in whole pieces, which no pod gets more of than it asked for."""
+    """A resource that is counted in whole units, which no pod gets more of than it asked for."""
     return "/" in resource and "kubernetes.io/" not in resource
 
 

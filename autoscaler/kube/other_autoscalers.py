@@ -18,7 +18,7 @@ from autoscaler.kube.problem import Problems
 from autoscaler.model.other_autoscalers import Autoscaler, AutoscalerKind, Quota
 
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
-_DRA_ALWAYS: Final = (1, 35)  # from here on Cluster Autoscaler cannot be told to leave claims alone
+_DRA_ALWAYS: Final = (1, 35)  # from here on Cluster Autoscaler cannot be configured to ignore claims
 _OFF: Final = ("false", "0", "f")
 
 

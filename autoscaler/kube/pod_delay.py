@@ -1,7 +1,7 @@
 """The annotation by which a pod asks that no node is bought for it before it has waited for a while.
 
 Cluster Autoscaler 1.34 (core/static_autoscaler.go, filterOutYoungPods) reads it with Go's time.ParseDuration and leaves
-a value that it cannot read out of account, which is done here as well, and told.
+a value that it cannot read out of account; here it is also reported.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def _parse_exact(fields: Fields, name: str) -> DeviceRequest:
     if count < 0:
         fields.error("count", f"count is {count}", "ask for at least one device")
     elif count and "count" in fields and fields.text("allocationMode") == "All":
-        fields.error("count", "allocationMode All goes without a count", "remove the count, or the mode")
+        fields.error("count", "is not allowed with allocationMode: All", "remove the count, or the mode")
     request = DeviceRequest(
         name=name,
         device_class=fields.required("deviceClassName"),

@@ -1,11 +1,15 @@
-"""Node selectors, label selectors, taints and tolerations: the pieces that many kinds share."""
+"""Node selectors, label selectors, taints and tolerations, which many kinds share, and what Services select."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from autoscaler.kube.fields import Fields
+from autoscaler.kube.metadata import parse_metadata
+from autoscaler.kube.problem import Problems
 from autoscaler.model.labels import LabelSelector
+from autoscaler.model.origin import CLUSTER, Origin
+from autoscaler.model.selection import Selection
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.taint import Taint, Toleration
 
@@ -13,6 +17,8 @@ NODE_TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 DEVICE_TAINT_EFFECTS = ("NoSchedule", "NoExecute", "None")
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+# Kinds whose selector is a map of labels; all others have a LabelSelector.
+_BY_MAP = ("Service", "ReplicationController")
 
 
 def parse_requirement(fields: Fields, operators: Iterable[str] = _NODE_OPERATORS) -> Requirement:
@@ -99,3 +105,20 @@ def parse_toleration(fields: Fields) -> Toleration:
         fields.error("operator", "must be Exists when there is no key", "add a key or write `operator: Exists`")
     fields.unread()
     return toleration
+
+
+def parse_selection(
+    raw: object, kind: str, problems: Problems | None = None, *, origin: Origin = CLUSTER
+) -> Selection | None:
+    """What an object of `kind` selects. None for a Service without a selector: it selects nothing."""
+    fields = Fields(raw, problems)
+    metadata = parse_metadata(fields)
+    spec = fields.child("spec")
+    if "selector" not in spec:
+        return None
+    if kind in _BY_MAP:
+        pairs = spec.text_map("selector").items()
+        selector = LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in pairs))
+    else:
+        selector = parse_label_selector(spec.child("selector")) or LabelSelector()
+    return Selection(kind, metadata.namespace, metadata.name, selector, origin=origin)

@@ -12,11 +12,11 @@ from autoscaler.manifests.problem import LocatedProblem
 from autoscaler.manifests.sources import Source
 from autoscaler.manifests.yaml_documents import read_yaml
 
-_MOST_PROBLEMS = 20  # of one file; what goes on after that is noise
+_MOST_PROBLEMS = 20  # of one file; more would be noise
 
 
 def read_documents(source: Source) -> Iterator[Document | LocatedProblem]:
-    """The objects of a text. After a document that cannot be read, reading goes on at the next `---`."""
+    """The objects of a text. After a document that cannot be read, reading continues at the next `---`."""
     lines = source.text.split("\n")
     start = 0
     for _ in range(_MOST_PROBLEMS):

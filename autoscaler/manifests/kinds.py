@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from autoscaler.kube.kinds import BY_NAME
 from autoscaler.kube.workloads.controllers import expand_cron_job, expand_job, expand_replicas, expand_stateful_set
 from autoscaler.kube.workloads.pod_sets import expand_job_set, expand_leader_worker_set
 from autoscaler.kube.workloads.ray import expand_ray_cluster, expand_ray_job, expand_ray_service
@@ -24,6 +25,12 @@ class Kind:
     expands: bool = False
 
 
+def _of_snapshot(group: str, name: str, versions: tuple[str, ...], *, namespaced: bool = True) -> Kind:
+    return Kind(group, name, versions, readers.of_snapshot(BY_NAME[group, name]), namespaced)
+
+
+# Volcano's and Run:ai's pod groups are read like those of Kubernetes, which are watched.
+_POD_GROUP = readers.of_snapshot(BY_NAME["scheduling.k8s.io", "PodGroup"])
 _RESOURCE = ("v1", "v1beta2", "v1beta1")
 _OURS = "foreslice.dev"
 
@@ -31,32 +38,26 @@ _OURS = "foreslice.dev"
 KINDS = (
     Kind(_OURS, "PlanContext", ("v1alpha1",), readers.read_plan_context, namespaced=False),
     Kind("scheduling.k8s.io", "PriorityClass", ("v1",), readers.read_priority_class, namespaced=False),
-    Kind("", "Namespace", ("v1",), readers.read_namespace, namespaced=False),
-    Kind("", "Node", ("v1",), readers.read_node, namespaced=False),
-    Kind("", "PersistentVolume", ("v1",), readers.read_persistent_volume, namespaced=False),
-    Kind("", "PersistentVolumeClaim", ("v1",), readers.read_persistent_volume_claim),
-    Kind("storage.k8s.io", "StorageClass", ("v1",), readers.read_storage_class, namespaced=False),
-    Kind("storage.k8s.io", "CSINode", ("v1",), readers.read_csi_node, namespaced=False),
-    Kind("storage.k8s.io", "CSIDriver", ("v1",), readers.read_csi_driver, namespaced=False),
-    Kind("storage.k8s.io", "CSIStorageCapacity", ("v1",), readers.read_storage_capacity),
-    Kind("storage.k8s.io", "VolumeAttachment", ("v1",), readers.read_volume_attachment, namespaced=False),
-    Kind("resource.k8s.io", "DeviceClass", _RESOURCE, readers.read_device_class, namespaced=False),
-    Kind("resource.k8s.io", "ResourceClaim", _RESOURCE, readers.read_resource_claim),
+    _of_snapshot("", "Namespace", ("v1",), namespaced=False),
+    _of_snapshot("", "Node", ("v1",), namespaced=False),
+    _of_snapshot("", "PersistentVolume", ("v1",), namespaced=False),
+    _of_snapshot("", "PersistentVolumeClaim", ("v1",)),
+    _of_snapshot("storage.k8s.io", "StorageClass", ("v1",), namespaced=False),
+    _of_snapshot("storage.k8s.io", "CSINode", ("v1",), namespaced=False),
+    _of_snapshot("storage.k8s.io", "CSIDriver", ("v1",), namespaced=False),
+    _of_snapshot("storage.k8s.io", "CSIStorageCapacity", ("v1",)),
+    _of_snapshot("storage.k8s.io", "VolumeAttachment", ("v1",), namespaced=False),
+    _of_snapshot("resource.k8s.io", "DeviceClass", _RESOURCE, namespaced=False),
+    _of_snapshot("resource.k8s.io", "ResourceClaim", _RESOURCE),
     Kind("resource.k8s.io", "ResourceClaimTemplate", _RESOURCE, readers.read_resource_claim_template),
-    Kind("resource.k8s.io", "ResourceSlice", _RESOURCE, readers.read_resource_slice, namespaced=False),
-    Kind(
-        "resource.k8s.io",
-        "DeviceTaintRule",
-        ("v1", "v1beta2", "v1alpha3"),
-        readers.read_device_taint_rule,
-        namespaced=False,
-    ),
+    _of_snapshot("resource.k8s.io", "ResourceSlice", _RESOURCE, namespaced=False),
+    _of_snapshot("resource.k8s.io", "DeviceTaintRule", ("v1", "v1beta2", "v1alpha3"), namespaced=False),
     Kind("resource.nvidia.com", "ComputeDomain", ("v1beta1",), readers.read_compute_domain),
-    Kind("scheduling.k8s.io", "PodGroup", ("v1beta1", "v1alpha3", "v1alpha2"), readers.read_pod_group),
+    Kind("scheduling.k8s.io", "PodGroup", ("v1beta1", "v1alpha3", "v1alpha2"), _POD_GROUP),
     Kind("scheduling.k8s.io", "Workload", ("v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"), readers.read_workload),
-    Kind("scheduling.x-k8s.io", "PodGroup", ("v1alpha1",), readers.read_pod_group),
-    Kind("scheduling.volcano.sh", "PodGroup", ("v1beta1",), readers.read_pod_group),
-    Kind("scheduling.run.ai", "PodGroup", ("v2alpha2",), readers.read_pod_group),
+    Kind("scheduling.x-k8s.io", "PodGroup", ("v1alpha1",), _POD_GROUP),
+    Kind("scheduling.volcano.sh", "PodGroup", ("v1beta1",), _POD_GROUP),
+    Kind("scheduling.run.ai", "PodGroup", ("v2alpha2",), _POD_GROUP),
     Kind("", "Pod", ("v1",), readers.read_pod),
     Kind("", "Service", ("v1",), readers.read_service),
     Kind("", "ReplicationController", ("v1",), readers.workload(expand_replicas), expands=True),
@@ -81,9 +82,9 @@ KINDS = (
         Kind("kubeflow.org", name, versions, readers.workload(expand_training_job), expands=True)
         for name, versions in ((name, ("v2beta1", "v1") if name == "MPIJob" else ("v1",)) for name in TRAINING_JOBS)
     ),
-    Kind(_OURS, "CapacityPool", ("v1alpha1",), readers.read_capacity_pool, namespaced=False),
-    Kind(_OURS, "CapacityBlock", ("v1alpha1",), readers.read_capacity_block, namespaced=False),
-    Kind(_OURS, "ProvisionedNode", ("v1alpha1",), readers.read_provisioned_node, namespaced=False),
+    _of_snapshot(_OURS, "CapacityPool", ("v1alpha1",), namespaced=False),
+    _of_snapshot(_OURS, "CapacityBlock", ("v1alpha1",), namespaced=False),
+    _of_snapshot(_OURS, "ProvisionedNode", ("v1alpha1",), namespaced=False),
     Kind(_OURS, "InstanceTypeOverlay", ("v1alpha1",), readers.read_overlay, namespaced=False),
 )
 _BY_NAME = {(kind.group, kind.name): kind for kind in KINDS}
@@ -95,57 +96,42 @@ _NO_ADMISSION = "admission is not simulated: give the objects as admitted"
 _OTHER_AUTOSCALER = "it belongs to another autoscaler"
 _OWN_REPLICAS = "replicas are taken from the workload itself"
 _NO_QUOTA = "quota is not considered: the plan takes every pending pod as admitted"
+
+
+def _groups(reason: str, names: str) -> dict[tuple[str, str], str]:
+    """Every kind of these groups, unless the kind has a reason of its own."""
+    return {(group, ""): reason for group in names.split()}
+
+
 # (group, kind) to the reason; kind "" stands for every other kind of the group.
 IGNORED = {
-    ("", "Endpoints"): _NO_PLACEMENT,
-    ("", "ConfigMap"): _NO_PLACEMENT,
-    ("", "Secret"): _NO_PLACEMENT,
-    ("", "ServiceAccount"): _NO_PLACEMENT,
-    ("", "Event"): _NO_PLACEMENT,
+    **{("", kind): _NO_PLACEMENT for kind in ("Endpoints", "ConfigMap", "Secret", "ServiceAccount", "Event")},
     ("", "PodTemplate"): "no pods come of it by itself",
     ("", "LimitRange"): "its defaults are not applied: write requests into the pods",
     ("", "ResourceQuota"): _NO_QUOTA,
     ("apps", "ControllerRevision"): _NO_PLACEMENT,
-    ("autoscaling", ""): _OWN_REPLICAS,
-    ("autoscaling.k8s.io", ""): "requests are taken from the pods themselves",
+    ("bitnami.com", "SealedSecret"): _NO_PLACEMENT,
     ("keda.sh", "ScaledObject"): _OWN_REPLICAS,
     ("keda.sh", "TriggerAuthentication"): _OWN_REPLICAS,
-    ("autoscaling.x-k8s.io", ""): _OTHER_AUTOSCALER,
-    ("karpenter.sh", ""): _OTHER_AUTOSCALER,
-    ("karpenter.k8s.aws", ""): _OTHER_AUTOSCALER,
-    ("policy", ""): _NO_PLACEMENT,
-    ("rbac.authorization.k8s.io", ""): _NO_PLACEMENT,
-    ("networking.k8s.io", ""): _NO_PLACEMENT,
-    ("gateway.networking.k8s.io", ""): _NO_PLACEMENT,
-    ("discovery.k8s.io", ""): _NO_PLACEMENT,
-    ("coordination.k8s.io", ""): _NO_PLACEMENT,
-    ("events.k8s.io", ""): _NO_PLACEMENT,
-    ("certificates.k8s.io", ""): _NO_PLACEMENT,
-    ("apiextensions.k8s.io", ""): _NO_PLACEMENT,
-    ("apiregistration.k8s.io", ""): _NO_PLACEMENT,
-    ("admissionregistration.k8s.io", ""): _NO_ADMISSION,
-    ("kyverno.io", ""): _NO_ADMISSION,
-    ("constraints.gatekeeper.sh", ""): _NO_ADMISSION,
-    ("templates.gatekeeper.sh", ""): _NO_ADMISSION,
-    ("flowcontrol.apiserver.k8s.io", ""): _NO_PLACEMENT,
-    ("monitoring.coreos.com", ""): _NO_PLACEMENT,
-    ("cert-manager.io", ""): _NO_PLACEMENT,
-    ("external-secrets.io", ""): _NO_PLACEMENT,
-    ("bitnami.com", "SealedSecret"): _NO_PLACEMENT,
-    ("networking.istio.io", ""): _NO_PLACEMENT,
-    ("security.istio.io", ""): _NO_PLACEMENT,
-    ("traefik.io", ""): _NO_PLACEMENT,
-    ("cilium.io", ""): _NO_PLACEMENT,
-    ("k8s.cni.cncf.io", ""): _NO_PLACEMENT,
-    ("snapshot.storage.k8s.io", ""): _NO_PLACEMENT,
-    ("kustomize.config.k8s.io", ""): "it is an instruction to kustomize: give the output of `kubectl kustomize`",
     ("node.k8s.io", "RuntimeClass"): "its node selector, tolerations and overhead are not added to pods",
-    ("storage.k8s.io", ""): _NO_PLACEMENT,
-    ("kueue.x-k8s.io", ""): _NO_QUOTA,
-    ("scheduling.volcano.sh", ""): _NO_QUOTA,
-    ("scheduling.run.ai", ""): _NO_QUOTA,
     ("resource.k8s.io", "ResourcePoolStatusRequest"): "it is a question to a controller",
     (_OURS, "LaunchBatch"): "what it launched is in the ProvisionedNodes",
+    **_groups(_OWN_REPLICAS, "autoscaling"),
+    **_groups("requests are taken from the pods themselves", "autoscaling.k8s.io"),
+    **_groups("it is an instruction to kustomize: give the output of `kubectl kustomize`", "kustomize.config.k8s.io"),
+    **_groups(_OTHER_AUTOSCALER, "autoscaling.x-k8s.io karpenter.sh karpenter.k8s.aws"),
+    **_groups(_NO_QUOTA, "kueue.x-k8s.io scheduling.volcano.sh scheduling.run.ai"),
+    **_groups(
+        _NO_ADMISSION,
+        "admissionregistration.k8s.io kyverno.io constraints.gatekeeper.sh templates.gatekeeper.sh",
+    ),
+    **_groups(
+        _NO_PLACEMENT,
+        "policy rbac.authorization.k8s.io networking.k8s.io gateway.networking.k8s.io discovery.k8s.io "
+        "coordination.k8s.io events.k8s.io certificates.k8s.io apiextensions.k8s.io apiregistration.k8s.io "
+        "flowcontrol.apiserver.k8s.io monitoring.coreos.com cert-manager.io external-secrets.io networking.istio.io "
+        "security.istio.io traefik.io cilium.io k8s.cni.cncf.io snapshot.storage.k8s.io storage.k8s.io",
+    ),
 }
 
 

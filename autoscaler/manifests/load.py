@@ -89,30 +89,30 @@ def load(
             objects.append(found)
         else:
             problems.append(found)
-    gathered = ManifestSet()
-    used = _interpret(objects, gathered)
-    context = gathered.contexts[0] if gathered.contexts else PlanContext()
+    manifests = ManifestSet()
+    used = _interpret(objects, manifests)
+    context = manifests.contexts[0] if manifests.contexts else PlanContext()
     decided = context.profile_over(profile)
-    complete(gathered, decided, tuple(drivers))
+    complete(manifests, decided, tuple(drivers))
     complete_input = all(problem.severity is not Severity.ERROR for problem in problems)
     for found in objects:
         _check_gates(found, decided)
         check_selectors(found.document, decided, found.problems)
         # Where something could not be read, it may be what a name leads to.
         if complete_input and found.key in used:
-            check_references(found.document, gathered, found.problems)
-            check_use(found.document, gathered, found.problems)
+            check_references(found.document, manifests, found.problems)
+            check_use(found.document, manifests, found.problems)
         problems += (found.document.located(problem, strict=strict) for problem in found.problems)
     if not objects and not problems:
         step = "give manifests of pods, or workloads that make pods, and the claims they use"
         problems.append(LocatedProblem(", ".join(paths), 0, "no Kubernetes objects found", next_step=step))
     return Loaded(
-        snapshot=assemble(gathered, decided),
+        snapshot=assemble(manifests, decided),
         problems=tuple(sorted(problems, key=lambda problem: (problem.file, problem.line))),
         context=context,
         documents=tuple(found.document for found in objects),
-        overlays=tuple(gathered.overlays),
-        node_templates=tuple(gathered.node_templates),
+        overlays=tuple(manifests.overlays),
+        node_templates=tuple(manifests.node_templates),
     )
 
 
@@ -134,7 +134,7 @@ def _read(paths: Sequence[str], stdin: TextIO | None) -> Iterator[_Object | Loca
                 yield _Object(document, kind, parse_metadata(Fields(document.value)), problems)
 
 
-def _interpret(objects: Sequence[_Object], gathered: ManifestSet) -> set[tuple[str, str, str, str]]:
+def _interpret(objects: Sequence[_Object], manifests: ManifestSet) -> set[tuple[str, str, str, str]]:
     """Read every object, in the order of the table of kinds, and return the keys of those that were used.
 
     A workload is not expanded where the files hold what its controller has made of it.
@@ -150,7 +150,7 @@ def _interpret(objects: Sequence[_Object], gathered: ManifestSet) -> set[tuple[s
             place = earlier.document.origin
             found.problems.error(("metadata", "name"), f"is already defined at {place}", "remove one of the two")
         elif not (found.kind.expands and found.key in controllers):
-            found.kind.read(gathered, found.document, found.problems)
+            found.kind.read(manifests, found.document, found.problems)
             used.add(found.key)
     return used
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from autoscaler.kube.kinds import Form, SnapshotKind
 from autoscaler.kube.pod import uid_of
 from autoscaler.kube.priority import PriorityClass
 from autoscaler.kube.problem import Problems
@@ -61,6 +62,21 @@ class ManifestSet:
     provisioned: list[ProvisionedNode] = field(default_factory=list)
     overlays: list[Document] = field(default_factory=list)
     node_templates: list[Document] = field(default_factory=list)
+
+    def put(self, kind: SnapshotKind, value: Any) -> None:
+        """Take over a value of a kind; of several with one name the last counts."""
+        values = getattr(self, kind.field)
+        match kind.form, values:
+            case Form.PAIRS, dict():
+                values.update([value])
+            case Form.BY_KEY, dict():
+                values[value.key] = value
+            case _, dict():
+                values[value.name] = value
+            case _, set():
+                values.add(value)
+            case _:
+                values.append(value)
 
     def add(self, expansion: Expansion) -> None:
         """Take over what a workload turned into. What the files hold themselves is not replaced.

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from autoscaler.errors import BadInputError
-from autoscaler.kube.device_class import parse_device_class, parse_device_taint_rule
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.metadata import header, parse_metadata
-from autoscaler.kube.node import parse_node
+from autoscaler.kube.kinds import SnapshotKind
+from autoscaler.kube.metadata import header
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import parse_priority_class
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.resource_claim import parse_resource_claim, parse_resource_claim_template
-from autoscaler.kube.resource_slice import parse_resource_slice
-from autoscaler.kube.selection import parse_selection
+from autoscaler.kube.resource_claim import parse_resource_claim_template
+from autoscaler.kube.selectors import parse_selection
 from autoscaler.kube.storage import (
     ephemeral_volume_claims,
-    parse_capacity_tracker,
-    parse_persistent_volume,
-    parse_persistent_volume_claim,
-    parse_storage_capacity,
-    parse_storage_class,
-    parse_volume_attachment,
-    parse_volume_limits,
 )
 from autoscaler.kube.workloads.compute_domain import parse_compute_domain
 from autoscaler.kube.workloads.controllers import Expand
 from autoscaler.kube.workloads.daemon_set import parse_daemon_set
-from autoscaler.kube.workloads.gang import parse_pod_group, parse_workload
+from autoscaler.kube.workloads.gang import parse_workload
 from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet, Reader
@@ -39,199 +29,97 @@ _SPREAD = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 def workload(expand: Expand) -> Reader:
     """The reader of a workload that `expand` turns into pods."""
 
-    def read(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-        gathered.add(expand(document.value, problems, origin=document.origin, priorities=gathered.priorities))
+    def read(manifests: ManifestSet, document: Document, problems: Problems) -> None:
+        manifests.add(expand(document.value, problems, origin=document.origin, priorities=manifests.priorities))
         _, kind = header(document.value)
         if kind in _SPREAD:
-            _select(gathered, document, kind)
+            _select(manifests, document, kind)
 
     return read
 
 
-def read_service(gathered: ManifestSet, document: Document, _: Problems) -> None:
+def of_snapshot(kind: SnapshotKind) -> Reader:
+    """The reader of a kind whose values go into the Snapshot as they are."""
+
+    def read(manifests: ManifestSet, document: Document, problems: Problems) -> None:
+        origin = {"origin": document.origin} if kind.origin else {}
+        found = kind.parse(document.value, problems, **origin)
+        if found is not None:
+            manifests.put(kind, found)
+
+    return read
+
+
+def read_service(manifests: ManifestSet, document: Document, _: Problems) -> None:
     """Service: its pods spread."""
-    _select(gathered, document, "Service")
+    _select(manifests, document, "Service")
 
 
-def _select(gathered: ManifestSet, document: Document, kind: str) -> None:
+def _select(manifests: ManifestSet, document: Document, kind: str) -> None:
     found = parse_selection(document.value, kind, origin=document.origin)
     if found is not None:
-        gathered.selections.append(found)
+        manifests.selections.append(found)
 
 
-def read_csi_node(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """CSINode: how many volumes its node attaches."""
-    name, limits = parse_volume_limits(document.value, problems)
-    gathered.volume_limits[name] = limits
-
-
-def read_csi_driver(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """CSIDriver: whether it says how much it can make."""
-    name = parse_capacity_tracker(document.value, problems)
-    if name is not None:
-        gathered.capacity_trackers.add(name)
-
-
-def read_storage_capacity(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """CSIStorageCapacity."""
-    gathered.storage_capacities.append(parse_storage_capacity(document.value, problems))
-
-
-def read_volume_attachment(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """VolumeAttachment."""
-    found = parse_volume_attachment(document.value, problems)
-    if found is not None:
-        gathered.attachments.append(found)
-
-
-def read_plan_context(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_plan_context(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """PlanContext."""
     context = parse_plan_context(document.value, problems)
-    if gathered.contexts and context != gathered.contexts[0]:
+    if manifests.contexts and context != manifests.contexts[0]:
         problems.error((), "contradicts an earlier PlanContext", "plan for one set of manifests at a time")
-    gathered.contexts.append(context)
+    manifests.contexts.append(context)
 
 
-def read_priority_class(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_priority_class(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """PriorityClass; read before everything that may name one."""
     found = parse_priority_class(document.value, problems)
-    gathered.priorities[found.name] = found
+    manifests.priorities[found.name] = found
 
 
-def read_pod(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_pod(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """Pod. One that has finished occupies nothing and asks for nothing."""
-    pod = parse_pod(document.value, problems, origin=document.origin, priorities=gathered.priorities)
+    pod = parse_pod(document.value, problems, origin=document.origin, priorities=manifests.priorities)
     if pod.phase in ("Succeeded", "Failed"):
         return
     spec = Fields(document.value).child("spec")
     claims = ephemeral_volume_claims(spec, namespace=pod.namespace, pod_name=pod.name, origin=document.origin)
-    gathered.add(Expansion((pod,), volume_claims=claims))
+    manifests.add(Expansion((pod,), volume_claims=claims))
 
 
-def read_node(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """Node."""
-    found = parse_node(document.value, problems, origin=document.origin)
-    gathered.nodes[found.name] = found
-
-
-def read_namespace(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """Namespace: only its labels matter."""
-    found = parse_metadata(Fields(document.value, problems))
-    gathered.namespaces[found.name] = found.labels
-
-
-def read_resource_claim(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """ResourceClaim."""
-    found = parse_resource_claim(document.value, problems, origin=document.origin)
-    gathered.claims[found.key] = found
-
-
-def read_resource_claim_template(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_resource_claim_template(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """ResourceClaimTemplate."""
     found = parse_resource_claim_template(document.value, problems, origin=document.origin)
-    gathered.templates[f"{found.namespace}/{found.name}"] = found
+    manifests.templates[f"{found.namespace}/{found.name}"] = found
 
 
-def read_compute_domain(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_compute_domain(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """ComputeDomain: its channel template, unless the files hold the one that the controller made."""
     found = parse_compute_domain(document.value, problems, origin=document.origin)
     if found is not None:
-        gathered.templates.setdefault(f"{found.namespace}/{found.name}", found)
+        manifests.templates.setdefault(f"{found.namespace}/{found.name}", found)
 
 
-def read_device_class(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """DeviceClass."""
-    found = parse_device_class(document.value, problems, origin=document.origin)
-    gathered.classes[found.name] = found
-
-
-def read_resource_slice(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """ResourceSlice; the order of the files is kept, as that of a list from the API server would be."""
-    gathered.slices.append(parse_resource_slice(document.value, problems))
-
-
-def read_device_taint_rule(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """DeviceTaintRule."""
-    found = parse_device_taint_rule(document.value, problems, origin=document.origin)
-    gathered.taint_rules[found.name] = found
-
-
-def read_pod_group(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """PodGroup of any API."""
-    gang = parse_pod_group(document.value, problems, origin=document.origin)
-    gathered.gangs[gang.key] = gang
-
-
-def read_workload(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_workload(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """Workload of scheduling.k8s.io."""
-    gathered.gangs.update((gang.key, gang) for gang in parse_workload(document.value, problems, origin=document.origin))
+    manifests.gangs.update(
+        (gang.key, gang) for gang in parse_workload(document.value, problems, origin=document.origin)
+    )
 
 
-def read_daemon_set(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_daemon_set(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """DaemonSet."""
-    found = parse_daemon_set(document.value, problems, origin=document.origin, priorities=gathered.priorities)
-    gathered.daemon_sets.append(found)
+    found = parse_daemon_set(document.value, problems, origin=document.origin, priorities=manifests.priorities)
+    manifests.daemon_sets.append(found)
 
 
-def read_persistent_volume(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """PersistentVolume."""
-    found = parse_persistent_volume(document.value, problems, origin=document.origin)
-    gathered.volumes[found.name] = found
-
-
-def read_persistent_volume_claim(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """PersistentVolumeClaim: it replaces one that a workload would have made under that name."""
-    found = parse_persistent_volume_claim(document.value, problems, origin=document.origin)
-    gathered.volume_claims[found.key] = found
-
-
-def read_storage_class(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """StorageClass."""
-    found = parse_storage_class(document.value, problems, origin=document.origin)
-    gathered.storage_classes[found.name] = found
-
-
-# Our own kinds are pydantic models. They are imported where they are read: most manifests have none, and a plan starts
-# a tenth of a second sooner without them.
-
-
-def read_capacity_pool(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """CapacityPool."""
-    from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
-
-    found = parse_capacity_pool(document.value, problems, origin=document.origin)
-    if found is not None:
-        gathered.pools[found.name] = found
-
-
-def read_capacity_block(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """CapacityBlock."""
-    from autoscaler.kube.custom.capacity_block import parse_capacity_block
-
-    found = parse_capacity_block(document.value, problems, origin=document.origin)
-    if found is not None:
-        gathered.blocks[found.name] = found
-
-
-def read_provisioned_node(gathered: ManifestSet, document: Document, problems: Problems) -> None:
-    """ProvisionedNode, as Foreslice itself wrote it."""
-    from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
-
-    try:
-        gathered.provisioned.append(parse_provisioned_node(document.value))
-    except BadInputError as error:
-        problems.error((), error.message, error.next_step)
-
-
-def read_overlay(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_overlay(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """InstanceTypeOverlay: the catalog gets those that can be used."""
     from autoscaler.kube.custom.instance_type_overlay import parse_instance_type_overlay
 
     if parse_instance_type_overlay(document.value, problems) is not None:
-        gathered.overlays.append(document)
+        manifests.overlays.append(document)
 
 
-def read_node_template(gathered: ManifestSet, document: Document, problems: Problems) -> None:
+def read_node_template(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """A node template: its provider gets it. Those of providers in the cloud are checked by the provider."""
     from autoscaler.kube.custom.aws_node_template import parse_aws_group_node_template, parse_aws_node_template
     from autoscaler.kube.custom.node_template import parse_kwok_node_template, parse_simulated_node_template
@@ -245,4 +133,4 @@ def read_node_template(gathered: ManifestSet, document: Document, problems: Prob
             parse_aws_node_template(document.value, problems)
         case "AWSGroupNodeTemplate":
             parse_aws_group_node_template(document.value, problems)
-    gathered.node_templates.append(document)
+    manifests.node_templates.append(document)

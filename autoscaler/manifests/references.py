@@ -20,29 +20,29 @@ from instance_catalog.spelling import did_you_mean
 _FINISHED = ("Succeeded", "Failed")
 
 
-def check_references(document: Document, gathered: ManifestSet, problems: Problems) -> None:
+def check_references(document: Document, manifests: ManifestSet, problems: Problems) -> None:
     """Report every name in the object that leads nowhere."""
     fields = Fields(document.value)
     namespace = parse_metadata(fields).namespace
     for pod in _pods(fields):
-        _check_pod(pod, namespace, gathered, problems)
-        _check_gang(pod, namespace, gathered, problems)
+        _check_pod(pod, namespace, manifests, problems)
+        _check_gang(pod, namespace, manifests, problems)
     match header(document.value)[1]:
         case "Pod":
-            _check_generated(fields, namespace, gathered, problems)
+            _check_generated(fields, namespace, manifests, problems)
         case "ResourceClaim":
-            _check_classes(fields.child("spec"), gathered, problems)
+            _check_classes(fields.child("spec"), manifests, problems)
         case "ResourceClaimTemplate":
-            _check_classes(fields.child("spec").child("spec"), gathered, problems)
+            _check_classes(fields.child("spec").child("spec"), manifests, problems)
 
 
-def check_use(document: Document, gathered: ManifestSet, problems: Problems) -> None:
+def check_use(document: Document, manifests: ManifestSet, problems: Problems) -> None:
     """Warn about a claim that waits for devices while no pod waits for it: nothing is planned for it."""
     if header(document.value)[1] != "ResourceClaim":
         return
     metadata = parse_metadata(Fields(document.value))
-    claim = gathered.claims.get(f"{metadata.namespace}/{metadata.name}")
-    if claim is None or claim.allocation is not None or claim.key in gathered.used_claims():
+    claim = manifests.claims.get(f"{metadata.namespace}/{metadata.name}")
+    if claim is None or claim.allocation is not None or claim.key in manifests.used_claims():
         return
     problems.warn((), "no pod uses this claim, so nothing is planned for it", "add the pod that names it")
 
@@ -81,7 +81,7 @@ def _ray_pods(spec: Fields) -> Iterator[Fields]:
         yield group.child("template")
 
 
-def _check_gang(pod: Fields, namespace: str, gathered: ManifestSet, problems: Problems) -> None:
+def _check_gang(pod: Fields, namespace: str, manifests: ManifestSet, problems: Problems) -> None:
     spec, metadata = pod.child("spec"), pod.child("metadata")
     places = (
         (spec.child("schedulingGroup"), "podGroupName"),
@@ -91,21 +91,21 @@ def _check_gang(pod: Fields, namespace: str, gathered: ManifestSet, problems: Pr
         (metadata.child("annotations"), keys.KAI_POD_GROUP),
     )
     for fields, name in places:
-        _check(fields, name, f"{namespace}/", gathered.gangs, problems, what="PodGroup")
+        _check(fields, name, f"{namespace}/", manifests.gangs, problems, what="PodGroup")
     reference = spec.child("workloadRef")
     prefix = f"{namespace}/{reference.text('name')}/"
-    _check(reference, "podGroup", prefix, gathered.gangs, problems, what="pod group in that Workload")
+    _check(reference, "podGroup", prefix, manifests.gangs, problems, what="pod group in that Workload")
 
 
-def _check_pod(pod: Fields, namespace: str, gathered: ManifestSet, problems: Problems) -> None:
+def _check_pod(pod: Fields, namespace: str, manifests: ManifestSet, problems: Problems) -> None:
     spec, entries = pod.child("spec"), set()
     generated = {entry.text("name") for entry in pod.child("status").children("resourceClaimStatuses")}
     for entry in spec.children("resourceClaims"):
         entries.add(entry.text("name"))
-        _check(entry, "resourceClaimName", f"{namespace}/", gathered.claims, problems, what="ResourceClaim")
+        _check(entry, "resourceClaimName", f"{namespace}/", manifests.claims, problems, what="ResourceClaim")
         if entry.text("name") not in generated:
             name = "resourceClaimTemplateName"
-            _check(entry, name, f"{namespace}/", gathered.templates, problems, what="ResourceClaimTemplate")
+            _check(entry, name, f"{namespace}/", manifests.templates, problems, what="ResourceClaimTemplate")
     for part in ("initContainers", "containers"):
         for container in spec.children(part):
             for claim in container.child("resources").children("claims"):
@@ -117,23 +117,23 @@ def _check_pod(pod: Fields, namespace: str, gathered: ManifestSet, problems: Pro
     for volume in spec.children("volumes"):
         claim = volume.child("persistentVolumeClaim")
         name = claim.text("claimName")
-        if name and f"{namespace}/{name}" not in gathered.volume_claims:
+        if name and f"{namespace}/{name}" not in manifests.volume_claims:
             step = "add it, or the pod's zone cannot be known"
             problems.warn((*claim.path, "claimName"), f"there is no PersistentVolumeClaim {name!r} in the files", step)
 
 
-def _check_generated(fields: Fields, namespace: str, gathered: ManifestSet, problems: Problems) -> None:
+def _check_generated(fields: Fields, namespace: str, manifests: ManifestSet, problems: Problems) -> None:
     """Claims that a cluster has generated for a pod must come with it: they may be allocated."""
     if fields.child("status").raw("phase") in _FINISHED:
         return
     for entry in fields.child("status").children("resourceClaimStatuses"):
-        _check(entry, "resourceClaimName", f"{namespace}/", gathered.claims, problems, what="ResourceClaim")
+        _check(entry, "resourceClaimName", f"{namespace}/", manifests.claims, problems, what="ResourceClaim")
 
 
-def _check_classes(spec: Fields, gathered: ManifestSet, problems: Problems) -> None:
+def _check_classes(spec: Fields, manifests: ManifestSet, problems: Problems) -> None:
     for request in spec.child("devices").children("requests"):
         for holder in (request, request.child("exactly"), *request.children("firstAvailable")):
-            _check(holder, "deviceClassName", "", gathered.classes, problems, what="DeviceClass")
+            _check(holder, "deviceClassName", "", manifests.classes, problems, what="DeviceClass")
 
 
 def _check(fields: Fields, name: str, prefix: str, known: Collection[str], problems: Problems, *, what: str) -> None:

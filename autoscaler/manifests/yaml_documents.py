@@ -175,7 +175,7 @@ def _check(root: yaml.Node) -> None:
 def _check_nesting(text: str) -> None:
     """Refuse nesting that would overflow the stack of libyaml's recursive composer, by looking at events first.
 
-    Most texts cannot nest that deep, which their brackets and indentation tell at once.
+    Most texts cannot nest that deep, as their brackets and indentation show.
     """
     deepest = text.count("[") + text.count("{") + max(map(len, _INDENTATION.findall(text)), default=0)
     if deepest < _SAFE_NESTING:

@@ -1,7 +1,6 @@
 """Settings from one file, the environment and flags; each overrides those before it.
 
-The dataclasses of settings.py are the only declaration: the pydantic models that check what was given are made of them
-here. The values of one setting are never mixed: a list from the environment replaces the one of the file.
+The values of one setting are never mixed: a list from the environment replaces the one of the file.
 """
 
 from __future__ import annotations
@@ -9,29 +8,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
-from decimal import Decimal
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, create_model
-from pydantic import Field as FieldConstraint
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    InitSettingsSource,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
+from pydantic import ValidationError
 
 from autoscaler.errors import BadInputError, ConfigurationError
-from autoscaler.settings.names import SECTIONS, Section, Setting, all_settings, camel_case
-from autoscaler.settings.settings import DEFAULTS, OFF, LeaseSettings, LoopSettings, Settings
-from autoscaler.settings.spans import span, span_text
+from autoscaler.settings.names import SECTIONS, SETTINGS, Setting, all_settings, camel_case
+from autoscaler.settings.settings import OFF, LeaseSettings, LoopSettings, Settings
+from autoscaler.settings.spans import span_text
 from instance_catalog.spelling import did_you_mean
 
 # A retry may come later than its period by so much (client-go tools/leaderelection, JitterFactor).
@@ -47,100 +34,26 @@ def read_settings(
 
     Raises BadInputError naming the file, variable or flag, and ConfigurationError for values in contradiction.
     """
-    variables = dict(os.environ if environment is None else environment)
-    from_file = {} if path is None else _read_file(path)
-    from_flags = _nested({_by_flag()[name]: value for name, value in (flags or {}).items()})
+    variables = os.environ if environment is None else environment
+    values = {} if path is None else _read_file(path)
     _refuse_unknown_variables(variables)
-    sources: dict[str, Any] = {"_file": from_file, "_flags": from_flags, "_variables": variables}
+    for setting in all_settings():
+        # An empty variable counts as unset.
+        for value in (variables.get(setting.variable) or None, (flags or {}).get(setting.flag)):
+            if value is not None:
+                values.setdefault(setting.section, {})[setting.field] = value
     try:
-        edge = _edge()(**sources)
+        settings = SETTINGS.validate_python(values)
     except ValidationError as error:
         raise _explained(error, path, variables, flags or {}) from error
-    found: dict[str, Any] = {section.target: _section(section, getattr(edge, section.name)) for section in SECTIONS}
-    settings = replace(DEFAULTS, **found)
-    settings = replace(settings, policy=replace(settings.policy, work=settings.work))
     _check(settings)
     return settings
-
-
-_TARGETS: Final = {section.name: section.target for section in SECTIONS}
-
-
-# -- pydantic models made of the dataclasses
-
-
-class _Edge(BaseSettings):
-    """The sources, strongest first: flags, environment, file."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="FORESLICE_",
-        env_nested_delimiter="_",
-        env_nested_max_split=1,
-        extra="forbid",
-        frozen=True,
-    )
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        assert isinstance(init_settings, InitSettingsSource)
-        given = init_settings.init_kwargs
-        return (
-            InitSettingsSource(settings_cls, given["_flags"]),
-            _Variables(settings_cls, given["_variables"]),
-            InitSettingsSource(settings_cls, given["_file"]),
-        )
-
-
-class _Variables(EnvSettingsSource):
-    """The environment that was handed in, which in tests is not the process's own. An empty variable is none."""
-
-    def __init__(self, settings_cls: type[BaseSettings], variables: Mapping[str, str]) -> None:
-        self._given = variables
-        super().__init__(settings_cls)
-
-    def _load_env_vars(self) -> Mapping[str, str | None]:
-        return {name.lower(): value for name, value in self._given.items() if value}
-
-
-@cache
-def _edge() -> type[_Edge]:
-    sections: dict[str, Any] = {}
-    for section in SECTIONS:
-        declared: dict[str, Any] = {s.field: (_READERS.get(s.type, s.type), s.default) for s in section.settings()}
-        config = ConfigDict(extra="forbid", frozen=True)
-        model = create_model(f"{section.name.capitalize()}Section", __config__=config, **declared)
-        sections[section.name] = (model, model())
-    return create_model("SettingsSources", __base__=_Edge, **sections)
-
-
-def _words(value: object) -> object:
-    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
-
-
-_READERS: Final[Mapping[object, Any]] = {
-    timedelta: Annotated[timedelta, BeforeValidator(span)],
-    tuple[str, ...]: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)],
-    Decimal | None: Annotated[Decimal, FieldConstraint(ge=0)] | None,
-    int: Annotated[int, FieldConstraint(ge=1)],
-    int | None: Annotated[int, FieldConstraint(ge=0)] | None,
-}
-
-
-def _section(section: Section, edge: BaseModel) -> object:
-    return replace(getattr(DEFAULTS, section.target), **dict(edge))
 
 
 def _check(settings: Settings) -> None:
     """What the type of a value does not say."""
     for setting in all_settings():
-        value = getattr(getattr(settings, _TARGETS[setting.section]), setting.field)
+        value = getattr(getattr(settings, setting.section), setting.field)
         if value == timedelta(0) and setting.key != "batch.idle":
             raise ConfigurationError(
                 f"{setting.key} is 0s, which never ends", next_step=f"leave it out for {setting.default_text}"
@@ -258,15 +171,3 @@ def _explained(
 
 def _example(setting: Setting) -> str:
     return setting.default_text or {"list": "a,b", "US dollars": "12.50", "number": "10"}.get(setting.unit, OFF)
-
-
-def _nested(values: Mapping[Setting, object]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for setting, value in values.items():
-        found.setdefault(setting.section, {})[setting.field] = value
-    return found
-
-
-@cache
-def _by_flag() -> Mapping[str, Setting]:
-    return {setting.flag: setting for setting in all_settings()}

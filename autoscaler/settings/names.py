@@ -1,39 +1,32 @@
-"""The names of every setting: in the file, in the environment, as a flag; with type, default and reason.
-
-All of it is read off the dataclasses of settings.py, their docstrings included, so that --help and docs/settings.md
-say what the code says. Nothing here reads a setting's value; that is settings/load.py.
-"""
+"""The three names of every setting (file, environment, flag), with type, default and reason."""
 
 from __future__ import annotations
 
-import ast
 import inspect
-import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from enum import Enum
-from functools import cache
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
 
-from autoscaler.planning.policy import Policy, WorkLimits
-from autoscaler.settings.settings import (
-    AwsSettings,
-    BatchSettings,
-    ClusterSettings,
-    DriftSettings,
-    LeaseSettings,
-    LogSettings,
-    LoopSettings,
-    PeriodSettings,
-    ServeSettings,
-    SyncSettings,
-    TracingSettings,
-)
+from pydantic import TypeAdapter
+from pydantic.dataclasses import is_pydantic_dataclass
+from pydantic.fields import FieldInfo
+
+from autoscaler.settings.settings import Settings
 from autoscaler.settings.spans import span_text
 
-_GUARDS: Final = ("max_usd_per_hour", "max_usd_per_day", "max_launches_per_hour", "buy_unpriced")
+SETTINGS: Final = TypeAdapter(Settings)
+_UNITS: Final[Mapping[object, str]] = {
+    timedelta: "duration",
+    bool: "true|false",
+    str: "text",
+    tuple[str, ...]: "list",
+    Decimal | None: "US dollars",
+    int: "number",
+    int | None: "number",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,62 +79,23 @@ class Setting:
                 return str(self.default)
 
 
-_UNITS: Final[Mapping[object, str]] = {
-    timedelta: "duration",
-    bool: "true|false",
-    str: "text",
-    tuple[str, ...]: "list",
-    Decimal | None: "US dollars",
-    int: "number",
-    int | None: "number",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A group of settings: the dataclass that declares it, and where in Settings its values belong."""
+    """A field of Settings; `owner` declares its settings."""
 
     name: str
-    owner: type
-    target: str
-    only: tuple[str, ...] = ()
-    about: str = ""
+    owner: Any
 
     @property
     def purpose(self) -> str:
-        """What the section is for: the first line of the dataclass's docstring, unless it is about more than this."""
-        return self.about or (inspect.getdoc(self.owner) or "").partition("\n")[0]
+        """The first line of the docstring."""
+        return (inspect.getdoc(self.owner) or "").partition("\n")[0]
 
     def settings(self) -> Iterator[Setting]:
         """Its settings in the order of declaration."""
-        hints, reasons = get_type_hints(self.owner), _attribute_docstrings(self.owner)
-        for declared in fields(self.owner):
-            if not self.only or declared.name in self.only:
-                name = declared.name
-                yield Setting(self.name, name, hints[name], _default(declared), reasons[name])
-
-
-SECTIONS: Final = (
-    Section("cluster", ClusterSettings, "cluster"),
-    Section("aws", AwsSettings, "aws"),
-    Section("loop", LoopSettings, "loop"),
-    Section("batch", BatchSettings, "batch"),
-    Section(
-        "spending",
-        Policy,
-        "policy",
-        only=_GUARDS,
-        about="What may be spent, over all pools; each pool has its own limits besides.",
-    ),
-    Section("work", WorkLimits, "work"),
-    Section("drift", DriftSettings, "drift"),
-    Section("periods", PeriodSettings, "periods"),
-    Section("sync", SyncSettings, "sync"),
-    Section("lease", LeaseSettings, "lease"),
-    Section("serve", ServeSettings, "serve"),
-    Section("log", LogSettings, "log"),
-    Section("tracing", TracingSettings, "tracing"),
-)
+        for name, field in _fields(self.owner).items():
+            reason = " ".join((field.description or "").split())
+            yield Setting(self.name, name, field.annotation, field.get_default(), reason)
 
 
 def all_settings() -> tuple[Setting, ...]:
@@ -155,25 +109,9 @@ def camel_case(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def _default(declared: Field[Any]) -> object:
-    if declared.default is not MISSING:
-        return declared.default
-    factory: Callable[[], object] | Any = declared.default_factory
-    return factory()
+def _fields(owner: Any) -> dict[str, FieldInfo]:
+    assert is_pydantic_dataclass(owner)
+    return owner.__pydantic_fields__
 
 
-@cache
-def _attribute_docstrings(owner: type) -> Mapping[str, str]:
-    """The string below each field, which Python itself throws away."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
-    assert isinstance(body, ast.ClassDef)
-    found: dict[str, str] = {}
-    for statement, after in zip(body.body, body.body[1:], strict=False):
-        if (
-            isinstance(statement, ast.AnnAssign)
-            and isinstance(after, ast.Expr)
-            and isinstance(after.value, ast.Constant)
-        ):
-            assert isinstance(statement.target, ast.Name)
-            found[statement.target.id] = " ".join(str(after.value.value).split())
-    return found
+SECTIONS: Final = tuple(Section(name, field.annotation) for name, field in _fields(Settings).items())

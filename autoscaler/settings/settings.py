@@ -1,22 +1,39 @@
 """Settings: one dataclass for each concern, every field with unit, default and the reason for it.
 
-settings/load.py reads them from a file, the environment and flags, and makes docs/settings.md and --help out of the
-texts below: a field added here is a setting of all three. Spans of time are timedeltas, written like 500ms or 1h30m.
+A field added here is a setting in the file, in the environment and as a flag; --help and docs/settings.md print the
+text below it. Durations are timedeltas, written like 500ms or 1h30m.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field, fields
 from datetime import timedelta
+from decimal import Decimal
 from enum import Enum
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
 from autoscaler.dra.drift import DriftPolicy
 from autoscaler.planning.policy import Policy, WorkLimits
+from autoscaler.settings.spans import span
 
 OFF = "off"
+_CONFIG: Final = ConfigDict(use_attribute_docstrings=True, extra="forbid")
+_WORK: Final = WorkLimits()
 
 
-@dataclass(frozen=True, slots=True)
+def _words(value: object) -> object:
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+Duration = Annotated[timedelta, BeforeValidator(span)]
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+Count = Annotated[int, Field(ge=1)]
+
+
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class ClusterSettings:
     """The cluster, and what is assumed of it."""
 
@@ -30,16 +47,16 @@ class ClusterSettings:
     """Context of the kubeconfig. Empty: the current one."""
 
     feature_gates: str = ""
-    """Gates that the API server does not tell, as given to it: DRAListTypeAttributes=true,GenericWorkload=true."""
+    """Feature gates that the API server does not report: DRAListTypeAttributes=true,GenericWorkload=true."""
 
-    providers: tuple[str, ...] = ("kwok",)
+    providers: Words = ("kwok",)
     """Names of the providers that may be asked; a pool with a node template of another one reports it."""
 
-    catalog: tuple[str, ...] = ()
+    catalog: Words = ()
     """Directories of catalog files that lie over the shipped ones, such as mounted ConfigMaps."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class AwsSettings:
     """AWS, where cluster.providers names it."""
 
@@ -56,68 +73,105 @@ class AwsSettings:
     """URL of an SQS queue with EC2's notices. Empty: what happens is seen at the next look, which is slower."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class LoopSettings:
-    """When the loop looks again without being woken."""
+    """When the loop runs again without a change in the cluster."""
 
-    resync: timedelta = timedelta(minutes=1)
-    """The longest rest between two rounds. Machines report nothing by themselves; a minute is short beside a boot.
-    Each round also looks for machines without an object."""
+    resync: Duration = timedelta(minutes=1)
+    """The longest time between two passes. Machines report nothing by themselves; a minute is short beside a boot.
+    Each pass also looks for machines without an object."""
 
-    retry: timedelta = timedelta(seconds=5)
+    retry: Duration = timedelta(seconds=5)
     """After a provider call whose outcome is unknown, or a launch that failed: the pods wait, so it is short."""
 
-    stale: timedelta = timedelta(minutes=5)
+    stale: Duration = timedelta(minutes=5)
     """How long a kind of object may go without an event, a bookmark or a list before /readyz fails. At half of it the
     kind is listed again, whatever its watch says, and without that list nothing is launched or ended. An API server
     sends bookmarks every minute, so the default misses two before it lists."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class BatchSettings:
-    """How long changes are gathered before a tick looks at them, as Karpenter's batch durations."""
+    """How long changes are collected before a reconcile pass, as Karpenter's batch durations."""
 
-    idle: timedelta = timedelta(seconds=1)
-    """Without any change for this long, the tick begins: pods of one Job arrive within milliseconds of each other."""
+    idle: Duration = timedelta(seconds=1)
+    """Without any change for this long, the pass begins: pods of one Job arrive within milliseconds of each other."""
 
-    longest: timedelta = timedelta(seconds=10)
+    longest: Duration = timedelta(seconds=10)
     """However many changes keep coming, the first one waits no longer than this."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CONFIG)
+class SpendingSettings:
+    """What may be spent, over all pools; each pool has its own limits besides."""
+
+    max_usd_per_hour: Decimal | None = Field(default=None, ge=0)
+    """$/h of all nodes that Foreslice owns, existing and new. None: only the pools' own limits count."""
+
+    max_usd_per_day: Decimal | None = Field(default=None, ge=0)
+    """$ of all nodes that Foreslice owns on one day (UTC). Nothing is launched that would exceed it by midnight.
+    None: no bound."""
+
+    max_launches_per_hour: int | None = Field(default=None, ge=0)
+    """Nodes launched per hour, with a burst of as many. None: no bound. A bound stops whatever launches in circles."""
+
+    buy_unpriced: bool = False
+    """Whether types without a price may be bought, counted as 0 $/h. False: an unknown price is an unknown risk."""
+
+
+@dataclass(frozen=True, slots=True, config=_CONFIG)
+class WorkSettings:
+    """How much work a round may spend on selectors and searches, in units of CEL's cost: some five million a second."""
+
+    per_round: Count = _WORK.per_round
+    """For looking at nodes and for usual selectors, in equal shares for namespaces and for the kinds of pods in each.
+    Thousands of different pods that fit nowhere then delay others by about two seconds."""
+
+    selectors_per_round: Count = _WORK.selectors_per_round
+    """For expensive selectors and searches, in equal shares for namespaces. Kubernetes lets a selector cost a million
+    for each device; with this, 20 such pods delay others by less than a second."""
+
+    per_pod: Count = _WORK.per_pod
+    """For one pod and its equals: half of selectorsPerRound, so that one of them cannot take all there is."""
+
+    hints_per_round: Count = _WORK.hints_per_round
+    """To find which type would fit if a pool admitted it. No decision depends on it."""
+
+
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class DriftSettings:
-    """What follows when a node publishes something else than was predicted. It is told in any case."""
+    """What follows when a node publishes something else than was predicted. It is always reported."""
 
     policy: DriftPolicy = DriftPolicy.MATTERS
     """When the type is quarantined with its drivers: Matters where the claims it was bought for are decided otherwise.
     A driver's patch version matters to nobody, and Always would stop a fleet for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class PeriodSettings:
-    """How often what nobody announces is looked at."""
+    """How often sources without notifications are read."""
 
-    catalog: timedelta = timedelta(minutes=5)
+    catalog: Duration = timedelta(minutes=5)
     """Between two readings of the catalog's directories. A mounted ConfigMap follows its object within two minutes."""
 
-    prices: timedelta = timedelta(minutes=15)
+    prices: Duration = timedelta(minutes=15)
     """Between two readings of what providers ask for (not kwok's). Spot prices move by the hour."""
 
-    block_clock: timedelta = timedelta(seconds=30)
+    block_clock: Duration = timedelta(seconds=30)
     """Between two looks at the wall clock, which may be set while the loop rests; the end of a block does not wait."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class SyncSettings:
     """What clouds list, taken over into the catalog while the controller runs: `foreslice catalog sync`, on a timer."""
 
-    aws: tuple[str, ...] = ()
+    aws: Words = ()
     """Regions to list. None, the default, lists nothing and needs no permission."""
 
-    gcp: tuple[str, ...] = ()
+    gcp: Words = ()
     """Projects to list."""
 
-    every: timedelta = timedelta(hours=24)
+    every: Duration = timedelta(hours=24)
     """Between two listings, each some hundred calls. What clouds sell changes by the week, list prices by the month."""
 
     directory: str = ""
@@ -131,7 +185,7 @@ class SyncSettings:
     """Path of a file with Google's prices, instead of sums of what the billing catalogue lists apart."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class LeaseSettings:
     """The Lease that elects which replica acts. Names and defaults are those of Kubernetes' own components."""
 
@@ -144,18 +198,18 @@ class LeaseSettings:
     namespace: str = "foreslice-system"
     """Namespace of the Lease: where Foreslice is installed."""
 
-    duration: timedelta = timedelta(seconds=15)
+    duration: Duration = timedelta(seconds=15)
     """How long a replica must have seen no renewal before it takes over. Whole seconds, longer than renewDeadline."""
 
-    renew_deadline: timedelta = timedelta(seconds=10)
+    renew_deadline: Duration = timedelta(seconds=10)
     """How long after it began its last renewal the leader may act. Shorter than the duration by more than clocks drift,
     and longer than 1.2 times retry."""
 
-    retry: timedelta = timedelta(seconds=2)
+    retry: Duration = timedelta(seconds=2)
     """Between two attempts to acquire or renew."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class ServeSettings:
     """Where the process answers, as host:port; an empty host is all addresses, port 0 any free one, `off` nothing."""
 
@@ -163,12 +217,12 @@ class ServeSettings:
     """/metrics for Prometheus."""
 
     health_address: str = ":8081"
-    """/healthz and /readyz for the kubelet, apart from the metrics so that a NetworkPolicy can tell them apart."""
+    """/healthz and /readyz for the kubelet, apart from the metrics so that a NetworkPolicy can distinguish them."""
 
     page_address: str = "127.0.0.1:8082"
     """The status page and /explain. Only `kubectl port-forward` reaches it: tokens do not cross a network in clear."""
 
-    liveness: timedelta = timedelta(minutes=5)
+    liveness: Duration = timedelta(minutes=5)
     """The longest that one round may take before /healthz fails and the kubelet restarts the process."""
 
 
@@ -181,7 +235,7 @@ class LogFormat(Enum):
 
 
 class LogLevel(Enum):
-    """What is worth a line."""
+    """The least severe events that are logged."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -189,18 +243,18 @@ class LogLevel(Enum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class LogSettings:
     """The log, on standard error."""
 
     level: LogLevel = LogLevel.INFO
-    """Info tells each decision once; debug also what libraries say."""
+    """Info logs each decision once; debug also logs what libraries say."""
 
     format: LogFormat = LogFormat.AUTO
     """Auto writes for people on a terminal, and otherwise one JSON object a line."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class TracingSettings:
     """OpenTelemetry traces of the loop's rounds."""
 
@@ -208,16 +262,16 @@ class TracingSettings:
     """URL of an OTLP collector over HTTP, http://collector:4318/v1/traces. Needs the extra `foreslice[tracing]`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class Settings:
-    """Everything an operator may turn. Of the policy only spending guards and bounds of work are read from outside."""
+    """Everything an operator may set."""
 
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     aws: AwsSettings = field(default_factory=AwsSettings)
     loop: LoopSettings = field(default_factory=LoopSettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
-    policy: Policy = field(default_factory=Policy)
-    work: WorkLimits = field(default_factory=WorkLimits)
+    spending: SpendingSettings = field(default_factory=SpendingSettings)
+    work: WorkSettings = field(default_factory=WorkSettings)
     drift: DriftSettings = field(default_factory=DriftSettings)
     periods: PeriodSettings = field(default_factory=PeriodSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
@@ -225,6 +279,15 @@ class Settings:
     serve: ServeSettings = field(default_factory=ServeSettings)
     log: LogSettings = field(default_factory=LogSettings)
     tracing: TracingSettings = field(default_factory=TracingSettings)
+
+    @property
+    def policy(self) -> Policy:
+        """What the planner may do. Only spending guards and bounds of work are settings."""
+        return Policy(**_values(self.spending), work=WorkLimits(**_values(self.work)))
+
+
+def _values(section: SpendingSettings | WorkSettings) -> dict[str, Any]:
+    return {found.name: getattr(section, found.name) for found in fields(section)}
 
 
 DEFAULTS = Settings()

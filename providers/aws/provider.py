@@ -153,6 +153,10 @@ class AwsProvider(Placed):
         """What the AWSNodeTemplates come to."""
         return self._verdicts.all()
 
+    def validate(self, query: CapacityQuery, now: datetime) -> CapacityQuery:
+        """As CapacityMarket.validate."""
+        return self._market.validate(query, now)
+
     def find(self, query: CapacityQuery) -> tuple[CapacityOffer, ...]:
         """Capacity Blocks on offer."""
         return self._market.find(query)

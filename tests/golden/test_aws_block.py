@@ -76,9 +76,10 @@ class Life:
         self.account = self.simulation.fake.account
         self.journal = folder / "purchases.jsonl"
         patch.setattr("autoscaler.composition.aws.Aws", lambda *_, **__: FakeAws())
-        patch.setattr("autoscaler.clock.SystemClock", lambda: self.simulation.clock)
-        patch.setattr("autoscaler.cli.common.live.connected", lambda *_: self.simulation.api)
-        patch.setattr("autoscaler.cli.common.live.read_store", _store)
+        for command in ("blocks.market", "blocks.list"):
+            patch.setattr(f"autoscaler.cli.{command}.SystemClock", lambda: self.simulation.clock)
+        patch.setattr("autoscaler.cli.blocks.list.connected", lambda *_: self.simulation.api)
+        patch.setattr("autoscaler.cli.blocks.list.read_store", _store)
         for zone, days, fee in (
             ("us-east-1a", 0, "1920.00"),
             ("us-east-1b", 0, "2112.00"),

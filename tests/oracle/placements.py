@@ -17,7 +17,7 @@ from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.problem import Problems
 from autoscaler.kube.resource_claim import parse_resource_claim
 from autoscaler.kube.resource_slice import parse_resource_slice
-from autoscaler.kube.selection import parse_selection
+from autoscaler.kube.selectors import parse_selection
 from autoscaler.kube.storage import (
     parse_capacity_tracker,
     parse_persistent_volume,

@@ -6,28 +6,32 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from autoscaler.cli.common.output import output_option
-
-if TYPE_CHECKING:
-    from autoscaler.model.capacity import CapacityBlock
-    from providers.contract import Clock, Reservation
-    from providers.market import CapacityMarket, CapacityOffer
+from autoscaler.cli.blocks.offers import COLUMNS, entries, picture, rows
+from autoscaler.cli.common.commands import as_input_error
+from autoscaler.cli.common.output import output_option, print_data, print_table, yaml_text
+from autoscaler.clock import SystemClock
+from autoscaler.composition.aws import aws_market
+from autoscaler.errors import BadInputError
+from autoscaler.execution.purchases import PurchaseJournal, purchase, yielded
+from autoscaler.kube.custom.capacity_block import write_capacity_block
+from autoscaler.kube.custom.schema import moment
+from autoscaler.model.capacity import CapacityBlock
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.kubernetes.labels import CAPACITY_BLOCK
+from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.spelling import did_you_mean
+from providers.contract import Clock, Reservation
+from providers.market import CapacityMarket, CapacityOffer, CapacityQuery, PriceCeilingError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-# Capacity Blocks user guide: 1 to 14 days, then multiples of 7 days up to 182.
-_LONGEST_IN_DAYS = 14 * 24
-_WEEK = 7 * 24
-_AHEAD = timedelta(weeks=8)
 _JOURNAL = Path("~/.local/state/foreslice/purchases.jsonl")
 
 
 def _moment(ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
-    from autoscaler.kube.custom.schema import moment
-
     if text is None:
         return None
     try:
@@ -71,7 +75,7 @@ def query_options(command: Command) -> Command:
 @query_options
 @output_option()
 def find_blocks(output: str, region: str, profile: str, **asked: Any) -> None:
-    """List capacity blocks on offer, with the price of an accelerator's hour. Buys nothing.
+    """Buys nothing.
 
     The picture below the table shows on which days offers start, zone by zone. AWS allows such questions rarely: ten
     in a row, then one every seven seconds.
@@ -81,13 +85,6 @@ def find_blocks(output: str, region: str, profile: str, **asked: Any) -> None:
       foreslice blocks find --type p5.48xlarge --count 4 --hours 48
       foreslice blocks find --type p5en.48xlarge --hours 168 --start 2027-02-01 --within 28
     """
-    from autoscaler.cli.blocks.offers import COLUMNS, entries, picture, rows
-    from autoscaler.cli.common.output import print_data, print_table
-    from autoscaler.clock import SystemClock
-    from autoscaler.composition.aws import aws_market
-    from instance_catalog.files.loader import load_catalog
-    from instance_catalog.spelling import did_you_mean
-
     clock, types = SystemClock(), load_catalog().types
     if asked["instance_type"] and asked["instance_type"] not in types:
         # The cloud may sell what the catalog does not know yet.
@@ -125,7 +122,7 @@ def buy_block(
     profile: str,
     **asked: Any,
 ) -> None:
-    """Buy the capacity block OFFER_ID, found with the same options, and print the CapacityBlock that holds it.
+    """Give the options that `blocks find` found it with.
 
     A purchase is paid in advance and CANNOT BE CANCELLED. It is noted in the journal before it is made, and a
     repetition prints what was bought instead of buying again. The controller never buys.
@@ -134,17 +131,10 @@ def buy_block(
     Example:
       foreslice blocks buy cb-0123456789abcdef0 --type p5.48xlarge --count 4 --hours 48 --max-price 8000 --yes
     """
-    from autoscaler.cli.blocks.purchase import PurchaseJournal, purchase, yielded
-    from autoscaler.cli.common.provider_errors import told
-    from autoscaler.clock import SystemClock
-    from autoscaler.composition.aws import aws_market
-    from autoscaler.errors import BadInputError
-    from providers.market import PriceCeilingError
-
     clock = SystemClock()
     market = aws_market(region, profile, clock)
     notes = PurchaseJournal(Path(journal).expanduser())
-    with told():
+    with as_input_error():
         before = yielded(market, notes, offer_id, clock=clock)
     if before:
         click.echo(f"# {offer_id} was bought before: {_ids(before)}", err=True)
@@ -166,7 +156,7 @@ def buy_block(
         click.echo("nothing was bought; add --yes to buy. It is paid in advance and cannot be cancelled.")
         return
     try:
-        with told():
+        with as_input_error():
             bought = purchase(market, notes, offer, ceiling=max_price, clock=clock)
     except PriceCeilingError as error:
         raise BadInputError(str(error), next_step="nothing was bought") from error
@@ -180,9 +170,6 @@ def _ids(bought: Iterable[Reservation]) -> str:
 
 def _print(bought: Iterable[Reservation], pool: str) -> None:
     """The CapacityBlocks that hold what was bought, for kubectl."""
-    from autoscaler.cli.common.output import yaml_text
-    from autoscaler.kube.custom.capacity_block import write_capacity_block
-
     manifests = [write_capacity_block(_block(one, pool)) for one in bought]
     click.echo("---\n".join(yaml_text(manifest) for manifest in manifests), nl=False)
 
@@ -199,45 +186,27 @@ def _found(
     within: int,
     all_zones: bool,
 ) -> tuple[CapacityOffer, ...]:
-    from autoscaler.cli.common.provider_errors import told
-    from autoscaler.errors import BadInputError
-    from providers.market import CapacityQuery
-
     if bool(instance_type) == bool(ultraserver):
         raise click.UsageError("Give exactly one of --type and --ultraserver, such as --type p5.48xlarge.")
-    if hours % 24:
-        step = f"give --hours {hours // 24 * 24 or 24} or {(hours // 24 + 1) * 24}"
-        raise BadInputError(f"blocks last whole days, and {hours} hours are none", next_step=step)
-    if hours > _LONGEST_IN_DAYS and hours % _WEEK:
-        step = f"give --hours {hours // _WEEK * _WEEK} or {(hours // _WEEK + 1) * _WEEK}"
-        raise BadInputError(f"beyond 14 days blocks last whole weeks, and {hours // 24} days are none", next_step=step)
     now = clock.now()
     earliest = max(start or now, now)
     if start is not None and start.date() < now.date():
         raise BadInputError(f"--start {start:%Y-%m-%d} has passed", next_step="leave it out for as soon as possible")
-    if earliest > now + _AHEAD:
-        step = f"give a --start before {now + _AHEAD:%Y-%m-%d}"
-        raise BadInputError(f"AWS sells blocks eight weeks ahead, and {earliest:%Y-%m-%d} is later", next_step=step)
     query = CapacityQuery(
         instance_type=instance_type,
         count=count,
         lasts=timedelta(hours=hours),
         earliest=earliest,
-        latest=min(earliest + timedelta(days=within), now + _AHEAD),
+        latest=earliest + timedelta(days=within),
         ultraserver=ultraserver,
         every_zone=all_zones,
     )
-    with told():
-        return market.find(query)
+    with as_input_error():
+        return market.find(market.validate(query, now))
 
 
 def _block(reservation: Reservation, pool: str) -> CapacityBlock:
     """The CapacityBlock that holds a reservation."""
-    from autoscaler.errors import BadInputError
-    from autoscaler.model.capacity import CapacityBlock
-    from instance_catalog.kubernetes.labels import CAPACITY_BLOCK
-    from instance_catalog.kubernetes.taint import Taint
-
     if reservation.ends_at is None:
         step = f"it was bought: look at it with `aws ec2 describe-capacity-reservations`, id {reservation.id}"
         raise BadInputError(f"reservation {reservation.id} has no end, so it is no block", next_step=step)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from autoscaler.cli.common.options import below_option, into_option
-
-if TYPE_CHECKING:
-    from instance_catalog.types.catalog import Catalog
+from autoscaler.cli.catalog.edit import file_name, present
+from autoscaler.cli.catalog.files import defects, edited, replace_file
+from autoscaler.cli.common.choices import chosen_catalog, chosen_type
+from autoscaler.cli.common.commands import below_option, into_option
+from autoscaler.clock import SystemClock
+from autoscaler.errors import BadInputError
+from instance_catalog.files.editing import EntryName, new_document
+from instance_catalog.files.file_entry import type_entry
+from instance_catalog.types.catalog import Catalog
 
 _NOT_TAKEN_OVER = ("name", "provenance", "prices", "zonePrices", "zones", "notes", "allocatable")
 _GROUPS = ("cpu", "accelerator", "pci", "fabric", "network")
@@ -57,10 +62,8 @@ types:
 @click.option("--edit", "in_editor", is_flag=True, help="Open the entry in $VISUAL or $EDITOR before it is written.")
 @below_option
 def add(name: str, target: Path, directories: tuple[Path, ...], in_editor: bool, **facts: Any) -> None:
-    """Add an instance type to your directory, as TYPE.yaml.
-
-    From options, from a type that is like it, or, with neither, from a template that opens in your editor. The file is
-    checked with the catalog it joins before it is written.
+    """From options, from a type that is like it, or, with neither, from a template that opens in your editor. The file
+    is checked with the catalog it joins before it is written.
 
     \b
     Try:
@@ -68,12 +71,6 @@ def add(name: str, target: Path, directories: tuple[Path, ...], in_editor: bool,
       foreslice catalog add p5x.24xlarge --into my-types/ --like p5.48xlarge --vcpu 96 --memory 1Ti --count 4
       foreslice catalog add box --into my-types/ --cloud my-dc --vcpu 64 --memory 512Gi --accelerator nvidia-l40s
     """
-    from autoscaler.cli.catalog.edit import file_name, present
-    from autoscaler.cli.catalog.files import defects, edited, replace_file
-    from autoscaler.cli.common.choices import chosen_catalog
-    from autoscaler.clock import SystemClock
-    from autoscaler.errors import BadInputError
-
     opened = chosen_catalog(present(directories, target))
     if name in opened.types:
         raise BadInputError(
@@ -103,10 +100,6 @@ def add(name: str, target: Path, directories: tuple[Path, ...], in_editor: bool,
 
 def _entry_text(name: str, facts: dict[str, Any], opened: Catalog, today: str) -> str:
     """The file with what the options say. Raises BadInputError."""
-    from autoscaler.cli.common.choices import chosen_type
-    from instance_catalog.files.editing import EntryName, new_document
-    from instance_catalog.files.file_entry import type_entry
-
     like = facts["model"]
     entry = _taken_over(type_entry(chosen_type(like, opened), opened.accelerators), facts) if like else {}
     said = {
@@ -147,8 +140,6 @@ def _accelerator(facts: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
 
 
 def _prices(facts: dict[str, Any], today: str) -> dict[str, Any]:
-    from autoscaler.errors import BadInputError
-
     if not facts["price"]:
         return {}
     if not facts["region"]:

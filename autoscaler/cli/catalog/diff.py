@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from autoscaler.cli.common.options import catalog_option
-
-if TYPE_CHECKING:
-    from instance_catalog.types.catalog import Catalog
+from autoscaler.cli.common.choices import chosen_catalog, chosen_type
+from autoscaler.cli.common.commands import catalog_option
+from autoscaler.cli.common.output import print_data, yaml_text
+from instance_catalog.files.file_entry import accelerator_entry, type_entry
+from instance_catalog.types.catalog import Catalog
 
 
 @click.command("diff")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @catalog_option
 def diff(directory: Path, directories: tuple[Path, ...]) -> None:
-    """Show which facts the files of a directory change, type by type and accelerator by accelerator.
-
-    \b
+    """\b
     Try:
       foreslice catalog diff my-types/
       foreslice catalog diff my-overlay/ --catalog my-types/
     """
-    from autoscaler.cli.common.choices import chosen_catalog
-
     before = chosen_catalog(directories)
     if not print_changes(before, chosen_catalog((*directories, directory))):
         click.echo("no fact changes")
@@ -36,19 +34,13 @@ def diff(directory: Path, directories: tuple[Path, ...]) -> None:
 @click.option("-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True, help="Form.")
 @catalog_option
 def export(names: tuple[str, ...], output: str, directories: tuple[Path, ...]) -> None:
-    """Write types, with the accelerators they have, as one catalog file: all, or those that are named.
-
-    Layers are merged; the result can be edited and given back with --catalog.
+    """Layers are merged; the result can be edited and given back with --catalog.
 
     \b
     Try:
       foreslice catalog export p5.48xlarge > my-types/p5.yaml
       foreslice catalog export --catalog my-types/ -o json
     """
-    from autoscaler.cli.common.choices import chosen_catalog, chosen_type
-    from autoscaler.cli.common.output import print_data
-    from instance_catalog.files.file_entry import accelerator_entry, type_entry
-
     opened = chosen_catalog(directories)
     types = [chosen_type(name, opened) for name in dict.fromkeys(names)] or list(opened)
     used = {t.accelerator.key for t in types if t.accelerator}
@@ -62,8 +54,6 @@ def export(names: tuple[str, ...], output: str, directories: tuple[Path, ...]) -
 
 def print_changes(before: Catalog, after: Catalog) -> bool:
     """Print every fact that differs, as `- old` and `+ new` below its entry; whether there is any."""
-    from instance_catalog.files.file_entry import accelerator_entry, type_entry
-
     sections: list[tuple[str, dict[str, dict[str, Any]], dict[str, dict[str, Any]]]] = [
         (
             "accelerator",
@@ -91,10 +81,6 @@ def print_changes(before: Catalog, after: Catalog) -> bool:
 
 def _changed_lines(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """Unified, without the header and with all lines around, as entries are short."""
-    import difflib
-
-    from autoscaler.cli.common.output import yaml_text
-
     before, after = (yaml_text(entry).splitlines() if entry else [] for entry in (old, new))
     lines = difflib.unified_diff(before, after, lineterm="", n=1)
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from autoscaler.cli.common.options import below_option, into_option
-
-if TYPE_CHECKING:
-    from instance_catalog.files.editing import EntryName
-    from instance_catalog.files.yaml_text import Path as Field
-    from instance_catalog.types.catalog import Catalog
-    from instance_catalog.types.instance_type import InstanceType
+from autoscaler.cli.catalog.files import defects, edited, replace_file, without_effect
+from autoscaler.cli.common.choices import chosen_catalog, chosen_type
+from autoscaler.cli.common.commands import below_option, into_option
+from autoscaler.clock import SystemClock
+from autoscaler.errors import BadInputError
+from instance_catalog.files.editing import (
+    EditError,
+    EntryName,
+    Header,
+    is_changed,
+    new_document,
+    only_changes,
+    value_of,
+    with_values,
+)
+from instance_catalog.files.file_entry import type_entry
+from instance_catalog.files.yaml_text import Path as Field
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType, InstanceType, region_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -40,10 +52,9 @@ def set_values(
     target: Path,
     directories: tuple[Path, ...],
 ) -> None:
-    """Set facts or prices of an instance type, or of an accelerator by its key, as an overlay in your directory.
-
-    FIELD is a field of catalog files, such as vcpu or allocatable.memory. price sets the on-demand price where the list
-    price is from, price.PLACE that of a zone or region, price.PLACE.spot that of another capacity type. VALUE is YAML.
+    """FIELD is a field of catalog files, such as vcpu or allocatable.memory. price sets the on-demand price where the
+    list price is from, price.PLACE that of a zone or region, price.PLACE.spot that of another capacity type. VALUE is
+    YAML.
 
     Each field gets a file of its own, which a later set of the same field changes; comments in it stay. Nothing is
     written unless the whole catalog is right with it.
@@ -55,12 +66,6 @@ def set_values(
       foreslice catalog set p5en.48xlarge allocatable.memory=1960Gi --reason 'seen on a node' --into my-types/
       foreslice catalog set nvidia-h200 memory=143771Mi --reason 'driver 580' --into my-types/
     """
-    from autoscaler.cli.catalog.files import defects, replace_file, without_effect
-    from autoscaler.cli.common.choices import chosen_catalog
-    from autoscaler.clock import SystemClock
-    from autoscaler.errors import BadInputError
-    from instance_catalog.files.editing import EditError, Header, with_values
-
     opened = chosen_catalog(present(directories, target))
     entry = _entry_name(name, opened)
     today = SystemClock().now().date().isoformat()
@@ -95,9 +100,7 @@ def set_values(
 )
 @below_option
 def edit(what: str, target: Path | None, directories: tuple[Path, ...]) -> None:
-    """Open a catalog file, or everything known of a type, in $VISUAL or $EDITOR.
-
-    Of a type, only the fields that you change are kept, as TYPE.yaml in --into; your comments on them stay. Where
+    """Of a type, only the fields that you change are kept, as TYPE.yaml in --into; your comments on them stay. Where
     --into has a TYPE.yaml already, that file is opened. A field that you delete stays as it was; null makes it unknown.
 
     The file is replaced in one step, after it was checked with the catalog it joins. What is wrong is shown, to be
@@ -108,9 +111,6 @@ def edit(what: str, target: Path | None, directories: tuple[Path, ...]) -> None:
       foreslice catalog edit my-types/p5.yaml
       foreslice catalog edit p5.48xlarge --into my-types/
     """
-    from autoscaler.cli.catalog.files import edited, replace_file
-    from autoscaler.errors import BadInputError
-
     path = Path(what)
     if path.suffix not in (".yaml", ".yml"):
         if target is None:
@@ -130,12 +130,6 @@ def edit(what: str, target: Path | None, directories: tuple[Path, ...]) -> None:
 
 
 def _edit_type(name: str, path: Path, directories: tuple[Path, ...]) -> None:
-    from autoscaler.cli.catalog.files import defects, edited, replace_file
-    from autoscaler.cli.common.choices import chosen_catalog, chosen_type
-    from autoscaler.errors import BadInputError
-    from instance_catalog.files.editing import EditError, EntryName, is_changed, new_document, only_changes
-    from instance_catalog.files.file_entry import type_entry
-
     opened = chosen_catalog(present(directories, path.parent))
     before = type_entry(chosen_type(name, opened), opened.accelerators)
     entry = EntryName("types", name)
@@ -161,9 +155,6 @@ def _edit_type(name: str, path: Path, directories: tuple[Path, ...]) -> None:
 
 def _entry_name(name: str, opened: Catalog) -> EntryName:
     """The accelerator of that key, or the type. Raises BadInputError."""
-    from autoscaler.cli.common.choices import chosen_type
-    from instance_catalog.files.editing import EntryName
-
     if name in opened.accelerators:
         return EntryName("accelerators", name)
     return EntryName("types", chosen_type(name, opened).name)
@@ -171,9 +162,6 @@ def _entry_name(name: str, opened: Catalog) -> EntryName:
 
 def _assigned(assignment: str, entry: EntryName, opened: Catalog, today: str) -> tuple[Field, Any]:
     """Path and value of `FIELD=VALUE`. Raises BadInputError."""
-    from autoscaler.errors import BadInputError
-    from instance_catalog.files.editing import EditError, value_of
-
     left, equals, right = assignment.partition("=")
     if not equals or not all(left.split(".")) or not right:
         raise BadInputError(f"{assignment!r} says not what is set", next_step="write FIELD=VALUE, such as vcpu=96")
@@ -189,9 +177,6 @@ def _assigned(assignment: str, entry: EntryName, opened: Catalog, today: str) ->
 
 def _price_field(steps: list[str], value: Any, machine: InstanceType, today: str) -> tuple[Field, Any]:
     """price, price.spot, price.us-east-1a and price.us-east-1a.spot. Raises BadInputError."""
-    from autoscaler.errors import BadInputError
-    from instance_catalog.types.instance_type import CapacityType, region_of
-
     kinds = [kind.value for kind in CapacityType]
     kind = steps.pop() if steps and steps[-1] in kinds else CapacityType.ON_DEMAND.value
     if len(steps) > 1:

@@ -7,19 +7,22 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
 from autoscaler.catalog_refresh.atomic_write import (
     replace_file as replace_file,  # for the commands that write what was checked here
 )
+from autoscaler.cli.catalog.selectors import selector_problems
+from autoscaler.clock import SystemClock
+from autoscaler.errors import BadInputError
+from instance_catalog.files.findings import CatalogError
+from instance_catalog.files.layers import text_layer
+from instance_catalog.files.loader import edited_layers
+from instance_catalog.files.merging import catalog_of, origins_of
 
 
 def defects(path: Path, text: str, directories: Sequence[Path]) -> str:
     """What would be wrong with the catalog if `path` held `text`; "" if nothing. Expired overlays are checked too."""
-    from autoscaler.cli.catalog.selectors import selector_problems
-    from instance_catalog.files.findings import CatalogError
-    from instance_catalog.files.layers import text_layer
-    from instance_catalog.files.loader import edited_layers
-    from instance_catalog.files.merging import catalog_of
-
     try:
         catalog_of(edited_layers(path, text, directory=path.parent, below=directories))
         problems = tuple(selector_problems([text_layer(str(path), str(path.parent), text)]))
@@ -30,10 +33,6 @@ def defects(path: Path, text: str, directories: Sequence[Path]) -> str:
 
 def without_effect(path: Path, text: str, directories: Sequence[Path], name: str, field: str) -> str:
     """Why `field` of the entry `name`, which `path` is to give as `text` says, would not count today; "" if it does."""
-    from autoscaler.clock import SystemClock
-    from instance_catalog.files.loader import edited_layers
-    from instance_catalog.files.merging import origins_of
-
     now = SystemClock().now()
     layers = edited_layers(path, text, directory=path.parent, below=directories)
     mine = next(layer for layer in layers if layer.name == str(path))
@@ -54,10 +53,6 @@ def edited(path: Path, text: str, directories: Sequence[Path], *, template: str 
     What is still wrong can be edited again. Else the work is kept in a temporary file, and BadInputError says where.
     `template`: the text counts as unchanged where it equals this instead.
     """
-    import click
-
-    from autoscaler.errors import BadInputError
-
     descriptor, name = tempfile.mkstemp(prefix=f"{path.stem}-", suffix=".yaml")
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from autoscaler.dra.drift import Impact
-    from autoscaler.dra.outcome import AllocationOutcome
-    from instance_catalog.drift.compare import Unified
-    from instance_catalog.kubernetes.profile import KubernetesProfile
+from autoscaler.dra.claims.pod_claims import claims_of
+from autoscaler.dra.drift import Impact, matters
+from autoscaler.dra.outcome import Allocated, AllocationOutcome, FatalAllocation, UnknownAllocation
+from autoscaler.errors import BadInputError
+from autoscaler.manifests.load import load
+from autoscaler.model.node import Node
+from instance_catalog.drift.compare import Unified, node_names
+from instance_catalog.kubernetes.profile import KubernetesProfile
 
 COLUMNS = ("pod", "predicted", "published", "because of")
 _MOST = 3
@@ -46,13 +49,6 @@ class PodImpact:
 
 def impacts_on(paths: Sequence[str], unified: Unified, profile: KubernetesProfile) -> tuple[PodImpact, ...]:
     """What the differences do to every pod with claims in the files. Raises BadInputError."""
-    from autoscaler.dra.claims.pod_claims import claims_of
-    from autoscaler.dra.drift import matters
-    from autoscaler.errors import BadInputError
-    from autoscaler.manifests.load import load
-    from autoscaler.model.node import Node
-    from instance_catalog.drift.compare import node_names
-
     loaded = load(paths, profile=profile)
     if loaded.errors:
         raise BadInputError("\n".join(str(problem) for problem in loaded.errors))
@@ -73,8 +69,6 @@ def impacts_on(paths: Sequence[str], unified: Unified, profile: KubernetesProfil
 
 
 def _outcome(outcome: AllocationOutcome) -> str:
-    from autoscaler.dra.outcome import Allocated, FatalAllocation, UnknownAllocation
-
     match outcome:
         case Allocated():
             return "fits"

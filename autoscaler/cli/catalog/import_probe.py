@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from autoscaler.cli.common.options import catalog_option
-
-if TYPE_CHECKING:
-    from instance_catalog.probe.record import Probe
-    from instance_catalog.types.instance_type import InstanceType
+from autoscaler.cli.catalog.diff import print_changes
+from autoscaler.cli.catalog.edit import file_name, present
+from autoscaler.cli.catalog.files import defects, replace_file
+from autoscaler.cli.common.choices import chosen_catalog
+from autoscaler.cli.common.commands import catalog_option
+from autoscaler.cli.common.output import print_data, yaml_text
+from autoscaler.errors import BadInputError
+from instance_catalog.files.findings import Findings
+from instance_catalog.files.layers import Corrections
+from instance_catalog.files.yaml_text import YamlTextError, read
+from instance_catalog.prediction.drivers.nvidia_gpu import mig_table
+from instance_catalog.probe.entry import catalog_content, left_to_say
+from instance_catalog.probe.mig import mig_differences
+from instance_catalog.probe.record import Probe, ProbeError
+from instance_catalog.types.instance_type import InstanceType
 
 
 @click.command("import")
@@ -21,9 +31,7 @@ if TYPE_CHECKING:
 @click.option("--write", "target", metavar="DIR", type=click.Path(path_type=Path), help="Write TYPE.yaml there.")
 @catalog_option
 def import_probe(file: Path, name: str, cloud: str, target: Path | None, directories: tuple[Path, ...]) -> None:
-    """Show the catalog entry that a `foreslice probe` gives, and what it changes; --write keeps it.
-
-    The entry is checked with the catalog it joins. Of a known type only devices are taken over. What a probe cannot
+    """The entry is checked with the catalog it joins. Of a known type only devices are taken over. What a probe cannot
     know (prices, how the type is sold) is for you to add.
 
     \b
@@ -31,15 +39,6 @@ def import_probe(file: Path, name: str, cloud: str, target: Path | None, directo
       foreslice catalog import probe.yaml --as my.type --cloud aws
       foreslice catalog import probe.yaml --as p5.48xlarge --cloud aws --write my-types/
     """
-    from autoscaler.cli.catalog.diff import print_changes
-    from autoscaler.cli.catalog.edit import file_name, present
-    from autoscaler.cli.common.choices import chosen_catalog
-    from autoscaler.cli.common.output import print_data
-    from autoscaler.errors import BadInputError
-    from instance_catalog.files.layers import Corrections
-    from instance_catalog.probe.entry import catalog_content, left_to_say
-    from instance_catalog.probe.record import ProbeError
-
     probe = _read(file)
     below = present(directories, target) if target else directories
     before = chosen_catalog(below)
@@ -62,19 +61,11 @@ def import_probe(file: Path, name: str, cloud: str, target: Path | None, directo
 
 def _mig_notes(probe: Probe, imported: InstanceType) -> list[str]:
     """Where the GPU contradicts the partition table of its model, which no catalog file can correct."""
-    from instance_catalog.prediction.drivers.nvidia_gpu import mig_table
-    from instance_catalog.probe.mig import mig_differences
-
     table = mig_table(imported)
     return list(dict.fromkeys(line for gpu in probe.gpus for line in mig_differences(gpu, table))) if table else []
 
 
 def _read(file: Path) -> Probe:
-    from autoscaler.errors import BadInputError
-    from instance_catalog.files.findings import Findings
-    from instance_catalog.files.yaml_text import YamlTextError, read
-    from instance_catalog.probe.record import Probe
-
     step = "give a file that `foreslice probe` wrote"
     findings = Findings()
     try:
@@ -93,10 +84,6 @@ def _read(file: Path) -> Probe:
 
 def _write(path: Path, content: dict[str, Any], directories: tuple[Path, ...]) -> None:
     """A new file, right together with those beside it; one that is there may have a person's remarks in it."""
-    from autoscaler.cli.catalog.files import defects, replace_file
-    from autoscaler.cli.common.output import yaml_text
-    from autoscaler.errors import BadInputError
-
     if path.exists():
         raise BadInputError(f"{path} exists", next_step="move it away, or merge the entry by hand")
     text = yaml_text(content)

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from autoscaler.cli.catalog.diff import print_changes
+from autoscaler.cli.catalog.edit import file_name, present
+from autoscaler.cli.catalog.files import defects, replace_file
+from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
+from autoscaler.cli.common.commands import catalog_option, kubernetes_option
 from autoscaler.cli.common.live import cluster_options
-from autoscaler.cli.common.options import catalog_option, kubernetes_option
-
-if TYPE_CHECKING:
-    from autoscaler.model.snapshot import Snapshot
-    from instance_catalog.sources.learn import Lesson, SeenNode
+from autoscaler.cli.common.output import yaml_text
+from autoscaler.clock import SystemClock
+from autoscaler.errors import BadInputError
+from autoscaler.manifests.load import load
+from autoscaler.model.snapshot import Snapshot
+from instance_catalog.files.layers import Corrections
+from instance_catalog.kubernetes.labels import ARCHITECTURE, INSTANCE_TYPE
+from instance_catalog.sources.learn import Lesson, SeenNode
+from instance_catalog.sources.learn import learn as lessons_of
 
 # Scheme of a node's providerID → cloud.
 _CLOUDS = {"aws": "aws", "gce": "gcp", "azure": "azure", "oci": "oci", "kwok": "kwok"}
@@ -45,10 +53,8 @@ def learn(
     kubeconfig: str,
     context: str,
 ) -> None:
-    """Build or correct catalog entries from what nodes published and what they leave to pods.
-
-    Of known types, what reality contradicts or answers is taken over; unknown ones get an entry. Shown first; --write
-    keeps it, below what you wrote by hand: a learned file has priority -10.
+    """Of known types, what reality contradicts or answers is taken over; unknown ones get an entry. Shown first;
+    --write keeps it, below what you wrote by hand: a learned file has priority -10.
 
     \b
     Try:
@@ -56,12 +62,6 @@ def learn(
       kubectl get nodes,resourceslices -o yaml | foreslice catalog learn --nodes - --type p5.48xlarge
       foreslice catalog learn --nodes saved.yaml --write my-types/
     """
-    from autoscaler.cli.catalog.edit import present
-    from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
-    from autoscaler.clock import SystemClock
-    from autoscaler.errors import BadInputError
-    from instance_catalog.sources.learn import learn as lessons_of
-
     profile = chosen_kubernetes(kubernetes_version)
     seen = _seen(_snapshot(paths, kubeconfig, context), cloud)
     wanted = [node for node in seen if not type_names or node.type_name in type_names]
@@ -79,8 +79,6 @@ def learn(
 
 def _snapshot(paths: tuple[str, ...], kubeconfig: str, context: str) -> Snapshot:
     from autoscaler.cli.common.live import connected, read_store
-    from autoscaler.errors import BadInputError
-    from autoscaler.manifests.load import load
 
     if not paths:
         return read_store(connected(kubeconfig, context)).snapshot()
@@ -92,10 +90,6 @@ def _snapshot(paths: tuple[str, ...], kubeconfig: str, context: str) -> Snapshot
 
 def _seen(snapshot: Snapshot, cloud: str | None) -> list[SeenNode]:
     """The nodes that say their type. Raises BadInputError where nobody says the cloud."""
-    from autoscaler.errors import BadInputError
-    from instance_catalog.kubernetes.labels import ARCHITECTURE, INSTANCE_TYPE
-    from instance_catalog.sources.learn import SeenNode
-
     found = []
     for node in snapshot.nodes:
         scheme = node.provider_id.partition("://")[0]
@@ -107,7 +101,7 @@ def _seen(snapshot: Snapshot, cloud: str | None) -> list[SeenNode]:
             raise BadInputError(
                 f"node {node.name}: providerID {node.provider_id!r} is of no known cloud", next_step="give --cloud"
             )
-        slices = tuple(piece for piece in snapshot.slices if piece.reach.node_name == node.name)
+        slices = tuple(slice_ for slice_ in snapshot.slices if slice_.reach.node_name == node.name)
         architecture = node.labels.get(ARCHITECTURE, "amd64")
         type_name = node.labels[INSTANCE_TYPE]
         found.append(SeenNode(node.name, type_name, theirs, architecture, node.allocatable, slices))
@@ -115,14 +109,6 @@ def _seen(snapshot: Snapshot, cloud: str | None) -> list[SeenNode]:
 
 
 def _show(lesson: Lesson, directories: tuple[Path, ...], target: Path | None) -> None:
-    from autoscaler.cli.catalog.diff import print_changes
-    from autoscaler.cli.catalog.edit import file_name
-    from autoscaler.cli.catalog.files import defects, replace_file
-    from autoscaler.cli.common.choices import chosen_catalog
-    from autoscaler.cli.common.output import yaml_text
-    from autoscaler.errors import BadInputError
-    from instance_catalog.files.layers import Corrections
-
     if lesson.content is None:
         click.echo(f"{lesson.type_name}: as the catalog says")
     for note in lesson.notes:

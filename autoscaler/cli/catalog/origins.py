@@ -78,7 +78,7 @@ def _title(origin: ValueOrigin) -> str:
 
 
 def _is_silent(origin: ValueOrigin) -> bool:
-    """Provenance has a column of its own, and that a price is no guess goes without saying."""
+    """Provenance has a column of its own, and a price that is no guess needs no remark."""
     return origin.field.startswith("provenance.") or (origin.field.endswith(".guess") and not origin.won.value)
 
 

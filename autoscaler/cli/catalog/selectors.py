@@ -6,19 +6,20 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from instance_catalog.diagnostic import Diagnostic
+from instance_catalog.files.findings import expected
 from instance_catalog.files.layers import Layer
+from instance_catalog.files.yaml_text import line_of
+from instance_catalog.kubernetes.profile import REFERENCE
 
 
 def selector_problems(layers: Iterable[Layer]) -> Iterator[Diagnostic]:
     """Every selector that does not compile, at its line. Of layers without other defects."""
-    from autoscaler.cel.checker.environment import View
-    from autoscaler.cel.common.outcome import CompileFailure
-    from autoscaler.cel.program import compile_selector
-    from instance_catalog.files.findings import expected
-    from instance_catalog.files.yaml_text import line_of
-    from instance_catalog.kubernetes.profile import REFERENCE
-
     for layer, number, driver in _drivers(layers):
+        # Few files describe drivers, and CEL is slow to import.
+        from autoscaler.cel.checker.environment import View
+        from autoscaler.cel.common.outcome import CompileFailure
+        from autoscaler.cel.program import compile_selector
+
         for index, device_class in enumerate(driver.get("deviceClasses", ())):
             for place, selector in enumerate(device_class["selectors"]):
                 failure = compile_selector(selector, REFERENCE, view=View.NEW)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from autoscaler.cli.common.options import below_option, into_option
+from autoscaler.catalog_refresh.sync import Synced, layers_of, synced
+from autoscaler.cli.catalog.diff import print_changes
+from autoscaler.cli.catalog.edit import present
+from autoscaler.cli.common.choices import chosen_catalog
+from autoscaler.cli.common.commands import below_option, into_option
+from autoscaler.cli.common.output import print_table
 from autoscaler.cli.common.terminal import show_progress
-
-if TYPE_CHECKING:
-    from autoscaler.catalog_refresh.sync import Synced
-    from providers.listing import Listing, Progress
+from autoscaler.clock import SystemClock
+from autoscaler.errors import BadInputError
+from providers.aws.sales.listing import AwsListing
+from providers.aws.session import Aws
+from providers.errors import ProviderError
+from providers.gcp.listing import GcpListing
+from providers.listing import Listing, Progress
 
 _write_option = click.option("--write", is_flag=True, help="Write what was shown, as synced-CLOUD-SCOPE.yaml.")
 _removals_option = click.option(
@@ -23,11 +30,11 @@ _removals_option = click.option(
 
 @click.group("sync")
 def sync() -> None:
-    """Take over types, zones and prices that a cloud lists. Reads only; nothing is launched or bought.
+    """Reads only; nothing is launched or bought.
 
     What the cloud says is shown first, and kept with --write in a file that the sync alone owns. Whatever people wrote
-    or nodes taught has a higher priority and stays in force; where the cloud says otherwise, that is listed. A sync
-    that is cut off goes on from where it was when it is started again within an hour.
+    or nodes taught has a higher priority and stays in force; where the cloud says otherwise, that is listed. An
+    interrupted sync continues where it stopped if it is started again within an hour.
     """
 
 
@@ -60,10 +67,6 @@ def sync_aws(
       foreslice catalog sync aws --region us-east-1 --into my-types/
       foreslice catalog sync aws --region us-east-1 --into my-types/ --write
     """
-    from autoscaler.clock import SystemClock
-    from providers.aws.sales.listing import AwsListing
-    from providers.aws.session import Aws
-
     aws = Aws(region, profile=profile, endpoint=endpoint)
     _sync(
         AwsListing(aws, SystemClock(), spot=not no_spot),
@@ -106,22 +109,12 @@ def sync_gcp(
       foreslice catalog sync gcp --project my-project --into my-types/
       foreslice catalog sync gcp --project my-project --prices prices.yaml --into my-types/ --write
     """
-    from autoscaler.cli.catalog.edit import present
-    from autoscaler.cli.common.choices import chosen_catalog
-    from providers.gcp.listing import GcpListing
-
     known = [machine.name for machine in chosen_catalog(present(directories, target)) if machine.cloud == "gcp"]
     listing = GcpListing(project, known=known, prices=prices, endpoint=endpoint)
     _sync(listing, target, directories, write=write, accept_removals=accept_removals)
 
 
 def _sync(listing: Listing, target: Path, directories: tuple[Path, ...], *, write: bool, accept_removals: bool) -> None:
-    from autoscaler.catalog_refresh.sync import layers_of, synced
-    from autoscaler.cli.catalog.diff import print_changes
-    from autoscaler.clock import SystemClock
-    from autoscaler.errors import BadInputError
-    from providers.errors import ProviderError
-
     try:
         found = synced(
             listing,
@@ -154,8 +147,6 @@ def _told(step: str, progress: Progress) -> None:
 
 
 def _print_notes(found: Synced) -> None:
-    from autoscaler.cli.common.output import print_table
-
     for note in found.merged.notes:
         click.echo(f"note: {note}", err=True)
     if found.merged.gone:

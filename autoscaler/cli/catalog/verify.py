@@ -6,21 +6,29 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from autoscaler.cli.common.options import catalog_option, kubernetes_option
-from autoscaler.cli.common.output import output_option
-
-if TYPE_CHECKING:
-    from autoscaler.cli.catalog.impact import PodImpact
-    from instance_catalog.drift.compare import Unified
-    from instance_catalog.drivers.profile import DriverSet
-    from instance_catalog.files.layers import Corrections
-    from instance_catalog.kubernetes.profile import KubernetesProfile
-    from instance_catalog.kubernetes.resource_slice import ResourceSlice
-    from instance_catalog.types.instance_type import InstanceType
+from autoscaler.cli.catalog.impact import COLUMNS as IMPACT_COLUMNS
+from autoscaler.cli.catalog.impact import PodImpact, impacts_on
+from autoscaler.cli.common.choices import chosen_catalog, chosen_drivers, chosen_kubernetes, chosen_type
+from autoscaler.cli.common.commands import catalog_option, kubernetes_option
+from autoscaler.cli.common.output import output_option, print_data, print_table
+from autoscaler.clock import SystemClock
+from autoscaler.errors import BadInputError
+from autoscaler.manifests.load import load
+from autoscaler.report.drift_text import COLUMNS, drift_data, drift_rows
+from autoscaler.report.words import counted
+from instance_catalog.drift.compare import Unified, node_names
+from instance_catalog.drift.match import nearest
+from instance_catalog.drift.repair import proposal
+from instance_catalog.drivers.profile import DriverSet
+from instance_catalog.files.layers import Corrections
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.resource_slice import ResourceSlice
+from instance_catalog.spelling import did_you_mean
+from instance_catalog.types.instance_type import InstanceType
 
 DRIFT_FOUND = 3
 
@@ -61,9 +69,7 @@ def verify(
     directories: tuple[Path, ...],
     output: str,
 ) -> None:
-    """Compare the ResourceSlices of a node with the prediction for its instance type.
-
-    Values that only a running node knows (uuids, addresses) are bound one to one; everything else must agree. Where
+    """Values that only a running node knows (uuids, addresses) are bound one to one; everything else must agree. Where
     the catalog can be corrected, the overlay that does it is printed, and what it would leave. With --for, each pod of
     your manifests is decided with both, and the differences that change its fate are named. See docs/drift.md.
 
@@ -75,11 +81,6 @@ def verify(
 
     Exit code 0: equal; 3: drift; 1: the input cannot be read.
     """
-    from autoscaler.cli.catalog.impact import impacts_on
-    from autoscaler.cli.common.choices import chosen_kubernetes
-    from autoscaler.cli.common.output import print_data
-    from autoscaler.clock import SystemClock
-
     published = _of_node(_read(paths), node)
     compared = _Comparison(type_name, published, drivers, directories, chosen_kubernetes(kubernetes_version))
     machine, driver_set, unified = _unified(compared, ())
@@ -97,9 +98,6 @@ def verify(
 
 
 def _read(paths: Sequence[str]) -> tuple[ResourceSlice, ...]:
-    from autoscaler.errors import BadInputError
-    from autoscaler.manifests.load import load
-
     loaded = load(paths, stdin=sys.stdin)
     if loaded.errors:
         raise BadInputError("\n".join(str(problem) for problem in loaded.errors))
@@ -113,10 +111,6 @@ def _read(paths: Sequence[str]) -> tuple[ResourceSlice, ...]:
 
 def _of_node(slices: tuple[ResourceSlice, ...], node: str | None) -> tuple[ResourceSlice, ...]:
     """The slices of the node that is asked for, or of the only one."""
-    from autoscaler.errors import BadInputError
-    from instance_catalog.drift.compare import node_names
-    from instance_catalog.spelling import did_you_mean
-
     names = node_names(slices)
     if node is None and len(names) != 1:
         found = f"slices of {len(names)} nodes: {', '.join(names)}" if names else "no slice that belongs to a node"
@@ -127,40 +121,29 @@ def _of_node(slices: tuple[ResourceSlice, ...], node: str | None) -> tuple[Resou
     if chosen not in names:
         step = did_you_mean(chosen, names, f"there are slices of {', '.join(names)}")
         raise BadInputError(f"no slices of node {chosen!r}", next_step=step)
-    return tuple(piece for piece in slices if piece.reach.node_name == chosen)
+    return tuple(slice_ for slice_ in slices if slice_.reach.node_name == chosen)
 
 
 def _unified(compared: _Comparison, corrections: Sequence[Corrections]) -> tuple[InstanceType, DriverSet, Unified]:
-    from autoscaler.cli.common.choices import chosen_catalog, chosen_drivers, chosen_type
-    from instance_catalog.drift.match import nearest
-
     machine = chosen_type(compared.type_name, chosen_catalog(compared.directories, corrections))
     asked = (chosen_drivers(machine, compared.drivers, compared.kubernetes),) if compared.drivers else ()
     return machine, *nearest(machine, compared.published, compared.kubernetes, asked)
 
 
 def _overlay(machine: InstanceType, unified: Unified, today: str) -> dict[str, Any] | None:
-    from instance_catalog.drift.repair import proposal
-
     node = unified.published[0].pool.name
     return proposal(machine, unified, source=f"ResourceSlices published by node {node}", date=today)
 
 
 def _left(compared: _Comparison, overlay: dict[str, Any]) -> Unified:
     """What would still differ with the overlay in effect."""
-    from instance_catalog.files.layers import Corrections
-
     return _unified(compared, [Corrections("proposed overlay", 1, overlay)])[2]
 
 
 def _print_text(
     machine: InstanceType, driver_set: DriverSet, unified: Unified, overlay: dict[str, Any] | None, left: Unified
 ) -> None:
-    from autoscaler.cli.common.output import print_data, print_table
-    from autoscaler.report.drift_text import COLUMNS, drift_rows
-    from autoscaler.report.words import counted
-
-    devices = sum(len(piece.devices) for piece in unified.published)
+    devices = sum(len(slice_.devices) for slice_ in unified.published)
     head = f"{machine.name} with {driver_set.label}: {counted(devices, 'device')} published"
     if unified.equal:
         click.echo(f"{head}, as predicted")
@@ -181,19 +164,14 @@ def _print_text(
 
 
 def _print_impacts(affected: Sequence[PodImpact]) -> None:
-    from autoscaler.cli.catalog.impact import COLUMNS
-    from autoscaler.cli.common.output import print_table
-
     if affected:
         click.echo("")
-        print_table(COLUMNS, [one.row() for one in affected])
+        print_table(IMPACT_COLUMNS, [one.row() for one in affected])
 
 
 def _document(
     machine: InstanceType, driver_set: DriverSet, unified: Unified, overlay: dict[str, Any] | None, left: Unified
 ) -> dict[str, Any]:
-    from autoscaler.report.drift_text import drift_data
-
     return {
         "type": machine.name,
         "drivers": driver_set.text,

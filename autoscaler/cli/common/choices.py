@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from instance_catalog.drivers.custom import CustomDriver
-    from instance_catalog.drivers.profile import DriverSet
-    from instance_catalog.files.layers import Corrections
-    from instance_catalog.kubernetes.profile import KubernetesProfile
-    from instance_catalog.types.catalog import Catalog
-    from instance_catalog.types.instance_type import InstanceType
+from autoscaler.clock import SystemClock
+from autoscaler.errors import BadInputError
+from instance_catalog.drivers.custom import CustomDriver
+from instance_catalog.drivers.profile import DriverProfileError, DriverSet, parse_driver_set
+from instance_catalog.files.findings import CatalogError
+from instance_catalog.files.layers import Corrections
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.kubernetes.profile import KubernetesProfile, UnknownVersionError, profile_for
+from instance_catalog.prediction.predict import unpredictable
+from instance_catalog.prediction.variants import implicit_driver_sets
+from instance_catalog.types.catalog import Catalog, UnknownInstanceTypeError
+from instance_catalog.types.instance_type import InstanceType
 
 
 def chosen_catalog(directories: Sequence[Path], corrections: Sequence[Corrections] = ()) -> Catalog:
     """The shipped catalog with the directories over it. Raises BadInputError."""
-    from autoscaler.clock import SystemClock
-    from autoscaler.errors import BadInputError
-    from instance_catalog.files.findings import CatalogError
-    from instance_catalog.files.loader import load_catalog
-
     try:
         return load_catalog(extra_dirs=directories, corrections=corrections, now=SystemClock().now())
     except CatalogError as error:
@@ -31,9 +30,6 @@ def chosen_catalog(directories: Sequence[Path], corrections: Sequence[Correction
 
 def chosen_type(name: str, catalog: Catalog) -> InstanceType:
     """The instance type of that name. Raises BadInputError."""
-    from autoscaler.errors import BadInputError
-    from instance_catalog.types.catalog import UnknownInstanceTypeError
-
     try:
         return catalog.get(name)
     except UnknownInstanceTypeError as error:
@@ -42,9 +38,6 @@ def chosen_type(name: str, catalog: Catalog) -> InstanceType:
 
 def chosen_kubernetes(version: str) -> KubernetesProfile:
     """The profile of a version such as 1.36. Raises BadInputError."""
-    from autoscaler.errors import BadInputError
-    from instance_catalog.kubernetes.profile import UnknownVersionError, profile_for
-
     try:
         return profile_for(version)
     except UnknownVersionError as error:
@@ -53,9 +46,6 @@ def chosen_kubernetes(version: str) -> KubernetesProfile:
 
 def parsed_drivers(text: str, custom: Mapping[str, CustomDriver]) -> DriverSet:
     """The driver set that --drivers names; `custom` are those of the catalog. Raises BadInputError."""
-    from autoscaler.errors import BadInputError
-    from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
-
     try:
         return parse_driver_set(text, custom=custom)
     except DriverProfileError as error:
@@ -64,11 +54,6 @@ def parsed_drivers(text: str, custom: Mapping[str, CustomDriver]) -> DriverSet:
 
 def chosen_drivers(machine: InstanceType, text: str | None, kubernetes: KubernetesProfile) -> DriverSet:
     """What was asked for, else the plainest of the implicit sets. Raises BadInputError."""
-    from autoscaler.errors import BadInputError
-    from instance_catalog.drivers.profile import DriverSet
-    from instance_catalog.prediction.predict import unpredictable
-    from instance_catalog.prediction.variants import implicit_driver_sets
-
     implicit = implicit_driver_sets(machine, kubernetes)
     if text is None:
         return implicit[0] if implicit else DriverSet(())

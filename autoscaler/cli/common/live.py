@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
-    from autoscaler.cluster.client.client import KubernetesClient
-    from autoscaler.cluster.store import Store
-    from autoscaler.manifests.load import Loaded
-    from autoscaler.model.plan import Plan
-    from autoscaler.model.snapshot import Snapshot
-    from autoscaler.planning.policy import Policy
-    from instance_catalog.kubernetes.profile import KubernetesProfile
-    from instance_catalog.types.catalog import Catalog
+from autoscaler.clock import SystemClock
+from autoscaler.cluster.client.client import KubernetesClient
+from autoscaler.cluster.client.transport import connect
+from autoscaler.cluster.gate_trials import prove
+from autoscaler.cluster.store import Store
+from autoscaler.manifests.load import Loaded
+from autoscaler.manifests.plan_context import PlanContext
+from autoscaler.model.plan import Plan
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from autoscaler.report.checks_text import refusal_text
+from instance_catalog.files.last_good import effective_catalog
+from instance_catalog.files.loader import directory_layers, shipped_layers
+from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.types.catalog import Catalog
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -37,25 +43,19 @@ def cluster_options(command: Command) -> Command:
 
 def connected(kubeconfig: str, context: str) -> KubernetesClient:
     """The cluster's API. Raises ConfigurationError when none is configured."""
-    from autoscaler.clock import SystemClock
-    from autoscaler.cluster.client.client import KubernetesClient
-    from autoscaler.cluster.client.transport import connect
-
     clock = SystemClock()
     return KubernetesClient(connect(clock, kubeconfig=kubeconfig, context=context), clock)
 
 
-def read_store(client: KubernetesClient, profile: KubernetesProfile | None = None, *, tell: bool = True) -> Store:
+def read_store(client: KubernetesClient, profile: KubernetesProfile | None = None, *, report: bool = True) -> Store:
     """Everything Foreslice reads of a cluster. `profile` overrides the version that the cluster says it has.
 
-    Objects that cannot be used are left out, and told on stderr unless the caller does that. Raises ApiError when the
+    Objects that cannot be used are left out, and reported on stderr unless `report` is off. Raises ApiError when the
     cluster cannot be read.
     """
-    from autoscaler.cluster.store import Store
-
     store = Store(client, profile or client.profile())
     store.refresh()
-    for kind, key, problem in store.problems() if tell else ():
+    for kind, key, problem in store.problems() if report else ():
         click.echo(f"{problem.severity.value.lower()}: {kind} {key}: {problem}", err=True)
     return store
 
@@ -64,9 +64,6 @@ def read_cluster(
     kubeconfig: str, context: str, profile: KubernetesProfile | None
 ) -> tuple[Loaded, Callable[[Sequence[Path], datetime], Catalog]]:
     """The cluster as input of a plan, and what reads the catalog for it: directories, with its overlays over them."""
-    from autoscaler.manifests.load import Loaded
-    from autoscaler.manifests.plan_context import PlanContext
-
     client = connected(kubeconfig, context)
     store = read_store(client, profile or proven(client))
     return Loaded(snapshot=store.snapshot(), problems=(), context=PlanContext()), partial(live_catalog, store)
@@ -74,8 +71,6 @@ def read_cluster(
 
 def proven(client: KubernetesClient) -> KubernetesProfile:
     """What the cluster's version means, with its feature gates as far as they may be tried out; else as assumed."""
-    from autoscaler.cluster.gate_trials import prove
-
     assumed, proof = client.profile(), prove(client)
     if other := proof.contradicts(assumed):
         flag = ",".join(f"{name}={str(on).lower()}" for name, on in other.items())
@@ -84,11 +79,7 @@ def proven(client: KubernetesClient) -> KubernetesProfile:
 
 
 def live_catalog(store: Store, directories: Sequence[Path], now: datetime) -> Catalog:
-    """The catalog with the cluster's InstanceTypeOverlays over it. A layer that is defective is told and left out."""
-    from autoscaler.report.checks_text import refusal_text
-    from instance_catalog.files.last_good import effective_catalog
-    from instance_catalog.files.loader import directory_layers, shipped_layers
-
+    """The catalog with the cluster's InstanceTypeOverlays over it. A defective layer is left out with a warning."""
     files = [layer for directory in directories for layer in directory_layers(directory)]
     found = effective_catalog((*shipped_layers(), *files, *store.overlays()), now=now)
     for refused in found.refused:
@@ -108,10 +99,6 @@ class Decided:
 
 def decided(store: Store, *, policy: Policy | None = None) -> Decided:
     """The plan for a cluster as it is now."""
-    from autoscaler.clock import SystemClock
-    from autoscaler.planning.planner import plan_for
-    from autoscaler.planning.policy import Policy
-
     now = SystemClock().now()
     snapshot, catalog = store.snapshot(), live_catalog(store, (), now)
     return Decided(snapshot, catalog, plan_for(snapshot, catalog, policy or Policy(), now), now)

@@ -1,6 +1,6 @@
 """The one way out for text: everything that commands print passes through here before it reaches a terminal.
 
-The streams themselves are replaced, so that nothing goes by: tables, errors, notes, what click says of wrong usage, and
+The streams themselves are replaced, so that nothing bypasses this: tables, errors, notes, click's usage errors and
 tracebacks. Only this room's own styles and its progress line are written as they are.
 """
 
@@ -19,7 +19,7 @@ from autoscaler.report.printable import printable
 class Printable:
     """A text stream that writes out what would steer a terminal; `raw` is the stream behind it."""
 
-    # click would open the file anew, and go by this, if it were told of ASCII.
+    # click would reopen the file and bypass this if it read ASCII here.
     encoding = "utf-8"
 
     def __init__(self, raw: TextIO) -> None:

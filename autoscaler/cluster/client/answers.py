@@ -92,8 +92,8 @@ def error_of(status: int, body: bytes, request: str, *, seen: str = "an answer")
     if status < 400 or (not transient and body.lstrip().startswith(b"<")):
         return malformed(request, f"{seen} is none of an API server", body)
     answer = _status(body)
-    told = answer.get("message")
-    text = one_line(" ".join(told.split())) if isinstance(told, str) and told else excerpt(body)
+    message = answer.get("message")
+    text = one_line(" ".join(message.split())) if isinstance(message, str) and message else excerpt(body)
     message = f"{request}: {text} ({status})"
     reason = answer.get("reason", "")
     match status:

@@ -66,7 +66,7 @@ class KubernetesClient:
 
     @property
     def server(self) -> str:
-        """The API server's address, as it may be told."""
+        """The API server's address without secrets."""
         return self._transport.server
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:

@@ -1,7 +1,7 @@
 """Where the API server is and who we are: a kubeconfig, or the service account of the pod. No request is made here.
 
 The `kubernetes` package reads the configuration, exec plug-ins and all; what it would only fail on, such as a file that
-is no YAML or a context that is misspelt, is looked at before and told with what to do.
+is no YAML or a context that is misspelt, is checked before, with an error that says what to do.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def load_configuration(*, kubeconfig: str = "", context: str = "") -> Any:
         what = f"{type(error).__name__}: {words_of(error)}"
         raise ConfigurationError(f"the kubeconfig cannot be used ({what})", next_step=_STEP) from error
     if complaints and not found.api_key and not found.cert_file:
-        # The loader goes on without credentials, and the API server would only say that nobody knows who asks.
+        # The loader continues without credentials, and the API server would only say that nobody knows who asks.
         raise ConfigurationError(
             f"the credential plug-in of {places} gives no credentials: {complaints[0]}",
             next_step="run the command under `exec` of the kubeconfig's user by hand, and sign in if it asks for that",

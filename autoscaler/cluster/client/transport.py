@@ -162,7 +162,7 @@ class Transport:
                 f"{request}: no answer from {self.server} ({words_of(error)})",
                 next_step="check that the API server can be reached and that the kubeconfig's certificates fit it",
             ) from error
-        except Exception as error:  # noqa: BLE001  # whatever the libraries raise, the loop must be told
+        except Exception as error:  # noqa: BLE001  # whatever the libraries raise, the loop must know
             # Not in words of the library: http.client repeats a header that it refuses, token and all.
             raise UnavailableError(
                 f"{request}: no request to {self.server} can be made ({type(error).__name__})",

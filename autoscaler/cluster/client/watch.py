@@ -1,7 +1,7 @@
 """A running watch: a thread reads what the API server sends, the loop takes it when a tick begins.
 
 Connections that end, break or fall silent are resumed from the last version that was received. Everything else ends the
-stream and is told by the next `take`, after which its consumer lists and begins another one: a version that expired
+stream and is reported by the next `take`, after which its consumer lists and begins another one: a version that expired
 (410), a resource that is not served or may not be watched, and whatever no API server sends. Both wait longer from one
 failure to the next. However a thread ends, `take` finds out.
 """
@@ -112,7 +112,7 @@ class Stream:
             raise self._failure
 
     def _read(self) -> None:
-        """The thread. Whatever it meets, it goes on or leaves word of what ended it."""
+        """The thread. It continues after an error, or reports what ended it."""
         while not self._closed:
             before, began = self._received, self._clock.monotonic()
             try:
@@ -125,7 +125,7 @@ class Stream:
                 self._wait(LONGEST_WAIT)
             except ApiError as error:
                 self._end(error, began)
-            except Exception as error:  # noqa: BLE001  # a thread that dies of it would freeze its mirror
+            except Exception as error:  # noqa: BLE001  # a thread that dies of it would freeze its informer
                 text = f"the watch of {self._path} failed ({type(error).__name__}: {words_of(error)})"
                 self._end(MalformedAnswerError(text), began)
             else:

@@ -36,7 +36,7 @@ from instance_catalog.kubernetes.labels import POOL
 # How much of its life a node remembers; the latest entries are kept.
 _HISTORY = 50
 _LONGEST_REASON = 253
-# What of a life is told as conditions, for whoever waits for one of them.
+# The phases that are conditions, too, for `kubectl wait`.
 _MILESTONES = (Phase.LAUNCHED, Phase.REGISTERED, Phase.DRIVERS_READY, Phase.READY)
 
 PhaseName = Literal[

@@ -83,7 +83,7 @@ class Expand(Protocol):
 
 
 def expander(expand: Callable[[Fields, Workload], Expansion]) -> Expand:
-    """What is the same for every kind: opening the object, and telling which of its fields nobody knew."""
+    """What every kind needs: opening the object and reporting its unknown fields."""
 
     @wraps(expand)
     def expanded(

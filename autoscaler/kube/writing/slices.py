@@ -33,36 +33,36 @@ Manifest = dict[str, Any]
 API_VERSION = "resource.k8s.io/v1"
 
 
-def slice_manifest(piece: ResourceSlice, *, node_uid: str | None = None, placeholders: Iterable[str] = ()) -> Manifest:
+def slice_manifest(slice_: ResourceSlice, *, node_uid: str | None = None, placeholders: Iterable[str] = ()) -> Manifest:
     """The manifest of a slice whose values are all concrete.
 
     `node_uid` makes the Node the owner, as the driver does. `placeholders` names attributes whose value is made up; an
     annotation lists them. Raises InternalError for a value that has no form in the API (`prediction.concrete` makes
     tokens concrete first).
     """
-    metadata: Manifest = {"name": piece.name}
+    metadata: Manifest = {"name": slice_.name}
     made_up = ",".join(placeholders)
     if made_up:
         metadata["annotations"] = {labels.PLACEHOLDERS: made_up}
     if node_uid is not None:
-        owner = {"apiVersion": "v1", "kind": "Node", "name": piece.pool.name, "uid": node_uid, "controller": True}
+        owner = {"apiVersion": "v1", "kind": "Node", "name": slice_.pool.name, "uid": node_uid, "controller": True}
         metadata["ownerReferences"] = [owner]
-    return {"apiVersion": API_VERSION, "kind": "ResourceSlice", "metadata": metadata, "spec": _spec(piece)}
+    return {"apiVersion": API_VERSION, "kind": "ResourceSlice", "metadata": metadata, "spec": _spec(slice_)}
 
 
-def _spec(piece: ResourceSlice) -> Manifest:
-    pool = piece.pool
+def _spec(slice_: ResourceSlice) -> Manifest:
+    pool = slice_.pool
     spec: Manifest = {
-        "driver": piece.driver,
+        "driver": slice_.driver,
         "pool": {"name": pool.name, "generation": pool.generation, "resourceSliceCount": pool.slice_count},
-        **_reach(piece.reach),
+        **_reach(slice_.reach),
     }
-    if piece.per_device_node_selection is not None:
-        spec["perDeviceNodeSelection"] = piece.per_device_node_selection
-    if piece.shared_counters:
-        spec["sharedCounters"] = [{"name": s.name, "counters": _counters(s.counters)} for s in piece.shared_counters]
-    if piece.devices:
-        spec["devices"] = [_device(device) for device in piece.devices]
+    if slice_.per_device_node_selection is not None:
+        spec["perDeviceNodeSelection"] = slice_.per_device_node_selection
+    if slice_.shared_counters:
+        spec["sharedCounters"] = [{"name": s.name, "counters": _counters(s.counters)} for s in slice_.shared_counters]
+    if slice_.devices:
+        spec["devices"] = [_device(device) for device in slice_.devices]
     return spec
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -18,11 +18,22 @@ from providers.aws.errors import translated
 from providers.aws.node_template.launch_template import tag_list
 from providers.aws.session import Aws
 from providers.contract import Reservation
-from providers.errors import GoneError, NotOfferedError, PermissionDeniedError, ProviderError, TemplateError
+from providers.errors import (
+    GoneError,
+    NotOfferedError,
+    PermissionDeniedError,
+    ProviderError,
+    RefusedError,
+    TemplateError,
+)
 from providers.market import PURCHASE_TAG, CapacityOffer, CapacityQuery, CapacitySegment, PriceCeilingError
 
 # What EC2 sells blocks for; a block's machines run images of this platform only.
 _PLATFORM: Final = "Linux/UNIX"
+# Capacity Blocks user guide: 1 to 14 days, then multiples of 7 days up to 182; sold up to eight weeks ahead.
+_DAYS_IN_ONE: Final = 14
+_WEEK: Final = 7
+_AHEAD: Final = timedelta(weeks=8)
 _ANOTHER: Final = "it was sold, or its time has passed: `foreslice blocks find` lists what is on offer now"
 _SOLD: Final = "ask for a type that AWS sells in Capacity Blocks in this region, and for a time it may begin at"
 _ADVICE: Final[Mapping[type[ProviderError], str]] = {
@@ -39,6 +50,22 @@ class BlockMarket:
 
     aws: Aws
     reservations: Reservations
+
+    def validate(self, query: CapacityQuery, now: datetime) -> CapacityQuery:
+        """The query, bounded to eight weeks ahead. Raises RefusedError."""
+        hours, days = int(query.lasts / timedelta(hours=1)), query.lasts.days
+        if hours % 24:
+            step = f"give --hours {days * 24 or 24} or {(days + 1) * 24}"
+            raise RefusedError(f"blocks last whole days, not {hours} hours", next_step=step)
+        if days > _DAYS_IN_ONE and days % _WEEK:
+            weeks = days // _WEEK
+            step = f"give --hours {weeks * _WEEK * 24} or {(weeks + 1) * _WEEK * 24}"
+            raise RefusedError(f"blocks of more than 14 days last whole weeks, not {days} days", next_step=step)
+        earliest, last = query.earliest or now, now + _AHEAD
+        if earliest > last:
+            step = f"give a --start before {last:%Y-%m-%d}"
+            raise RefusedError(f"AWS sells blocks eight weeks ahead, and {earliest:%Y-%m-%d} is later", next_step=step)
+        return replace(query, earliest=earliest, latest=min(query.latest or last, last))
 
     def find(self, query: CapacityQuery) -> tuple[CapacityOffer, ...]:
         """Offerings of this account and region, by start and price."""

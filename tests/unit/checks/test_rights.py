@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from autoscaler.checks.rights import ACT, AWS, KWOK, OBSERVE, PAGE, Right, rights_needed
+from autoscaler.cluster.resources import ALL, DEPLOYMENTS, NATIVE_POD_GROUPS
+from autoscaler.kube.kinds import KINDS, PRIORITIES, SnapshotKind
 from autoscaler.model.capacity import CapacityPool, Mode
+from autoscaler.model.snapshot import Snapshot
 
 CHART = Path(__file__).parents[3] / "deploy/charts/foreslice"
 ELECTION = {Right("coordination.k8s.io", "leases", "create", "", "ns")} | {
@@ -64,3 +67,13 @@ def test_a_right_reads_like_kubectl() -> None:
     assert str(Right("", "pods/status", "patch")) == "patch pods/status"
     assert str(Right("coordination.k8s.io", "leases", "get", "a", "ns")) == "get leases.coordination.k8s.io/a in ns"
     assert str(Right("apps", "daemonsets", "list")) == "list daemonsets.apps"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.plural}.{kind.group}")
+def test_every_kind_of_the_table_may_be_watched_and_has_a_field(kind: SnapshotKind) -> None:
+    assert {Right(kind.group, kind.plural, verb) for verb in ("list", "watch")} <= granted("observe")
+    assert {(found.group, found.kind, found.plural) for found in (*ALL, DEPLOYMENTS, NATIVE_POD_GROUPS)} >= {
+        (kind.group, kind.name, kind.plural)
+    }
+    known = {field.name for field in fields(Snapshot)} | {"volume_limits"}  # those become a part of the nodes
+    assert kind is PRIORITIES or kind.field in known

@@ -14,8 +14,8 @@ import yaml
 from click.testing import CliRunner, Result
 
 from autoscaler.cli.blocks.market import buy_block, find_blocks
-from autoscaler.cli.blocks.purchase import SETTLES, Intent, PurchaseJournal, mark_of, purchase
 from autoscaler.errors import BadInputError
+from autoscaler.execution.purchases import SETTLES, Intent, PurchaseJournal, mark_of, purchase
 from providers.aws.capacity import Reservations
 from providers.aws.sales.market import BlockMarket
 from providers.errors import AmbiguousError, QuotaError
@@ -38,7 +38,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
         segment = Segment(TYPE, zone, 4, starts_at, starts_at + timedelta(hours=48))
         rig.fake.account.market.sell(number, [segment], fee)
     monkeypatch.setattr("autoscaler.composition.aws.Aws", lambda *_, **__: rig.aws)
-    monkeypatch.setattr("autoscaler.clock.SystemClock", lambda: rig.clock)
+    monkeypatch.setattr("autoscaler.cli.blocks.market.SystemClock", lambda: rig.clock)
     return rig
 
 

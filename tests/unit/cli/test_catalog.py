@@ -10,7 +10,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from autoscaler.cli.catalog.group import SORTS, catalog
+from autoscaler.cli.catalog.group import catalog
+from autoscaler.cli.catalog.listing import SORTS
 from autoscaler.errors import BadInputError
 from instance_catalog.types.catalog import SORT_ORDERS
 

@@ -26,7 +26,7 @@ CLOCK = clocks.VirtualClock()
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeEc2:
     shipped = load_catalog()
     sold = Catalog.of([shipped.get("p5.48xlarge"), shipped.get("g6.xlarge")], shipped.accelerators.values())
-    monkeypatch.setattr(clocks, "SystemClock", lambda: CLOCK)
+    monkeypatch.setattr("autoscaler.cli.catalog.sync.SystemClock", lambda: CLOCK)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAFAKE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "fake")
     return FakeEc2(CLOCK, geography=replace(standard(), catalog=sold))
@@ -73,7 +73,7 @@ def test_a_missing_permission_is_named_with_what_to_do(fake: FakeEc2, url: str, 
 
 
 def test_a_project_of_google_cloud_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clocks, "SystemClock", lambda: CLOCK)
+    monkeypatch.setattr("autoscaler.cli.catalog.sync.SystemClock", lambda: CLOCK)
     place = "us-central1-a"
     google = gcp.FakeGcp(
         accelerators=[("nvidia-l4", place)], machines=[gcp.Machine("g2-standard-4", place, 4, 16384, "nvidia-l4", 1)]

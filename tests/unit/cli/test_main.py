@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import subprocess
 import sys
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import click
@@ -23,7 +25,7 @@ def run(monkeypatch: pytest.MonkeyPatch, ending: BaseException | None, *argument
         if ending is not None:
             raise ending
 
-    monkeypatch.setitem(entry.COMMANDS, "act", ("the.module", "For tests."))
+    monkeypatch.setitem(entry.COMMANDS, "act", ("the.module:act", "For tests."))
     monkeypatch.setitem(sys.modules, "the.module", SimpleNamespace(act=act))
     monkeypatch.setattr(sys, "argv", ["foreslice", *(arguments or ("act",))])
     return entry._run()
@@ -89,3 +91,49 @@ def test_the_version_is_told_as_people_ask_for_it(
 ) -> None:
     assert run(monkeypatch, None, "--version") == 0
     assert capsys.readouterr().out.startswith("foreslice ")
+
+
+# Slow to import; a command that only describes the program needs none of them.
+HEAVY = ("boto3", "botocore", "lark", "highspy", "numpy", "celpy", "pydantic", "yaml", "h11")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("--version",),
+        ("completion", "bash"),
+        ("catalog", "--help"),
+        ("blocks", "--help"),
+        ("aws", "--help"),
+    ],
+    ids=" ".join,
+)
+def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
+    script = (
+        "import sys; from autoscaler.cli.main import foreslice\n"
+        f"foreslice.main({list(arguments)!r}, standalone_mode=False)\n"
+        f"found = sorted(set({HEAVY!r}) & set(sys.modules)); print(found, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def every_command(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """Every command below a group, by its path."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None, name
+        below = click.Context(command, info_name=name, parent=context)
+        yield below.command_path, command
+        if isinstance(command, click.Group):
+            yield from every_command(command, below)
+
+
+def test_the_help_of_a_command_begins_as_its_group_lists_it() -> None:
+    found = dict(every_command(entry.foreslice, click.Context(entry.foreslice, info_name="foreslice")))
+    assert {"foreslice plan", "foreslice catalog sync aws", "foreslice blocks buy"} <= found.keys()
+    for path, command in found.items():
+        first, _, rest = (command.help or "").partition("\n")
+        assert first.endswith("."), path
+        assert first not in rest, path

@@ -117,7 +117,7 @@ def test_node_affinity_that_the_api_server_refuses(spec: object, expected: str) 
         ({"nodeTaintsPolicy": "Maybe"}, "nodeTaintsPolicy: 'Maybe' is not one of Honor, Ignore"),
         (
             {"whenUnsatisfiable": "ScheduleAnyway", "minDomains": 2},
-            "minDomains: goes with whenUnsatisfiable: DoNotSchedule alone",
+            "minDomains: is allowed only with whenUnsatisfiable: DoNotSchedule",
         ),
     ],
     ids=["no skew", "skew missing", "no domains", "no consequence", "no such policy", "domains of a wish"],

@@ -121,7 +121,7 @@ def test_constraints(constraint: dict[str, object], expected: object) -> None:
         (
             {"name": "r", "exactly": {"deviceClassName": "c", "allocationMode": "All", "count": 2}},
             "exactly.count",
-            "allocationMode All goes without a count",
+            "is not allowed with allocationMode: All",
         ),
         (
             {"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "c", "adminAccess": True}]},

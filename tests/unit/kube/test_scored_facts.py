@@ -9,7 +9,7 @@ import pytest
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.selection import parse_selection
+from autoscaler.kube.selectors import parse_selection
 from autoscaler.kube.storage import parse_persistent_volume, parse_persistent_volume_claim, parse_volume_limits
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import Pod, PodAffinityTerm, PreferredPodTerm

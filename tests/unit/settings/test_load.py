@@ -168,7 +168,7 @@ def test_settings_that_contradict_each_other(tmp_path: Path, text: str, message:
 
 
 def test_every_group_of_settings_can_be_given() -> None:
-    assert [section.target for section in SECTIONS] == [group.name for group in fields(Settings)]
+    assert [section.name for section in SECTIONS] == [group.name for group in fields(Settings)]
 
 
 def test_every_setting_has_a_reason_and_names_of_its_own() -> None:

@@ -111,4 +111,4 @@ def test_an_overlay_of_a_cluster_is_a_layer_with_priority_reason_and_end() -> No
 
     refused = overlay_layer({**raw, "spec": {"cloud": "aws"}})
     assert refused.file is None
-    assert "instanceType" in refused.problems[0].found
+    assert "instanceType" in refused.problems[0].message

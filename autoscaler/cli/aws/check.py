@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import click
 
-from autoscaler.cli.aws_trial import trial_aws
-from autoscaler.cli.common.command_group import Group
-from autoscaler.cli.common.live import cluster_options
-from autoscaler.cli.common.output import output_option
+from autoscaler.cli.common.commands import as_input_error
+from autoscaler.cli.common.live import cluster_options, connected
+from autoscaler.cli.common.output import output_option, print_data, print_table
+from autoscaler.clock import SystemClock
+from autoscaler.cluster.provider_objects import ProviderObjects
+from autoscaler.cluster.resources import NAMESPACES
+from autoscaler.composition.aws import aws_providers
+from autoscaler.settings.settings import AwsSettings
+from instance_catalog.files.loader import load_catalog
+from providers.contract import Preflight
+from providers.plugins import Surroundings
 
 SOMETHING_MISSING = 3
 _KEYS = ("subject", "passed", "required", "message", "nextStep")
 
 
-@click.group(cls=Group)
-def aws() -> None:
-    """Prepare and check AWS."""
-
-
-aws.add_command(trial_aws)
-
-
-@aws.command("check")
+@click.command("check")
 @cluster_options
 @click.option("--region", default="", metavar="NAME", help="[default: as the environment says]")
 @click.option("--profile", default="", metavar="NAME", help="AWS profile. [default: as the environment says]")
@@ -38,7 +37,7 @@ aws.add_command(trial_aws)
 def check_aws(
     ctx: click.Context, kubeconfig: str, context: str, region: str, profile: str, queue: str, output: str
 ) -> None:
-    """Look at everything a launch needs, and say what is missing and how to get it. Launches nothing.
+    """Launches nothing.
 
     Account and region, the cluster's AWSNodeTemplates with their subnets, security groups, images, instance profiles
     and placement groups, permissions (by dry runs), its AWSGroupNodeTemplates, quotas, EFA, reservations, and the queue
@@ -52,22 +51,10 @@ def check_aws(
 
     Exit code 0: all that is required is there; 3: something is missing; 1: the cluster or AWS cannot be asked.
     """
-    from autoscaler.cli.common.live import connected
-    from autoscaler.cli.common.output import print_data, print_table
-    from autoscaler.cli.common.provider_errors import told
-    from autoscaler.clock import SystemClock
-    from autoscaler.cluster.provider_objects import ProviderObjects
-    from autoscaler.cluster.resources import NAMESPACES
-    from autoscaler.composition.aws import aws_providers
-    from autoscaler.settings.settings import AwsSettings
-    from instance_catalog.files.loader import load_catalog
-    from providers.contract import Preflight
-    from providers.plugins import Surroundings
-
     api = connected(kubeconfig, context)
     uid = str(api.get(NAMESPACES, "kube-system")["metadata"]["uid"])
     surroundings = Surroundings(uid, SystemClock(), ProviderObjects(api), load_catalog())
-    with told():
+    with as_input_error():
         providers = aws_providers(surroundings, AwsSettings(region=region, profile=profile, queue=queue)).values()
         findings = [found for one in providers if isinstance(one, Preflight) for found in one.check()]
     if any(found.subject.startswith("AWSGroupNodeTemplate ") for found in findings):

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import signal
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from importlib.metadata import version
+from pathlib import Path
 
 import click
 
-from autoscaler.cli.common.live import cluster_options
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from providers.aws.trial import Outcome
+from autoscaler.catalog_refresh.atomic_write import replace_file
+from autoscaler.cli.common.commands import as_input_error
+from autoscaler.cli.common.live import cluster_options, connected
+from autoscaler.clock import SystemClock
+from autoscaler.cluster.provider_objects import ProviderObjects
+from autoscaler.cluster.resources import AWS_NODE_TEMPLATES, NAMESPACES
+from autoscaler.composition.aws import aws_providers
+from autoscaler.errors import BadInputError
+from autoscaler.settings.settings import AwsSettings
+from instance_catalog.files.loader import load_catalog
+from providers.aws.provider import AwsProvider
+from providers.aws.trial import Outcome
+from providers.plugins import Surroundings
 
 FAILED = 3
 
@@ -40,9 +51,7 @@ def trial_aws(
     report: str,
     yes: bool,  # click's
 ) -> None:
-    """Launch a few machines on a real account for some minutes, look at them, and end them all.
-
-    One on-demand machine, one spot machine and a gang of two, from the subnets, the image and the role of an
+    """One on-demand machine, one spot machine and a gang of two, from the subnets, the image and the role of an
     AWSNodeTemplate. They do not join the cluster. Checked are tokens that are used again, tags, network interfaces, how
     long EC2 takes to show and to end a machine. Every machine is ended, also after Ctrl-C; after a crash the next
     trial ends what is left, and a machine ends itself after half an hour. The report names no account, key or user.
@@ -55,27 +64,10 @@ def trial_aws(
     Exit code 0: all is as expected, or nothing was launched; 3: something is not; 1: AWS cannot be asked, or the trial
     may cost more.
     """
-    import json
-    from decimal import Decimal
-    from pathlib import Path
-
-    from autoscaler.catalog_refresh.atomic_write import replace_file
-    from autoscaler.cli.common.live import connected
-    from autoscaler.cli.common.provider_errors import told
-    from autoscaler.clock import SystemClock
-    from autoscaler.cluster.provider_objects import ProviderObjects
-    from autoscaler.cluster.resources import AWS_NODE_TEMPLATES, NAMESPACES
-    from autoscaler.composition.aws import aws_providers
-    from autoscaler.errors import BadInputError
-    from autoscaler.settings.settings import AwsSettings
-    from instance_catalog.files.loader import load_catalog
-    from providers.aws.provider import AwsProvider
-    from providers.plugins import Surroundings
-
     api = connected(kubeconfig, context)
     uid = str(api.get(NAMESPACES, "kube-system")["metadata"]["uid"])
     surroundings = Surroundings(uid, SystemClock(), ProviderObjects(api), load_catalog())
-    with told():
+    with as_input_error():
         provider = aws_providers(surroundings, AwsSettings(region=region, profile=profile))[AWS_NODE_TEMPLATES.kind]
         assert isinstance(provider, AwsProvider)
         trial = provider.trial(template, instance_type, _show)
@@ -104,8 +96,6 @@ def _show(outcome: Outcome) -> None:
 
 def _report(outcomes: Sequence[Outcome], instance_type: str, cost: str) -> dict[str, object]:
     """What can be attached to a bug: versions and outcomes."""
-    from importlib.metadata import version
-
     versions = {name: version(name) for name in ("foreslice", "boto3", "botocore")}
     rows = [{"check": o.name, "passed": o.passed, "message": o.message, "seconds": o.seconds} for o in outcomes]
     return {"versions": versions, "instanceType": instance_type, "atMostUsd": cost, "outcomes": rows}

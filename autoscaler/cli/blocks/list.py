@@ -1,0 +1,35 @@
+"""`foreslice blocks list`."""
+
+from __future__ import annotations
+
+import click
+
+from autoscaler.cli.common.live import cluster_options, connected, read_store
+from autoscaler.cli.common.output import output_option, print_data, print_table
+from autoscaler.clock import SystemClock
+from autoscaler.report.tables.cluster_tables import block_entries, blocks_table
+
+
+@click.command("list")
+@cluster_options
+@output_option()
+def list_blocks(kubeconfig: str, context: str, output: str) -> None:
+    """Only reads.
+
+    LEFT is the time to the start of a block that has not begun, else to the moment the provider takes its machines.
+    NODES is how many of its machines are nodes, of how many.
+
+    \b
+    Try:
+      foreslice blocks
+      foreslice blocks list -o json | jq '.[] | {name, phase, reclaimedAt}'
+    """
+    store = read_store(connected(kubeconfig, context))
+    entries = block_entries(store.snapshot(), SystemClock().now())
+    if output != "table":
+        print_data(entries, output)
+    elif entries:
+        table = blocks_table(entries)
+        print_table(table.columns, table.rows)
+    else:
+        click.echo("no CapacityBlocks; `kubectl explain capacityblock.spec` shows how to declare one")
