@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from autoscaler.lifecycle.quarantine import SETTLED
+from autoscaler.lifecycle.quarantine import WATCH_SKEW
 from autoscaler.loop.loop import next_wake
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
@@ -25,9 +25,9 @@ READY = ours("n", phase=Phase.READY, phase_since=NOW, pods=("default/a",))
         pytest.param(snapshot([pod("a", no_node_before=LATER)]), timedelta(minutes=5), id="a-pod-asked-to-wait"),
         pytest.param(snapshot([pod("a", no_node_before=NOW)]), None, id="it-has-waited"),
         pytest.param(snapshot([pod("a", no_node_before=LATER, node_name="n")]), None, id="it-is-bound"),
-        pytest.param(snapshot([], provisioned=(READY,)), SETTLED, id="a-binding-is-awaited"),
+        pytest.param(snapshot([], provisioned=(READY,)), WATCH_SKEW, id="a-binding-is-awaited"),
         pytest.param(snapshot([], provisioned=(replace(READY, pods=()),)), None, id="bought-for-nobody"),
-        pytest.param(snapshot([], provisioned=(replace(READY, phase_since=NOW - SETTLED),)), None, id="there-for-long"),
+        pytest.param(snapshot([], provisioned=(replace(READY, phase_since=NOW - WATCH_SKEW),)), None, id="there-for-long"),
     ],
 )
 def test_the_next_moment_at_which_something_falls_due(state: Snapshot, wait: timedelta | None) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.lifecycle.quarantine import SETTLED
+from autoscaler.lifecycle.quarantine import WATCH_SKEW
 from autoscaler.model.capacity import Disruption
 from autoscaler.model.node import Node
 from autoscaler.model.plan import NodeAction
@@ -86,7 +86,7 @@ def test_nothing_is_bought_for_a_pod_whose_node_just_came(phase: Phase) -> None:
 @pytest.mark.parametrize(
     ("state", "later"),
     [
-        pytest.param(torn(), SETTLED, id="everything-had-time-to-arrive"),
+        pytest.param(torn(), WATCH_SKEW, id="everything-had-time-to-arrive"),
         pytest.param(torn(replace(PROVISIONED, pods=("default/other",))), timedelta(0), id="bought-for-another"),
         pytest.param(torn(replace(PROVISIONED, phase=Phase.LAUNCHED)), timedelta(0), id="has-not-registered"),
         pytest.param(torn(replace(PROVISIONED, phase=Phase.DRAINING)), timedelta(0), id="goes"),
@@ -114,14 +114,14 @@ def test_the_node_is_kept_for_its_pod() -> None:
     impatient = replace(TEAM, disruption=Disruption(after=timedelta(0)))
     state = replace(torn(replace(PROVISIONED, empty_since=NOW)), pools=(impatient,))
     assert [decision.action for decision in plan(state, now=SOON).nodes] == [NodeAction.KEEP]
-    assert [d.action for d in plan(state, now=NOW + SETTLED).nodes] == [NodeAction.DRAIN]
+    assert [d.action for d in plan(state, now=NOW + WATCH_SKEW).nodes] == [NodeAction.DRAIN]
 
 
 def test_a_gang_with_such_a_member_is_not_bought_for_in_part() -> None:
     members = [pod(name, f"c-{name}", gang="g") for name in ("own", "b")]
     state = replace(torn(PROVISIONED, "own", "b"), pods=tuple(members), gangs=gang("g", 2))
     assert plan(state, now=SOON).launches == ()
-    assert types(plan(state, now=NOW + SETTLED)) == ["s1", "s1"]
+    assert types(plan(state, now=NOW + WATCH_SKEW)) == ["s1", "s1"]
 
 
 class TestDelay:
