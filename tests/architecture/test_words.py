@@ -70,8 +70,7 @@ def test_modules_in_the_documentation_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     if page == GLOSSARY:
         text = text.partition("## Names that changed")[0]
-    known = {"/" + str(path.relative_to(ROOT)) for name in SOURCES for path in (ROOT / name).rglob("*.py")}
-    missing = {name for name in _MODULE.findall(text) if not any(path.endswith("/" + name) for path in known)}
+    missing = {name for name in _MODULE.findall(text) if not any(path.endswith("/" + name) for path in modules())}
     assert missing == set()
 
 
@@ -92,6 +91,12 @@ def test_log_events_in_the_documentation_exist() -> None:
 def _without_kinds(text: str) -> str:
     """Subresources in tables of rights, such as pods.foreslice.dev/status, are no keys."""
     return re.sub(r"[a-z]+\.foreslice\.dev/[a-z]+", "", text)
+
+
+@cache
+def modules() -> set[str]:
+    """Every Python file, with a slash in front so that `/loop.py` is not found in `tick_loop.py`."""
+    return {"/" + str(path.relative_to(ROOT)) for name in SOURCES for path in (ROOT / name).rglob("*.py")}
 
 
 @cache
