@@ -41,6 +41,18 @@ def test_listed_files_exist(title: str, files: dict[str, str]) -> None:
         assert new == ("NAME" in name), f"{title}: {name}"
 
 
+def test_the_recipe_of_a_provider_lists_every_file_that_knows_one() -> None:
+    """kwok is the smallest of the built-in providers: what names its node template, another provider has to change."""
+    listed = recipes()["Add a provider"].keys()
+    knowing = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "autoscaler").rglob("*.py")
+        if re.search(r"KwokNodeTemplate|KWOK_NODE_TEMPLATES", path.read_text(encoding="utf-8"))
+    }
+    assert len(knowing) > 5
+    assert {name for name in knowing if name.replace("/kwok.py", "/NAME.py") not in listed} == set()
+
+
 @dataclass(frozen=True)
 class Copy:
     """A copy of the packages, in which only the files of one recipe may change."""
