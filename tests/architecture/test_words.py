@@ -72,7 +72,7 @@ def test_modules_in_the_documentation_exist(page: Path) -> None:
         text = text.partition("## Names that changed")[0]
     missing = {
         name
-        for name in _MODULE.findall(text.replace("NAME.py", ""))
+        for name in _MODULE.findall(re.sub(r"`[^`]*NAME[^`]*`", "", text))
         if not any(path.endswith("/" + name) for path in modules())
     }
     assert missing == set()
