@@ -20,7 +20,7 @@ from autoscaler.cluster.resources import (
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import Drained, evict_all
 from autoscaler.execution.hold import hold, release
-from autoscaler.execution.pools import guard
+from autoscaler.execution.pools import sync_finalizer
 from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.kube.node import parse_node
 from autoscaler.kube.pod import parse_pod
@@ -30,12 +30,7 @@ from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
-from tests.desk import POOL, Desk, new_desk, planned
-
-
-@pytest.fixture
-def desk() -> Desk:
-    return new_desk()
+from tests.desk import POOL, Desk, planned
 
 
 def created(desk: Desk, **annotations: str) -> Pod:
@@ -105,13 +100,13 @@ def finalizers(desk: Desk) -> list[str]:
 
 def test_a_pool_with_nodes_is_held_by_a_finalizer_until_they_are_gone(desk: Desk) -> None:
     snapshot = with_a_node(desk)
-    guard(desk.api, POOL, snapshot)
+    sync_finalizer(desk.api, POOL, snapshot)
     assert finalizers(desk) == ["foreslice.dev/nodes"]
     desk.api.delete(CAPACITY_POOLS, "gpu")
     deleting = replace(POOL, guarded=True, deleting=True)
-    guard(desk.api, deleting, snapshot)
+    sync_finalizer(desk.api, deleting, snapshot)
     assert finalizers(desk) == ["foreslice.dev/nodes"]
-    guard(desk.api, deleting, Snapshot(provisioned=tuple(replace(n, phase=Phase.GONE) for n in desk.nodes())))
+    sync_finalizer(desk.api, deleting, Snapshot(provisioned=tuple(replace(n, phase=Phase.GONE) for n in desk.nodes())))
     with pytest.raises(NotFoundError):
         desk.api.get(CAPACITY_POOLS, "gpu")
 
@@ -125,10 +120,10 @@ def test_a_pool_with_nodes_is_held_by_a_finalizer_until_they_are_gone(desk: Desk
 )
 def test_other_pools_go_at_once(desk: Desk, pool: CapacityPool) -> None:
     snapshot = with_a_node(desk)
-    guard(desk.api, pool, snapshot)
+    sync_finalizer(desk.api, pool, snapshot)
     assert finalizers(desk) == []
     desk.api.patch(CAPACITY_POOLS, "gpu", {"metadata": {"finalizers": ["theirs", "foreslice.dev/nodes"]}})
-    guard(desk.api, replace(pool, guarded=True), snapshot)
+    sync_finalizer(desk.api, replace(pool, guarded=True), snapshot)
     assert finalizers(desk) == ["theirs"]
 
 

@@ -12,7 +12,7 @@ from autoscaler.loop.loop import next_wake
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.settings.settings import DEFAULTS
-from tests.unit.planning.scene import NOW, ours, pod, snapshot
+from tests.builders import NOW, ours, pod, snapshot
 
 LATER = NOW + timedelta(minutes=5)
 READY = ours("n", phase=Phase.READY, phase_since=NOW, pods=("default/a",))
@@ -27,7 +27,9 @@ READY = ours("n", phase=Phase.READY, phase_since=NOW, pods=("default/a",))
         pytest.param(snapshot([pod("a", no_node_before=LATER, node_name="n")]), None, id="it-is-bound"),
         pytest.param(snapshot([], provisioned=(READY,)), WATCH_SKEW, id="a-binding-is-awaited"),
         pytest.param(snapshot([], provisioned=(replace(READY, pods=()),)), None, id="bought-for-nobody"),
-        pytest.param(snapshot([], provisioned=(replace(READY, phase_since=NOW - WATCH_SKEW),)), None, id="there-for-long"),
+        pytest.param(
+            snapshot([], provisioned=(replace(READY, phase_since=NOW - WATCH_SKEW),)), None, id="there-for-long"
+        ),
     ],
 )
 def test_the_next_moment_at_which_something_falls_due(state: Snapshot, wait: timedelta | None) -> None:

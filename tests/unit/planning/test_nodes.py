@@ -22,7 +22,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.taint import Taint
-from tests.unit.planning.scene import CATALOG, NOW, block, codes, gpus, ours, pairs, plan, pod, snapshot, types
+from tests.builders import CATALOG, NOW, block, codes, gpus, ours, pairs, plan, pod, snapshot, types
 
 LONG_AGO = NOW - timedelta(hours=1)
 ONLY_S1 = (Requirement(labels.INSTANCE_TYPE, "In", ("s1",)),)
@@ -35,7 +35,7 @@ def decision(state: Snapshot, name: str = "n") -> NodeDecision:
 
 
 @pytest.mark.parametrize(
-    ("fields", "disposal", "code"),
+    ("fields", "action", "code"),
     [
         pytest.param({"empty_since": LONG_AGO}, NodeAction.DRAIN, Code.NODE_EMPTY, id="empty-long-enough"),
         pytest.param(
@@ -73,7 +73,7 @@ def test_a_budget_bounds_how_many_go_at_once(budget: str, drained: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "hold", "disposal"),
+    ("left", "hold", "action"),
     [
         pytest.param(timedelta(hours=9), "Always", NodeAction.HOLD, id="held-while-it-lasts"),
         pytest.param(timedelta(hours=9), "WhileNeeded", NodeAction.DRAIN, id="empty-and-not-held"),
@@ -136,7 +136,7 @@ def ready(**fields: Any) -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    ("state", "disposal", "code"),
+    ("state", "action", "code"),
     [
         pytest.param(
             ready(unhealthy_since=NOW - QUIET), NodeAction.DRAIN, Code.NODE_UNHEALTHY, id="not-ready-for-long"
@@ -186,7 +186,7 @@ def test_an_empty_node_that_its_pool_would_not_launch_any_more_goes(pool: Capaci
 
 
 @pytest.mark.parametrize(
-    ("bought", "asked", "disposal"),
+    ("bought", "asked", "action"),
     [
         pytest.param(("nvidia", "pipes"), ("nvidia", "pipes"), NodeAction.KEEP, id="as-asked"),
         pytest.param(("nvidia",), ("nvidia", "pipes"), NodeAction.DRAIN, id="asked-since"),
@@ -204,7 +204,7 @@ def test_drivers_that_the_catalog_describes_are_compared_like_others(
 
 
 @pytest.mark.parametrize(
-    ("annotations", "disposal"),
+    ("annotations", "action"),
     [
         pytest.param({labels.DO_NOT_DISRUPT: "true"}, NodeAction.KEEP, id="ours"),
         pytest.param({labels.KARPENTER_DO_NOT_DISRUPT: "true"}, NodeAction.KEEP, id="karpenters"),
@@ -222,7 +222,7 @@ def test_a_mark_keeps_a_node(annotations: dict[str, str], action: NodeAction) ->
     assert (Code.DO_NOT_DISRUPT in codes(found.reasons)) is (action is NodeAction.KEEP)
 
 
-@pytest.mark.parametrize(("policy", "disposal"), [("Drain", NodeAction.DRAIN), ("Retain", NodeAction.KEEP)])
+@pytest.mark.parametrize(("policy", "action"), [("Drain", NodeAction.DRAIN), ("Retain", NodeAction.KEEP)])
 def test_a_deleted_pool_drains_its_nodes_unless_it_retains_them(policy: str, action: NodeAction) -> None:
     state = replace(ready(), pools=(replace(TEAM, deleting=True, deletion_policy=policy),))
     assert decision(state).action is action
