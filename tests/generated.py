@@ -1,6 +1,6 @@
 """Files that are derived from code: written by `make generate`, compared by `make lint`.
 
-Each room that derives something exposes `generated_files() -> dict[Path, str]`, with paths relative to the repository.
+Each module that derives something has `generated_files() -> dict[Path, str]`, with paths relative to the repository.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ def expected() -> dict[Path, str]:
     from autoscaler.report.metrics import dashboard
     from instance_catalog.files import schema_files
     from tests import (
+        architecture_reference,
         command_reference,
         image_requirements,
         metrics_reference,
@@ -27,6 +28,7 @@ def expected() -> dict[Path, str]:
 
     files: dict[Path, str] = {}
     sources = (
+        architecture_reference,
         schema_files,
         custom_resources,
         dashboard,

@@ -75,16 +75,6 @@ def test_every_dependency_has_a_lower_bound() -> None:
     assert [d for d in wanted if ">=" not in d and not d.startswith("foreslice[")] == []
 
 
-def test_the_map_shows_the_layers_that_are_enforced() -> None:
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
-        "contracts"
-    ]
-    (enforced,) = (contract["layers"] for contract in contracts if contract["name"] == "Rooms of the autoscaler")
-    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    (shown,) = (line for line in page.splitlines() if line.startswith("    cli → "))
-    assert re.split(r" → | ═╪═ ", shown.strip()) == [re.sub(r"[()]", "", layer) for layer in enforced]
-
-
 @pytest.mark.parametrize("package", ["boto3", "botocore", "google.cloud", "kubernetes", "pynvml"])
 def test_sdks_are_imported_only_where_they_are_used(package: str) -> None:
     allowed = {

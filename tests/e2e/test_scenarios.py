@@ -92,7 +92,7 @@ def pod(name: str, gpus: int, **spec: Any) -> Object:
     return {"metadata": {"name": name, "namespace": "default"}, "spec": default | spec}
 
 
-class Scene:
+class Scenario:
     """The cluster, a clock that can be set, and the controller in both."""
 
     def __init__(self, installed: Installation, clock: SteeredClock, environment: dict[str, str]) -> None:
@@ -140,7 +140,7 @@ class Scene:
 
 
 @pytest.fixture(scope="module")
-def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
     folder = tmp_path_factory.mktemp("scenarios")
     control_plane = ControlPlane(audited=True, gates=GATES, served=SERVED, refused=REFUSED)
     gates = ",".join(f"{gate}=true" for gate in GATES)
@@ -150,11 +150,11 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         installed.apply(POOLS)
         for count in range(1, GPUS + 1):
             installed.apply(TEMPLATE.replace("COUNT", str(count)))
-        yield Scene(installed, clock, reserving.plug_in(folder))
+        yield Scenario(installed, clock, reserving.plug_in(folder))
 
 
 @pytest.fixture
-def scene(everything: Scene) -> Iterator[Scene]:
+def scene(everything: Scenario) -> Iterator[Scenario]:
     """Each test leaves an empty cluster."""
     yield everything
     for name in everything.cluster.pods():
@@ -164,7 +164,7 @@ def scene(everything: Scene) -> Iterator[Scene]:
         everything.cluster.wait_until(everything.cluster.is_empty, "an empty cluster after the test")
 
 
-def test_a_gang_gets_all_its_nodes_at_once(scene: Scene) -> None:
+def test_a_gang_gets_all_its_nodes_at_once(scene: Scenario) -> None:
     group = {"metadata": {"name": "gang", "namespace": "default"}}
     scene.api.create(NATIVE_POD_GROUPS, group | {"spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}})
     members = [pod(f"member-{i}", GPUS, schedulingGroup={"podGroupName": "gang"}) for i in range(3)]
@@ -181,7 +181,7 @@ def test_a_gang_gets_all_its_nodes_at_once(scene: Scene) -> None:
     scene.api.delete(NATIVE_POD_GROUPS, "gang", namespace="default")
 
 
-def test_a_tainted_gpu_is_gone_and_the_others_are_not(scene: Scene) -> None:
+def test_a_tainted_gpu_is_gone_and_the_others_are_not(scene: Scenario) -> None:
     scene.create(pod("first", GPUS - 1))
     with scene.controller("taint.log"):
         scene.cluster.wait_until(lambda: scene.cluster.running("first"), "a running pod")
@@ -206,7 +206,7 @@ def test_a_tainted_gpu_is_gone_and_the_others_are_not(scene: Scene) -> None:
         assert len(scene.provisioned()) == 2
 
 
-def test_a_pod_that_is_not_taken_although_it_fits_is_told_and_buys_no_second_node(scene: Scene) -> None:
+def test_a_pod_that_is_not_taken_although_it_fits_is_told_and_buys_no_second_node(scene: Scenario) -> None:
     scene.create(pod("odd", 1, nodeSelector=REFUSED))
 
     def quarantined() -> bool:
@@ -236,7 +236,7 @@ def test_a_pod_that_is_not_taken_although_it_fits_is_told_and_buys_no_second_nod
         scene.cluster.wait_until(scene.cluster.is_empty, "no node")
 
 
-def test_history_that_the_api_server_has_forgotten_is_read_again(scene: Scene) -> None:
+def test_history_that_the_api_server_has_forgotten_is_read_again(scene: Scenario) -> None:
     scene.create(pod("stays", 1), pod("leaves", GPUS))
     listing = (Right("", "pods", "list"), 200)
     # One that sleeps would lose its Lease, and rightly so.
@@ -268,7 +268,7 @@ def elsewhere_than(node: str) -> Object:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 
 
-def test_a_block_is_held_and_left_in_time(scene: Scene) -> None:
+def test_a_block_is_held_and_left_in_time(scene: Scenario) -> None:
     starts_at = (scene.clock.now() + timedelta(hours=1)).replace(microsecond=0)
     block = Block("cr-1", starts_at, starts_at + timedelta(days=1), ("KwokNodeTemplate", "default"))
     reserving.reserve(scene.cluster.folder, block)
@@ -276,7 +276,7 @@ def test_a_block_is_held_and_left_in_time(scene: Scene) -> None:
         live(scene.cluster, scene.clock, block, join=lambda: None)
 
 
-def test_rights_that_are_seldom_needed_are_used_here(everything: Scene) -> None:
+def test_rights_that_are_seldom_needed_are_used_here(everything: Scenario) -> None:
     """Last, when everything above was asked."""
     allowed, refused = answered(everything.cluster.control_plane.asked(ACCOUNT))
     assert sorted(refused) == [], "asked for without a right"

@@ -17,7 +17,7 @@ from autoscaler.planning.packing.problem import Budget
 from autoscaler.planning.policy import Policy
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
-from tests.unit.planning.scene import claim, gang, gpus, ours, plan, pod, snapshot
+from tests.builders import claim, gang, gpus, ours, plan, pod, snapshot
 
 
 @st.composite

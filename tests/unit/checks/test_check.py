@@ -28,7 +28,7 @@ from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, 
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from providers.simulated.cloud import SimulatedCloud
 from providers.simulated.provider import SimulatedProvider
-from tests.unit.planning.scene import CATALOG, NOW, claim, ours, plan, pod, snapshot
+from tests.builders import CATALOG, NOW, claim, ours, plan, pod, snapshot
 
 POOL = CapacityPool("team", mode=Mode.ACT, node_template=("AwsNodeTemplate", "a"), drivers=("nvidia",))
 GPU_TAINT = Taint("nvidia.com/gpu", "", "NoSchedule")

@@ -11,7 +11,7 @@ from autoscaler.report.reasons import text_of
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice, Version
-from tests.unit.planning.scene import snapshot
+from tests.builders import snapshot
 
 
 def with_driver(instance_type: str, version: str, driver: str = "gpu.nvidia.com") -> Snapshot:

@@ -15,7 +15,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Snapshot
 from autoscaler.planning.policy import Policy
 from autoscaler.report.checks_text import verdict_of
-from tests.unit.planning.scene import CATALOG, NOW, plan, snapshot
+from tests.builders import CATALOG, NOW, plan, snapshot
 
 POOL = CapacityPool("team", mode=Mode.ACT, node_template=("KwokNodeTemplate", "k"))
 SERVING: Mapping[str, Reason | None] = {"KwokNodeTemplate": None}

@@ -30,7 +30,7 @@ from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.kubernetes.profile import REFERENCE
 from providers.simulated.cloud import SimulatedCloud
 from providers.simulated.provider import SimulatedProvider
-from tests.unit.planning.scene import CATALOG
+from tests.builders import CATALOG
 
 SELECTOR = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
 DISPENSABLE = {

@@ -25,11 +25,6 @@ from tests.desk import planned
 from tests.unit.execution.node_site import Site
 
 
-@pytest.fixture
-def site() -> Site:
-    return Site()
-
-
 def decided(site: Site, action: NodeAction, deadline: datetime | None = None) -> Pending:
     return Pending(decisions=((site.node, NodeDecision("n1", action, deadline=deadline)),))
 

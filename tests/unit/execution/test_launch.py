@@ -29,12 +29,7 @@ from providers.errors import (
 )
 from providers.simulated.cloud import Call, Fault
 from providers.simulated.provider import SimulatedProvider
-from tests.desk import POOL, A, B, Desk, new_desk, planned
-
-
-@pytest.fixture
-def desk() -> Desk:
-    return new_desk()
+from tests.desk import POOL, A, B, Desk, planned
 
 
 def carry_out(desk: Desk) -> None:

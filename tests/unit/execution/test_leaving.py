@@ -25,11 +25,6 @@ from tests.desk import planned
 from tests.unit.execution.node_site import Site
 
 
-@pytest.fixture
-def site() -> Site:
-    return Site()
-
-
 @pytest.mark.parametrize("change", ["observe", "delete"])
 def test_what_a_pool_asked_for_before_it_stopped_acting_is_not_launched(site: Site, change: str) -> None:
     site.desk.record(planned("n2"))

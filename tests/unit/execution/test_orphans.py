@@ -12,14 +12,9 @@ from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import Phase
 from instance_catalog.frozen_map import FrozenMap
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState, OfferingKey, describe_all
-from tests.desk import Desk, new_desk, planned
+from tests.desk import Desk, planned
 
 CLUSTER = {TAG_CLUSTER: "uid-1"}
-
-
-@pytest.fixture
-def desk() -> Desk:
-    return new_desk()
 
 
 def machine(name: str, desk: Desk, *, age: timedelta = timedelta(hours=1), **tags: str) -> Instance:

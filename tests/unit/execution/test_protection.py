@@ -30,12 +30,7 @@ from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.taint import Taint
-from tests.desk import POOL, Desk, new_desk, planned
-
-
-@pytest.fixture
-def desk() -> Desk:
-    return new_desk()
+from tests.desk import POOL, Desk, planned
 
 
 def created(desk: Desk, **annotations: str) -> Pod:

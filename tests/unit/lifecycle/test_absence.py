@@ -10,26 +10,16 @@ import pytest
 from autoscaler.lifecycle.absence import absence
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.model.node import Node
-from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
-from tests.unit.planning.scene import NOW
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from tests.builders import NOW, ours
 
 WINDOW = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 
 
 def node(number: int, phase: Phase = Phase.READY, provider: str = "sim") -> ProvisionedNode:
-    return ProvisionedNode(
-        f"n{number}",
-        "p",
-        f"n{number}",
-        "b",
-        (OfferingRef("p5.48xlarge", "us-east-1a", "on-demand"),),
-        Prediction("p5.48xlarge", (), "", ""),
-        phase=phase,
-        phase_since=NOW - HOUR,
-        provider=provider,
-        provider_id=f"{provider}:///{number}",
-    )
+    machine = {"provider": provider, "provider_id": f"{provider}:///{number}"}
+    return ours(f"n{number}", phase=phase, phase_since=NOW - HOUR, **machine)
 
 
 def concluded(

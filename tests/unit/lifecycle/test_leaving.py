@@ -10,7 +10,7 @@ from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, writ
 from autoscaler.lifecycle.leaving import WHY_IT_GOES, PodsThen, evicts, may_evict
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.reason import Code, Reason
-from tests.unit.planning.scene import NOW, ours
+from tests.builders import NOW, ours
 
 EVICTING = {Code.BLOCK_ENDING, Code.NODE_RECLAIMED, Code.POOL_DELETED}
 

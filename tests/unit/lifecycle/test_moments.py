@@ -12,7 +12,7 @@ from autoscaler.lifecycle.moments import without_future
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from providers.errors import AmbiguousError, ShortageError, backoff_of
-from tests.unit.planning.scene import NOW, ours
+from tests.builders import NOW, ours
 
 HOUR = timedelta(hours=1)
 LATE = NOW + 3 * HOUR

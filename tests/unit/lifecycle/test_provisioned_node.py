@@ -36,12 +36,12 @@ from autoscaler.lifecycle.provisioned_node import (
     take,
     times_out_at,
 )
-from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
+from tests.builders import ours
 
 NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "on-demand")
-NODE = ProvisionedNode("n", "p", "n", "b", (OFFERING,), Prediction("p5.48xlarge", ("nvidia",), "", ""), phase_since=NOW)
+NODE = ours("n", phase=Phase.INTENDED, phase_since=NOW)
 RUNNING = Observation(MachineState.RUNNING, registered=True, slices_complete=True, ready=True)
 
 

@@ -21,22 +21,21 @@ from autoscaler.lifecycle.quarantine import (
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Placement, Plan, Target
 from autoscaler.model.pod import GangRef, Pod, PodClaim
-from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
+from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
 from instance_catalog.kubernetes.taint import Taint
+from tests.builders import ours
 
 NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
 POD = Pod("default", "work")
-NODE = ProvisionedNode(
+NODE = ours(
     "n1",
-    "gpu",
-    "n1",
-    "b",
-    (OfferingRef("g6.xlarge", "us-east-1a", "on-demand"),),
-    Prediction("g6.xlarge", ("nvidia",), "", ""),
+    "g6.xlarge",
+    zone="us-east-1a",
+    pool="gpu",
     phase=Phase.READY,
     phase_since=NOW - timedelta(minutes=1),
     pods=(POD.key,),

@@ -14,22 +14,20 @@ from autoscaler.lifecycle.reflect import SeenReservation, World, complete_driver
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
+from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import POOL
 from instance_catalog.kubernetes.resource_slice import NodeReach, Pool, ResourceSlice
+from tests.builders import ours
 
 NOW = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
 EARLIER = NOW - timedelta(minutes=5)
 OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "on-demand")
-LAUNCHED = ProvisionedNode(
+LAUNCHED = ours(
     "n1",
-    "p",
-    "n1",
-    "b",
-    (OFFERING,),
-    Prediction("p5.48xlarge", ("nvidia",), "", ""),
+    offering=OFFERING,
+    pool="p",
     phase=Phase.LAUNCHED,
     phase_since=EARLIER,
     provider="sim",

@@ -10,8 +10,9 @@ import pytest
 
 from autoscaler.kube.custom.spending import parse_spending, write_spending
 from autoscaler.lifecycle.spending import hours_left_today, moved_on, price_of, recent_launches, spent_today
-from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
+from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.spending import Spending
+from tests.builders import ours
 
 MORNING = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 ACCOUNT = Spending(MORNING, usd=Decimal(100), usd_per_hour=Decimal(12), recent_launches=Decimal(6))
@@ -83,8 +84,7 @@ def test_since_when_a_guard_binds() -> None:
 )
 def test_every_machine_is_paid_for_as_long_as_it_may_be_there(phase: Phase, provider_id: str, paid: bool) -> None:
     offering = OfferingRef("p5.48xlarge", "us-east-1a", "on-demand", "55.04")
-    prediction = Prediction("p5.48xlarge", (), "", "")
-    node = ProvisionedNode("n", "p", "n", "b", (offering,), prediction, phase=phase, provider_id=provider_id)
+    node = ours("n", offering=offering, phase=phase, provider_id=provider_id)
     prepaid = replace(node, offerings=(replace(offering, usd_per_hour="0"),))
     assert price_of((node, prepaid)) == (Decimal("55.04") if paid else 0)
 

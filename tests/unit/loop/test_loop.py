@@ -12,7 +12,7 @@ from autoscaler.loop.loop import next_wake
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.settings.settings import DEFAULTS
-from tests.unit.planning.scene import NOW, ours, pod, snapshot
+from tests.builders import NOW, ours, pod, snapshot
 
 LATER = NOW + timedelta(minutes=5)
 READY = ours("n", phase=Phase.READY, phase_since=NOW, pods=("default/a",))

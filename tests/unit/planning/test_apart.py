@@ -9,7 +9,7 @@ import pytest
 from autoscaler.model.plan import LeftOut, Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.apart import plan_apart
-from tests.unit.planning.scene import pod, snapshot
+from tests.builders import pod, snapshot
 
 PODS = [pod(f"p{number}") for number in range(100)]
 

@@ -15,7 +15,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
-from tests.unit.planning.scene import TEAM, block, claim, gpus, ours, plan, pod, snapshot
+from tests.builders import TEAM, block, claim, gpus, ours, plan, pod, snapshot
 
 
 def groups(pods: list[Pod], claims: list[ResourceClaim]) -> list[list[str]]:

@@ -13,8 +13,8 @@ from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.supply.drivers import driver_sets, running_drivers
 from instance_catalog.drivers.profile import DriverSet, parse_driver_set
 from instance_catalog.kubernetes.profile import REFERENCE
+from tests.builders import TEAM, claim, plan, pod, snapshot
 from tests.unit.instance_catalog.prediction import machines
-from tests.unit.planning.scene import TEAM, claim, plan, pod, snapshot
 
 H100 = machines.h100x8()
 

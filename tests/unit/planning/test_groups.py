@@ -23,7 +23,7 @@ from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import Fabric
-from tests.unit.planning.scene import (
+from tests.builders import (
     LARGE,
     NOW,
     TEAM,

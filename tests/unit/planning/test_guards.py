@@ -12,7 +12,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.limits import binding_guards
-from tests.unit.planning.scene import NOW, gpus, pairs, plan, snapshot, types
+from tests.builders import NOW, gpus, pairs, plan, snapshot, types
 
 # s1 costs 1 $/h; NOW is eight in the morning, so sixteen hours are left.
 POOR = Policy(max_usd_per_day=Decimal(32))

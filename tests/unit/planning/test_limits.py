@@ -8,7 +8,7 @@ from fractions import Fraction
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.planning.supply.limits import accelerators_in_use
 from instance_catalog.types.catalog import Catalog
-from tests.unit.planning.scene import SMALL, machine, ours, snapshot
+from tests.builders import SMALL, machine, ours, snapshot
 
 CATALOG = Catalog.of(
     [machine("s4", SMALL, 4, "3.60"), replace(machine("half", SMALL, 1, "0.50"), accelerator_count=Fraction(1, 2))]

@@ -21,7 +21,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.taint import Taint
-from tests.unit.planning.scene import CATALOG, NOW, block, codes, gpus, ours, pairs, plan, pod, snapshot, types
+from tests.builders import CATALOG, NOW, block, codes, gpus, ours, pairs, plan, pod, snapshot, types
 from tests.unit.report.events import events_of
 
 LONG_AGO = NOW - timedelta(hours=1)

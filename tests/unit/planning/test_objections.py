@@ -11,7 +11,7 @@ from autoscaler.model.reason import Code
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType, Price
-from tests.unit.planning.scene import SMALL, claim, machine, plan, pod, snapshot, types
+from tests.builders import SMALL, claim, machine, plan, pod, snapshot, types
 
 
 @pytest.mark.parametrize("guess", [True, False], ids=["guessed", "quoted"])

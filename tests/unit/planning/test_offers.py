@@ -20,7 +20,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
-from tests.unit.planning.scene import CATALOG, SMALL, claim, gpus, machine, plan, pod, snapshot, types, why_left
+from tests.builders import CATALOG, SMALL, claim, gpus, machine, plan, pod, snapshot, types, why_left
 
 ARM = replace(machine("arm", SMALL, 1, "0.50"), architecture="arm64")
 INTEL = machine("intel", SMALL, 1, "1.00")

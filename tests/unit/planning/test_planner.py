@@ -25,7 +25,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
-from tests.unit.planning.scene import (
+from tests.builders import (
     CATALOG,
     GPU,
     NAMELESS,

@@ -21,7 +21,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.prediction.predict import predict
-from tests.unit.planning.scene import (
+from tests.builders import (
     CATALOG,
     NOW,
     TEAM,

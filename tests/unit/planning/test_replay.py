@@ -14,7 +14,7 @@ from autoscaler.planning.placement.replay import replay
 from autoscaler.scheduling.schedule import Choice, adversarial, first, seeded
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
-from tests.unit.planning.scene import CATALOG, gpus, pairs, plan, pod, snapshot
+from tests.builders import CATALOG, gpus, pairs, plan, pod, snapshot
 
 CHOICES = [
     pytest.param(first, id="first"),

@@ -17,7 +17,7 @@ from autoscaler.planning.demand.demand import why_pending
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
-from tests.unit.planning.scene import TEAM, claim, gang, ours, plan, pod, snapshot, types
+from tests.builders import TEAM, claim, gang, ours, plan, pod, snapshot, types
 
 ALL = replace(TEAM, scope=Scope(PodScope.ALL))
 GOLD = LabelSelector((Requirement("tier", "In", ("gold",)),))

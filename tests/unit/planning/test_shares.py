@@ -16,7 +16,7 @@ from autoscaler.planning.work import Ledger
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
-from tests.unit.planning.scene import TEAM, gpus, pairs, plan, pod, snapshot
+from tests.builders import TEAM, gpus, pairs, plan, pod, snapshot
 
 LIMITS = WorkLimits(per_round=60_000, selectors_per_round=600_000, per_pod=40_000, hints_per_round=1)
 

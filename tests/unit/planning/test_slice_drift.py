@@ -22,7 +22,7 @@ from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.resource_slice import Device, ResourceSlice
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.prediction.predict import predict
-from tests.unit.planning.scene import CATALOG, NOW, claim, gpus, ours, pod, snapshot
+from tests.builders import CATALOG, NOW, claim, gpus, ours, pod, snapshot
 
 WANTED = "Small S1"
 AS_PREDICTED = predict(CATALOG.types["s1"], parse_driver_set("nvidia"), kubernetes=REFERENCE, node_name="n")

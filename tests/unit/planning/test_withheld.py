@@ -21,7 +21,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
-from tests.unit.planning.scene import CATALOG, NOW, block, claim, gpus, ours, pairs, places, plan, pod, snapshot, types
+from tests.builders import CATALOG, NOW, block, claim, gpus, ours, pairs, places, plan, pod, snapshot, types
 
 LONG_AGO = NOW - timedelta(hours=1)
 TEAM = CapacityPool("team", requirements=(Requirement(labels.INSTANCE_TYPE, "In", ("s1", "s4")),))

@@ -28,7 +28,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, NodeReach, Pool, ResourceSlice
-from tests.unit.planning.scene import TEAM, gpus, pairs, plan, pod, snapshot
+from tests.builders import TEAM, gpus, pairs, plan, pod, snapshot
 
 _TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 _LIMITS = WorkLimits()

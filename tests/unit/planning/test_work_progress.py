@@ -18,7 +18,7 @@ from autoscaler.planning.policy import Policy, WorkLimits
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import AttributeValue, Device, NodeReach, Pool, ResourceSlice
-from tests.unit.planning.scene import NOW, TEAM, gpus, ours, pairs, plan, snapshot
+from tests.builders import NOW, TEAM, gpus, ours, pairs, plan, snapshot
 
 _NODES = 12
 _KINDS = 16

@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from autoscaler.model.capacity import CapacityBlock
-from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
+from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.tables.cluster_tables import block_entries, blocks_table
 from autoscaler.report.words import age_text
+from tests.builders import ours
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 BLOCK = CapacityBlock(
@@ -25,8 +26,9 @@ BLOCK = CapacityBlock(
 
 
 def node(name: str, phase: Phase, block: str = "november") -> ProvisionedNode:
-    offering = OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", "0", block=block)
-    return ProvisionedNode(name, "gpu", name, "b", (offering,), Prediction("p5.48xlarge", (), "", ""), phase)
+    return ours(
+        name, phase=phase, offering=OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", "0", block=block)
+    )
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from autoscaler.report.metrics.table import METRICS, Kind, Metric, Sample
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import CounterConsumption, Device, NodeReach, Pool, ResourceSlice
+from tests.builders import ours
 from tests.desk import POOL, A, planned
 
 GPU, NIC = "gpu.nvidia.com", "dra.net"
@@ -30,16 +31,7 @@ HOUR = Decimal(1)
 
 
 def node(name: str, **fields: Any) -> ProvisionedNode:
-    defaults: dict[str, Any] = {
-        "pool": "gpu",
-        "node_name": name,
-        "batch": "b",
-        "offerings": (A,),
-        "prediction": planned(name).prediction,
-        "phase": Phase.READY,
-        "provider_id": f"sim://{name}",
-    }
-    return ProvisionedNode(name, **(defaults | fields))
+    return ours(name, **({"pool": "gpu", "offering": A, "phase": Phase.READY, "provider_id": f"sim://{name}"} | fields))
 
 
 def devices(driver: str, name: str, count: int, *, product: str = "H100") -> ResourceSlice:
@@ -121,7 +113,7 @@ def test_nodes_and_their_price() -> None:
             node("n2"),
             node("n3", phase=Phase.INTENDED, provider_id=""),
             node("n4", phase=Phase.GONE),
-            node("n5", offerings=(replace(A, capacity_type="capacity-block", usd_per_hour=None),)),
+            node("n5", offering=replace(A, capacity_type="capacity-block", usd_per_hour=None)),
         )
     )
     assert gauges(snapshot, "foreslice_nodes") == {
@@ -149,7 +141,7 @@ def test_only_pools_that_observe_propose() -> None:
 def test_hours_of_a_block_run_down_to_nothing() -> None:
     block = CapacityBlock("nov", "p5.48xlarge", "a", 2, EPOCH, EPOCH + timedelta(hours=10, minutes=30), pool="gpu")
     over = replace(block, name="oct", ends_at=EPOCH + timedelta(hours=10), reclaim_at=EPOCH - timedelta(hours=1))
-    held = node("n1", offerings=(replace(A, block="nov"),))
+    held = node("n1", offering=replace(A, block="nov"))
     snapshot = Snapshot(blocks=(block, over), provisioned=(held,))
     assert gauges(snapshot, "foreslice_block_hours_left") == {("nov", "gpu"): 10.5, ("oct", "gpu"): 0}
     assert gauges(snapshot, "foreslice_block_nodes") == {("nov", "gpu"): 1, ("oct", "gpu"): 0}
@@ -215,7 +207,7 @@ def test_a_claim_costs_its_share_of_the_node(claims: list[ResourceClaim], cost: 
 
 def test_prepaid_and_ended_nodes_cost_nothing() -> None:
     held = claim("c", (GPU, "n1", "gpu-0"))
-    for nodes in (node("n1", offerings=(replace(A, usd_per_hour=None),)), node("n1", phase=Phase.GONE)):
+    for nodes in (node("n1", offering=replace(A, usd_per_hour=None)), node("n1", phase=Phase.GONE)):
         assert list(claim_costs(world(held, provisioned=(nodes,), slices=(devices(GPU, "n1", 8),)), HOUR)) == []
 
 

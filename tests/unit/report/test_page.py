@@ -13,12 +13,13 @@ from autoscaler.clock import EPOCH
 from autoscaler.model.capacity import Mode
 from autoscaler.model.plan import Considered, Demand, LeftOut, NearMiss, Placement, Plan, Target
 from autoscaler.model.pod import Pod
-from autoscaler.model.provisioned_node import OfferingRef, Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import OfferingRef, Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.model.spending import Spending
 from autoscaler.report.page import SHOWN_WAITING, explanation, status_page
 from autoscaler.report.tables.plan_tables import Table
+from tests.builders import ours
 from tests.desk import POOL, A, planned
 
 CHEAPEST = Reason.of(Code.CHEAPEST)
@@ -103,9 +104,7 @@ def test_facts_of_a_pod() -> None:
         owner="Job/train",
         scheduling_gates=("g",),
     )
-    asked = ProvisionedNode(
-        "n1", "gpu", "n1", "b", (A,), LAUNCH.prediction, phase=Phase.LAUNCHED, phase_since=EPOCH, pods=("default/a",)
-    )
+    asked = ours("n1", offering=A, phase=Phase.LAUNCHED, phase_since=EPOCH, pods=("default/a",))
     found = explanation(Snapshot(pods=(pod,), provisioned=(asked,)), Plan(), EPOCH + timedelta(minutes=2), pod=pod.key)
     assert found is not None
     assert dict(found.facts) == {

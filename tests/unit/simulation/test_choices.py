@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,8 +10,7 @@ from autoscaler.scheduling.schedule import Choice, adversarial, first, seeded
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
 from autoscaler.simulation.timeline_recorder import TimelineRecorder
-from instance_catalog.files.loader import load_catalog
-from instance_catalog.frozen_map import FrozenMap
+from tests.builders import shipped
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 # The heavy pod fits the large type only, the light ones fit both; all run long enough to be in each other's way.
@@ -54,10 +52,8 @@ CHOICES: dict[str, Choice] = {"first": first, "adversarial": adversarial, "drawn
 
 @pytest.mark.parametrize("choose", CHOICES.values(), ids=CHOICES)
 def test_every_pod_runs_whatever_is_chosen(choose: Choice) -> None:
-    catalog = load_catalog()
-    types = FrozenMap({name: catalog.types[name] for name in ("g6.xlarge", "g6.12xlarge")})
     scenario = parse_scenario(SCENARIO)
-    simulation = Simulation(catalog=replace(catalog, types=types), start=START, choose=choose)
+    simulation = Simulation(catalog=shipped("g6.xlarge", "g6.12xlarge"), start=START, choose=choose)
     simulation.add(scenario)
     chronicle = TimelineRecorder(simulation.api)
     simulation.run(START + timedelta(hours=2), chronicle.observe)

@@ -25,7 +25,7 @@ from instance_catalog.kubernetes.profile import REFERENCE
 from providers.errors import ERRORS, ShortageError, backoff_of
 from providers.simulated.cloud import Call, Fault
 from providers.simulated.provider import SimulatedProvider
-from tests.unit.planning.scene import ours
+from tests.builders import ours
 from tests.unit.simulation.test_no_eviction import WAVE, catalog, finished, lost, pods, simulation
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -13,10 +13,9 @@ from autoscaler.dra.drift import DriftPolicy
 from autoscaler.settings.settings import DEFAULTS, DriftSettings
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
-from instance_catalog.files.loader import load_catalog
-from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 from providers.simulated.machines import Behaviour
+from tests.builders import shipped
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 SCENARIO = """
@@ -54,8 +53,7 @@ spec:
 
 
 def believed() -> Catalog:
-    found = load_catalog()
-    return replace(found, types=FrozenMap({name: found.types[name] for name in ("g6.xlarge", "g6.12xlarge")}))
+    return shipped("g6.xlarge", "g6.12xlarge")
 
 
 def with_another_gpu(catalog: Catalog, name: str) -> Catalog:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
 
 import pytest
 
@@ -18,10 +16,9 @@ from autoscaler.cluster.intercepted import InterceptedApi
 from autoscaler.cluster.resources import EVENTS, NODES, PODS, PROVISIONED_NODES, Resource
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
-from instance_catalog.files.loader import load_catalog
-from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 from providers.simulated.machines import Behaviour
+from tests.builders import shipped
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 POOL = """
@@ -54,10 +51,8 @@ spec:
 WAVE = 2
 
 
-@cache
 def catalog() -> Catalog:
-    found = load_catalog()
-    return replace(found, types=FrozenMap({"g6.xlarge": found.types["g6.xlarge"]}))
+    return shipped("g6.xlarge")
 
 
 def pods(wave: str) -> str:

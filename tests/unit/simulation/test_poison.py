@@ -15,7 +15,7 @@ from autoscaler.loop.loop import Loop, Tick
 from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.types.catalog import Catalog
-from tests.unit.planning.scene import CATALOG
+from tests.builders import CATALOG
 
 DEEP: dict[str, Any] = {}
 for _ in range(200):

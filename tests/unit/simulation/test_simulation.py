@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import Any
 
 import pytest
@@ -24,10 +22,9 @@ from autoscaler.report.timeline import Summary
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import Simulation
 from autoscaler.simulation.timeline_recorder import TimelineRecorder
-from instance_catalog.files.loader import load_catalog
-from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 from providers.contract import OfferingKey
+from tests.builders import shipped
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 POOL = """
@@ -74,10 +71,8 @@ spec:
 """
 
 
-@cache
 def catalog() -> Catalog:
-    found = load_catalog()
-    return replace(found, types=FrozenMap({name: found.types[name] for name in ("g6.xlarge", "g6.12xlarge")}))
+    return shipped("g6.xlarge", "g6.12xlarge")
 
 
 def new_simulation() -> Simulation:

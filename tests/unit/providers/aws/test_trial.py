@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from autoscaler.cli.aws import aws
+from autoscaler.cli.aws.group import aws
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.resources import AWS_NODE_TEMPLATES, NAMESPACES
 from autoscaler.simulation.api_server import ApiServer
@@ -170,7 +170,7 @@ def test_the_command(
     api = ApiServer(VirtualClock())
     api.create(NAMESPACES, {"metadata": {"name": "kube-system"}})
     api.create(AWS_NODE_TEMPLATES, {"metadata": {"name": "gpu"}, "spec": SPEC})
-    monkeypatch.setattr("autoscaler.cli.common.live.connected", lambda *_: api)
+    monkeypatch.setattr("autoscaler.cli.aws.trial.connected", lambda *_: api)
     report = tmp_path / "trial.json"
     result = CliRunner().invoke(aws, ["trial", "--template", "gpu", "--report", str(report), *arguments])
     told = f"{result.output}{result.exception}"

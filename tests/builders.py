@@ -1,11 +1,13 @@
-"""A tiny catalog and short ways to write pods, claims and snapshots for planner tests."""
+"""A tiny catalog and short ways to write pods, claims, nodes and snapshots: for tests of every pure package."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
@@ -19,6 +21,7 @@ from autoscaler.model.resource_claim import Constraint, DeviceRequest, Request, 
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from instance_catalog.files.loader import load_catalog
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.types.catalog import Catalog
@@ -132,8 +135,9 @@ def block(name: str = "november", **fields: Any) -> CapacityBlock:
 
 
 def ours(name: str, instance_type: str = "s4", *, phase: Phase = Phase.LAUNCHING, **fields: Any) -> ProvisionedNode:
-    """A node we asked for."""
-    offering = fields.pop("offering", OfferingRef(instance_type, "any", "on-demand", "3.60"))
+    """A ProvisionedNode of pool team; `zone` and `usd_per_hour` are of its offering, unless `offering` is given."""
+    zone, usd = fields.pop("zone", "any"), fields.pop("usd_per_hour", "3.60")
+    offering = fields.pop("offering", OfferingRef(instance_type, zone, "on-demand", usd))
     return ProvisionedNode(
         name=name,
         pool=fields.pop("pool", "team"),
@@ -144,6 +148,13 @@ def ours(name: str, instance_type: str = "s4", *, phase: Phase = Phase.LAUNCHING
         phase=phase,
         **fields,
     )
+
+
+@cache
+def shipped(*names: str) -> Catalog:
+    """The shipped catalog with these types only: a plan over few types is quick."""
+    found = load_catalog()
+    return replace(found, types=FrozenMap({name: found.types[name] for name in names}))
 
 
 def plan(state: Snapshot, *, catalog: Catalog = CATALOG, policy: Policy | None = None, now: datetime = NOW) -> Plan:
