@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from tests.model_rules import CENSUS
@@ -16,6 +17,10 @@ from tests.model_rules import CENSUS
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# structlog's default formats a traceback with all local variables, which takes seconds for each exception that a test
+# provokes; `foreslice run` formats plain ones as well.
+structlog.get_config()["processors"][-1].exception_formatter = structlog.dev.plain_traceback
 
 
 @pytest.fixture(autouse=True)

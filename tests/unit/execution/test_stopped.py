@@ -12,11 +12,11 @@ from autoscaler.model.plan import NodeAction, Plan
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.disruption.node_actions import decide
-from autoscaler.report.events import events_of
 from instance_catalog.frozen_map import FrozenMap
 from providers.contract import InstanceState
 from tests.desk import POOL
 from tests.unit.execution.node_site import Site
+from tests.unit.report.events import events_of
 
 
 @pytest.fixture
