@@ -185,14 +185,14 @@ def end_protected(account: MotoAccount) -> None:
 
 
 def verdicts(account: MotoAccount) -> None:
-    (found,) = account.provider.judged()
+    (found,) = account.provider.template_statuses()
     assert (found.faults, found.resolved["nodeRole"]) == ((), "nodes")
     assert ZONE in found.zones
 
 
 def verdict_of_a_wrong_subnet(account: MotoAccount) -> None:
     account.admin("ec2").delete_tags(Resources=list(account.subnets), Tags=[{"Key": "cluster"}])
-    (found,) = account.provider.judged()
+    (found,) = account.provider.template_statuses()
     assert [fault.field for fault in found.faults] == ["spec.subnets"]
 
 
