@@ -58,9 +58,9 @@ def _checks() -> Iterator[str]:
 def _moto() -> Iterator[str]:
     yield "## What moto confirms, and what it lacks"
     yield ""
-    yield "moto is a fake of AWS that nobody here wrote. The adapter runs on its server by the real boto3 (tests/moto):"
-    yield "every step of the first table passes. What moto lacks runs on the project's own fake alone; a test fails"
-    yield "once moto gains it."
+    yield "moto is a fake of AWS by other authors. The tests in tests/moto run the adapter on its server with the real"
+    yield "boto3: every step of the first table passes. What moto lacks runs only on this project's own fake. A test"
+    yield "fails as soon as moto supports it."
     yield ""
     yield "| step that passes on moto |"
     yield "|---|"

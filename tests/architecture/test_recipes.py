@@ -104,11 +104,14 @@ NIC_MODULE = '''\
 
 from __future__ import annotations
 
+from typing import Final
+
 from instance_catalog.drivers.profile import DriverProfile
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import Device
 from instance_catalog.prediction.contents import SliceContents
+from instance_catalog.prediction.driver import Prediction
 from instance_catalog.types.instance_type import InstanceType
 
 
@@ -117,16 +120,14 @@ def runs_on(instance_type: InstanceType) -> bool:
     return True
 
 
-def why_unpredictable(instance_type: InstanceType, profile: DriverProfile) -> str | None:
-    """Always predictable."""
-    return None
-
-
 def contents(
     instance_type: InstanceType, profile: DriverProfile, kubernetes: KubernetesProfile
 ) -> tuple[SliceContents, ...]:
     """One slice with one device."""
     return (SliceContents((Device("nic-0", FrozenMap({"speed": "fast"})),)),)
+
+
+PREDICTION: Final = Prediction(runs_on, contents)
 '''
 
 
@@ -140,11 +141,12 @@ def test_the_recipe_of_a_driver_is_complete(tmp_path: Path) -> None:
         "instance_catalog/prediction/drivers/demo_nic.py", NIC_MODULE,
         placeholder="instance_catalog/prediction/drivers/NAME.py",
     )  # fmt: skip
-    copy.insert("instance_catalog/data/drivers/defaults.yaml", "  demo-nic: {release: v0.1.0}\n", before="image:\n")
+    copy.insert("instance_catalog/data/drivers/defaults.yaml", "  demo-nic: {release: v0.1.0}\n", before="  dra-cpu: ")
     copy.insert("instance_catalog/prediction/predict.py", "    demo_nic,\n", before="    dra_cpu,\n")
     copy.insert(
-        "instance_catalog/prediction/predict.py", '    "demo-nic": demo_nic,\n', before='    "dra-cpu": dra_cpu,\n'
-    )
+        "instance_catalog/prediction/predict.py", '    "demo-nic": demo_nic.PREDICTION,\n',
+        before='    "dra-cpu": dra_cpu.PREDICTION,\n',
+    )  # fmt: skip
     printed = copy.run("slices", "g6.xlarge", "--drivers", "demo-nic@v0.1.0", "-o", "yaml")
     assert "driver: nic.example.com" in printed
     assert "string: fast" in printed
@@ -168,10 +170,12 @@ def test_the_recipe_of_a_command_is_complete(tmp_path: Path) -> None:
     copy = copy_for("Add a command", tmp_path)
     copy.write(
         "autoscaler/cli/greet.py",
-        '"""`foreslice greet`."""\n\nimport click\n\n\n@click.command()\ndef greet() -> None:\n    """Greet."""\n'
+        '"""`foreslice greet`."""\n\nimport click\n\n\n@click.command()\ndef greet() -> None:\n    """In one word."""\n'
         '    click.echo("hello")\n',
         placeholder="autoscaler/cli/NAME.py",
     )
-    copy.insert("autoscaler/cli/main.py", '    "greet": ("autoscaler.cli.greet", "Greet."),\n', before='    "plan": (')
+    copy.insert(
+        "autoscaler/cli/main.py", '    "greet": ("autoscaler.cli.greet:greet", "Greet."),\n', before='    "plan": ('
+    )
     assert copy.run("greet") == "hello\n"
     assert "Greet." in copy.run("--help")

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from autoscaler.cluster import journal
+from autoscaler.kube.custom import capacity_pool, launch_batch
 from instance_catalog.kubernetes import labels
 
 ROOT = Path(__file__).parent.parent.parent
@@ -17,8 +19,9 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")
 GLOSSARY = ROOT / "docs/glossary.md"
 PACKAGES = ("autoscaler", "instance_catalog", "providers")
 SOURCES = (*PACKAGES, "tests", "benchmarks")
-# `foreslice.dev/...` in prose that is no label, annotation or taint: versions of the API group and its finalizer.
+# `foreslice.dev/...` in prose that is no label, annotation or taint: the version of the API group.
 NO_KEYS = {"v1alpha1"}
+FINALIZERS = {capacity_pool.FINALIZER, launch_batch.FINALIZER, journal.FINALIZER}
 _MODULE = re.compile(r"`((?:\w+/)*\w+\.py)`")
 _EVENT = re.compile(r"`([a-z]+(?:_[a-z]+)+)`")
 
@@ -60,7 +63,7 @@ def test_retired_names_stay_out_of_the_documentation(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
 def test_keys_in_the_documentation_exist(page: Path) -> None:
     """An annotation that no code reads is worse than none: a reader sets it and nothing happens."""
-    known = {value for name, value in vars(labels).items() if name.isupper()}
+    known = {value for name, value in vars(labels).items() if name.isupper()} | FINALIZERS
     named = re.findall(r"(?<![\w.])foreslice\.dev/([a-z][a-z0-9-]*)", _without_kinds(page.read_text(encoding="utf-8")))
     assert {key for key in named if f"foreslice.dev/{key}" not in known} - NO_KEYS == set()
 
