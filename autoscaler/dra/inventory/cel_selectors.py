@@ -17,7 +17,6 @@ from instance_catalog.kubernetes.resource_slice import Device
 _COMPILATION: Final = 100
 _SHORTEST: Final = 10
 _MOST: Final = 4096  # programs kept
-_MOST_VIEWS: Final = 65_536  # devices whose view is kept
 
 
 class CelSelectors:
@@ -27,17 +26,13 @@ class CelSelectors:
         self._profile = profile
         self._dialect = dialect_of(profile, View.STORED)
         self._programs: dict[str, Program | CompileFailure] = {}
-        # By identity: comparing the attributes of a device costs more than a usual selector.
-        self._views: dict[int, tuple[Device, str, DeviceView]] = {}
 
     def evaluate(self, expression: str, *, driver: str, device: Device) -> Match:
         """As kube-scheduler's DeviceMatches (k8s.io/dynamic-resource-allocation cel/compile.go, v0.36)."""
         program = self._programs.get(expression) or self._compiled(expression)
         if isinstance(program, CompileFailure):
             return Match(Answer.INVALID, program.message)
-        known = self._views.get(id(device))
-        view = known[2] if known is not None and known[1] == driver else self._view(driver, device)
-        found = program.evaluate(view)
+        found = program.evaluate(DeviceView.read(driver, device, self._dialect))
         match found.outcome:
             case Outcome.TRUE:
                 return YES
@@ -47,13 +42,6 @@ class CelSelectors:
                 return Match(Answer.ERROR, found.message)
             case Outcome.UNKNOWN:
                 return Match(Answer.UNKNOWN, found.message, found.unknown_attributes)
-
-    def _view(self, driver: str, device: Device) -> DeviceView:
-        if len(self._views) >= _MOST_VIEWS:
-            self._views.clear()
-        view = DeviceView.read(driver, device, self._dialect)
-        self._views[id(device)] = device, driver, view  # the device stays, so that nothing else gets its identity
-        return view
 
     def _compiled(self, expression: str) -> Program | CompileFailure:
         pay(_COMPILATION * (_SHORTEST + len(expression)), expression)
