@@ -9,11 +9,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Final
 
 from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import Providers, elsewhere
-from autoscaler.execution.patience import Patience
+from autoscaler.execution.patience import ClockJumps, Patience
 from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.absence import overdue
 from autoscaler.lifecycle.provisioned_node import MachineState, has_machine
@@ -37,6 +38,9 @@ from providers.contract import (
 )
 from providers.errors import ProviderError, RefusedError
 from providers.places import same_place
+
+# So old no machine is.
+_UNBOUNDED: Final = timedelta(days=36_500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +95,12 @@ def ask(
     *,
     now: datetime,
     patience: Patience | None = None,
+    jumps: ClockJumps | None = None,
 ) -> ProvidersSeen:
     """Ask all of them. Nothing may be concluded from one that did not answer, or that calls another place than the one
     in which its machines are; it is told. A machine of `provisioned` that is not listed is looked up by its id. With
-    `patience` one that failed is left alone for a while, and is told as it was."""
+    `patience` one that failed is left alone for a while, and is told as it was. After a jump of the wall clock
+    nothing is concluded from a missing machine for a consistency window: it may be younger than it looks."""
     machines: dict[str, Mapping[str, Instance]] = {}
     windows: dict[str, timedelta] = {}
     reservations: list[SeenReservation] = []
@@ -119,7 +125,8 @@ def ask(
             continue
         if provider.traits.reserves:
             reserving.add(template)
-        windows[provider.name] = provider.traits.consistency_window
+        window = provider.traits.consistency_window
+        windows[provider.name] = _UNBOUNDED if jumps is not None and jumps.within(window) else window
         machines[provider.name] = {machine.provider_id: machine for machine in listed}
         reservations += held
         places[provider.name] = provider.place()

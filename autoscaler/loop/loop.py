@@ -28,7 +28,7 @@ from autoscaler.cluster.store import Store
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.executor import Executor, Observed
 from autoscaler.execution.launch import Providers
-from autoscaler.execution.patience import Patience
+from autoscaler.execution.patience import ClockJumps, Patience
 from autoscaler.execution.providers_seen import acknowledge, ask, verdicts
 from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.kube.custom.spending import CLUSTER
@@ -142,6 +142,7 @@ class Loop:
         self._backoffs = Backoffs(api)
         self._executor = Executor(api, self._journal, self._backoffs, providers, clock)
         self._patience = Patience(clock, longest=settings.loop.resync)
+        self._jumps = ClockJumps(clock)
         self._account = Account(api)
         self._publisher = Publisher(api, at_once=at_once, events=events)
         self._templates = TemplateStatuses(api)
@@ -171,7 +172,7 @@ class Loop:
         with self._stage("observe"):
             snapshot, half = self._read(now)
             unmade = self._remade()
-            seen = ask(self._providers, snapshot.provisioned, now=now, patience=self._patience)
+            seen = ask(self._providers, snapshot.provisioned, now=now, patience=self._patience, jumps=self._jumps)
             booting = {n.name: self._drivers(n) for n in snapshot.provisioned if awaits_node(n)}
             batches = frozenset(batch.name for batch in self._journal.batches)
             snapshot = reflect(seen.world(snapshot, booting, batches=batches), now)
