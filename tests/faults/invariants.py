@@ -113,7 +113,8 @@ def lost(ran: Mapping[str, str], pods: Iterable[Object]) -> Iterator[str]:
 def bought_twice(batch: Object, provisioned: Iterable[Object], pods: Iterable[Object]) -> Iterator[str]:
     """8: with the nodes of a batch that is about to be written no more are on their way than pods wait.
 
-    A pod may take the node that another one was bought, which then gets its own: so nodes are counted, not names.
+    A pod may take the node that another one was bought, which then gets its own: so nodes are counted, not names. A
+    machine that somebody stopped takes no pods, so another node is bought in its place.
     """
     waiting = {key_of(pod) for pod in pods if not pod["spec"].get("nodeName")}
     coming = set(batch["spec"]["nodes"])
@@ -121,8 +122,9 @@ def bought_twice(batch: Object, provisioned: Iterable[Object], pods: Iterable[Ob
     if not waiting:  # what is held is bought without pods
         return
     for node in provisioned:
-        asking = node.get("spec", {}).get("pods", ())
-        if asking and node.get("status", {}).get("phase") in _COMING and "deletionTimestamp" not in node["metadata"]:
+        asking, status = node.get("spec", {}).get("pods", ()), node.get("status", {})
+        comes = status.get("phase") in _COMING and "stoppedSince" not in status
+        if asking and comes and "deletionTimestamp" not in node["metadata"]:
             coming.add(node["metadata"]["name"])
             waiting.update(asking)
     if len(coming) > len(waiting):
