@@ -110,7 +110,7 @@ class Executor:
         object.__setattr__(self, "patience", Patience(self.clock))
 
     def carry_out(self, pending: Pending, seen: Observed, now: datetime) -> tuple[Trouble, ...]:
-        """Drain, terminate, hold, give notice and launch as written down. What failed is told and tried again."""
+        """Drain, terminate, hold, give notice and launch as recorded. Returns what failed; the next tick repeats it."""
         providers = tuple(self.providers.by_template.values())
         kept = (*map(_of_sweep, providers), *map(_of_launch, pending.launches))
         self.patience.keep({*kept, *(node.name for node in pending.leaving)})

@@ -98,8 +98,8 @@ def ask(
     jumps: ClockJumps | None = None,
 ) -> ProvidersSeen:
     """Ask all of them. Nothing may be concluded from one that did not answer, or that calls another place than the one
-    in which its machines are; it is told. A machine of `provisioned` that is not listed is looked up by its id. With
-    `patience` one that failed is left alone for a while, and is told as it was. After a jump of the wall clock
+    in which its machines are; that is a trouble. A machine of `provisioned` that is not listed is looked up by its id.
+    With `patience`, one that failed is not asked for a while, and its trouble stays. After a jump of the wall clock
     nothing is concluded from a missing machine for a consistency window: it may be younger than it looks."""
     machines: dict[str, Mapping[str, Instance]] = {}
     windows: dict[str, timedelta] = {}

@@ -1,4 +1,4 @@
-"""How nodes to be are called: by the pool, and a digest that tells nodes of one pool apart."""
+"""Names of planned nodes: the pool and a digest that makes them unique."""
 
 from __future__ import annotations
 
