@@ -37,7 +37,7 @@ def test_answers_lack_optional_members_and_never_ids() -> None:
     rows = [row for _ in range(40) for row in fleet(aws, 1, P5)["Instances"]]
     assert len(rows) == 40
     assert all(row["InstanceIds"] for row in rows)
-    assert 10 < sum("InstanceType" not in row for row in rows) < 30
+    assert 0 < sum("InstanceType" not in row for row in rows) < 20
     assert any("Overrides" not in row.get("LaunchTemplateAndOverrides", {}) for row in rows)
 
 
