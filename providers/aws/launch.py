@@ -43,6 +43,7 @@ from providers.errors import (
     ReservationExhaustedError,
     ShortageError,
     TemplateError,
+    TemplateGoneError,
     TokenReusedError,
 )
 
@@ -72,7 +73,8 @@ class Launcher:
         if answer.instances or not any(_is_about_launch_template(failure.error) for failure in answer.failures):
             return answer
         self.launch_templates.forget(template)
-        return self._launch(request, template)
+        again = self._launch(request, template)
+        return replace(again, failures=tuple(map(_of_template, again.failures)))
 
     def _launch(self, request: LaunchRequest, template: NodeTemplate) -> LaunchAnswer:
         first = request.offerings[0]
@@ -194,14 +196,17 @@ class _Call:
         """The offering of each machine that a fleet started, with its zone.
 
         Every member of the answer but the ids is optional in EC2's model. What neither the row nor its override says
-        is described. AmbiguousError while EC2 does not show it: the machines run, and the same call finds them again.
+        follows from a request that admits one type or zone, or is described. AmbiguousError while EC2 does not show
+        it: the machines run, and the same call finds them again.
         """
+        only_type = next(iter(by_type)) if len(by_type) == 1 else ""
+        only_zone = next(iter(subnets.values())) if len(set(subnets.values())) == 1 else ""
         obtained: dict[str, OfferingKey] = {}
         unplaced: list[str] = []
         for group in groups:
             row = {**_overrides(group), **{key: value for key, value in group.items() if value}}
-            zone = row.get("AvailabilityZone") or subnets.get(row.get("SubnetId", ""), "")
-            offering = by_type.get(row.get("InstanceType", ""))
+            zone = row.get("AvailabilityZone") or subnets.get(row.get("SubnetId", ""), only_zone)
+            offering = by_type.get(row.get("InstanceType", only_type))
             for key in group.get("InstanceIds", ()):
                 if zone and offering:
                     obtained[key] = replace(offering, zone=zone)
@@ -344,6 +349,15 @@ def _lacks_addresses(error: Mapping[str, Any]) -> bool:
 
 def _is_about_launch_template(error: ProviderError) -> bool:
     return isinstance(error, GoneError) and error.code.startswith("InvalidLaunchTemplate")
+
+
+def _of_template(failure: OfferingFailure) -> OfferingFailure:
+    """A launch template that is refused once more is no offering's failure."""
+    error = failure.error
+    if not _is_about_launch_template(error):
+        return failure
+    gone = TemplateGoneError(error.message, code=error.code, retry_after=error.retry_after)
+    return replace(failure, error=gone)
 
 
 def _rank(error: ProviderError) -> int:
