@@ -184,7 +184,7 @@ class _Parts:
             remake=providers,
             at_once=AT_ONCE,
             events=self._events,
-            announce=self._observers.decided,
+            announce=self._observers.recorded,
         )
         self._recorder.follows(loop.ages)
         return loop

@@ -12,7 +12,7 @@ from typing import Any, Final
 import structlog
 
 from autoscaler.cluster.resources import Resource
-from autoscaler.loop.loop import Decided, Stage, Tick
+from autoscaler.loop.loop import Recorded, Stage, Tick
 from autoscaler.model.plan import NodeAction
 from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, ProvisionedNode
 from autoscaler.report.events import offering_text
@@ -54,9 +54,9 @@ class TickObservers:
         with self.recorder.timing_tick(), self.span("tick"):
             yield
 
-    def decided(self, decided: Decided) -> None:
+    def recorded(self, recorded: Recorded) -> None:
         """Logs what the tick is about to do, before it does it, so that the log of a killed process shows it."""
-        lines = tuple(_intentions(decided))
+        lines = tuple(_intentions(recorded))
         _log(lines, besides=self._announced)
         self._announced = frozenset(lines)
 
@@ -129,22 +129,22 @@ def _log(lines: tuple[_Line, ...], *, besides: frozenset[_Line] = frozenset()) -
             _LOG.log(level, event, **dict(fields))
 
 
-def _intentions(decided: Decided) -> Iterator[_Line]:
+def _intentions(recorded: Recorded) -> Iterator[_Line]:
     """What the tick is about to launch, drain, terminate, hold and announce."""
-    launches = {launch.name: launch for launch in decided.plan.launches}
-    for batch in decided.pending.launches:
+    launches = {launch.name: launch for launch in recorded.decisions.plan.launches}
+    for batch in recorded.pending.launches:
         reasons = [r for name in batch.nodes if name in launches for r in launches[name].reasons]
         yield logging.INFO, "launching", _of_batch(batch, texts_of(tuple(dict.fromkeys(reasons))))
     pods_on: dict[str, int] = {}
-    for pod in decided.snapshot.pods:
+    for pod in recorded.decisions.snapshot.pods:
         if pod.node_name is not None:
             pods_on[pod.node_name] = pods_on.get(pod.node_name, 0) + 1
-    for node in decided.pending.leaving:
+    for node in recorded.pending.leaving:
         why = node.history[-1][2] if node.history else ""
         reason = ": ".join(part for part in (why, texts_of(node.reasons)) if part)
         fields = (("pods", pods_on.get(node.node_name, 0)), ("reason", reason), ("provider_id", node.provider_id))
         yield logging.INFO, _STEPS[node.phase], (*_about(node), *fields)
-    for node, decision in decided.pending.decisions:
+    for node, decision in recorded.pending.decisions:
         if decision.action in _SIGNS:
             ends = None if decision.deadline is None else decision.deadline.isoformat()
             why = texts_of(decision.reasons)

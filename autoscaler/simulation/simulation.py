@@ -17,7 +17,7 @@ from autoscaler.cluster.resources import DEVICE_CLASSES, NAMESPACES, Resource
 from autoscaler.cluster.store import Store
 from autoscaler.errors import InternalError
 from autoscaler.execution.launch import Providers
-from autoscaler.loop.loop import Decided, Loop, Tick
+from autoscaler.loop.loop import Loop, Recorded, Tick
 from autoscaler.scheduling.schedule import Choice, first
 from autoscaler.settings.settings import DEFAULTS, Settings
 from autoscaler.simulation.api_server import ApiServer
@@ -78,7 +78,7 @@ class Simulation:
         *,
         catalog: Catalog | None = None,
         events: EventQueue | None = None,
-        announce: Callable[[Decided], None] = lambda decided: None,
+        announce: Callable[[Recorded], None] = lambda recorded: None,
     ) -> Loop:
         """The production loop with empty memory, as after a restart. `catalog`: what it believes, if not the truth.
 
