@@ -76,9 +76,9 @@ class Controller:
         settings: Settings,
         *,
         observers: TickObservers,
+        tasks: PeriodicTasks,
         leads: Callable[[], bool] = lambda: True,
         perform: Callable[[Task], None] = lambda task: None,
-        tasks: PeriodicTasks | None = None,
     ) -> None:
         self._loop = loop
         self._wakeup = wakeup
@@ -87,7 +87,7 @@ class Controller:
         self._observers = observers
         self._leads = leads
         self._perform = perform
-        self._tasks = tasks if tasks is not None else PeriodicTasks(wakeup.set)
+        self._tasks = tasks
         self._stopping = False
         self._failures = 0
         self._warmed_up = False

@@ -11,10 +11,11 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+from autoscaler.clock import ClockJumps
 from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import Providers, elsewhere
-from autoscaler.execution.patience import ClockJumps, Patience
+from autoscaler.execution.patience import Patience
 from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.absence import overdue
 from autoscaler.lifecycle.provisioned_node import MachineState, has_machine

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from autoscaler.clock import ClockJumps
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.isolation import Trouble
 from autoscaler.cluster.journal import Journal
@@ -12,7 +13,7 @@ from autoscaler.cluster.status_memory.account import Account
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.cluster.store import Store
 from autoscaler.execution.launch import Providers
-from autoscaler.execution.patience import ClockJumps, Patience
+from autoscaler.execution.patience import Patience
 from autoscaler.execution.providers_seen import ProvidersSeen, acknowledge, ask
 from autoscaler.execution.uninstall import stop_while_uninstalling
 from autoscaler.kube.problem import Problem

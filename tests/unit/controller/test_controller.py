@@ -17,7 +17,7 @@ from autoscaler.cluster.lease import LeadershipLostError
 from autoscaler.cluster.resources import PODS
 from autoscaler.controller.controller import Controller, Wakeup
 from autoscaler.controller.observers import TickObservers
-from autoscaler.controller.periodic_tasks import Task
+from autoscaler.controller.periodic_tasks import PeriodicTasks, Task
 from autoscaler.errors import ConfigurationError, InternalError
 from autoscaler.execution.executor import Trouble
 from autoscaler.loop.loop import Tick
@@ -88,6 +88,7 @@ class Stand:
             self.clock,
             self.settings,
             observers=TickObservers(self.heartbeat, self.recorder, self.latest, timedelta(minutes=5)),
+            tasks=PeriodicTasks(self.script.wakeup.set),
             leads=self.leads,
             perform=self.perform,
         )
@@ -326,6 +327,7 @@ def test_a_wall_clock_that_is_set_neither_ends_nor_delays_anything(jump: timedel
         clock,
         AT_ONCE,
         observers=TickObservers(heartbeat, recorder, LatestTick(), timedelta(minutes=5)),
+        tasks=PeriodicTasks(wakeup.set),
     )
     heartbeat.expect(within=60, doing="resting")
     clock.jump(jump)
