@@ -162,7 +162,7 @@ class Intents:
         kind = "ProvisionedNode" if batch is None else "LaunchBatch"
         if self.refusal is not None:
             return Trouble(kind, item.name, self.refusal)
-        pods = tuple(pod for keys in batch.pods for pod in keys) if batch else ()
+        pods = batch.pods if batch is not None else ()
         trouble = isolation.attempt(kind, item.name, action, pods=pods)
         if trouble is not None and isinstance(trouble.error, ForbiddenError) and not self._may_write():
             self.refusal = trouble.error

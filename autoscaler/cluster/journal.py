@@ -41,7 +41,7 @@ from autoscaler.lifecycle.leaving import evicts
 from autoscaler.lifecycle.observing import acts_on_nodes
 from autoscaler.lifecycle.provisioned_node import Why, awaits_machine, can_take, edge_of, may_take_pods, take
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
-from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import BatchMember, BatchOutcome, LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.reason import Reason
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.kubernetes import labels
@@ -51,9 +51,6 @@ from providers.at_once import each
 FINALIZER = f"{labels.GROUP}/machine"
 # The edge that the beginning of an attempt is for a node.
 _BEGUN_BY = {Phase.INTENDED: Why.CALL_RECORDED, Phase.LAUNCHING: Why.NEXT_OFFERING}
-# Outcomes of a LaunchBatch: something is still to be done for it, or nothing any more.
-UNFINISHED = frozenset({"Intended", "Calling"})
-_FINISHED = frozenset({"Launched", "Failed"})
 # An answer by which nothing was written, and by which the same will not be written either.
 _REFUSALS = (ForbiddenError, InvalidError, ValidationError)
 # How many parts of refused batches are tried in one round.
@@ -128,7 +125,7 @@ class Journal:
 
     def _complete(self, batch: LaunchBatch, now: datetime) -> None:
         self._incomplete.add(batch.name)
-        if batch.outcome == "Intended" and not batch.instances:
+        if batch.outcome is BatchOutcome.INTENDED and not batch.answered:
             self._write_nodes(batch, now)
         else:
             self.map_nodes(batch, now)
@@ -202,14 +199,14 @@ class Journal:
         if self._intents.attempt(isolation, batch, partial(self._withdraw, batch.name)) is not None:
             return ()
         rest = [name for name in batch.nodes if name not in odd]
-        return (part_of(batch, rest),) if rest and batch.minimum == 1 and batch.pods else ()
+        return (part_of(batch, rest),) if rest and batch.minimum == 1 else ()
 
     def _withdraw(self, name: str) -> None:
         """Remove a batch for which no call was begun, and its nodes."""
         batch = self._batches.get(name)
-        if batch is None or batch.outcome != "Intended" or batch.token:
+        if batch is None or batch.outcome is not BatchOutcome.INTENDED or batch.token:
             return
-        batch = self.save_batch(replace(batch, outcome="Failed"))
+        batch = self.save_batch(replace(batch, outcome=BatchOutcome.FAILED))
         for node in [found for name in batch.nodes if (found := self._nodes.get(name)) is not None]:
             self.forget(node)
         self._drop_if_over(batch)
@@ -217,7 +214,7 @@ class Journal:
     def pending(self) -> Pending:
         """What has to be carried out."""
         return Pending(
-            launches=tuple(b for b in self.batches if b.outcome in UNFINISHED and b.name not in self._incomplete),
+            launches=tuple(b for b in self.batches if not b.outcome.finished and b.name not in self._incomplete),
             leaving=tuple(n for n in self.nodes if not may_take_pods(n)),
             decisions=tuple(
                 (node, decision)
@@ -251,7 +248,7 @@ class Journal:
 
         Who calls this for a finished batch has carried its answers over to the nodes: it may be gone afterwards.
         """
-        unfinished = batch.outcome in UNFINISHED
+        unfinished = not batch.outcome.finished
         # The API server accepts no new finalizer on an object that is being deleted.
         if unfinished == batch.guarded or (unfinished and batch.deleting):
             return batch
@@ -318,22 +315,22 @@ class Journal:
         """
         isolation = Isolation(self._api, logs=False)
 
-        def carry_over(index: int) -> Trouble | None:
-            mapped = partial(self._map_node, batch, index, now)
-            return isolation.attempt(PROVISIONED_NODES.kind, batch.nodes[index], mapped)
+        def carry_over(member: BatchMember) -> Trouble | None:
+            mapped = partial(self._map_node, batch, member, now)
+            return isolation.attempt(PROVISIONED_NODES.kind, member.node, mapped)
 
-        raise_first(each(carry_over, range(len(batch.nodes)), at_once=self._at_once))
+        raise_first(each(carry_over, batch.members, at_once=self._at_once))
 
-    def _map_node(self, batch: LaunchBatch, index: int, now: datetime) -> None:
-        node = self._nodes.get(batch.nodes[index])
+    def _map_node(self, batch: LaunchBatch, member: BatchMember, now: datetime) -> None:
+        node = self._nodes.get(member.node)
         if node is None or node.provider_id:
             return
-        if batch.instances and batch.instances[index]:
-            self._give_machine(node, batch, index, now)
-        elif batch.outcome in _FINISHED and awaits_machine(node):
+        if member.provider_id:
+            self._give_machine(node, batch, member, now)
+        elif batch.outcome.finished and awaits_machine(node):
             self.move(node, Why.NO_OFFERING_LEFT, now)
 
-    def _give_machine(self, node: ProvisionedNode, batch: LaunchBatch, index: int, now: datetime) -> None:
+    def _give_machine(self, node: ProvisionedNode, batch: LaunchBatch, member: BatchMember, now: datetime) -> None:
         """Save a node's machine. One that became unwanted meanwhile stays on its way out, now with a machine to end."""
         if node.phase is Phase.INTENDED:
             node = self.move(node, Why.CALL_RECORDED, now)
@@ -343,15 +340,15 @@ class Journal:
             replace(
                 node,
                 provider=batch.provider,
-                provider_id=batch.instances[index],
+                provider_id=member.provider_id,
                 place=batch.place,
                 token=batch.token,
-                obtained=batch.offerings[batch.obtained[index]],
+                obtained=member.obtained,
             )
         )
 
     def _drop_if_over(self, batch: LaunchBatch) -> None:
-        if batch.outcome in _FINISHED and all(self._nodes.get(name) is None for name in batch.nodes):
+        if batch.outcome.finished and all(self._nodes.get(name) is None for name in batch.nodes):
             with suppress(NotFoundError):
                 with suppress(ForbiddenError):  # as in _complete
                     self.settle(batch)  # its finalizer would hold it
@@ -366,7 +363,7 @@ class Journal:
         except AlreadyExistsError:
             # Its name is the hash of its nodes' names: this very intent was written before a restart.
             found = parse_launch_batch(self._api.get(LAUNCH_BATCHES, batch.name))
-            if found.outcome in _FINISHED:
+            if found.outcome.finished:
                 step = f"grant patch on launchbatches, or take the finalizers of LaunchBatch {batch.name} away"
                 raise ConflictError(
                     f"LaunchBatch {batch.name} is over and a finalizer keeps it", next_step=step

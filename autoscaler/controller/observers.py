@@ -14,7 +14,7 @@ import structlog
 from autoscaler.cluster.resources import Resource
 from autoscaler.loop.loop import Recorded, Stage, Tick
 from autoscaler.model.plan import NodeAction
-from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, OfferingRef, Phase, ProvisionedNode
 from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import texts_of
 from autoscaler.serve.health import Heartbeat
@@ -154,7 +154,7 @@ def _intentions(recorded: Recorded) -> Iterator[_Line]:
 
 def _of_batch(batch: LaunchBatch, reason: str) -> tuple[tuple[str, Any], ...]:
     offering = batch.offerings[min(batch.attempt, len(batch.offerings) - 1)]
-    pods = sum(map(len, batch.pods))
+    pods = len(batch.pods)
     return (
         ("batch", batch.name),
         ("pool", batch.pool),
@@ -162,7 +162,7 @@ def _of_batch(batch: LaunchBatch, reason: str) -> tuple[tuple[str, Any], ...]:
         ("nodes", batch.nodes),
         ("pods", pods),
         ("reason", reason or f"{pods} pods wait"),
-        ("repeated", batch.outcome == "Calling"),
+        ("repeated", batch.outcome is BatchOutcome.CALLING),
     )
 
 

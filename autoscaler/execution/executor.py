@@ -13,7 +13,7 @@ from typing import Final
 
 from autoscaler.cluster.api import BlockedError, KubernetesApi
 from autoscaler.cluster.isolation import Isolation, Trouble
-from autoscaler.cluster.journal import UNFINISHED, Journal, Pending
+from autoscaler.cluster.journal import Journal, Pending
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import Drained, cordon, evict_all, occupants, occupants_now, uncordon
@@ -31,7 +31,7 @@ from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import Why, can_take
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.pod import Pod
-from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.reasons import texts_of
@@ -148,9 +148,9 @@ class Executor:
         """Launch for pools that act. What a pool asked for before it was told to observe, or deleted, is given up, and
         so is a batch that a person deletes."""
         acts = any(pool.name == batch.pool and pool.acts for pool in seen.snapshot.pools)
-        if (not acts or batch.deleting) and batch.outcome == "Intended":
+        if (not acts or batch.deleting) and batch.outcome is BatchOutcome.INTENDED:
             give_up(batch, self.journal, now)
-        elif batch.outcome == "Calling" and not may_touch(batch.pool, seen.snapshot.pools):
+        elif batch.outcome is BatchOutcome.CALLING and not may_touch(batch.pool, seen.snapshot.pools):
             self._read_answer(batch, seen, now)
         elif not until.over():
             self.unclear.pop(batch.name, None)
@@ -324,7 +324,7 @@ class Executor:
 
     def _may_still_come(self, node: ProvisionedNode) -> bool:
         """Whether a call that is under way may yet produce the node's machine."""
-        return any(batch.name == node.batch and batch.outcome in UNFINISHED for batch in self.journal.batches)
+        return any(batch.name == node.batch and not batch.outcome.finished for batch in self.journal.batches)
 
     def _apply_decision(self, node: ProvisionedNode, decision: NodeDecision, seen: Observed, now: datetime) -> None:
         """Hold a node, let it go again, give notice on it, or begin a drain that demands an empty node."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from autoscaler.model.plan import LeftOut, NearMiss
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import Bundle
@@ -59,7 +59,7 @@ class Outcome:
 class _Diagnosis:
     """Why one class is left out, in the words of its sample."""
 
-    verdict: str
+    verdict: LeftOutVerdict
     reasons: tuple[Reason, ...]
     misses: tuple[NearMiss, ...] = ()
 
@@ -122,7 +122,8 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
         return _Diagnosis("does-not-fit", _few(reasons, policy), misses)
     # Where nothing fits, one node on which a selector fails is enough: kube-scheduler then aborts the whole attempt.
     undecided = [outcome.undecided[item]] if item in outcome.undecided else []
-    for kind, name in ((Unknown, "unknown"), (Fatal, "fatal")):
+    kinds: tuple[tuple[type[Unknown | Fatal], LeftOutVerdict], ...] = ((Unknown, "unknown"), (Fatal, "fatal"))
+    for kind, name in kinds:
         hits = [verdict for verdict in (*undecided, *(found for _, found in verdicts)) if isinstance(verdict, kind)]
         if hits:
             reasons = dict.fromkeys(r for verdict in hits for r in _reasons(verdict))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
@@ -24,7 +25,7 @@ from autoscaler.kube.custom.schema import (
     Rule,
     taint_json,
 )
-from autoscaler.model.provisioned_node import LaunchBatch
+from autoscaler.model.provisioned_node import BatchMember, BatchOutcome, LaunchBatch, OfferingRef
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import GROUP, POOL
 from instance_catalog.kubernetes.quantity import Quantity
@@ -93,31 +94,39 @@ def parse_launch_batch(raw: object) -> LaunchBatch:
             next_step=RESTORE,
         )
     reference = spec.node_template_ref
+    offerings = tuple(offering.model() for offering in spec.offerings)
     return LaunchBatch(
         name=metadata.name,
         pool=spec.pool,
-        nodes=spec.nodes,
-        offerings=tuple(offering.model() for offering in spec.offerings),
+        members=tuple(_members(spec, status, offerings)),
+        offerings=offerings,
         attempt=status.attempt,
         token=status.token,
         parameter_hash=status.parameter_hash,
-        instances=status.instances,
-        outcome=status.outcome,
+        answered=bool(status.instances),
+        outcome=BatchOutcome(status.outcome),
         uid=metadata.uid,
         resource_version=resource_version(raw),
         minimum=spec.minimum,
         provider=status.provider,
         place=status.place,
-        pods=spec.pods,
         prediction=spec.prediction.model() if spec.prediction else None,
         labels=FrozenMap(spec.labels),
         taints=tuple(taint.model() for taint in spec.taints),
         kubelet_reserved=FrozenMap({k: Quantity.parse(str(v)) for k, v in spec.kubelet_reserved.items()}),
         template=(reference.kind, reference.name) if reference else ("", ""),
-        obtained=status.obtained,
         deleting=metadata.deleting,
         guarded=FINALIZER in metadata.finalizers,
     )
+
+
+def _members(
+    spec: LaunchBatchSpec, status: LaunchBatchStatus, offerings: tuple[OfferingRef, ...]
+) -> Iterator[BatchMember]:
+    none = ((),) * len(spec.nodes), ("",) * len(spec.nodes), (-1,) * len(spec.nodes)
+    pods, instances, obtained = spec.pods or none[0], status.instances or none[1], status.obtained or none[2]
+    for node, keys, machine, index in zip(spec.nodes, pods, instances, obtained, strict=True):
+        yield BatchMember(node, keys, machine, offerings[index] if machine else None)
 
 
 def _agrees(spec: LaunchBatchSpec, status: LaunchBatchStatus) -> bool:
@@ -141,7 +150,7 @@ def write_launch_batch(batch: LaunchBatch) -> dict[str, Any]:
             "nodes": batch.nodes,
             "offerings": [OfferingSpec.of(offering) for offering in batch.offerings],
             "minimum": batch.minimum,
-            "pods": batch.pods,
+            "pods": tuple(member.pods for member in batch.members),
             "prediction": PredictionSpec.of(batch.prediction) if batch.prediction else None,
             "labels": dict(batch.labels),
             "taints": [taint_json(taint) for taint in batch.taints],
@@ -149,16 +158,17 @@ def write_launch_batch(batch: LaunchBatch) -> dict[str, Any]:
             "nodeTemplateRef": {"kind": kind, "name": name} if kind else None,
         }
     )
+    members = batch.members if batch.answered else ()
     status = LaunchBatchStatus.model_validate(
         {
-            "outcome": batch.outcome,
+            "outcome": batch.outcome.value,
             "provider": batch.provider,
             "place": batch.place,
             "attempt": batch.attempt,
             "token": batch.token,
             "parameterHash": batch.parameter_hash,
-            "instances": batch.instances,
-            "obtained": batch.obtained,
+            "instances": tuple(member.provider_id for member in members),
+            "obtained": tuple(-1 if m.obtained is None else batch.offerings.index(m.obtained) for m in members),
         }
     )
     return custom_object(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from autoscaler.model.plan import Considered
+from autoscaler.model.plan import Considered, ConsideredOutcome
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown
 from autoscaler.planning.placement.packing_input import PackingInput
@@ -17,7 +17,12 @@ from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.limits import binding
 
-_OUTCOMES: dict[type, str] = {Fits: "fits", DoesNotFit: "does-not-fit", Fatal: "fatal", Unknown: "unknown"}
+_OUTCOMES: dict[type, ConsideredOutcome] = {
+    Fits: "fits",
+    DoesNotFit: "does-not-fit",
+    Fatal: "fatal",
+    Unknown: "unknown",
+}
 _SHOWN_FIRST = {"chosen": 0, "fits": 1, "unknown": 2, "fatal": 3, "does-not-fit": 4}
 
 

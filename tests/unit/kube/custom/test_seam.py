@@ -42,7 +42,15 @@ from autoscaler.model.capacity import (
     Scope,
 )
 from autoscaler.model.labels import LabelSelector
-from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, Prediction, ProvisionedNode
+from autoscaler.model.provisioned_node import (
+    BatchMember,
+    BatchOutcome,
+    LaunchBatch,
+    OfferingRef,
+    Phase,
+    Prediction,
+    ProvisionedNode,
+)
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Quarantine
 from instance_catalog.frozen_map import FrozenMap
@@ -127,24 +135,25 @@ NODE = ProvisionedNode(
 BATCH = LaunchBatch(
     name="b-1",
     pool="research",
-    nodes=("research-x1", "research-x2"),
+    members=(
+        BatchMember("research-x1", ("default/train-0",), "i-1", NODE.offerings[1]),
+        BatchMember("research-x2"),
+    ),
     offerings=NODE.offerings,
     attempt=1,
     token="t-1",
     parameter_hash="h",
-    instances=("i-1", ""),
-    outcome="Calling",
+    answered=True,
+    outcome=BatchOutcome.CALLING,
     uid="u-4",
     resource_version="18",
     minimum=2,
     provider="simulated",
-    pods=(("default/train-0",), ()),
     prediction=PREDICTION,
     labels=FrozenMap({"team": "research"}),
     taints=(Taint("team", "research", "NoExecute"),),
     kubelet_reserved=FrozenMap({"cpu": Quantity.parse("1")}),
     template=("KwokNodeTemplate", "default"),
-    obtained=(1, -1),
 )
 
 
@@ -189,7 +198,7 @@ def test_a_provisioned_node_survives_the_way_there_and_back(node: ProvisionedNod
     "batch",
     [
         pytest.param(BATCH, id="every field"),
-        pytest.param(LaunchBatch("b", "p", ("n",), (OFFERING,)), id="defaults"),
+        pytest.param(LaunchBatch("b", "p", (BatchMember("n"),), (OFFERING,)), id="defaults"),
     ],
 )
 def test_a_launch_batch_survives_the_way_there_and_back(batch: LaunchBatch) -> None:
