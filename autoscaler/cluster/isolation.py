@@ -1,4 +1,4 @@
-"""The boundary around one item of a round: what cannot be done for one pod, pool, batch or node stops no other.
+"""The boundary around one item of a reconcile: what cannot be done for one pod, pool, batch or node stops no other.
 
 An item that fails becomes a Trouble, which is reported as an event, a log line and a count. That holds for refusals
 of the API server and of providers, and for exceptions that nobody foresaw: those are bugs, are logged with their
@@ -86,7 +86,7 @@ class Trouble:
 
 
 class Isolation:
-    """The boundary in one part of a round. May be used from several threads.
+    """The boundary in one part of a reconcile. May be used from several threads.
 
     When several requests in a row were not answered, `api` is asked for something that is always there. If it does not
     answer that either, nothing more is attempted: each attempt could take minutes. If it does, the requests were the
@@ -107,7 +107,7 @@ class Isolation:
     ) -> Trouble | None:
         """Do it; what kept it from being done, None if nothing did. Raises LeadershipLostError."""
         if self._is_silent():
-            step = "nothing: it is tried in the next round"
+            step = "nothing: it is tried again in the next reconcile"
             silent = UnavailableError("the API server left the requests before this one unanswered", next_step=step)
             return Trouble(kind, name, silent, namespace, pods)
         try:
@@ -146,8 +146,8 @@ def _answers(api: KubernetesApi) -> bool:
 class Intents:
     """The boundary of the journal: as Isolation, for objects that nobody may write who only observes.
 
-    `refusal` is why nothing of them may be written, as of this round. A 403 alone does not mean that: quotas, policies
-    and webhooks answer it about single objects, so the API server is asked which rights there are.
+    `refusal` is why nothing of them may be written, as of this reconcile. A 403 alone does not mean that: quotas,
+    policies and webhooks answer it about single objects, so the API server is asked which rights there are.
     """
 
     def __init__(self, api: KubernetesApi) -> None:

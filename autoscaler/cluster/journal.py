@@ -53,7 +53,7 @@ FINALIZER = f"{labels.GROUP}/machine"
 _BEGUN_BY = {Phase.INTENDED: Why.CALL_RECORDED, Phase.LAUNCHING: Why.NEXT_OFFERING}
 # An answer by which nothing was written, and by which the same will not be written either.
 _REFUSALS = (ForbiddenError, InvalidError, ValidationError)
-# How many parts of refused batches are tried in one round.
+# How many parts of refused batches are tried in one reconcile.
 _MOST_PARTS = 64
 
 
@@ -85,7 +85,7 @@ class Journal:
 
     @property
     def refusal(self) -> ForbiddenError | None:
-        """Why nothing at all may be written down, if the role lacks the rights: as of this round."""
+        """Why nothing at all may be written down, if the role lacks the rights: as of this reconcile."""
         return self._intents.refusal
 
     @property
@@ -129,7 +129,7 @@ class Journal:
             self._write_nodes(batch, now)
         else:
             self.map_nodes(batch, now)
-        with suppress(ForbiddenError):  # the rights of the version before lack it, and rounds have to go on
+        with suppress(ForbiddenError):  # the rights of the version before lack it, and reconciles have to go on
             self.settle(batch)
         self._drop_if_over(batch)
         self._incomplete.discard(batch.name)

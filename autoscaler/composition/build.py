@@ -190,7 +190,7 @@ class _Parts:
         return loop
 
     def _perform(self, task: Task) -> None:
-        """What a task that is due does before the tick. RESYNC and BLOCK_CLOCK only need the tick."""
+        """What a task that is due does before the reconcile. RESYNC and BLOCK_CLOCK only need the reconcile."""
         if task is Task.SYNC and self._sync is not None:
             self._sync.start()
         elif task is Task.PRICES:

@@ -1,7 +1,7 @@
 """Tasks that fall due by the clock. APScheduler marks them as due and wakes the controller; it runs none of them.
 
-The controller's thread runs them before its next tick, so no two run at once, and a task that falls due twice during
-one tick runs once.
+The controller's thread runs them before its next reconcile, so no two run at once, and a task that falls due twice
+during one reconcile runs once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOOK: Final = 30.0  # the longest time in seconds between two readings of the w
 class Task(Enum):
     """What runs periodically."""
 
-    RESYNC = "resync"  # a tick without a change: machines, orphans, time-outs
+    RESYNC = "resync"  # a reconcile without a change: machines, orphans, time-outs
     CATALOG = "catalog"  # read the catalog's directories
     SYNC = "sync"  # read what clouds list, with list prices
     PRICES = "prices"  # read today's prices of the providers

@@ -40,8 +40,8 @@ from providers.errors import RefusedError
 
 # When somebody takes the taint away as often as it is put there, a machine whose pods are evicted ends all the same.
 _CORDONED_BY: Final = timedelta(minutes=1)
-# Launches that take longer than this together go on in the next tick, after what has to leave by then. It is shorter
-# than the time-out of a call: after one that timed out no other begins.
+# Launches that take longer than this together go on in the next reconcile, after what has to leave by then. It is
+# shorter than the time-out of a call: after one that timed out no other begins.
 _LAUNCHING: Final = timedelta(seconds=30)
 _WOULD: Final = {
     NodeAction.DRAIN: "drain it",
@@ -52,7 +52,7 @@ _WOULD: Final = {
 
 @dataclass(frozen=True)
 class Observed:
-    """What the tick observed: the cluster, and the machines of each provider that answered, by provider id."""
+    """What the reconcile observed: the cluster, and the machines of each provider that answered, by provider id."""
 
     snapshot: Snapshot
     machines: Mapping[str, Mapping[str, Instance]]
@@ -80,7 +80,7 @@ class Withheld:
 
 
 class _Until:
-    """How much longer launches may begin in a tick."""
+    """How much longer launches may begin in a reconcile."""
 
     def __init__(self, clock: Clock, span: timedelta) -> None:
         self._clock, self._span = clock, span.total_seconds()
@@ -110,7 +110,8 @@ class Executor:
         object.__setattr__(self, "patience", Patience(self.clock))
 
     def carry_out(self, pending: Pending, seen: Observed, now: datetime) -> tuple[Trouble, ...]:
-        """Drain, terminate, hold, give notice and launch as recorded. Returns what failed; the next tick repeats it."""
+        """Drain, terminate, hold, give notice and launch as recorded. Returns what failed; the next reconcile repeats
+        it."""
         providers = tuple(self.providers.by_template.values())
         kept = (*map(_of_sweep, providers), *map(_of_launch, pending.launches))
         self.patience.keep({*kept, *(node.name for node in pending.leaving)})
@@ -249,7 +250,7 @@ class Executor:
         return runs and isinstance(self.patience.error(node.name), RefusedError)
 
     def _machine_stopped(self, node: ProvisionedNode, seen: Observed) -> bool:
-        """Whether its provider says so in this tick."""
+        """Whether its provider says so in this reconcile."""
         machine = seen.machines.get(node.provider, {}).get(node.provider_id)
         return machine is not None and machine.state is InstanceState.STOPPED
 

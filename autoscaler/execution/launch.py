@@ -3,7 +3,7 @@
 Each attempt is written down (with its token and a hash of its parameters) before the provider is called and its answer
 before anything else happens, so it can die anywhere. An attempt whose outcome nobody knows is repeated with identical
 parameters until it is known; only then another offering, perhaps in another zone, may be asked for. It is repeated in
-a later tick: a call may take a minute until it times out, and nodes that have to leave do not wait for it again.
+a later reconcile: a call may take a minute until it times out, and nodes that have to leave do not wait for it again.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Mispred
 def quarantined(
     snapshot: Snapshot, mispredictions: Iterable[Misprediction], now: datetime, *, drifts: Iterable[Drift] = ()
 ) -> tuple[Quarantine, ...]:
-    """What the pools know after this tick, with boots that failed and succeeded, mispredictions and drift.
+    """What the pools know after this reconcile, with boots that failed and succeeded, mispredictions and drift.
 
     A node that becomes ready as predicted proves all that was held against its type wrong; one that has drifted to be
     avoided only proves that the type boots.

@@ -61,7 +61,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What one tick saw, decided and could not do. `wake_at` is when something falls due without any event."""
+    """What one reconcile saw, decided and could not do. `wake_at` is when something falls due without any event."""
 
     now: datetime
     snapshot: Snapshot
@@ -72,7 +72,7 @@ class Tick:
 
 
 Stage: TypeAlias = Callable[[str], AbstractContextManager[object]]
-"""Entered with the name of a part of the tick and left after it: for whoever measures."""
+"""Entered with the name of a part of the reconcile and left after it: for whoever measures."""
 
 
 class Loop:
@@ -96,8 +96,8 @@ class Loop:
         announce: Callable[[Recorded], None] = lambda recorded: None,
     ) -> None:
         """`layers`, `quotes` and `remake`: see CatalogInForce. `at_once`: how many requests that do not depend on each
-        other may be under way. `events`: where events wait for somebody else to write them; without it each tick writes
-        its own. `announce` is called with what is about to be done."""
+        other may be under way. `events`: where events wait for somebody else to write them; without it each reconcile
+        writes its own. `announce` is called with what is about to be done."""
         self._api = api
         self._stage = stage
         self._clock = clock
@@ -114,7 +114,7 @@ class Loop:
         self._publisher = TickPublisher(api, at_once=at_once, events=events)
         self._announce = announce
         self._retries = Retries(settings.loop)
-        self.acts = False  # whether a pool is in mode Act, as of the last tick; read by other threads
+        self.acts = False  # whether a pool is in mode Act, as of the last reconcile; read by other threads
         self._odd: Mapping[str, Odd] = {}  # the pods on which planning breaks
 
     def ages(self) -> dict[str, float]:
@@ -122,12 +122,13 @@ class Loop:
         return self._store.ages()
 
     def follow(self) -> None:
-        """Take over what changed in the cluster while another replica acts, so that the first tick lists little."""
+        """Take over what changed in the cluster while another replica acts, so that the first reconcile lists
+        little."""
         self._observer.follow()
 
     def warm_up(self) -> None:
-        """Work out what the first plan needs, before anybody waits for it: after a tick, or a follow."""
-        with self._stage("rehearse"):
+        """Work out what the first plan needs, before anybody waits for it: after a reconcile, or a follow."""
+        with self._stage("warm_up"):
             warm_up(self._store.snapshot())
 
     def tick(self) -> Tick:

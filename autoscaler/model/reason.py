@@ -54,7 +54,7 @@ class Code(Enum):
     RUNTIME_ATTRIBUTE = "RuntimeAttribute"  # decided by a value that exists only at run time
     CATALOG_UNKNOWN = "CatalogUnknown"  # decided by a fact the catalog does not have
     UNSUPPORTED = "Unsupported"  # a field or feature this version does not understand
-    WORK_BUDGET = "WorkBudget"  # expression: deciding it takes more work than a round may spend on it
+    WORK_BUDGET = "WorkBudget"  # expression: deciding it takes more work than a plan may spend on it
     UNREADABLE = "Unreadable"  # right: without it a kind cannot be read that decides this
     # other predicates
     INSUFFICIENT_RESOURCE = "InsufficientResource"  # resource, wanted, free

@@ -42,7 +42,7 @@ _NUMBERS: Final = frozenset({"$/h", "$/h proposed", "nodes", "offerings"})
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What a tick observed and decided."""
+    """What a reconcile observed and decided."""
 
     snapshot: Snapshot
     plan: Plan
@@ -50,19 +50,19 @@ class Tick:
 
 
 class LatestTick:
-    """The latest tick. The loop's thread writes it, request threads read it."""
+    """The latest reconcile. The loop's thread writes it, request threads read it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tick: Tick | None = None
 
     def set(self, snapshot: Snapshot, plan: Plan, now: datetime) -> None:
-        """A tick has ended."""
+        """A reconcile has ended."""
         with self._lock:
             self._tick = Tick(snapshot, plan, now)
 
     def get(self) -> Tick | None:
-        """None before the first tick, and on replicas that do not lead."""
+        """None before the first reconcile, and on replicas that do not lead."""
         with self._lock:
             return self._tick
 

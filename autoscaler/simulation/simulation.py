@@ -36,7 +36,7 @@ from providers.simulated.provider import SimulatedProvider
 TEMPLATE_KIND: Final = "SimulatedNodeTemplate"
 # A GPU machine takes minutes from the call to its Ready node.
 ORDINARY: Final = Behaviour(boot=timedelta(seconds=150))
-# A moment that needs more rounds than this goes round in circles.
+# A moment that needs more rounds than this does not settle.
 _ROUNDS: Final = 100
 
 
@@ -82,7 +82,7 @@ class Simulation:
     ) -> Loop:
         """The production loop with empty memory, as after a restart. `catalog`: what it believes, if not the truth.
 
-        `events` and `announce` are the loop's: without the former, it writes events at the end of each round.
+        `events` and `announce` are the loop's: without the former, it writes events at the end of each reconcile.
         """
         self.loop = Loop(
             api=api or self.api,
@@ -102,7 +102,7 @@ class Simulation:
         self._arrivals.sort(key=lambda arrival: arrival[0])
 
     def run(self, until: datetime, observe: Callable[[Tick], None] = lambda tick: None) -> None:
-        """Live until `until`; `observe` sees every tick of the loop."""
+        """Live until `until`; `observe` sees every reconcile of the loop."""
         while True:
             self._settle(observe)
             moment = self._next_moment()

@@ -1,4 +1,4 @@
-"""A running watch: a thread reads what the API server sends, the loop takes it when a tick begins.
+"""A running watch: a thread reads what the API server sends, the loop takes it when a reconcile begins.
 
 Connections that end, break or fall silent are resumed from the last version that was received. Everything else ends the
 stream and is reported by the next `take`, after which its consumer lists and begins another one: a version that expired

@@ -1,10 +1,10 @@
-"""Events on their way to the API server: told in a round, written beside it.
+"""Events on their way to the API server: told in a reconcile, written beside it.
 
-A round only offers events, which costs no request: thousands of pods that fit nowhere delay nobody by being told of.
-An event is not repeated while it is remembered. The number of events of one object is bounded as in
+A reconcile only offers events, which costs no request: thousands of pods that fit nowhere delay nobody by being told
+of. An event is not repeated while it is remembered. The number of events of one object is bounded as in
 k8s.io/client-go tools/record/events_cache.go (v1.36): 25 at once and one more every five minutes; and when one reason
 comes with more than ten texts within ten minutes, the next is told as one combined event. What finds no place is
-counted and not remembered: as long as it is true the next round offers it again.
+counted and not remembered: as long as it is true the next reconcile offers it again.
 
 The reasons in a namespace take turns, so that many events of one kind do not hold up the only one of another.
 
@@ -39,11 +39,11 @@ _LONGEST_NAME: Final = 253
 _LONGEST_REASON: Final = 128  # bytes
 _LONGEST_MESSAGE: Final = 1024  # bytes
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
-# Waiting at the same time. A round that has more offers the rest again.
+# Waiting at the same time. A reconcile that has more offers the rest again.
 _MOST_WAITING: Final = 10_000
 # Events remembered as told. One that was forgotten costs a call that the API server answers with AlreadyExists.
 _REMEMBERED: Final = 50_000
-# Nor does one that no round has offered for so long; by then the API server itself has forgotten it (--event-ttl).
+# Nor does one that no reconcile has offered for so long; by then the API server itself has forgotten it (--event-ttl).
 _REMEMBERED_SECONDS: Final = 3600.0
 _OBJECTS: Final = 10_000
 _BURST: Final = 25

@@ -1,4 +1,4 @@
-"""The thread that writes events beside the rounds, at a rate that leaves the API server to them."""
+"""The thread that writes events beside the reconciles, at a rate that leaves the API server to them."""
 
 from __future__ import annotations
 

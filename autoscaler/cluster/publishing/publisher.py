@@ -1,7 +1,7 @@
 """Tells the cluster what was decided: events on pods and nodes, status of pools and blocks.
 
 Nothing is written twice: an event's name is the hash of what it says, a status is compared with what was written last.
-So a tick in which nothing changed writes nothing, and a restart repeats nothing. What cannot be told of one object
+So a reconcile in which nothing changed writes nothing, and a restart repeats nothing. What cannot be told of one object
 keeps nothing from being told of the others.
 """
 
@@ -78,12 +78,13 @@ class Publisher:
         self._troubles: list[Trouble] = []
         self._statuses: dict[tuple[Resource, str], dict[str, Any]] = {}
         self._conditions: dict[tuple[Resource, str, str], tuple[int, tuple[str, str, str]]] = {}
-        self._shown: set[tuple[Resource, str]] = set()  # objects of which this round told a status or a condition
+        self._shown: set[tuple[Resource, str]] = set()  # objects of which this reconcile told a status or a condition
 
     def publish(
         self, plan: Plan, snapshot: Snapshot, now: datetime, *, accelerators: Mapping[str, int] = _NO_COUNTS
     ) -> None:
-        """Events, nominations and statuses of one tick. `accelerators` of the nodes that each pool has, by its name."""
+        """Events, nominations and statuses of one reconcile. `accelerators` of the nodes that each pool has, by its
+        name."""
         for about in object_events(plan, snapshot):
             tell = partial(self._tell_all, about, now)
             self._attempt(about.kind, about.name, tell, namespace=about.namespace)
@@ -96,7 +97,8 @@ class Publisher:
             self._attempt(CAPACITY_BLOCKS.kind, block.name, partial(self._status, CAPACITY_BLOCKS, block.name, written))
 
     def take_troubles(self) -> tuple[Trouble, ...]:
-        """What could not be told since the last time. It ends a round: objects that are gone by now are forgotten."""
+        """What could not be told since the last time. It ends a reconcile: objects that are gone by now are
+        forgotten."""
         taken, self._troubles, self._isolation = tuple(self._troubles), [], Isolation(self._api)
         self._statuses = {key: told for key, told in self._statuses.items() if key in self._shown}
         self._conditions = {key: told for key, told in self._conditions.items() if key[:2] in self._shown}
@@ -208,7 +210,7 @@ class Publisher:
         verdict = (*verdict[:2], verdict[2][:_LONGEST_CONDITION])
         if self._conditions.get((resource, name, kind)) == (generation, verdict):
             return
-        with suppress(NotFoundError, ConflictError):  # in both cases the next tick sees it anew
+        with suppress(NotFoundError, ConflictError):  # in both cases the next reconcile sees it anew
             found = self._api.get(resource, name)
             conditions = _conditions(found)
             before: dict[str, Any] = next((entry for entry in conditions if entry["type"] == kind), {})

@@ -32,7 +32,7 @@ class TemplateStatuses:
         resource = BY_KIND.get(kind)
         if resource is None or self._written.get((kind, name)) == verdict:
             return ()
-        with suppress(NotFoundError, ConflictError):  # in both cases the next tick sees it anew
+        with suppress(NotFoundError, ConflictError):  # in both cases the next reconcile sees it anew
             found = self._api.get(resource, name)
             before = found.get("status", {})
             status = _status(verdict, before, now)

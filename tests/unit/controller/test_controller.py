@@ -95,7 +95,7 @@ class Stand:
         self.script.stop = self.controller.stop
 
     def ticks(self, outcome: str = "ok") -> float | None:
-        return self.recorder.registry.get_sample_value("foreslice_ticks_total", {"outcome": outcome})
+        return self.recorder.registry.get_sample_value("foreslice_reconciles_total", {"outcome": outcome})
 
 
 def run(*outcomes: Tick | Exception) -> int:
@@ -313,7 +313,7 @@ def test_a_round_whose_requests_time_out_one_after_another_is_not_stuck() -> Non
                 assert stand.heartbeat.problem == ""
                 raise UnavailableError("no answer")
         stand.clock.advance(timedelta(seconds=301))
-        assert stand.heartbeat.problem == "a tick: overdue for 1 s"
+        assert stand.heartbeat.problem == "a reconcile: overdue for 1 s"
 
 
 @pytest.mark.parametrize("jump", [timedelta(hours=3), timedelta(hours=-3)], ids=["forward", "back"])

@@ -18,7 +18,6 @@ from autoscaler.kube.custom.capacity_pool import (
     parse_pool_status,
     write_capacity_pool,
 )
-from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
 from autoscaler.kube.custom.pool_memory import (
     REMEMBERED,
     backoff_manifests,
@@ -43,9 +42,6 @@ from autoscaler.model.capacity import (
 )
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.provisioned_node import (
-    BatchMember,
-    BatchOutcome,
-    LaunchBatch,
     OfferingRef,
     Phase,
     Prediction,
@@ -132,29 +128,6 @@ NODE = ProvisionedNode(
     uid="u-3",
     resource_version="17",
 )
-BATCH = LaunchBatch(
-    name="b-1",
-    pool="research",
-    members=(
-        BatchMember("research-x1", ("default/train-0",), "i-1", NODE.offerings[1]),
-        BatchMember("research-x2"),
-    ),
-    offerings=NODE.offerings,
-    attempt=1,
-    token="t-1",
-    parameter_hash="h",
-    answered=True,
-    outcome=BatchOutcome.CALLING,
-    uid="u-4",
-    resource_version="18",
-    minimum=2,
-    provider="simulated",
-    prediction=PREDICTION,
-    labels=FrozenMap({"team": "research"}),
-    taints=(Taint("team", "research", "NoExecute"),),
-    kubelet_reserved=FrozenMap({"cpu": Quantity.parse("1")}),
-    template=("KwokNodeTemplate", "default"),
-)
 
 
 @pytest.mark.parametrize(
@@ -192,17 +165,6 @@ def test_a_block_survives_the_way_there_and_back(block: CapacityBlock) -> None:
 )
 def test_a_provisioned_node_survives_the_way_there_and_back(node: ProvisionedNode) -> None:
     assert parse_provisioned_node(write_provisioned_node(node)) == node
-
-
-@pytest.mark.parametrize(
-    "batch",
-    [
-        pytest.param(BATCH, id="every field"),
-        pytest.param(LaunchBatch("b", "p", (BatchMember("n"),), (OFFERING,)), id="defaults"),
-    ],
-)
-def test_a_launch_batch_survives_the_way_there_and_back(batch: LaunchBatch) -> None:
-    assert parse_launch_batch(write_launch_batch(batch)) == batch
 
 
 def test_a_node_remembers_the_latest_part_of_its_life() -> None:
