@@ -141,7 +141,7 @@ def _batch(group: list[PlannedNode], pools: Mapping[str, CapacityPool], *, gang:
 
 
 def _batch_name(pool: str, nodes: Sequence[str]) -> str:
-    """Of at most 63 characters; pools with long names are told apart by the digest, into which node names go."""
+    """Of at most 63 characters; the digest of the node names distinguishes pools with long names."""
     return f"{pool[:_LONGEST_PREFIX].rstrip('-.')}-{_digest(*nodes)[:10]}"
 
 

@@ -2,7 +2,7 @@
 
 A LaunchBatch is written first and holds everything its provider calls and its ProvisionedNodes derive from. The nodes
 come second, the calls third, the mapping to instances is saved before any further step. So a process may die between
-any two steps: `resume` completes half-written intents, and whoever carries them out repeats the last call with
+any two steps: `resume` completes half-written intents, and the executor repeats the last call with
 identical parameters. Every save is guarded by the resourceVersion that was read.
 
 What cannot be written down of one batch or node is answered as a Trouble and left out, and the others are written. A
@@ -121,7 +121,7 @@ class Journal:
             if trouble is not None:
                 troubles.append(trouble)
                 self._without_odd(batch, isolation)
-        return self._intents.told(troubles)
+        return self._intents.reported(troubles)
 
     def _complete(self, batch: LaunchBatch, now: datetime) -> None:
         self._incomplete.add(batch.name)
@@ -156,7 +156,7 @@ class Journal:
             if node.deleting or ordered:
                 reasons = () if node.deleting else decision.reasons
                 go = partial(self.move, node, Why.UNWANTED, now, reasons)
-                troubles += self._intents.told([self._intents.attempt(isolation, node, go)])
+                troubles += self._intents.reported([self._intents.attempt(isolation, node, go)])
         return tuple(troubles)
 
     def _record_batches(self, batches: Iterable[LaunchBatch], now: datetime) -> Iterator[Trouble]:
@@ -178,12 +178,12 @@ class Journal:
             elif batch.minimum == 1 and (unmade is not None or isinstance(trouble.error, _REFUSALS)):
                 smaller = halves(batch) if self.refusal is None else ()
             elif trouble.unexpected:
-                self._odd.update(batch.nodes)  # nobody knows what was written: next time each for itself
+                self._odd.update(batch.nodes)  # it is unknown what was written: next time each by itself
             parts += len(smaller)
             within = parts <= _MOST_PARTS
             todo.extendleft(reversed(smaller if within else ()))
             if len(smaller) < 2 or not within:
-                yield from self._intents.told([trouble])
+                yield from self._intents.reported([trouble])
 
     def _write_ahead(self, batch: LaunchBatch, now: datetime) -> None:
         written = self._create_batch(batch)
@@ -224,12 +224,12 @@ class Journal:
         )
 
     def save_batch(self, batch: LaunchBatch) -> LaunchBatch:
-        """Save a batch's progress; ConflictError when somebody else wrote it since it was read."""
+        """Save a batch's progress; ConflictError when another client wrote it since it was read."""
         written = self._api.update(LAUNCH_BATCHES, write_launch_batch(batch), subresource="status")
         return self._batches.put(parse_launch_batch(written))
 
     def save_node(self, node: ProvisionedNode) -> ProvisionedNode:
-        """Save a node's progress; ConflictError when somebody else wrote it since it was read."""
+        """Save a node's progress; ConflictError when another client wrote it since it was read."""
         if node == self._nodes.get(node.name):
             return node
         written = self._api.update(PROVISIONED_NODES, write_provisioned_node(node), subresource="status")
@@ -269,12 +269,12 @@ class Journal:
         each(lambda node: self.move(node, _BEGUN_BY[node.phase], now), begun, at_once=self._at_once)
 
     def note(self, nodes: Iterable[ProvisionedNode]) -> tuple[Trouble, ...]:
-        """Save what was observed of nodes; which could not be saved. One that somebody else wrote meanwhile is looked
+        """Save what was observed of nodes; which could not be saved. One that another client wrote meanwhile is looked
         at again next time."""
         changed = [node for node in nodes if node != self._nodes.get(node.name)]
         isolation = Isolation(self._api)
         attempt = partial(self._intents.attempt, isolation)
-        return self._intents.told(
+        return self._intents.reported(
             each(lambda node: attempt(node, partial(self._note, node)), changed, at_once=self._at_once)
         )
 

@@ -1,7 +1,7 @@
 """What a reconcile decides. Pure: the same input gives the same decisions, and nothing is written or asked.
 
 `decide` plans, compares the plan with what became of earlier ones, plans again with what that taught, and says which
-pools must not act. Whoever records the decisions finds out what cannot be written down; `without_pairs` and `forbid`
+pools must not act. Recording them shows what cannot be written; `without_pairs` and `forbid`
 say what that changes.
 """
 

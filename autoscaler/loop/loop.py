@@ -72,7 +72,7 @@ class Tick:
 
 
 Stage: TypeAlias = Callable[[str], AbstractContextManager[object]]
-"""Entered with the name of a part of the reconcile and left after it: for whoever measures."""
+"""Entered with the name of a part of the reconcile and left after it: for measurements."""
 
 
 class Loop:
@@ -96,7 +96,7 @@ class Loop:
         announce: Callable[[Recorded], None] = lambda recorded: None,
     ) -> None:
         """`layers`, `quotes` and `remake`: see CatalogInForce. `at_once`: how many requests that do not depend on each
-        other may be under way. `events`: where events wait for somebody else to write them; without it each reconcile
+        other may be under way. `events`: a queue that another thread writes; without it each reconcile
         writes its own. `announce` is called with what is about to be done."""
         self._api = api
         self._stage = stage

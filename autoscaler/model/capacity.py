@@ -76,8 +76,8 @@ class DisruptionBudget:
 
 @dataclass(frozen=True, slots=True)
 class Disruption:
-    """When nodes may go. `after` is how long a node must have been empty. `stopped`: whether a machine that somebody
-    stopped is kept for whoever starts it again, or ended."""
+    """When nodes may be removed. `after` is how long a node must have been empty. `stopped`: whether a
+    machine that was stopped in the cloud is kept for a later start, or ended."""
 
     consolidate: Literal["Never", "WhenEmpty"] = "WhenEmpty"
     after: timedelta = timedelta(minutes=5)
@@ -115,7 +115,7 @@ class CapacityPool:
     implicit: bool = False
     held_back: bool = False  # a check before buying failed: it only proposes until that is put right
     uid: str = ""
-    deleting: bool = False  # somebody deleted it, and our finalizer holds it until its nodes are gone
+    deleting: bool = False  # it was deleted, and its finalizer keeps it until its nodes are gone
     guarded: bool = False  # that finalizer is there
     generation: int = 0  # which version of the spec this is
     origin: Origin = field(default=CLUSTER, compare=False)
@@ -189,7 +189,7 @@ class CapacityBlock:
 
     @property
     def notice_at(self) -> datetime:
-        """From here on pods are told."""
+        """From here on pods have a notice."""
         return self.drain_starts - self.drain.notice
 
     def open_at(self, now: datetime) -> bool:

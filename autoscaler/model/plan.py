@@ -20,7 +20,7 @@ LeftOutVerdict: TypeAlias = Literal["does-not-fit", "fatal", "unknown", "out-of-
 
 
 class Target(Enum):
-    """What kind of node a pod goes to."""
+    """The kind of node that a pod is placed on."""
 
     EXISTING = "existing"
     COMING = "coming"
@@ -29,7 +29,7 @@ class Target(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a pod goes and what its unallocated claims get (by claim key). `reasons` say why there."""
+    """Where a pod is placed and what its unallocated claims get (by claim key). `reasons` say why there."""
 
     pod: str
     target: Target
@@ -121,7 +121,7 @@ class NodeAction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeDecision:
-    """What happens to an existing or coming node of ours, and why."""
+    """What happens to an existing or starting node of Foreslice, and why."""
 
     provisioned_node: str
     action: NodeAction

@@ -73,16 +73,16 @@ class ProvisionedNode:
     unhealthy_since: datetime | None = None  # its Node was ready once and is not now
     reclaim_at: datetime | None = None  # when the provider takes this one machine, if it has said so
     noticed_at: datetime | None = None  # an end that the provider announced once and does not repeat
-    stopped_since: datetime | None = None  # somebody stopped its machine, which may be started again
+    stopped_since: datetime | None = None  # its machine was stopped, and may be started again
     history: tuple[tuple[Phase, datetime, str], ...] = ()
     uid: str = ""
     resource_version: str = ""
-    deleting: bool = False  # somebody deleted the object; its finalizer holds it until the machine is gone
+    deleting: bool = False  # the object was deleted; its finalizer keeps it until the machine is gone
     created: float = field(default=0.0, compare=False)  # when the API server made it, seconds of the epoch; 0: never
 
     @property
     def offering(self) -> OfferingRef:
-        """What was obtained, or the one that is asked for first."""
+        """What was obtained, or the one that is requested first."""
         return self.obtained or self.offerings[0]
 
 
@@ -125,7 +125,7 @@ class LaunchBatch:
     pool: str
     members: tuple[BatchMember, ...]
     offerings: tuple[OfferingRef, ...]
-    attempt: int = 0  # index of the offering that is asked for
+    attempt: int = 0  # index of the offering that is requested
     token: str = ""
     parameter_hash: str = ""
     answered: bool = False  # whether the answer of a call was persisted
@@ -139,7 +139,7 @@ class LaunchBatch:
     taints: tuple[Taint, ...] = ()
     kubelet_reserved: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     template: tuple[str, str] = ("", "")  # (kind, name)
-    deleting: bool = False  # somebody deleted the object; its finalizer holds it until it is finished
+    deleting: bool = False  # the object was deleted; its finalizer keeps it until it is finished
     guarded: bool = False  # that finalizer is there
     place: str = ""  # account/region that the provider calls for its attempt
 

@@ -135,7 +135,7 @@ class Code(Enum):
     BLOCK_ENDING = "BlockEnding"
     NODE_EMPTY = "NodeEmpty"
     NODE_UNHEALTHY = "NodeUnhealthy"
-    NODE_STOPPED = "NodeStopped"  # since: somebody stopped its machine
+    NODE_STOPPED = "NodeStopped"  # since: its machine was stopped
     NODE_FAILED = "NodeFailed"  # why: the edge of its life on which it failed
     NODE_DRIFTED = "NodeDrifted"  # what: the pool's field that it does not match any more
     NODE_RECLAIMED = "NodeReclaimed"  # the provider takes the machine

@@ -145,7 +145,7 @@ class DriftSettings:
 
     policy: DriftPolicy = DriftPolicy.MATTERS
     """When the type is quarantined with its drivers: Matters where the claims it was bought for are decided otherwise.
-    A driver's patch version matters to nobody, and Always would stop a fleet for it."""
+    A driver's patch version is no reason to stop launching, as Always would."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)

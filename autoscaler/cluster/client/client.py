@@ -42,7 +42,7 @@ _GANG_VERSIONS: Final = ("v1beta1", "v1alpha3", "v1alpha2")
 
 
 def _silent() -> None:
-    """Nobody waits for changes."""
+    """No thread waits for changes."""
 
 
 class KubernetesClient:

@@ -59,7 +59,7 @@ class Stream:
         self.delivered = version
         """The version of the last event that was taken: where the consumer stands."""
         self.over = False
-        """Whether `take` has said what ended the stream. Whoever wants to go on begins another one."""
+        """Whether `take` has said what ended the stream. To continue, begin another one."""
         self.failures = failures
         """How often in a row it failed: the next one waits accordingly."""
         self._transport = transport

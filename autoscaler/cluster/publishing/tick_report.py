@@ -41,7 +41,7 @@ class TickPublisher:
     """Writes Events, conditions and statuses. What it holds in memory only saves calls."""
 
     def __init__(self, api: KubernetesApi, *, at_once: int = 1, events: EventQueue | None = None) -> None:
-        """`events`: where events wait for somebody else to write them; without it they are written at once."""
+        """`events`: a queue that another thread writes; without it events are written at once."""
         self._api = api
         self._publisher = Publisher(api, at_once=at_once, events=events)
         self._templates = TemplateStatuses(api)

@@ -30,7 +30,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import GROUP, POOL
 from instance_catalog.kubernetes.quantity import Quantity
 
-# Holds a deleted LaunchBatch until its call has an answer, or is given up.
+# Keeps a deleted LaunchBatch until its call has an answer, or is given up.
 FINALIZER: Final = f"{GROUP}/launch"
 _NODES = 100
 
@@ -43,7 +43,7 @@ class LaunchBatchSpec(ApiModel):
     """Names of the nodes, which are also those of their ProvisionedNodes."""
     offerings: Offerings
     minimum: Annotated[int, Field(ge=1, le=_NODES)] = 1
-    """So many machines come together or none."""
+    """The least number of machines: with fewer, none is launched."""
     pods: Annotated[Items[PodKeys], Field(max_length=_NODES)] = ()
     """Keys of the pods each node is bought for, in the order of nodes."""
     prediction: PredictionSpec | None = None
@@ -64,7 +64,7 @@ class LaunchBatchSpec(ApiModel):
 
 
 class LaunchBatchStatus(ApiModel):
-    """How far it got."""
+    """The progress of the launch."""
 
     observed_generation: Annotated[int, Field(ge=0)] = 1
     """That of its only spec, which never changes."""
@@ -72,9 +72,9 @@ class LaunchBatchStatus(ApiModel):
     outcome: Literal["Intended", "Calling", "Launched", "Failed"] = "Intended"
     provider: LongText = ""
     place: LongText = ""
-    """The account and region, as account/region, that the attempt is asked for in. A missing part is unknown."""
+    """The account and region, as account/region, of the attempt. A missing part is unknown."""
     attempt: Annotated[int, Field(ge=0)] = 0
-    """Index of the offering that is asked for."""
+    """Index of the offering that is requested."""
     token: LongText = ""
     """Idempotency token of the attempt."""
     parameter_hash: LongText = ""

@@ -277,7 +277,7 @@ POOL_MISTAKES = [
     ),
     ("spec.capacityTypes", "spot", "spec.capacityTypes", "expected a list, found the string 'spot'", ""),
     ("spec.drivers", "Auto", "spec.drivers", "expected an object", ""),
-    ("spec.drivers.profiles", ["Auto", "nvidia"], "spec.drivers.profiles", "Auto stands alone", ""),
+    ("spec.drivers.profiles", ["Auto", "nvidia"], "spec.drivers.profiles", "Auto excludes other entries", ""),
     ("spec.labels", {"foreslice.dev/pool": "x"}, "spec.labels", "set by Foreslice itself", ""),
     ("spec.labels", {"team": 5}, "spec.labels.team", "expected a string, found the number 5", "quotes"),
     ("spec.requirements.0.operator", "in", "spec.requirements[0].operator", "not one of In", "did you mean 'In'?"),
