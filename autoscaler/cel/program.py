@@ -129,7 +129,7 @@ class Program:
 
 
 def _failed(expression: str, defect: Exception, cost: int) -> Evaluation:
-    """What breaks here must not end the round of everybody else, and it is no answer of Kubernetes' either."""
+    """What breaks here must not end the reconcile of everybody else, and it is no answer of Kubernetes' either."""
     _LOG.error("cannot evaluate the selector %.200r", expression, exc_info=defect)
     return Evaluation(Outcome.UNKNOWN, f"{DEFECT} ({type(defect).__name__}: {defect!s:.150})", cost=cost)
 

@@ -115,8 +115,9 @@ def foreslice(ctx: click.Context, no_color: bool) -> None:
 def collect_rarely() -> None:
     """Looks for garbage as seldom as suits a process that lives on.
 
-    A round makes hundreds of thousands of objects that last until its plan is written. At Python's own pace, all that
-    is known of the cluster and the catalog is looked through several times meanwhile: half the time of a large round.
+    A reconcile makes hundreds of thousands of objects that last until its plan is written. At Python's own pace, all
+    that is known of the cluster and the catalog is looked through several times meanwhile: half the time of a large
+    reconcile.
     """
     gc.set_threshold(50_000, 10, 10)
 

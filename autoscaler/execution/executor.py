@@ -13,7 +13,7 @@ from typing import Final
 
 from autoscaler.cluster.api import BlockedError, KubernetesApi
 from autoscaler.cluster.isolation import Isolation, Trouble
-from autoscaler.cluster.journal import UNFINISHED, Journal, Pending
+from autoscaler.cluster.journal import Journal, Pending
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import Drained, cordon, evict_all, occupants, occupants_now, uncordon
@@ -31,7 +31,7 @@ from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import Why, can_take
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.pod import Pod
-from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.reasons import texts_of
@@ -40,8 +40,8 @@ from providers.errors import RefusedError
 
 # When somebody takes the taint away as often as it is put there, a machine whose pods are evicted ends all the same.
 _CORDONED_BY: Final = timedelta(minutes=1)
-# Launches that take longer than this together go on in the next tick, after what has to leave by then. It is shorter
-# than the time-out of a call: after one that timed out no other begins.
+# Launches that take longer than this together go on in the next reconcile, after what has to leave by then. It is
+# shorter than the time-out of a call: after one that timed out no other begins.
 _LAUNCHING: Final = timedelta(seconds=30)
 _WOULD: Final = {
     NodeAction.DRAIN: "drain it",
@@ -52,7 +52,7 @@ _WOULD: Final = {
 
 @dataclass(frozen=True)
 class Observed:
-    """What the tick observed: the cluster, and the machines of each provider that answered, by provider id."""
+    """What the reconcile observed: the cluster, and the machines of each provider that answered, by provider id."""
 
     snapshot: Snapshot
     machines: Mapping[str, Mapping[str, Instance]]
@@ -80,7 +80,7 @@ class Withheld:
 
 
 class _Until:
-    """How much longer launches may begin in a tick."""
+    """How much longer launches may begin in a reconcile."""
 
     def __init__(self, clock: Clock, span: timedelta) -> None:
         self._clock, self._span = clock, span.total_seconds()
@@ -110,7 +110,8 @@ class Executor:
         object.__setattr__(self, "patience", Patience(self.clock))
 
     def carry_out(self, pending: Pending, seen: Observed, now: datetime) -> tuple[Trouble, ...]:
-        """Drain, terminate, hold, give notice and launch as recorded. Returns what failed; the next tick repeats it."""
+        """Drain, terminate, hold, give notice and launch as recorded. Returns what failed; the next reconcile repeats
+        it."""
         providers = tuple(self.providers.by_template.values())
         kept = (*map(_of_sweep, providers), *map(_of_launch, pending.launches))
         self.patience.keep({*kept, *(node.name for node in pending.leaving)})
@@ -148,9 +149,9 @@ class Executor:
         """Launch for pools that act. What a pool asked for before it was told to observe, or deleted, is given up, and
         so is a batch that a person deletes."""
         acts = any(pool.name == batch.pool and pool.acts for pool in seen.snapshot.pools)
-        if (not acts or batch.deleting) and batch.outcome == "Intended":
+        if (not acts or batch.deleting) and batch.outcome is BatchOutcome.INTENDED:
             give_up(batch, self.journal, now)
-        elif batch.outcome == "Calling" and not may_touch(batch.pool, seen.snapshot.pools):
+        elif batch.outcome is BatchOutcome.CALLING and not may_touch(batch.pool, seen.snapshot.pools):
             self._read_answer(batch, seen, now)
         elif not until.over():
             self.unclear.pop(batch.name, None)
@@ -249,7 +250,7 @@ class Executor:
         return runs and isinstance(self.patience.error(node.name), RefusedError)
 
     def _machine_stopped(self, node: ProvisionedNode, seen: Observed) -> bool:
-        """Whether its provider says so in this tick."""
+        """Whether its provider says so in this reconcile."""
         machine = seen.machines.get(node.provider, {}).get(node.provider_id)
         return machine is not None and machine.state is InstanceState.STOPPED
 
@@ -324,7 +325,7 @@ class Executor:
 
     def _may_still_come(self, node: ProvisionedNode) -> bool:
         """Whether a call that is under way may yet produce the node's machine."""
-        return any(batch.name == node.batch and batch.outcome in UNFINISHED for batch in self.journal.batches)
+        return any(batch.name == node.batch and not batch.outcome.finished for batch in self.journal.batches)
 
     def _apply_decision(self, node: ProvisionedNode, decision: NodeDecision, seen: Observed, now: datetime) -> None:
         """Hold a node, let it go again, give notice on it, or begin a drain that demands an empty node."""

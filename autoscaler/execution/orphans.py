@@ -35,7 +35,7 @@ def find_orphans(
 ) -> Orphans:
     """Decide about machines without an object. `machines` are those of this cluster, by provider id."""
     known = {node.provider_id for node in journal.nodes}
-    known.update(machine for batch in journal.batches for machine in batch.instances)
+    known.update(member.provider_id for batch in journal.batches for member in batch.members)
     batches = {batch.name for batch in journal.batches}
     registered = {node.provider_id: node for node in nodes if node.provider_id}
     # A machine of a batch that is written down will be mapped when its call is repeated.

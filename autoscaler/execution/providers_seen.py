@@ -1,4 +1,4 @@
-"""What the providers say at the beginning of a tick: their machines and reservations, and which did not answer.
+"""What the providers say at the beginning of a reconcile: their machines and reservations, and which did not answer.
 
 It asks and concludes nothing: what an answer means for nodes and blocks is lifecycle's to say.
 """
@@ -11,10 +11,11 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+from autoscaler.clock import ClockJumps
 from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import Providers, elsewhere
-from autoscaler.execution.patience import ClockJumps, Patience
+from autoscaler.execution.patience import Patience
 from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.absence import overdue
 from autoscaler.lifecycle.provisioned_node import MachineState, has_machine
@@ -194,7 +195,7 @@ def _doubts(mine: Iterable[ProvisionedNode], machines: Mapping[str, Instance], c
 def verdicts(providers: Providers) -> tuple[tuple[TemplateStatus, ...], tuple[Trouble, ...]]:
     """What the providers say of their node templates, and what kept one from saying it other than its cloud.
 
-    One that could not say is asked again at the next tick.
+    One that could not say is asked again at the next reconcile.
     """
     found: list[TemplateStatus] = []
     troubles: list[Trouble] = []

@@ -27,7 +27,7 @@ def read_answer(
     """What the call has launched, None while that is not known. `machines` are those the provider lists, by provider
     id; `waited` is how long nothing has been asked for the batch."""
     names = wanted(batch)
-    known = set(batch.instances)
+    known = {member.provider_id for member in batch.members}
     found = sorted(
         (m for m in machines.values() if m.tags.get(TAG_BATCH) == batch.name and m.provider_id not in known),
         key=lambda machine: machine.id,

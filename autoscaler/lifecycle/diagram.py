@@ -40,7 +40,7 @@ def _page() -> Iterable[str]:
         ("from", "to", "reason", "moved by"),
         ((e.source.value, e.target.value, e.why.value, _moved_by(e)) for e in EDGES),
     )
-    yield "What becomes of pods on a node that goes:\n"
+    yield "What happens to the pods of a node that is removed:\n"
     yield from _table(("reason", "pods"), ((code.value, pods.value) for code, pods in WHY_IT_GOES.items()))
     yield "## CapacityBlock\n"
     yield "All moments are counted back from the one at which the provider takes the machines (`reclaimAt`). It is read"

@@ -225,7 +225,8 @@ class MachineState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one tick saw of a node. `machine` None: the provider was not asked or did not answer, so nothing follows.
+    """What one reconcile saw of a node. `machine` None: the provider was not asked or did not answer, so nothing
+    follows.
 
     `slices_complete`: every expected driver has published a complete pool. `batch_lost`: its LaunchBatch is gone, and
     the providers, which all were asked, list no machine of it.

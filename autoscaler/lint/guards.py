@@ -14,7 +14,7 @@ from autoscaler.lint.subjects import ClassSubject
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import Device
 
-# A driver nobody has heard of, with a device that publishes nothing: a guarded class says false.
+# A driver that does not exist, with a device that publishes nothing: a guarded class says false.
 _STRANGER = "stranger.invalid"
 
 

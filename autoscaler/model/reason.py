@@ -54,7 +54,7 @@ class Code(Enum):
     RUNTIME_ATTRIBUTE = "RuntimeAttribute"  # decided by a value that exists only at run time
     CATALOG_UNKNOWN = "CatalogUnknown"  # decided by a fact the catalog does not have
     UNSUPPORTED = "Unsupported"  # a field or feature this version does not understand
-    WORK_BUDGET = "WorkBudget"  # expression: deciding it takes more work than a round may spend on it
+    WORK_BUDGET = "WorkBudget"  # expression: deciding it takes more work than a plan may spend on it
     UNREADABLE = "Unreadable"  # right: without it a kind cannot be read that decides this
     # other predicates
     INSUFFICIENT_RESOURCE = "InsufficientResource"  # resource, wanted, free
@@ -135,7 +135,7 @@ class Code(Enum):
     BLOCK_ENDING = "BlockEnding"
     NODE_EMPTY = "NodeEmpty"
     NODE_UNHEALTHY = "NodeUnhealthy"
-    NODE_STOPPED = "NodeStopped"  # since: somebody stopped its machine
+    NODE_STOPPED = "NodeStopped"  # since: its machine was stopped
     NODE_FAILED = "NodeFailed"  # why: the edge of its life on which it failed
     NODE_DRIFTED = "NodeDrifted"  # what: the pool's field that it does not match any more
     NODE_RECLAIMED = "NodeReclaimed"  # the provider takes the machine

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from autoscaler.model.plan import LeftOut, NearMiss
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import Bundle
@@ -59,7 +59,7 @@ class Outcome:
 class _Diagnosis:
     """Why one class is left out, in the words of its sample."""
 
-    verdict: str
+    verdict: LeftOutVerdict
     reasons: tuple[Reason, ...]
     misses: tuple[NearMiss, ...] = ()
 
@@ -67,13 +67,13 @@ class _Diagnosis:
 Elsewhere: TypeAlias = Callable[[int], Iterable[Reason]]
 
 
-def unplaced(market: PackingInput, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> Iterator[LeftOut]:
+def unplaced(packing: PackingInput, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> Iterator[LeftOut]:
     """One entry for each pod without a place. `elsewhere` says what a class would need that no pool offers."""
-    for item, bundle_class in enumerate(market.classes):
+    for item, bundle_class in enumerate(packing.classes):
         bundles = [bundle for bundle in bundle_class.members if bundle.key not in outcome.placed]
         if not bundles:
             continue
-        found = _diagnosis(market, item, outcome, policy, elsewhere)
+        found = _diagnosis(packing, item, outcome, policy, elsewhere)
         for bundle in bundles:
             refused = outcome.refused.get(bundle.key)
             own = () if refused is None else _reasons(refused)
@@ -91,43 +91,44 @@ def _entries(found: _Diagnosis, sample: Bundle, bundle: Bundle) -> Iterator[Left
         yield LeftOut(pod.key, found.verdict, reasons, claims=claim_keys(pod), near_misses=misses)
 
 
-def _diagnosis(market: PackingInput, item: int, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> _Diagnosis:
+def _diagnosis(packing: PackingInput, item: int, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> _Diagnosis:
     stuck = outcome.stuck.get(item)
     if stuck:
         return _Diagnosis("fatal" if isinstance(stuck, Fatal) else "unknown", stuck.reasons)
-    gang = market.classes[item].sample.gang
-    nodes = sum(len(c.members) for c in market.classes if c.sample.gang == gang) if gang else 1
-    found = _over_candidates(market, item, outcome, policy, nodes=nodes)
+    gang = packing.classes[item].sample.gang
+    nodes = sum(len(c.members) for c in packing.classes if c.sample.gang == gang) if gang else 1
+    found = _over_candidates(packing, item, outcome, policy, nodes=nodes)
     if found.reasons and all(r.code in _NOWHERE for r in found.reasons):
-        found = replace(found, reasons=(*found.reasons, *(elsewhere(item) if market.snapshot.pools else ())))
-    return replace(found, reasons=(*_gang_reasons(market, gang, outcome), *found.reasons)) if gang else found
+        found = replace(found, reasons=(*found.reasons, *(elsewhere(item) if packing.snapshot.pools else ())))
+    return replace(found, reasons=(*_gang_reasons(packing, gang, outcome), *found.reasons)) if gang else found
 
 
-def _gang_reasons(market: PackingInput, key: str, outcome: Outcome) -> Iterator[Reason]:
-    gang = market.snapshot.gangs[key]
-    progress = started_members(market, {key: outcome.dropped.get(key, 0)})[key]
+def _gang_reasons(packing: PackingInput, key: str, outcome: Outcome) -> Iterator[Reason]:
+    gang = packing.snapshot.gangs[key]
+    progress = started_members(packing, {key: outcome.dropped.get(key, 0)})[key]
     yield Reason.of(Code.GANG_INCOMPLETE, f"gang {key}", wanted=gang.min_count, placed=progress)
     if gang.topology_key:
         yield Reason.of(Code.GANG_TOPOLOGY, f"gang {key}", key=gang.topology_key)
 
 
-def _over_candidates(market: PackingInput, item: int, outcome: Outcome, policy: Policy, *, nodes: int) -> _Diagnosis:
+def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy: Policy, *, nodes: int) -> _Diagnosis:
     """The verdict over all candidates: what would have to change for the class to be placed."""
     bought = outcome.bought
-    verdicts = [(i, market.trials.verdict(market.shape_of[i], item)) for i in range(len(market.candidates))]
+    verdicts = [(i, packing.trials.verdict(packing.shape_of[i], item)) for i in range(len(packing.candidates))]
     fitting = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
-    misses = near_misses(verdicts, market, policy)
+    misses = near_misses(verdicts, packing, policy)
     if fitting:
-        reasons = dict.fromkeys(r for i in fitting for r in why_not(market, i, item, bought, nodes=nodes))
+        reasons = dict.fromkeys(r for i in fitting for r in why_not(packing, i, item, bought, nodes=nodes))
         return _Diagnosis("does-not-fit", _few(reasons, policy), misses)
     # Where nothing fits, one node on which a selector fails is enough: kube-scheduler then aborts the whole attempt.
     undecided = [outcome.undecided[item]] if item in outcome.undecided else []
-    for kind, name in ((Unknown, "unknown"), (Fatal, "fatal")):
+    kinds: tuple[tuple[type[Unknown | Fatal], LeftOutVerdict], ...] = ((Unknown, "unknown"), (Fatal, "fatal"))
+    for kind, name in kinds:
         hits = [verdict for verdict in (*undecided, *(found for _, found in verdicts)) if isinstance(verdict, kind)]
         if hits:
             reasons = dict.fromkeys(r for verdict in hits for r in _reasons(verdict))
             return _Diagnosis(name, _few(reasons, policy), misses)
-    split = tuple(_split(market, item))
+    split = tuple(_split(packing, item))
     everywhere = {_reasons(verdict) for _, verdict in verdicts}
     if len(everywhere) == 1:
         return _Diagnosis("does-not-fit", (*split, *everywhere.pop()))
@@ -158,18 +159,18 @@ def _reasons(verdict: Verdict) -> tuple[Reason, ...]:
     return () if isinstance(verdict, Fits) else verdict.reasons
 
 
-def _split(market: PackingInput, item: int) -> Iterable[Reason]:
+def _split(packing: PackingInput, item: int) -> Iterable[Reason]:
     """For pods that share a claim, which claim binds them."""
-    shared = market.classes[item].sample.shared_claims
+    shared = packing.classes[item].sample.shared_claims
     if shared:
-        yield Reason.of(Code.BUNDLE_SPLIT, f"claim {shared[0]}", pods=len(market.classes[item].sample.pods))
+        yield Reason.of(Code.BUNDLE_SPLIT, f"claim {shared[0]}", pods=len(packing.classes[item].sample.pods))
 
 
-def near_misses(verdicts: Iterable[tuple[int, Verdict]], market: PackingInput, policy: Policy) -> tuple[NearMiss, ...]:
+def near_misses(verdicts: Iterable[tuple[int, Verdict]], packing: PackingInput, policy: Policy) -> tuple[NearMiss, ...]:
     """Each type's nearest miss over its variants, equal findings counted; nearest first."""
     nearest: dict[str, Reason] = {}
     for index, verdict in verdicts:
-        name = market.candidates[index].instance_type.name
+        name = packing.candidates[index].instance_type.name
         for reason in _reasons(verdict)[:1]:
             if name not in nearest or _farness(reason) < _farness(nearest[name]):
                 nearest[name] = reason

@@ -132,9 +132,9 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "the price of {types} is a guess, so another offering may be cheaper: set the price in a catalog overlay",
     ),
     Code.WORK_BUDGET: (
-        "the decision needs more work than a tick may spend on it (settings work.*), last for the selector "
+        "the decision needs more work than a plan may spend on it (settings work.*), last for the selector "
         "{expression}: simplify the selector or raise the budget (`foreslice plan --work 10`)",
-        "the decision needs more work than a tick may spend on it (settings work.*): ask for fewer devices or "
+        "the decision needs more work than a plan may spend on it (settings work.*): ask for fewer devices or "
         "alternatives at once, or raise the budget (`foreslice plan --work 10`)",
     ),
     Code.PLAN_BUDGET: ("search limit reached: the plan is valid but may not be the cheapest",),

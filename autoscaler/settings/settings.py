@@ -78,8 +78,8 @@ class LoopSettings:
     """When the loop runs again without a change in the cluster."""
 
     resync: Duration = timedelta(minutes=1)
-    """The longest time between two passes. Machines report nothing by themselves; a minute is short beside a boot.
-    Each pass also looks for machines without an object."""
+    """The longest time between two reconciles. Machines report nothing by themselves; a minute is short beside a boot.
+    Each reconcile also looks for machines without an object."""
 
     retry: Duration = timedelta(seconds=5)
     """After a provider call whose outcome is unknown, or a launch that failed: the pods wait, so it is short."""
@@ -92,10 +92,11 @@ class LoopSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class BatchSettings:
-    """How long changes are collected before a reconcile pass, as Karpenter's batch durations."""
+    """How long changes are collected before a reconcile, as Karpenter's batch durations."""
 
     idle: Duration = timedelta(seconds=1)
-    """Without any change for this long, the pass begins: pods of one Job arrive within milliseconds of each other."""
+    """Without any change for this long, the reconcile begins: pods of one Job arrive within milliseconds of each
+    other."""
 
     longest: Duration = timedelta(seconds=10)
     """However many changes keep coming, the first one waits no longer than this."""
@@ -121,7 +122,7 @@ class SpendingSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class WorkSettings:
-    """How much work a round may spend on selectors and searches, in units of CEL's cost: some five million a second."""
+    """How much work a plan may spend on selectors and searches, in units of CEL's cost: five million take a second."""
 
     per_round: Count = _WORK.per_round
     """For looking at nodes and for usual selectors, in equal shares for namespaces and for the kinds of pods in each.
@@ -144,7 +145,7 @@ class DriftSettings:
 
     policy: DriftPolicy = DriftPolicy.MATTERS
     """When the type is quarantined with its drivers: Matters where the claims it was bought for are decided otherwise.
-    A driver's patch version matters to nobody, and Always would stop a fleet for it."""
+    A driver's patch version is no reason to stop launching, as Always would."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
@@ -223,7 +224,7 @@ class ServeSettings:
     """The status page and /explain. Only `kubectl port-forward` reaches it: tokens do not cross a network in clear."""
 
     liveness: Duration = timedelta(minutes=5)
-    """The longest that one round may take before /healthz fails and the kubelet restarts the process."""
+    """The longest that one reconcile may take before /healthz fails and the kubelet restarts the process."""
 
 
 class LogFormat(Enum):
@@ -256,7 +257,7 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class TracingSettings:
-    """OpenTelemetry traces of the loop's rounds."""
+    """OpenTelemetry traces of the loop's reconciles."""
 
     endpoint: str = OFF
     """URL of an OTLP collector over HTTP, http://collector:4318/v1/traces. Needs the extra `foreslice[tracing]`."""

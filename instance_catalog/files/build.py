@@ -67,7 +67,7 @@ def accelerator_of(entry: schema.AcceleratorEntry) -> Accelerator:
 
 
 def accelerator_mismatches(entry: schema.AcceleratorEntry) -> Iterator[Mismatch]:
-    """A partition table that nobody has written."""
+    """A partition table that does not exist."""
     tables = mig_tables()
     if entry.mig_table is not None and entry.mig_table not in tables:
         hint = question(completed(entry.mig_table, tables))
@@ -75,7 +75,7 @@ def accelerator_mismatches(entry: schema.AcceleratorEntry) -> Iterator[Mismatch]
 
 
 def unknown_accelerator(raw: Mapping[str, Any], accelerators: Collection[str]) -> Iterator[Mismatch]:
-    """The accelerator that an entry names and nobody describes; found also where the entry has other defects.
+    """An accelerator that an entry names and no file describes; found also where the entry has other defects.
 
     `accelerators` are the keys of all that are described, rightly or not.
     """

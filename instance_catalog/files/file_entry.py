@@ -25,7 +25,7 @@ Entry: TypeAlias = dict[str, Any]
 
 
 def accelerator_entry(accelerator: Accelerator) -> Entry:
-    """The model as it stands under `accelerators`."""
+    """The model as it is written under `accelerators`."""
     return _present(
         {
             "key": accelerator.key,
@@ -47,7 +47,7 @@ def accelerator_entry(accelerator: Accelerator) -> Entry:
 
 
 def type_entry(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry:
-    """The type as it stands under `types`, where `models` are the catalog's accelerators."""
+    """The type as it is written under `types`, where `models` are the catalog's accelerators."""
     return _present(
         {
             "name": t.name,
@@ -119,7 +119,7 @@ def _use(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry | None:
 
 
 def _pci(places: Sequence[PciPlacement]) -> Entry:
-    """Columns that are known for every device; a column of one value stands for all."""
+    """Columns that are known for every device; a column of one value applies to all."""
     roots = [place.pcie_root for place in places]
     columns: dict[str, list[Any]] = {
         "bus": [place.bus_id for place in places],

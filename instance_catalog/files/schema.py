@@ -1,4 +1,4 @@
-"""What may stand in a catalog file, as pydantic models.
+"""The schema of catalog files, as pydantic models.
 
 Edge code: only loader.py (and through it the command line) imports pydantic. Cross-references between entries, which no
 schema can express, are checked in build.py.
@@ -123,7 +123,7 @@ class _Entry(BaseModel):
 
 
 class ProvenanceEntry(_Entry):
-    """Where a group of facts comes from; a guess gives way to what nodes really publish."""
+    """The source of a group of facts; what nodes publish overrides a guess."""
 
     source: str = Field(min_length=1)
     date: Day
@@ -231,7 +231,7 @@ class InstanceTypeEntry(_Entry):
     )
     network: str = ""
     local_nvme_gb: Whole | None = Field(None, ge=0, alias="localNvmeGB")
-    capacity_types: list[CapacityType] = Field(min_length=1, description="what is sold at all")
+    capacity_types: list[CapacityType] = Field(min_length=1, description="how machines of the type are sold")
     prices: dict[CapacityType, PriceEntry | None] = Field({}, description="null: not known")
     zones: dict[str, list[str]] = Field(
         {}, description="by region: where it is sold; of other regions nothing is known"
@@ -340,7 +340,7 @@ class CatalogFile(_Entry):
     """One file of the instance catalog; entries are checked after defaults and overlays were merged in."""
 
     priority: Annotated[Whole, Field(ge=-1000, le=1000)] = Field(
-        0, description="a file of higher priority overrides others, wherever it stands"
+        0, description="a file of higher priority overrides others, wherever it is"
     )
     reason: str = Field("", description="why this overlay exists")
     expires: Moment | None = Field(

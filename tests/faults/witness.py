@@ -89,7 +89,7 @@ class Witness:
     def follows(self, loop: Loop) -> Loop:
         """See how this controller ends machines. It knows nothing of what the one before decided and did not write."""
         self._decided.clear()
-        for provider in loop._providers.by_template.values():
+        for provider in loop._executor.providers.by_template.values():
             setattr(provider, "terminate", partial(self._terminate, provider.terminate))  # noqa: B010
         return loop
 

@@ -42,7 +42,7 @@ KINDS: Final = (
             Column("Weight", ".spec.weight", "integer", wide=True),
             AGE,
         ),
-        "A team's permission to launch nodes: which offerings, how many, and when they go.",
+        "A team's permission to launch nodes: which offerings, how many, and when they are removed.",
     ),
     Kind(
         "CapacityBlock",
@@ -61,7 +61,7 @@ KINDS: Final = (
             Column("Starts", ".spec.startsAt", wide=True),
             AGE,
         ),
-        "A prepaid reservation that is held until the provider takes its machines back.",
+        "A prepaid reservation, used until the provider takes its machines back.",
     ),
     Kind(
         "ProvisionedNode",

@@ -191,7 +191,7 @@ def write_provisioned_node(node: ProvisionedNode) -> dict[str, Any]:
 
 
 def _conditions(node: ProvisionedNode) -> list[dict[str, Any]]:
-    """The milestones it has passed or not; Ready holds only as long as it does. None before its life has begun."""
+    """Its milestones, passed or not; Ready may become False again. Empty before the first phase."""
     if node.phase_since is None:
         return []
     passed = {phase: (at, why) for phase, at, why in node.history}

@@ -111,7 +111,7 @@ class ApiModel(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The rules stand in the schema of the class they belong to."""
+        """Adds the rules to the schema of their class."""
         schema = handler.resolve_ref_schema(handler(core_schema))
         if cls.RULES:
             schema["x-kubernetes-validations"] = [rule.validation() for rule in cls.RULES]

@@ -225,9 +225,9 @@ def _zones(selector: NodeSelector | None) -> Iterator[str]:
                 yield from requirement.values
 
 
-def started_members(market: PackingInput, placed: Mapping[str, int]) -> dict[str, int]:
+def started_members(packing: PackingInput, placed: Mapping[str, int]) -> dict[str, int]:
     """How many pods of each gang run or were just placed (`placed` by gang key)."""
     return {
-        key: running_members(market.snapshot.gangs[key], market.snapshot.pods) + placed.get(key, 0)
-        for key in market.gangs
+        key: running_members(packing.snapshot.gangs[key], packing.snapshot.pods) + placed.get(key, 0)
+        for key in packing.gangs
     }

@@ -192,7 +192,7 @@ def test_what_a_call_has_launched_is_read_from_tags(site: Site) -> None:
     site.desk.record(planned("n2"))
     (first, batch) = site.desk.journal.batches
     (machine,) = site.seen().machines["simulated"].values()
-    if first.instances == ():
+    if not first.answered:
         first, batch = batch, first
     tags = machine.tags.with_items({TAG_BATCH: batch.name})
     mine = replace(machine, id="i-2", provider_id="x:///i-2", tags=tags, node="")

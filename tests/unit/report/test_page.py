@@ -63,7 +63,7 @@ def left(verdict: str) -> Plan:
         pytest.param(Plan(left_out=(LeftOut("default/a", "fatal", ()),)), "cannot be scheduled", (), id="fatal"),
         pytest.param(Plan(left_out=(LeftOut("default/a", "unknown", ()),)), "cannot be decided", (), id="unknown"),
         pytest.param(Plan(outside=(LeftOut("default/a", "out-of-scope", ()),)), "is not served", (), id="outside"),
-        pytest.param(Plan(), "is not planned yet: the next tick decides", (), id="new"),
+        pytest.param(Plan(), "is not planned yet: the next reconcile decides", (), id="new"),
     ],
 )
 def test_where_a_pod_stands(plan: Plan, state: str, why: tuple[str, ...]) -> None:
