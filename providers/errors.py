@@ -132,9 +132,13 @@ class QuotaError(CapacityError):
 
 
 class RefusedError(ProviderError):
-    """The request is wrong, and stays wrong until a person changes something."""
+    """The request is wrong, and stays wrong until a person changes something.
+
+    The refusal of a launch is about this call. `settled` says that no earlier call with its token launched anything.
+    """
 
     kind = "Refused"
+    settled: bool = False
     first_backoff = timedelta(minutes=10)
     longest_backoff = timedelta(hours=1)
 

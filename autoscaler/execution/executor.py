@@ -23,7 +23,7 @@ from autoscaler.execution.orphans import adopt_all, end_all, find_orphans
 from autoscaler.execution.patience import Patience
 from autoscaler.execution.pools import sync_finalizer
 from autoscaler.execution.terminate import is_alive, remove_objects, terminate
-from autoscaler.execution.unclear import read_answer
+from autoscaler.execution.unclear import Unclear, read_answer
 from autoscaler.lifecycle.absence import absence
 from autoscaler.lifecycle.leaving import may_evict
 from autoscaler.lifecycle.observing import acts_on_nodes, may_touch, may_touch_node
@@ -37,6 +37,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.reasons import texts_of
 from providers.contract import TAG_POOL, Clock, Instance, InstanceState, Provider
 from providers.errors import RefusedError
+from providers.places import same_place
 
 # When somebody takes the taint away as often as it is put there, a machine whose pods are evicted ends all the same.
 _CORDONED_BY: Final = timedelta(minutes=1)
@@ -103,11 +104,12 @@ class Executor:
     providers: Providers
     clock: Clock
     withheld: list[Withheld] = field(default_factory=list)
-    unclear: dict[str, float] = field(default_factory=dict)  # batches whose answer is read, since when (monotonic)
     patience: Patience = field(init=False)
+    unclear: Unclear = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "patience", Patience(self.clock))
+        object.__setattr__(self, "unclear", Unclear(self.clock))
 
     def carry_out(self, pending: Pending, seen: Observed, now: datetime) -> tuple[Trouble, ...]:
         """Drain, terminate, hold, give notice and launch as recorded. Returns what failed; the next reconcile repeats
@@ -115,6 +117,7 @@ class Executor:
         providers = tuple(self.providers.by_template.values())
         kept = (*map(_of_sweep, providers), *map(_of_launch, pending.launches))
         self.patience.keep({*kept, *(node.name for node in pending.leaving)})
+        self.unclear.keep([batch.name for batch in pending.launches if batch.outcome == "Calling"])
         work: list[tuple[str, str, Callable[[], None]]] = [
             *(("ProvisionedNode", node.name, partial(self._remove, node, seen, now)) for node in pending.leaving),
             *(
@@ -152,29 +155,29 @@ class Executor:
         if (not acts or batch.deleting) and batch.outcome is BatchOutcome.INTENDED:
             give_up(batch, self.journal, now)
         elif batch.outcome is BatchOutcome.CALLING and not may_touch(batch.pool, seen.snapshot.pools):
-            self._read_answer(batch, seen, now)
+            if not self._read_answer(batch, seen, now):
+                would = "repeat its call, whose outcome is unknown"
+                self._withhold("LaunchBatch", batch.name, batch.uid, batch.pool, would)
+        elif batch.name in self.unclear and self._read_answer(batch, seen, now):
+            return  # the next offering is asked for in the next reconcile
         elif not until.over():
-            self.unclear.pop(batch.name, None)
             # A call that has to wait for another one's end keeps nobody else waiting, least of all that one.
             call = partial(
                 launch, batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs, now=now
             )
-            self.patience.attempt(_of_launch(batch), call)
+            self.patience.attempt(_of_launch(batch), partial(self.unclear.repeat, batch.name, call))
 
-    def _read_answer(self, batch: LaunchBatch, seen: Observed, now: datetime) -> None:
-        """Find out what came of a call of a pool that observes by now."""
-        since = self.unclear.setdefault(batch.name, self.clock.monotonic())
+    def _read_answer(self, batch: LaunchBatch, seen: Observed, now: datetime) -> bool:
+        """Find out what came of a call that is not repeated; whether that is known."""
         provider = self.providers.of(batch)
-        machines = seen.machines.get(provider.name)
-        waited = timedelta(seconds=self.clock.monotonic() - since)
+        waited = self.unclear.waited(batch.name)
+        machines = seen.machines.get(provider.name) if same_place(batch.place, provider.place()) else None
         answer = None if machines is None else read_answer(batch, machines, provider.traits, waited=waited)
         if answer is None:
-            self._withhold(
-                "LaunchBatch", batch.name, batch.uid, batch.pool, "repeat its call, whose outcome is unknown"
-            )
-            return
-        self.unclear.pop(batch.name)
+            return False
+        self.unclear.forget(batch.name)
         answered(batch, answer, journal=self.journal, backoffs=self.backoffs, now=now)
+        return True
 
     def take_withheld(self) -> tuple[Withheld, ...]:
         """What would have been done, had the pools acted, since the last time."""

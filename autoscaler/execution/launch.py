@@ -31,6 +31,7 @@ from providers.contract import (
     TemplateRef,
 )
 from providers.errors import (
+    AmbiguousError,
     BusyError,
     CapacityError,
     GoneError,
@@ -69,17 +70,22 @@ class Providers:
         return next((provider for provider in self.by_template.values() if provider.name == name), None)
 
 
+class RepetitionRefusedError(AmbiguousError):
+    """Nobody knows what the call before this one has launched: the provider refused to repeat it."""
+
+
 def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backoffs: Backoffs, now: datetime) -> None:
     """Carry a batch as far as it goes: to machines, or to failure.
 
     Raises UncertainError while the outcome of its call is unknown and ThrottledError while the provider is overloaded;
     then the same call is repeated, not before the error's back-off has passed. BusyError: it waits for another batch's
     call, and so does this one alone. What a person has to correct is raised (RefusedError) once everything else
-    that could be done has been.
+    that could be done has been. RepetitionRefusedError: the outcome stays unknown.
     """
     provider = providers.of(batch)
     refusal: RefusedError | None = None
     while not batch.outcome.finished:
+        repeated = batch.outcome is BatchOutcome.CALLING
         if batch.outcome is BatchOutcome.INTENDED and batch.deleting:
             give_up(batch, journal, now)
             return
@@ -103,8 +109,14 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             raise
         except (RefusedError, CapacityError, GoneError) as error:
-            # Nothing was launched: the next offering may be asked for.
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
+            if repeated and isinstance(error, RefusedError) and not error.settled:
+                raise RepetitionRefusedError(
+                    f"a launch of unknown outcome was repeated and refused: {error.message}",
+                    code=error.code,
+                    next_step=error.next_step,
+                ) from error
+            # Nothing was launched: the next offering may be asked for.
             refusal = refusal or (error if isinstance(error, RefusedError) else None)
             answer = LaunchAnswer(missing=wanted(batch))
         except ProviderError as error:

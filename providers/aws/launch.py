@@ -28,6 +28,7 @@ from providers.aws.node_template.launch_template import LaunchTemplates, Version
 from providers.aws.node_template.network import Network, interfaces
 from providers.aws.node_template.template import NodeTemplate
 from providers.aws.node_template.user_data import user_data
+from providers.aws.refusals import after_launching
 from providers.aws.session import Aws
 from providers.contract import Clock, Instance, InstanceState, LaunchAnswer, LaunchRequest, OfferingFailure, OfferingKey
 from providers.errors import (
@@ -212,10 +213,11 @@ class _Call:
                     obtained[key] = replace(offering, zone=zone)
                 else:
                     unplaced.append(key)
-        for found in named(self.launcher.aws, unplaced):
-            offering = by_type.get(found.get("InstanceType", ""))
-            if offering:
-                obtained[found["InstanceId"]] = replace(offering, zone=found["Placement"]["AvailabilityZone"])
+        with after_launching(f"CreateFleet started {', '.join(unplaced)}"):
+            for found in named(self.launcher.aws, unplaced):
+                offering = by_type.get(found.get("InstanceType", ""))
+                if offering:
+                    obtained[found["InstanceId"]] = replace(offering, zone=found["Placement"]["AvailabilityZone"])
         hidden = [key for key in unplaced if key not in obtained]
         if hidden:
             raise AmbiguousError(

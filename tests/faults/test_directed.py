@@ -9,7 +9,7 @@ import pytest
 
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import NODES, PROVISIONED_NODES
-from tests.fakes.ec2 import PROMPT
+from tests.fakes.ec2 import PROMPT, SLUGGISH
 from tests.faults.account_rules import THEIRS
 from tests.faults.oddities import Oddity
 from tests.faults.scenes import TEMPLATE_CODES
@@ -78,6 +78,34 @@ def test_a_clock_that_is_set_leaves_nothing_stuck(schedule: Schedules, hours: in
     schedule.passes(seconds=10)
     schedule.sets_the_clock(hours=hours)
     schedule.passes(seconds=900)
+
+
+@pytest.mark.parametrize("world", [2, 3], ids=["by instances", "by size"])
+def test_a_clock_that_is_set_while_a_launch_goes_on_loses_no_machine(world: int) -> None:
+    found = Schedules()
+    found.begin(pace=SLUGGISH, world=world, queue=False)
+    found.trouble(call="LaunchInstances", name="times out after the effect", times=1)
+    ask(found)
+    found.sets_the_clock(hours=-6)
+    found.passes(seconds=170)
+    found.everything_holds()
+    found.teardown()
+
+
+@pytest.mark.parametrize(
+    ("world", "call"),
+    [(0, "CreateFleet"), (2, "LaunchInstances"), (2, "CreateTags"), (3, "CreateOrUpdateTags"), (3, "CreateTags")],
+)
+def test_a_launch_that_is_refused_after_its_effect_leaves_no_machine(world: int, call: str) -> None:
+    found = Schedules()
+    found.begin(pace=SLUGGISH, world=world, queue=False)
+    found.trouble(call=call, name="times out after the effect", times=1)
+    found.trouble(call=call, name="gets a code nobody knows", times=1)
+    ask(found)
+    for _ in range(4):
+        found.passes(seconds=170)
+        found.everything_holds()
+    found.teardown()
 
 
 def test_a_machine_that_a_person_stops_waits_until_it_is_started(schedule: Schedules) -> None:

@@ -20,13 +20,14 @@ from providers.aws.describe import GROUP_TAG, STATES, instance_of, listed, named
 from providers.aws.errors import of_code, translated
 from providers.aws.launch import answer_of, fingerprint
 from providers.aws.node_groups.groups import Group, Groups
-from providers.aws.node_groups.slots import SLOT_TAG, Slot, slot_of
+from providers.aws.node_groups.slots import SLOT_TAG, Slot, busy_for_another, slot_of
 from providers.aws.node_template.launch_template import tag_list
 from providers.aws.node_template.status import GroupVerdicts
 from providers.aws.node_template.template import GroupTemplates
 from providers.aws.place import Place, Placed
 from providers.aws.preflight import group_findings
 from providers.aws.provider import WINDOW, Account
+from providers.aws.refusals import after_launching, before_launching
 from providers.contract import (
     TAG_BATCH,
     TAG_CLUSTER,
@@ -189,7 +190,8 @@ class AwsNodeGroups(Placed):
         except (TemplateError, NotOfferedError):
             begun = self._groups.resized_for(request.token)
             if begun is None:
-                raise
+                with before_launching():
+                    raise
             return begun, False
         slot = slot_of(group.tags)
         if template.by_instances or (slot is not None and slot.token == request.token):
@@ -215,12 +217,13 @@ class AwsNodeGroups(Placed):
             for row in answer.get("Instances", ())
             for key in row.get("InstanceIds", ())
         }
-        self._own(request, sorted(started))
+        with after_launching(f"LaunchInstances {group.name} started {', '.join(sorted(started)) or 'nothing'}"):
+            self._own(request, sorted(started))
+            shown = {one["InstanceId"]: one for one in named(self._aws, sorted(started))}
         failures = tuple(
             OfferingFailure(offering, of_code("LaunchInstances", row.get("ErrorCode", ""), row.get("ErrorMessage", "")))
             for row in answer.get("Errors", ())
         )
-        shown = {one["InstanceId"]: one for one in named(self._aws, sorted(started))}
         zones = {key: zone or _zone_of(shown.get(key)) for key, zone in started.items()}
         if not all(zones.values()):
             raise AmbiguousError(f"LaunchInstances {group.name}: EC2 does not show yet in which zone machines started")
@@ -238,21 +241,24 @@ class AwsNodeGroups(Placed):
         if slot is None or slot.token != request.token or not slot.open:
             if owned:
                 return self._machines(request, offering, owned), ()  # a finished launch, asked for again
-            slot = self._opened(request, group, slot)
-        if group.desired < slot.size:
-            try:
-                self._resize(group, slot.size)
-            except RefusedError:
-                self._write(group, replace(slot, open=False))  # this token is not used again
-                raise
-            group = self._groups.named(group)
-        fresh = self._unowned(group, slot, len(request.nodes) - len(owned))
-        self._own(request, [one["InstanceId"] for one in fresh])
-        owned = [*owned, *fresh]
-        if len(owned) == len(request.nodes):
-            self._write(group, replace(slot, open=False))
-            return self._machines(request, offering, owned), ()
-        return self._failed(request, group, slot, offering, owned)
+            with before_launching():
+                slot = self._opened(request, group, slot)
+        with after_launching(f"group {group.name} is being resized for this launch"):
+            if group.desired < slot.size:
+                try:
+                    with before_launching():
+                        self._resize(group, slot.size)
+                except RefusedError:
+                    self._write(group, replace(slot, open=False))  # this token is not used again
+                    raise
+                group = self._groups.named(group)
+            fresh = self._unowned(group, slot, len(request.nodes) - len(owned))
+            self._own(request, [one["InstanceId"] for one in fresh])
+            owned = [*owned, *fresh]
+            if len(owned) == len(request.nodes):
+                self._write(group, replace(slot, open=False))
+                return self._machines(request, offering, owned), ()
+            return self._failed(request, group, slot, offering, owned)
 
     def _failed(
         self,
@@ -276,7 +282,7 @@ class AwsNodeGroups(Placed):
     def _opened(self, request: LaunchRequest, group: Group, busy: Slot | None) -> Slot:
         """Write down that this token is about to change the size. Raises when another one is about to."""
         if busy is not None and busy.open:
-            raise _busy(group.name)
+            raise busy_for_another(group.name)
         size = group.desired + len(request.nodes)
         if size > group.largest:
             step = f"raise the maximum size of {group.name}, now {group.largest}"
@@ -359,13 +365,8 @@ class AwsNodeGroups(Placed):
         are not refusals, too.
         """
         for machine in machines:
-            try:
+            with after_launching(f"{machine.id} of a launch below its minimum cannot be ended"), suppress(GoneError):
                 self._end(machine.id, group.name)
-            except GoneError:
-                continue
-            except RefusedError as error:
-                message = f"{machine.id} of a launch below its minimum cannot be ended: {error.message}"
-                raise AmbiguousError(message, code=error.code, next_step=error.next_step) from error
 
     def _end(self, machine: str, group: str) -> None:
         """Raises GoneError when it is no member any more, TemplateError when the group may not shrink.
@@ -374,7 +375,7 @@ class AwsNodeGroups(Placed):
         """
         slot = slot_of(self._groups.tags(group))
         if slot is not None and slot.open:
-            raise _busy(group)
+            raise busy_for_another(group)
         try:
             with translated(f"TerminateInstanceInAutoScalingGroup {machine}"):
                 self._aws.autoscaling.terminate_instance_in_auto_scaling_group(
@@ -393,8 +394,3 @@ def _alive(found: Mapping[str, Any]) -> bool:
 
 def _zone_of(found: Mapping[str, Any] | None) -> str:
     return str(found["Placement"]["AvailabilityZone"]) if found else ""
-
-
-def _busy(group: str) -> BusyError:
-    step = f"Nothing to do while that launch goes on; when none does, take the tag {SLOT_TAG} off the group."
-    return BusyError(f"group {group} is being resized for another launch", next_step=step)
