@@ -22,7 +22,8 @@ from providers.gcp.names import FILTER, batch_of, read
 from providers.gcp.node_template.template import Batch, GroupRef
 from providers.gcp.session import Gcp
 
-# Instance.status. What Google calls TERMINATED has been stopped, and still exists.
+# Instance.status. What Google calls TERMINATED has been stopped, and still exists. STOPPING is a stop as well as a
+# deletion: until the machine is gone, or an event says that it was taken back, it may be started again.
 STATES: Final[Mapping[str, InstanceState]] = {
     "PENDING": InstanceState.PENDING,
     "PROVISIONING": InstanceState.PENDING,
@@ -31,12 +32,14 @@ STATES: Final[Mapping[str, InstanceState]] = {
     "REPAIRING": InstanceState.RUNNING,
     "SUSPENDING": InstanceState.STOPPED,
     "SUSPENDED": InstanceState.STOPPED,
-    "PENDING_STOP": InstanceState.TERMINATING,
-    "STOPPING": InstanceState.TERMINATING,
+    "PENDING_STOP": InstanceState.STOPPED,
+    "STOPPING": InstanceState.STOPPED,
     "STOPPED": InstanceState.STOPPED,
     "TERMINATED": InstanceState.STOPPED,
     "DEPROVISIONING": InstanceState.TERMINATING,
 }
+# On its way to a stop or an end.
+LEAVING: Final = frozenset({"PENDING_STOP", "STOPPING", "DEPROVISIONING"})
 _MODELS: Final = {"SPOT": CapacityType.SPOT, "RESERVATION_BOUND": CapacityType.CAPACITY_BLOCK}
 # So many ids fit into a URL.
 _IDS: Final = 50
@@ -145,7 +148,8 @@ def instance_of(found: Any, project: str, events: Iterable[Event], *, tags: Froz
     state = STATES[found.status]
     notice = interrupted(found, created, events)
     if notice.over and state is InstanceState.STOPPED:
-        state = InstanceState.TERMINATED  # taken back: it does not come again under this id
+        # Taken back: it does not come again under this id.
+        state = InstanceState.TERMINATING if found.status in LEAVING else InstanceState.TERMINATED
     return Instance(
         id=str(found.id),
         provider_id=provider_id(project, zone, found.name),

@@ -7,9 +7,9 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from instance_catalog.frozen_map import FrozenMap
-from providers.contract import Clock, InstanceState, TerminateAnswer
+from providers.contract import Clock, TerminateAnswer
 from providers.errors import GoneError, PermissionDeniedError, ProviderError, RefusedError
-from providers.gcp.describe import STATES, by_id, group_of, owned
+from providers.gcp.describe import LEAVING, by_id, group_of, owned
 from providers.gcp.launch import CHUNK, delete
 from providers.gcp.node_template.template import GroupRef
 from providers.gcp.session import Gcp
@@ -28,7 +28,7 @@ def terminate(gcp: Gcp, clock: Clock, cluster: str, ids: Sequence[str]) -> Termi
         group = group_of(found[machine])
         if group is None or not owned(found[machine], cluster):
             failures[machine] = _foreign(machine)
-        elif STATES.get(found[machine].status) is InstanceState.TERMINATING:
+        elif found[machine].status in LEAVING:
             going.append(machine)  # a stop looks the same; a machine that stops so is asked to end once it has stopped
         else:
             asked.setdefault(group, []).append(machine)

@@ -98,4 +98,5 @@ def _row(group: Group) -> dict[str, Any]:
 
 def _fault(field: str, error: ProviderError) -> TemplateFault:
     certain = isinstance(error, RefusedError) and not isinstance(error, PermissionDeniedError)
-    return TemplateFault(field, error.code or error.kind, error.message, error.next_step, certain=certain)
+    kind = error.code if error.code[:1].isupper() and error.code.isalnum() else error.kind
+    return TemplateFault(field, kind, error.message, error.next_step, certain=certain)
