@@ -105,7 +105,8 @@ class FakeGce:
             if fault is not None and isinstance(fault.ending, LateError):
                 late = fault.ending
                 zone = found.groupdict().get("zone", "")
-                failed = self.project.begin(name, zone, "", (late.code, late.message, late.status))
+                error = (late.code, late.message, late.status) if late.code else None
+                failed = self.project.begin(name, zone, "", error)
                 return 200, rendered(answers.operation(failed, self.clock.now()))
             if fault is None or fault.effect:
                 answer = rendered(call(Request(found.groupdict(), query, body)))

@@ -103,6 +103,16 @@ def test_a_deletion_whose_answer_is_lost_leaves_the_launch_open() -> None:
     assert names(rig) == []
 
 
+def test_a_deletion_that_is_accepted_and_passes_a_name_over_leaves_the_launch_open() -> None:
+    """As skipInstancesOnValidationError does."""
+    rig = Rig()
+    rig.fake.project.stock[rig.key(A3)] = 0
+    rig.fake.faults.inject("deleteInstances", Fault(LateError("")))
+    with pytest.raises(AmbiguousError, match="still has"):
+        rig.provider.launch(request())
+    assert isinstance(rig.provider.launch(request()).failures[0].error, ShortageError)
+
+
 def test_a_refusal_of_the_attempt_is_no_shortage() -> None:
     rig = Rig()
     rig.fake.project.errors[rig.key(A3)] = ("CONDITION_NOT_MET", "constraint compute.vmExternalIpAccess violated")
