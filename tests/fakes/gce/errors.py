@@ -32,7 +32,7 @@ class Silence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LateError:
-    """The call is answered with 200, and its operation ends with this error, none if the code is "", and without an effect."""
+    """The call is answered with 200, and its operation ends without an effect: with this error, or none for code ""."""
 
     code: str
     message: str = "the operation failed"

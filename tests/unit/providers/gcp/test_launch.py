@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -20,7 +21,7 @@ from providers.errors import (
 )
 from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, Fault, LateError, refused
 from tests.fakes.gce.gke import NodePool
-from tests.fakes.gce.state import Group
+from tests.fakes.gce.state import PROMPT, Group
 from tests.gcp import A2, A3, CLUSTER, ZONE, Rig, request
 
 
@@ -131,6 +132,15 @@ def test_an_error_that_passes_is_waited_out() -> None:
     rig.advance(timedelta(minutes=1))
     assert len(rig.provider.launch(request()).instances) == 1
     assert rig.fake.calls["createInstances"] == 1
+
+
+def test_a_machine_without_a_host_is_not_launched_yet() -> None:
+    """Its creation may still fail."""
+    rig = Rig(replace(PROMPT, provisioning=timedelta(minutes=2)))
+    with pytest.raises(AmbiguousError, match="has not started 1 of 1"):
+        rig.provider.launch(request())
+    rig.advance(timedelta(minutes=2))
+    assert len(rig.provider.launch(request()).instances) == 1
 
 
 def test_a_repetition_of_a_partial_launch_asks_for_nothing() -> None:
