@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "blocks": ("autoscaler.cli.blocks.group:blocks", "List the capacity blocks of a cluster; find and buy blocks."),
     "aws": ("autoscaler.cli.aws.group:aws", "Check that AWS is ready for launches."),
+    "gcp": ("autoscaler.cli.gcp.group:gcp", "Check that Google Cloud is ready for launches."),
     "run": ("autoscaler.cli.run:run", "Run the controller: observe, or launch nodes for pools in mode Act."),
     "probe": ("autoscaler.cli.probe:probe", "Read this GPU node into a record that the catalog can import."),
     "demo": ("autoscaler.cli.demo:demo", "Run the whole autoscaler on an embedded cluster and a simulated cloud."),

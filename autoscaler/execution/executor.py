@@ -117,7 +117,7 @@ class Executor:
         providers = tuple(self.providers.by_template.values())
         kept = (*map(_of_sweep, providers), *map(_of_launch, pending.launches))
         self.patience.keep({*kept, *(node.name for node in pending.leaving)})
-        self.unclear.keep([batch.name for batch in pending.launches if batch.outcome == "Calling"])
+        self.unclear.keep([batch.name for batch in pending.launches if batch.outcome is BatchOutcome.CALLING])
         work: list[tuple[str, str, Callable[[], None]]] = [
             *(("ProvisionedNode", node.name, partial(self._remove, node, seen, now)) for node in pending.leaving),
             *(

@@ -74,6 +74,15 @@ class AwsSettings:
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
+class GcpSettings:
+    """Google Cloud, where cluster.providers names it."""
+
+    project: str = ""
+    """Id of the project that the machines are in. Empty: that of the environment (GOOGLE_CLOUD_PROJECT) or of the
+    credentials, in a pod on GKE the cluster's."""
+
+
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class LoopSettings:
     """When the loop runs again without a change in the cluster."""
 
@@ -269,6 +278,7 @@ class Settings:
 
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     aws: AwsSettings = field(default_factory=AwsSettings)
+    gcp: GcpSettings = field(default_factory=GcpSettings)
     loop: LoopSettings = field(default_factory=LoopSettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
     spending: SpendingSettings = field(default_factory=SpendingSettings)

@@ -160,6 +160,11 @@ FULL: Final[dict[str, Json]] = {
         "nodeGroups": ["n"],
         "launch": "DesiredCapacity",
     },
+    "GCPNodeTemplate": {
+        "cluster": {"name": "c", "location": "us-central1"},
+        "nodePools": ["h100"],
+        "instanceGroups": [{"zone": "us-central1-a", "name": "g"}],
+    },
 }
 LEAST: Final[dict[str, Json]] = {
     "CapacityPool": {"limits": {"nodes": 1}},
@@ -190,4 +195,5 @@ LEAST: Final[dict[str, Json]] = {
         "instanceProfile": "nodes",
     },
     "AWSGroupNodeTemplate": {"autoScalingGroups": ["a"]},
+    "GCPNodeTemplate": {"instanceGroups": [{"zone": "us-central1-a", "name": "g"}]},
 }

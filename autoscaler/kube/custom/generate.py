@@ -16,6 +16,7 @@ from autoscaler.kube.custom.aws_node_template import (
 from autoscaler.kube.custom.capacity_block import CapacityBlockSpec, CapacityBlockStatus
 from autoscaler.kube.custom.capacity_pool import CapacityPoolSpec, CapacityPoolStatus
 from autoscaler.kube.custom.crd import AGE, READY, STATE, Column, Kind, crd
+from autoscaler.kube.custom.gcp_node_template import GCPNodeTemplateSpec, GCPNodeTemplateStatus
 from autoscaler.kube.custom.instance_type_overlay import InstanceTypeOverlaySpec, InstanceTypeOverlayStatus
 from autoscaler.kube.custom.launch_batch import LaunchBatchSpec, LaunchBatchStatus
 from autoscaler.kube.custom.node_template import KwokNodeTemplateSpec, NodeTemplateStatus, SimulatedNodeTemplateSpec
@@ -162,6 +163,15 @@ KINDS: Final = (
         AWSGroupNodeTemplateStatus,
         (READY, STATE, AGE),
         "Auto-scaling groups and managed node groups whose size Foreslice sets.",
+    ),
+    Kind(
+        "GCPNodeTemplate",
+        "gcpnodetemplates",
+        ("gcptemplate",),
+        GCPNodeTemplateSpec,
+        GCPNodeTemplateStatus,
+        (READY, STATE, AGE),
+        "GKE node pools and managed instance groups whose machines Foreslice starts and ends.",
     ),
 )
 
