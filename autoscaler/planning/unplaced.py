@@ -114,7 +114,7 @@ def _gang_reasons(market: PackingInput, key: str, outcome: Outcome) -> Iterator[
 def _over_candidates(market: PackingInput, item: int, outcome: Outcome, policy: Policy, *, nodes: int) -> _Diagnosis:
     """The verdict over all candidates: what would have to change for the class to be placed."""
     bought = outcome.bought
-    verdicts = [(i, market.trials.verdict(market.shape_of[i], item)) for i in range(len(market.candidates))]
+    verdicts = [(i, market.trials.explained(market.shape_of[i], item)) for i in range(len(market.candidates))]
     fitting = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
     misses = near_misses(verdicts, market, policy)
     if fitting:

@@ -82,7 +82,7 @@ def _considered(
     market: PackingInput, index: int, item: int, chosen: bool, bought: Bought, fitting: Sequence[int]
 ) -> Considered:
     candidate = market.candidates[index]
-    verdict = market.trials.verdict(market.shape_of[index], item)
+    verdict = market.trials.explained(market.shape_of[index], item)
     outcome = "chosen" if chosen else _OUTCOMES[type(verdict)]
     if chosen:
         reasons: tuple[Reason, ...] = (why_chosen(market, index, item, fitting),)
