@@ -114,7 +114,7 @@ def _gang_reasons(packing: PackingInput, key: str, outcome: Outcome) -> Iterator
 def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy: Policy, *, nodes: int) -> _Diagnosis:
     """The verdict over all candidates: what would have to change for the class to be placed."""
     bought = outcome.bought
-    verdicts = [(i, packing.trials.verdict(packing.shape_of[i], item)) for i in range(len(packing.candidates))]
+    verdicts = [(i, packing.trials.explained(packing.shape_of[i], item)) for i in range(len(packing.candidates))]
     fitting = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
     misses = near_misses(verdicts, packing, policy)
     if fitting:

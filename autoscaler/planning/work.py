@@ -7,7 +7,7 @@ shares of others do not depend on what it spends. It must not know how work is d
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -135,23 +135,27 @@ class Ledger:
         aside = min(account.own, self.given[item] // 2)
         account.own -= aside
         try:
-            return self._fit(account, pods, node, world)
+            return self._decide(account, pods, lambda paid: fit(paid, node, world))
         finally:
             account.own += aside
 
     def fit(self, item: int, pods: Sequence[Pod], node: str, world: World) -> Verdict:
         """The verdict about these pods of a class on a node; Unknown if the class has spent its share, or waits."""
+        return self.decide(item, pods, lambda paid: fit(paid, node, world))
+
+    def decide(self, item: int, pods: Sequence[Pod], verdict: Callable[[Iterable[Pod]], Verdict]) -> Verdict:
+        """The same for another way to the verdict: it gets the pods, each paid for when it is taken."""
         if item in self.waiting:
             return Unknown((budget_reason(pods[0], BudgetSpentError()),))
-        return self._fit(self.accounts[item], pods, node, world)
+        return self._decide(self.accounts[item], pods, verdict)
 
-    def _fit(self, account: Account, pods: Sequence[Pod], node: str, world: World) -> Verdict:
+    def _decide(self, account: Account, pods: Sequence[Pod], decide: Callable[[Iterable[Pod]], Verdict]) -> Verdict:
         if account.refused is not None:
             return Unknown((budget_reason(pods[0], account.refused),))
         try:
             with on_account(account):
                 own = account.own
-                verdict = fit(_paid(pods), node, world)
+                verdict = decide(_paid(pods))
                 if isinstance(verdict, Fits):
                     # There is no bound on how many equal pods find a place: only what was shared stays paid.
                     account.most += own - account.own

@@ -87,7 +87,7 @@ def _considered(
     packing: PackingInput, index: int, item: int, chosen: bool, bought: Bought, fitting: Sequence[int]
 ) -> Considered:
     candidate = packing.candidates[index]
-    verdict = packing.trials.verdict(packing.shape_of[index], item)
+    verdict = packing.trials.explained(packing.shape_of[index], item)
     outcome = "chosen" if chosen else _OUTCOMES[type(verdict)]
     if chosen:
         reasons: tuple[Reason, ...] = (why_chosen(packing, index, item, fitting),)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.verdict import Fits
 from autoscaler.planning.demand.bundles import Bundle, has_alternatives
 from autoscaler.planning.packing.objective import Score
-from autoscaler.planning.packing.problem import Column, Counts, Solution
+from autoscaler.planning.packing.problem import Column, Pattern, Solution
 from autoscaler.planning.packing.solve import solve
 from autoscaler.planning.placement.considered import Bought, preference_of, why_chosen
 from autoscaler.planning.placement.launches import Purchase
@@ -18,7 +19,7 @@ from autoscaler.planning.placement.trial import Filled
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import hypothetical
-from autoscaler.planning.supply.limits import binding
+from autoscaler.planning.supply.limits import binding_after, uses_of
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
 
@@ -28,14 +29,14 @@ class Buying:
     """What is bought, with the candidates chosen for each class; `optimal` when nothing better exists."""
 
     purchases: tuple[Purchase, ...]
-    chosen: tuple[tuple[int, Counts], ...]  # candidate and bundles of each class, one entry per purchase
+    chosen: tuple[tuple[int, Pattern], ...]  # candidate and the classes of its bundles, one entry per purchase
     bought: Bought
     score: Score
     optimal: bool
 
     def chosen_for(self, item: int) -> frozenset[int]:
         """Candidates that some bundle of the class goes to."""
-        return frozenset(candidate for candidate, counts in self.chosen if counts[item])
+        return frozenset(candidate for candidate, pattern in self.chosen if item in pattern)
 
 
 def combined(buyings: Sequence[Buying]) -> Buying:
@@ -91,31 +92,30 @@ def _bought(
     policy: Policy,
 ) -> Buying:
     queues = {item: list(bundles) for item, bundles in rest.items()}
+    items = len(packing.classes)
     nodes: dict[int, int] = {}
     for column in solution.columns:
         index = supply.candidates[column.kind]
         nodes[index] = nodes.get(index, 0) + 1
     bought = Bought(nodes, dict(banned))
-    alternates: dict[tuple[int, Counts], tuple[OfferingRef, ...]] = {}
+    used = uses_of([*offered.bought, *bought.candidates(packing)], packing.limits)
+    alternates: dict[tuple[int, Pattern], tuple[OfferingRef, ...]] = {}
     purchases: list[Purchase] = []
-    chosen: list[tuple[int, Counts]] = []
-    for column in sorted(solution.columns, key=lambda c: (c.kind, tuple(-n for n in c.counts))):
+    chosen: list[tuple[int, Pattern]] = []
+    for column in sorted(solution.columns, key=lambda c: (c.kind, tuple(-n for n in c.counts(items)))):
         index = supply.candidates[column.kind]
-        key = (index, column.counts)
+        key = (index, column.pattern)
         if key not in alternates:
-            alternates[key] = _alternates(
-                packing, supply, column, [*offered.bought, *bought.candidates(packing)], policy
-            )
-        bundles = tuple(queues[i].pop(0) for i, n in enumerate(column.counts) for _ in range(n))
-        first = next(i for i, n in enumerate(column.counts) if n)
-        reason = why_chosen(packing, index, first, supply.candidates)
+            alternates[key] = _alternates(packing, supply, column, used, policy)
+        bundles = tuple(queues[item].pop(0) for item in column.pattern)
+        reason = why_chosen(packing, index, column.pattern[0], supply.candidates)
         purchases.append(Purchase(packing.candidates[index], bundles, alternates[key], (reason,)))
         chosen.append(key)
     return Buying(tuple(purchases), tuple(chosen), bought, solution.score, solution.optimal)
 
 
 def _alternates(
-    packing: PackingInput, supply: Supply, column: Column, bought: Sequence[Candidate], policy: Policy
+    packing: PackingInput, supply: Supply, column: Column, used: Sequence[Decimal], policy: Policy
 ) -> tuple[OfferingRef, ...]:
     """Offerings of the same pool and drivers that take the same bundles too, in the order of the objective.
 
@@ -129,7 +129,7 @@ def _alternates(
         and packing.candidates[i].pool == chosen.pool
         and packing.candidates[i].drivers == chosen.drivers
     ]
-    wanted = [item for item, n in enumerate(column.counts) if n]
+    wanted = sorted(set(column.pattern))
     has_restrictions = [
         item for item in wanted if has_alternatives(packing.classes[item].sample, packing.snapshot.claims)
     ]
@@ -141,22 +141,25 @@ def _alternates(
             i,
         )
     )
-    nodes = list(bought)
-    nodes.remove(chosen)
+    used = [amount - limit.uses(chosen) for amount, limit in zip(used, packing.limits, strict=True)]
     found: list[OfferingRef] = []
     for index in others:
         if len(found) == policy.alternates:
             break
         candidate = packing.candidates[index]
-        refused = any(n and packing.bar(index, item) for item, n in enumerate(column.counts))
-        if not refused and binding(candidate, packing.limits, nodes) is None and _takes(packing, index, column.counts):
+        refused = any(packing.bar(index, item) for item in wanted)
+        if (
+            not refused
+            and binding_after(candidate, packing.limits, used) is None
+            and _takes(packing, index, column.pattern)
+        ):
             found.append(candidate.offering)
     return tuple(found)
 
 
-def _takes(packing: PackingInput, candidate: int, counts: Counts) -> bool:
+def _takes(packing: PackingInput, candidate: int, pattern: Pattern) -> bool:
     state: Filled | None = packing.trials.empty(packing.shape_of[candidate])
-    for item in (i for i, n in enumerate(counts) for _ in range(n)):
+    for item in pattern:
         state = packing.trials.put(state, item) if state else None
     return state is not None
 
@@ -193,8 +196,9 @@ def _best_first(packing: PackingInput, item: int, bought: Sequence[Candidate]) -
         key=lambda i: (packing.candidates[i].rank, packing.candidates[i].usd_per_hour or 0, i),
     )
     shapes: dict[int, int] = {}
+    used = uses_of(bought, packing.limits)
     for i in order:
-        allowed = packing.bar(i, item) is None and binding(packing.candidates[i], packing.limits, bought) is None
+        allowed = packing.bar(i, item) is None and binding_after(packing.candidates[i], packing.limits, used) is None
         if allowed and isinstance(packing.trials.verdict(packing.shape_of[i], item), Fits):
             shapes.setdefault(packing.shape_of[i], i)
     return list(shapes.values())
