@@ -14,7 +14,9 @@ import click
 
 from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
 from autoscaler.cli.common.commands import catalog_option
-from autoscaler.cli.common.output import output_option, print_data, print_table
+from autoscaler.cli.common.output import output_option
+from autoscaler.cli.common.patience import announced
+from autoscaler.cli.common.plan_output import FORMS, print_plan
 from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
@@ -24,8 +26,6 @@ from autoscaler.model.plan import Plan
 from autoscaler.planning.placement.replay import replay
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, WorkLimits
-from autoscaler.report.plan_document import document_of
-from autoscaler.report.tables.plan_tables import summary_of, tables_of
 from autoscaler.report.words import counted
 from autoscaler.scheduling.schedule import adversarial, first, seeded
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -52,7 +52,7 @@ SOMETHING_LEFT_OUT = 3
     metavar="TIMES",
     help="Work so many times as hard at pods whose selectors or searches exceed the budget.  [default: 1]",
 )
-@click.option("--strict", is_flag=True, help="Treat unknown fields as errors.")
+@click.option("--strict", is_flag=True, help="Treat unknown fields as errors, and ignored pods as not placed.")
 @click.option(
     "--replay",
     "ties",
@@ -60,7 +60,7 @@ SOMETHING_LEFT_OUT = 3
     help="Schedule the pods onto the plan's nodes by kube-scheduler's scores, and warn of those that find no place. "
     "Ties between nodes go to the `first` one, to an `adversarial` choice, or to one drawn with a number as seed.",
 )
-@output_option("wide")
+@output_option(*FORMS)
 def plan(
     paths: tuple[str, ...],
     live: bool,
@@ -105,9 +105,12 @@ def plan(
     else:
         loaded = _load(paths, kubernetes_version, strict, directories)
         read_catalog = partial(_corrected_catalog, loaded)
-    decided = _decide(loaded, read_catalog, directories, moment, ties, work=work, asked=asked)
-    _print(decided, loaded, output)
-    if decided.left_out:
+    with announced("planning …"):
+        decided = _decide(loaded, read_catalog, directories, moment, ties, work=work, asked=asked)
+    if loaded.snapshot.profile.note:
+        click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
+    print_plan(decided, output, pools=bool(loaded.snapshot.pools))
+    if decided.left_out or (strict and decided.outside):
         sys.exit(SOMETHING_LEFT_OUT)
 
 
@@ -116,12 +119,21 @@ def _load(paths: tuple[str, ...], kubernetes_version: str | None, strict: bool, 
     described = chosen_catalog(directories).drivers.values() if directories else ()
     loaded = load(paths, stdin=sys.stdin, profile=_profile(kubernetes_version), strict=strict, drivers=described)
     if not loaded.ok:
-        found = counted(len(loaded.errors), "problem")
-        listed = "\n".join(str(problem) for problem in loaded.problems)
-        raise BadInputError(f"{found} in the manifests; nothing was planned\n{listed}")
-    for problem in loaded.problems:
-        click.echo(f"{problem.severity.value.lower()}: {problem}", err=True)
+        raise BadInputError(f"{_counts(loaded)} in the manifests; nothing was planned\n{problems_text(loaded)}")
+    if loaded.problems:
+        click.echo(problems_text(loaded), err=True)
     return loaded
+
+
+def _counts(loaded: Loaded) -> str:
+    """ "2 errors and 3 warnings"."""
+    errors, others = len(loaded.errors), len(loaded.problems) - len(loaded.errors)
+    return counted(errors, "error") + (f" and {counted(others, 'warning')}" if others else "")
+
+
+def problems_text(loaded: Loaded) -> str:
+    """Every problem, each marked as what it is."""
+    return "\n".join(f"{problem.severity.value.lower()}: {problem}" for problem in loaded.problems)
 
 
 def _profile(version: str | None) -> KubernetesProfile | None:
@@ -176,16 +188,3 @@ def _moment(text: str) -> datetime:
     if found is None or found.tzinfo is None:
         raise BadInputError(f"--at {text!r} is not a moment with a time zone", next_step="write 2026-11-21T08:00:00Z")
     return found
-
-
-def _print(decided: Plan, loaded: Loaded, output: str) -> None:
-    if loaded.snapshot.profile.note:
-        click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
-    if output in ("json", "yaml"):
-        print_data(document_of(decided), output)
-        return
-    for table in tables_of(decided, wide=output == "wide"):
-        print_table(table.columns, table.rows, title=table.title)
-        click.echo("")
-    for line in summary_of(decided):
-        click.echo(line)

@@ -90,13 +90,17 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A pod that gets no node, its claims, and why. `verdict` is "does-not-fit", "fatal" or "unknown"."""
+    """A pod that gets no node, its claims, and why. `verdict` is "does-not-fit", "fatal" or "unknown".
+
+    `types` is how many instance types were on offer.
+    """
 
     pod: str
     verdict: str
     reasons: tuple[Reason, ...]
     claims: tuple[str, ...] = ()
     near_misses: tuple[NearMiss, ...] = ()
+    types: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -33,9 +34,9 @@ class Buying:
     score: Score
     optimal: bool
 
-    def chosen_for(self, item: int) -> frozenset[int]:
-        """Candidates that some bundle of the class goes to."""
-        return frozenset(candidate for candidate, counts in self.chosen if counts[item])
+    def chosen_for(self, item: int) -> Counter[int]:
+        """Candidates that some bundle of the class goes to, with the number of such nodes."""
+        return Counter(candidate for candidate, counts in self.chosen if counts[item])
 
 
 def combined(buyings: Sequence[Buying]) -> Buying:

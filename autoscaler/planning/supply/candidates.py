@@ -15,7 +15,7 @@ from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import available
-from autoscaler.planning.supply.drivers import driver_sets, running_drivers
+from autoscaler.planning.supply.drivers import driver_sets, readable, running_drivers
 from autoscaler.planning.supply.places import Place, narrowed, places_of, today
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.kubernetes import labels
@@ -224,6 +224,27 @@ def _admits(candidate: Candidate) -> bool:
     if any(requirement.key not in facts for requirement in requirements):
         facts = {**node_labels(candidate.instance_type, candidate.drivers), **candidate.pool.labels, **facts}
     return all(_meets(requirement, facts, candidate.instance_type) for requirement in requirements)
+
+
+def excluded_by(pool: CapacityPool, candidate: Candidate) -> str:
+    """What of the pool's spec keeps a candidate of another pool out; "" where nothing does."""
+    facts = offering_labels(candidate) | capacity_type_facts(candidate.offering.capacity_type)
+    facts |= dict(node_labels(candidate.instance_type, candidate.drivers)) | dict(pool.labels)
+    anywhere = candidate.offering.zone == ANY_ZONE
+    for requirement in map(today, pool.requirements):
+        if requirement.key in (labels.ZONE, labels.REGION) and anywhere:
+            places = places_of(pool, ())
+            met = any(place.in_cloud(candidate.instance_type.cloud) for place in places)
+        else:
+            met = _meets(requirement, facts, candidate.instance_type)
+        if not met:
+            return f"requirement {requirement.key}"
+    if candidate.offering.capacity_type not in pool.capacity_types:
+        return f"spec.capacityTypes has no {candidate.offering.capacity_type}"
+    listed = readable(pool.drivers, custom=candidate.instance_type.custom_drivers)
+    if listed is not None and listed.profiles and listed != candidate.drivers:
+        return f"spec.drivers.profiles is {', '.join(pool.drivers)}, it needs {', '.join(candidate.profiles)}"
+    return ""
 
 
 def _meets(requirement: Requirement, facts: Mapping[str, str], instance_type: InstanceType) -> bool:
