@@ -20,6 +20,7 @@ from autoscaler.cli.common.plan_output import FORMS, print_plan
 from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
+from autoscaler.lint.advice import advice, plan_advice
 from autoscaler.manifests.corrections import corrections_of
 from autoscaler.manifests.load import Loaded, load
 from autoscaler.model.plan import Plan
@@ -159,6 +160,8 @@ def _decide(
     catalog = read_catalog(directories, now)
     policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
     decided = plan_for(loaded.snapshot, catalog, policy, now)
+    told = (*advice(loaded.snapshot), *plan_advice(loaded.snapshot, decided))
+    decided = replace(decided, warnings=(*(one.reason for one in told), *decided.warnings))
     return decided if ties is None else _replayed(decided, loaded, catalog, ties)
 
 

@@ -156,6 +156,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "alternatives at once, or raise the budget (`foreslice plan --work 10`)",
     ),
     Code.PLAN_BUDGET: ("search limit reached: the plan is valid but may not be the cheapest",),
+    Code.ADVICE: ("{problem}",),
     Code.UNUSABLE: ("{field}: {problem}",),
     Code.MAY_NOT_ACT: (
         "the controller may only observe, {problem}: install it with rbac.act=true, or put the pool into mode Observe",

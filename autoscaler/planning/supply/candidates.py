@@ -54,22 +54,42 @@ class Candidate:
         return tuple(profile.text for profile in self.drivers.profiles)
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Zones and regions that a demand names, and the drivers (by name) of the DeviceClasses that it uses."""
+
+    places: tuple[Place, ...] = ()
+    drivers: frozenset[str] = frozenset()
+
+
 def candidates_of(
-    snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, places: tuple[Place, ...] = ()
+    snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, named: Named | None = None
 ) -> tuple[Candidate, ...]:
     """All candidates in their stable order: heavier pools, plainer drivers, cheaper offerings first.
 
-    `places` are zones and regions that the demand names; a catalog that was not synchronised knows only "any" zone.
+    `named` is what the demand names. A catalog that was not synchronised knows only "any" zone, and drivers that nobody
+    runs by default are offered in implicit pools only where they are named.
     """
+    named = named or Named()
     found: list[Candidate] = []
     running = running_drivers(snapshot)
     for pool in (narrowed(pool, policy.where) for pool in pools_of(snapshot)):
-        offers = [*_block_offers(pool, snapshot, catalog, now=now), *_catalog_offers(pool, snapshot, catalog, places)]
+        offers = [
+            *_block_offers(pool, snapshot, catalog, now=now),
+            *_catalog_offers(pool, snapshot, catalog, named.places),
+        ]
         numbered = [
             (variant, _candidate(pool, drivers, offer, snapshot, policy=policy, now=now))
             for offer in offers
             for variant, drivers in enumerate(
-                driver_sets(pool, offer.instance_type, kubernetes=snapshot.profile, block=offer.block, running=running)
+                driver_sets(
+                    pool,
+                    offer.instance_type,
+                    kubernetes=snapshot.profile,
+                    block=offer.block,
+                    running=running,
+                    wanted=named.drivers,
+                )
             )
         ]
         found += [candidate for _, candidate in sorted(numbered, key=_order) if _admits(candidate)]
@@ -242,8 +262,9 @@ def excluded_by(pool: CapacityPool, candidate: Candidate) -> str:
     if candidate.offering.capacity_type not in pool.capacity_types:
         return f"spec.capacityTypes has no {candidate.offering.capacity_type}"
     listed = readable(pool.drivers, custom=candidate.instance_type.custom_drivers)
-    if listed is not None and listed.profiles and listed != candidate.drivers:
-        return f"spec.drivers.profiles is {', '.join(pool.drivers)}, it needs {', '.join(candidate.profiles)}"
+    if listed is not None and listed != candidate.drivers:
+        runs = f"its nodes run {', '.join(pool.drivers)}" if pool.drivers else "its nodes run no such driver"
+        return f"{runs}; set spec.drivers: {{profiles: [{', '.join(candidate.profiles)}]}}"
     return ""
 
 
