@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
-from autoscaler.cli.common.commands import catalog_option
+from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.output import output_option, print_data
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
@@ -42,8 +42,15 @@ ERRORS_FOUND = 3
 )
 @click.option("--kubernetes-version", metavar="VERSION", help="Judge as this version does.  [default: 1.36]")
 @catalog_option
+@skip_unknown_option
 @output_option("sarif")
-def lint(paths: tuple[str, ...], kubernetes_version: str | None, directories: tuple[Path, ...], output: str) -> None:
+def lint(
+    paths: tuple[str, ...],
+    kubernetes_version: str | None,
+    directories: tuple[Path, ...],
+    skip_unknown: bool,
+    output: str,
+) -> None:
     """Selectors are tried on every device that the catalog's instance types will publish, under every driver profile
     they may run, and on the ResourceSlices in the manifests. Pods, pools and other objects are checked as `plan` reads
     them. docs/lint.md lists the rules.
@@ -56,7 +63,7 @@ def lint(paths: tuple[str, ...], kubernetes_version: str | None, directories: tu
 
     Exit code 0: no errors (warnings may be printed); 3: errors; 1: the input cannot be read.
     """
-    loaded = _load(paths, kubernetes_version)
+    loaded = _load(paths, kubernetes_version, skip_unknown=skip_unknown)
     findings = _findings(loaded, directories)
     if loaded.snapshot.profile.note:
         click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
@@ -72,10 +79,10 @@ def lint(paths: tuple[str, ...], kubernetes_version: str | None, directories: tu
         sys.exit(ERRORS_FOUND)
 
 
-def _load(paths: tuple[str, ...], version: str | None) -> Loaded:
+def _load(paths: tuple[str, ...], version: str | None, *, skip_unknown: bool) -> Loaded:
     profile = chosen_kubernetes(version) if version else None
-    loaded = load(paths, stdin=sys.stdin, profile=profile)
-    if not loaded.documents:
+    loaded = load(paths, stdin=sys.stdin, profile=profile, skip_unknown=skip_unknown)
+    if not loaded.documents and loaded.problems:
         listed = "\n".join(str(problem) for problem in loaded.problems)
         raise BadInputError(f"nothing to check\n{listed}")
     return loaded

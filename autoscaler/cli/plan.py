@@ -13,7 +13,7 @@ from typing import TypeAlias
 import click
 
 from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
-from autoscaler.cli.common.commands import catalog_option
+from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.output import output_option
 from autoscaler.cli.common.patience import announced
 from autoscaler.cli.common.plan_output import FORMS, print_plan
@@ -53,6 +53,7 @@ SOMETHING_LEFT_OUT = 3
     metavar="TIMES",
     help="Work so many times as hard at pods whose selectors or searches exceed the budget.  [default: 1]",
 )
+@skip_unknown_option
 @click.option("--strict", is_flag=True, help="Treat unknown fields as errors, and ignored pods as not placed.")
 @click.option(
     "--replay",
@@ -72,6 +73,7 @@ def plan(
     moment: str | None,
     work: int,
     strict: bool,
+    skip_unknown: bool,
     ties: str | None,
     output: str,
     asked: Asked,
@@ -104,7 +106,7 @@ def plan(
 
         loaded, read_catalog = read_cluster(kubeconfig, context, _profile(kubernetes_version))
     else:
-        loaded = _load(paths, kubernetes_version, strict, directories)
+        loaded = _load(paths, kubernetes_version, directories, strict=strict, skip_unknown=skip_unknown)
         read_catalog = partial(_corrected_catalog, loaded)
     with announced("planning …"):
         decided = _decide(loaded, read_catalog, directories, moment, ties, work=work, asked=asked)
@@ -115,10 +117,24 @@ def plan(
         sys.exit(SOMETHING_LEFT_OUT)
 
 
-def _load(paths: tuple[str, ...], kubernetes_version: str | None, strict: bool, directories: Sequence[Path]) -> Loaded:
+def _load(
+    paths: tuple[str, ...],
+    kubernetes_version: str | None,
+    directories: Sequence[Path],
+    *,
+    strict: bool,
+    skip_unknown: bool,
+) -> Loaded:
     # The DeviceClasses of described drivers are there like those of shipped ones, before any name is looked up.
     described = chosen_catalog(directories).drivers.values() if directories else ()
-    loaded = load(paths, stdin=sys.stdin, profile=_profile(kubernetes_version), strict=strict, drivers=described)
+    loaded = load(
+        paths,
+        stdin=sys.stdin,
+        profile=_profile(kubernetes_version),
+        strict=strict,
+        drivers=described,
+        skip_unknown=skip_unknown,
+    )
     if not loaded.ok:
         raise BadInputError(f"{_counts(loaded)} in the manifests; nothing was planned\n{problems_text(loaded)}")
     if loaded.problems:
