@@ -93,13 +93,17 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A pod that gets no node, its claims, and why."""
+    """A pod that gets no node, its claims, and why.
+
+    `types` is how many instance types were on offer.
+    """
 
     pod: str
     verdict: LeftOutVerdict
     reasons: tuple[Reason, ...]
     claims: tuple[str, ...] = ()
     near_misses: tuple[NearMiss, ...] = ()
+    types: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,7 @@ class Code(Enum):
     SPENDING_GUARD = "SpendingGuard"
     REPLAY_STUCK = "ReplayStuck"
     PRICE_GUESSED = "PriceGuessed"  # types: what is bought is priced by a guess
+    ADVICE = "Advice"  # problem: what is allowed and will probably surprise
     PLAN_BUDGET = "PlanBudget"  # the search ran out of its step budget
     # checks before buying
     UNUSABLE = "Invalid"  # field, problem: what no schema can know is wrong with a pool or block

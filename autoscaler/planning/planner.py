@@ -8,12 +8,14 @@ happens to existing nodes (disruption/node_actions), and why a pod gets no node 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import cache, partial
+from typing import Final
 
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Demand, LeftOut, Placement, Plan, Target
 from autoscaler.model.reason import Code, Reason
@@ -41,6 +43,7 @@ from autoscaler.planning.placement.packing_input import PackingInput, build_pack
 from autoscaler.planning.placement.purchases import Buying, buy, combined, each_alone
 from autoscaler.planning.placement.topology import PlacedGang, place_gang
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.candidates import excluded_by
 from autoscaler.planning.unplaced import Outcome, unplaced
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
@@ -83,7 +86,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         nodes=decide(snapshot, _needed(snapshot, decided.assigned, now), now, custom=catalog.drivers),
         outside=pods.outside,
         warnings=(
-            *objections(snapshot, catalog),
+            *objections(snapshot, catalog, buy_unpriced=policy.buy_unpriced),
             *guessed_prices(launches, catalog),
             *([] if decided.buying.optimal else [Reason.of(Code.PLAN_BUDGET)]),
         ),
@@ -226,7 +229,7 @@ def _left_out(
         undecided=decided.assigned.undecided,
     )
     outside = cache(whole)
-    return unplaced(packing, outcome, policy, lambda item: _outside_the_pools(outside(), item))
+    return unplaced(packing, outcome, policy, lambda item: _outside_the_pools(outside(), packing.snapshot.pools, item))
 
 
 def _postponed(packing: PackingInput, assigned: Assigned) -> Iterator[LeftOut]:
@@ -244,14 +247,21 @@ def _needed(snapshot: Snapshot, assigned: Assigned, now: datetime) -> frozenset[
     return frozenset({*(entry.node for entry in assigned.placed), *awaited})
 
 
-def _outside_the_pools(whole: PackingInput, item: int) -> Iterator[Reason]:
-    """The cheapest type of the catalog that would fit if a pool admitted it."""
+_POOLS: Final = 3  # whose reasons are named; more would hide the first
+
+
+def _outside_the_pools(whole: PackingInput, pools: Sequence[CapacityPool], item: int) -> Iterator[Reason]:
+    """The cheapest type of the catalog that would fit if a pool admitted it, and what keeps each pool from that."""
     for candidate, shape in ((whole.candidates[i], whole.shape_of[i]) for i in whole.by_cost):
         if whole.trials.ledger.refused(item):
             return
         if candidate.barred is None and isinstance(whole.trials.verdict(shape, item), Fits):
             name, drivers = candidate.instance_type.name, ",".join(candidate.profiles)
-            yield Reason.of(Code.NO_POOL, instance_type=name, drivers=drivers)
+            excluding = {pool.name: why for pool in pools if (why := excluded_by(pool, candidate))}
+            if not excluding:
+                yield Reason.of(Code.NO_POOL, instance_type=name, drivers=drivers)
+            for pool, why in list(excluding.items())[:_POOLS]:
+                yield Reason.of(Code.NO_POOL, instance_type=name, pool=pool, why=why)
             return
 
 

@@ -5,8 +5,10 @@ Only codes and facts; report/ makes the text. It decides nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss
@@ -34,6 +36,11 @@ _FARNESS = {
     Code.CAPACITY_INSUFFICIENT: 1,
 }
 _MIDDLE = 5
+_WORD = re.compile(r"[^ ,]+")
+# What a node may lack only because all pods of the bundle must be on it.
+_CROWDED = frozenset(
+    {Code.INSUFFICIENT_RESOURCE, Code.PORT_CONFLICT, Code.POD_ANTI_AFFINITY, Code.TOPOLOGY_SPREAD, Code.VOLUME_LIMIT}
+)
 # Amounts found differ from type to type; they do not make a different finding.
 _AMOUNTS = ("found", "free", "devices")
 
@@ -62,6 +69,7 @@ class _Diagnosis:
     verdict: LeftOutVerdict
     reasons: tuple[Reason, ...]
     misses: tuple[NearMiss, ...] = ()
+    types: int = 0
 
 
 Elsewhere: TypeAlias = Callable[[int], Iterable[Reason]]
@@ -88,7 +96,7 @@ def _entries(found: _Diagnosis, sample: Bundle, bundle: Bundle) -> Iterator[Left
         reasons = tuple(_renamed(reason, names) for reason in reasons)
         misses = tuple(replace(miss, reason=_renamed(miss.reason, names)) for miss in misses)
     for pod in bundle.pods:
-        yield LeftOut(pod.key, found.verdict, reasons, claims=claim_keys(pod), near_misses=misses)
+        yield LeftOut(pod.key, found.verdict, reasons, claims=claim_keys(pod), near_misses=misses, types=found.types)
 
 
 def _diagnosis(packing: PackingInput, item: int, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> _Diagnosis:
@@ -117,9 +125,11 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
     verdicts = [(i, packing.trials.explained(packing.shape_of[i], item)) for i in range(len(packing.candidates))]
     fitting = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
     misses = near_misses(verdicts, packing, policy)
+    types = len({candidate.instance_type.name for candidate in packing.candidates})
+    diagnosis = partial(_Diagnosis, misses=misses, types=types)
     if fitting:
         reasons = dict.fromkeys(r for i in fitting for r in why_not(packing, i, item, bought, nodes=nodes))
-        return _Diagnosis("does-not-fit", _few(reasons, policy), misses)
+        return diagnosis("does-not-fit", _few(reasons, policy))
     # Where nothing fits, one node on which a selector fails is enough: kube-scheduler then aborts the whole attempt.
     undecided = [outcome.undecided[item]] if item in outcome.undecided else []
     kinds: tuple[tuple[type[Unknown | Fatal], LeftOutVerdict], ...] = ((Unknown, "unknown"), (Fatal, "fatal"))
@@ -127,12 +137,13 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
         hits = [verdict for verdict in (*undecided, *(found for _, found in verdicts)) if isinstance(verdict, kind)]
         if hits:
             reasons = dict.fromkeys(r for verdict in hits for r in _reasons(verdict))
-            return _Diagnosis(name, _few(reasons, policy), misses)
-    split = tuple(_split(packing, item))
+            return diagnosis(name, _few(reasons, policy))
     everywhere = {_reasons(verdict) for _, verdict in verdicts}
+    crowded = any(reason.code in _CROWDED for found in everywhere for reason in found)
+    split = tuple(_split(packing, item)) if crowded else ()
     if len(everywhere) == 1:
-        return _Diagnosis("does-not-fit", (*split, *everywhere.pop()))
-    return _Diagnosis("does-not-fit", (*split, Reason.of(Code.NO_CANDIDATE, offerings=len(verdicts))), misses)
+        return diagnosis("does-not-fit", (*split, *everywhere.pop()))
+    return diagnosis("does-not-fit", (*split, Reason.of(Code.NO_CANDIDATE, offerings=len(verdicts))))
 
 
 # Reasons that say no more than that nothing on offer fits.
@@ -147,12 +158,18 @@ _NOWHERE = (
 )
 
 
+# Said of one offering and true of all in the place or of the kind.
+_OF_ALL = (Code.NEEDS_RESERVATION, Code.NO_PRICE)
+
+
 def _few(reasons: Iterable[Reason], policy: Policy) -> tuple[Reason, ...]:
-    """One reason per code and subject, the first ones."""
+    """One reason per code and subject, the first ones. That reservations exist is no news beside another reason."""
     by_kind: dict[tuple[Code, str], Reason] = {}
     for reason in reasons:
-        by_kind.setdefault((reason.code, "" if reason.code is Code.NEEDS_RESERVATION else reason.subject), reason)
-    return tuple(by_kind.values())[: policy.near_misses]
+        by_kind.setdefault((reason.code, "" if reason.code in _OF_ALL else reason.subject), reason)
+    found = tuple(by_kind.values())
+    others = tuple(reason for reason in found if reason.code is not Code.NEEDS_RESERVATION)
+    return (others or found)[: policy.near_misses]
 
 
 def _reasons(verdict: Verdict) -> tuple[Reason, ...]:
@@ -192,8 +209,14 @@ def _kind(reason: Reason) -> FrozenMap[str, object]:
 
 def _best(group: Sequence[tuple[str, Reason]]) -> tuple[str, Reason]:
     """The type that came nearest by the amount found; the first by price otherwise, as candidates are ordered."""
-    found = [entry for entry in group if isinstance(entry[1].detail.get("found"), int)]
-    return max(found, key=lambda entry: entry[1].detail["found"]) if found else group[0]
+    return max(group, key=lambda entry: max(_amounts(entry[1]), default=-1))
+
+
+def _amounts(reason: Reason) -> Iterator[int]:
+    for name in ("found", "free"):
+        amount = reason.detail.get(name)
+        if isinstance(amount, int):
+            yield amount
 
 
 def _names(sample: Bundle, bundle: Bundle) -> dict[str, str]:
@@ -207,6 +230,6 @@ def _names(sample: Bundle, bundle: Bundle) -> dict[str, str]:
 
 def _renamed(reason: Reason, names: Mapping[str, str]) -> Reason:
     """Verdicts are shared by equal bundles and speak of the sample; here each bundle gets its own names back."""
-    subject = " ".join(names.get(word, word) for word in reason.subject.split(" "))
+    subject = _WORD.sub(lambda found: names.get(found[0], found[0]), reason.subject)
     detail = {k: names.get(v, v) if isinstance(v, str) else v for k, v in reason.detail.items()}
     return Reason(reason.code, subject, FrozenMap(detail))

@@ -10,6 +10,7 @@ import string
 from dataclasses import replace
 
 from autoscaler.model.reason import Code, Fact, Reason
+from autoscaler.report.cel_words import one_line_cel, short_cel
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 _TEXTS: dict[Code, tuple[str, ...]] = {
@@ -62,7 +63,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.CATALOG_UNKNOWN: ("depends on {attributes}: not in the catalog",),
     Code.UNSUPPORTED: ("{feature} is not supported", "fields not supported: {fields}", "is not supported"),
     Code.UNREADABLE: ("is unknown without the right to {right}: grant it, as the ClusterRole foreslice-observe does",),
-    Code.INSUFFICIENT_RESOURCE: ("{free} of {wanted} {resource} free",),
+    Code.INSUFFICIENT_RESOURCE: ("Insufficient {resource}: {wanted} requested, {free} free",),
     Code.NODE_SELECTOR_MISMATCH: ("node selector wants {key}={wanted}",),
     Code.NODE_AFFINITY_MISMATCH: ("node affinity on {keys} does not match",),
     Code.NODE_NAME_MISMATCH: ("is pinned to node {wanted}",),
@@ -83,9 +84,17 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.POD_AFFINITY: ("pod affinity over {keys} is not met",),
     Code.POD_ANTI_AFFINITY: ("pod anti-affinity over {key} is violated",),
     Code.SCHEDULING_GATED: ("waits for scheduling gates {gates}",),
-    Code.OTHER_SCHEDULER: ("is left to scheduler {scheduler}",),
-    Code.OUT_OF_SCOPE: ("has no resource claim and no extended resource served by DRA",),
-    Code.NOT_SELECTED: ("the scope of pool {pool} selects other pods",),
+    Code.OTHER_SCHEDULER: (
+        "schedulerName {scheduler} is in no pool's scope: add spec.scope.schedulerNames: [{scheduler}] to a "
+        "CapacityPool",
+    ),
+    Code.OUT_OF_SCOPE: (
+        "asks for {resources}, which no DeviceClass serves, and has no resource claim: use a claim, or set "
+        "spec.scope.pods: All in a CapacityPool",
+        "has no resource claim and no extended resource served by DRA: to serve it, set spec.scope.pods: All in a "
+        "CapacityPool",
+    ),
+    Code.NOT_SELECTED: ("the scope of pool {pool} selects other pods: see its spec.scope.podSelector",),
     Code.PROVISIONING_REQUEST: ("gets its capacity through ProvisioningRequest {request}",),
     Code.NOMINATED: ("is nominated to node {node}, where a place is being made for it",),
     Code.AWAITS_BINDING: ("waits for kube-scheduler to bind it to node {node}, which was launched for it",),
@@ -93,11 +102,20 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.NOT_TRIED: ("kube-scheduler has not tried it yet",),
     Code.UNSCHEDULABLE: ("kube-scheduler finds no node: {message}", "kube-scheduler finds no node"),
     Code.SCHEDULER_ERROR: ("kube-scheduler fails on it, {error}: {message}", "kube-scheduler fails on it, {error}"),
-    Code.NO_CANDIDATE: ("0/{offerings} offerings fit", "no offering fits"),
-    Code.NO_POOL: ("an offering would fit, but no CapacityPool allows it",),
+    Code.NO_CANDIDATE: ("no instance type on offer fits",),
+    Code.NO_POOL: (
+        "{instance_type} would fit, but pool {pool} excludes it: {why}",
+        "{instance_type} would fit with drivers {drivers}, but no CapacityPool allows it",
+        "an offering would fit, but no CapacityPool allows it",
+    ),
     Code.POOL_LIMIT: ("the limit of pool {pool} on {resource} ({limit}) is reached",),
     Code.POOL_REFUSES: ("the pool's requirement on {key} excludes it", "the pool excludes it"),
-    Code.NO_PRICE: ("no price is known: set one in an InstanceTypeOverlay or catalog file",),
+    Code.NO_PRICE: (
+        "no price is known in {region}: get prices there with `foreslice catalog sync {cloud} --into DIR --write`, or "
+        "set one with `foreslice catalog set TYPE price.{region}=DOLLARS --into DIR`; then give --catalog DIR",
+        "no price is known: get prices with `foreslice catalog sync`, or set one with `foreslice catalog set` or an "
+        "InstanceTypeOverlay",
+    ),
     Code.NEEDS_RESERVATION: ("{capacity_type} capacity needs a CapacityBlock", "needs a CapacityBlock"),
     Code.ARCHITECTURE_UNASKED: ("{architecture} nodes are offered to pods that select kubernetes.io/arch",),
     Code.SHORTAGE: (
@@ -138,6 +156,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "alternatives at once, or raise the budget (`foreslice plan --work 10`)",
     ),
     Code.PLAN_BUDGET: ("search limit reached: the plan is valid but may not be the cheapest",),
+    Code.ADVICE: ("{problem}",),
     Code.UNUSABLE: ("{field}: {problem}",),
     Code.MAY_NOT_ACT: (
         "the controller may only observe, {problem}: install it with rbac.act=true, or put the pool into mode Observe",
@@ -206,17 +225,24 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
 }
 
 _AMOUNTS = frozenset({"wanted", "free"})
+_SELECTORS = frozenset({"expression", "expressions"})
 _BYTES = frozenset({"memory", "ephemeral-storage"})
 _READABLE = 10**30  # greater numbers are written as powers of two
 # Facts that the sentence says in other words already.
-_IMPLIED = frozenset({"device_class", "devices", "wanted", "found", "of", "offerings", "stage", "existing", "requests"})
+_IMPLIED = frozenset(
+    {"cloud", "device_class", "devices", "wanted", "found", "of", "offerings", "stage", "existing", "requests", "pods"}
+)
 
 
-def text_of(reason: Reason) -> str:
-    """One line: "claim default/gpu, request gpu: 4 of 8 devices"."""
+def text_of(reason: Reason, *, short: bool = False) -> str:
+    """One line: "claim default/gpu, request gpu: 4 of 8 devices". `short`: long selectors are abbreviated."""
     facts = {key: _fact(value) for key, value in reason.detail.items() if value not in ("", ())}
+    for key in _SELECTORS & facts.keys():
+        value = reason.detail[key]
+        texts = value if isinstance(value, tuple) else (str(value),)
+        facts[key] = ", ".join(map(short_cel if short else one_line_cel, texts))
     if reason.code is Code.INSUFFICIENT_RESOURCE:
-        facts |= {key: _amount(facts.get("resource", ""), reason.detail[key]) for key in _AMOUNTS & facts.keys()}
+        facts |= {key: amount_text(facts.get("resource", ""), reason.detail[key]) for key in _AMOUNTS & facts.keys()}
     template = next((t for t in _TEXTS[reason.code] if _fields(t) <= facts.keys()), _TEXTS[reason.code][-1])
     sentence = template.format_map(_Shown(facts))
     rest = [f"{key} {facts[key]}" for key in facts if key not in _fields(template) and key not in _IMPLIED]
@@ -227,12 +253,12 @@ def text_of(reason: Reason) -> str:
     return f"{subject}: {sentence}" if subject else sentence
 
 
-def texts_of(reasons: tuple[Reason, ...]) -> str:
+def texts_of(reasons: tuple[Reason, ...], *, short: bool = False) -> str:
     """All reasons on one line; what is said of several devices alike is said once."""
     alike: dict[tuple[Code, object], list[Reason]] = {}
     for reason in reasons:
         alike.setdefault((reason.code, reason.detail), []).append(reason)
-    return "; ".join(text_of(_joined(group)) for group in alike.values())
+    return "; ".join(text_of(_joined(group), short=short) for group in alike.values())
 
 
 def _joined(group: list[Reason]) -> Reason:
@@ -242,7 +268,7 @@ def _joined(group: list[Reason]) -> Reason:
     return replace(group[0], subject=f"{group[0].subject} and {len(subjects) - 1} more")
 
 
-def _amount(resource: str, units: Fact) -> str:
+def amount_text(resource: str, units: Fact) -> str:
     """An amount in scheduler units (thousandths of a core, bytes) as people write it."""
     assert isinstance(units, int), f"{resource}: {units!r} is not a number of units"
     if abs(units) > _READABLE:

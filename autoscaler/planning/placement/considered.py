@@ -39,15 +39,16 @@ class Bought:
 
 
 def considered(
-    packing: PackingInput, item: int, chosen: frozenset[int], bought: Bought, policy: Policy
+    packing: PackingInput, item: int, chosen: Mapping[int, int], bought: Bought, policy: Policy
 ) -> tuple[Considered, ...]:
     """The candidates that were looked at for the class: the chosen ones, those that fit by price, and the others.
 
+    `chosen` are those that bundles of the class go to, with the number of such nodes.
     What is dearer than a sure answer needs no look; a few more are looked at, so that there is something to compare.
     """
     looked_at = _looked_at(packing, item, policy)
     fitting = [i for i in looked_at if _fits(packing, i, item)]
-    entries = {i: _considered(packing, i, item, i in chosen, bought, fitting) for i in looked_at}
+    entries = {i: _considered(packing, i, item, chosen.get(i, 0), bought, fitting) for i in looked_at}
     order = sorted(
         looked_at,
         key=lambda i: (
@@ -84,18 +85,17 @@ def cost_of(candidate: Candidate) -> tuple[bool, Decimal]:
 
 
 def _considered(
-    packing: PackingInput, index: int, item: int, chosen: bool, bought: Bought, fitting: Sequence[int]
+    packing: PackingInput, index: int, item: int, nodes: int, bought: Bought, fitting: Sequence[int]
 ) -> Considered:
     candidate = packing.candidates[index]
     verdict = packing.trials.explained(packing.shape_of[index], item)
-    outcome = "chosen" if chosen else _OUTCOMES[type(verdict)]
-    if chosen:
+    outcome = "chosen" if nodes else _OUTCOMES[type(verdict)]
+    if nodes:
         reasons: tuple[Reason, ...] = (why_chosen(packing, index, item, fitting),)
     elif isinstance(verdict, Fits):
         reasons = tuple(why_not(packing, index, item, bought))
     else:
         reasons = verdict.reasons
-    nodes = bought.nodes.get(index, 0) if chosen else 0
     return Considered(candidate.pool.name, candidate.profiles, candidate.offering, outcome, reasons, nodes)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import count
 
 from autoscaler.model.plan import PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef, Prediction
@@ -115,7 +116,12 @@ def _named(purchases: Sequence[Purchase], world: World, snapshot: Snapshot) -> l
 
 
 def node_name(purchase: Purchase, taken: Set[str]) -> str:
-    """A name that follows from the pool, the offering and the pods: the same plan again has the same names."""
+    """A name that follows from the pool, the offering and the pods: the same plan again has the same names.
+
+    Without a CapacityPool nothing is launched, and the nodes are counted.
+    """
+    if purchase.candidate.pool.implicit:
+        return next(name for number in count(1) if (name := f"new-node-{number}") not in taken)
     offering = purchase.candidate.offering
     pods = [pod.key for bundle in purchase.bundles for pod in bundle.pods]
     facts = [

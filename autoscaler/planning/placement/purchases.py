@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -34,9 +35,9 @@ class Buying:
     score: Score
     optimal: bool
 
-    def chosen_for(self, item: int) -> frozenset[int]:
-        """Candidates that some bundle of the class goes to."""
-        return frozenset(candidate for candidate, pattern in self.chosen if item in pattern)
+    def chosen_for(self, item: int) -> Counter[int]:
+        """Candidates that some bundle of the class goes to, with the number of such nodes."""
+        return Counter(candidate for candidate, pattern in self.chosen if item in pattern)
 
 
 def combined(buyings: Sequence[Buying]) -> Buying:

@@ -48,8 +48,8 @@ def use_editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *commands: str) 
 @pytest.mark.parametrize(
     ("assignment", "zone", "capacity_type", "expected"),
     [
-        ("price=30", "eu-west-1a", CapacityType.ON_DEMAND, "30"),
-        ("price.spot=12.25", "eu-west-1a", CapacityType.SPOT, "12.25"),
+        ("price=30", "us-east-1f", CapacityType.ON_DEMAND, "30"),
+        ("price.spot=12.25", "us-east-1f", CapacityType.SPOT, "12.25"),
         ("price.us-east-1a=31.5", "us-east-1a", CapacityType.ON_DEMAND, "31.5"),
         ("price.us-east-1=31.5", "us-east-1c", CapacityType.ON_DEMAND, "31.5"),
         ("price.us-east-1a.spot=9", "us-east-1a", CapacityType.SPOT, "9"),

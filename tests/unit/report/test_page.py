@@ -57,7 +57,10 @@ def left(verdict: str) -> Plan:
         pytest.param(
             left("does-not-fit"),
             "gets no node",
-            ("0/9 offerings fit", "nearest miss: 4 of 8 devices (12 instance types, such as p4d.24xlarge)"),
+            (
+                "no instance type on offer fits",
+                "nearest miss: 4 of 8 devices (12 instance types, such as p4d.24xlarge)",
+            ),
             id="left out",
         ),
         pytest.param(Plan(left_out=(LeftOut("default/a", "fatal", ()),)), "cannot be scheduled", (), id="fatal"),
