@@ -106,6 +106,7 @@ class CapacityPool:
     baselines: tuple[Baseline, ...] = ()
     disruption: Disruption = Disruption()
     weight: int = 0
+    fractional: str = "Never"  # or Allow: whether types with a part of a card (a vGPU) are offered
     deletion_policy: str = "Drain"  # or Retain: what happens to the nodes when the pool is deleted
     scope: Scope = Scope()
     implicit: bool = False

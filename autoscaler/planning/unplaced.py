@@ -122,8 +122,10 @@ def _over_candidates(market: PackingInput, item: int, outcome: Outcome, policy: 
         return _Diagnosis("does-not-fit", _few(reasons, policy), misses)
     # Where nothing fits, one node on which a selector fails is enough: kube-scheduler then aborts the whole attempt.
     undecided = [outcome.undecided[item]] if item in outcome.undecided else []
+    # What would not be bought whatever its devices are leaves nothing undecided.
+    possible = [found for i, found in verdicts if not market.candidates[i].excluded]
     for kind, name in ((Unknown, "unknown"), (Fatal, "fatal")):
-        hits = [verdict for verdict in (*undecided, *(found for _, found in verdicts)) if isinstance(verdict, kind)]
+        hits = [verdict for verdict in (*undecided, *possible) if isinstance(verdict, kind)]
         if hits:
             reasons = dict.fromkeys(r for verdict in hits for r in _reasons(verdict))
             return _Diagnosis(name, _few(reasons, policy), misses)

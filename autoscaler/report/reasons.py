@@ -98,6 +98,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.POOL_LIMIT: ("the limit of pool {pool} on {resource} ({limit}) is reached",),
     Code.POOL_REFUSES: ("the pool's requirement on {key} excludes it", "the pool excludes it"),
     Code.NO_PRICE: ("no price is known: set one in an InstanceTypeOverlay or catalog file",),
+    Code.NOT_RUNNABLE: ("{problem} (source: {source})", "{problem}"),
+    Code.FRACTION_UNASKED: (
+        "has {share}: set spec.fractional to Allow in a CapacityPool to be offered parts of a card",
+        "has a part of a card",
+    ),
     Code.NEEDS_RESERVATION: ("{capacity_type} capacity needs a CapacityBlock", "needs a CapacityBlock"),
     Code.ARCHITECTURE_UNASKED: ("{architecture} nodes are offered to pods that select kubernetes.io/arch",),
     Code.SHORTAGE: (
@@ -185,8 +190,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "spec.labels of the pool, or uninstall it",
     ),
     Code.FITS: ("fits",),
-    Code.CHEAPEST: ("cheapest that fits",),
-    Code.PREFERRED: ("satisfies a preferred alternative of firstAvailable",),
+    Code.CHEAPEST: ("cheapest that fits; it has {share}", "cheapest that fits"),
+    Code.PREFERRED: (
+        "satisfies a preferred alternative of firstAvailable; it has {share}",
+        "satisfies a preferred alternative of firstAvailable",
+    ),
     Code.PREPAID: ("prepaid by capacity block {block}",),
     Code.ALREADY_BOUND: ("pods are bound to it",),
     Code.EXISTING_NODE: ("fits an existing node",),

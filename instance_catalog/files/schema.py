@@ -116,6 +116,7 @@ Share: TypeAlias = Annotated[
     WithJsonSchema({"type": ["number", "string"], "minimum": 0, "maximum": 1}),
 ]
 Whole: TypeAlias = Annotated[int, Field(strict=True)]
+DriverBranch: TypeAlias = Annotated[str, Field(pattern=r"^\d{1,6}(\.\d{1,6}){0,2}$")]
 
 
 class _Entry(BaseModel):
@@ -207,7 +208,9 @@ class PriceEntry(_Entry):
     guess: bool = Field(False, description="put together or copied; marked with ~, and a plan that rests on it says so")
 
 
-FactGroup: TypeAlias = Literal["shape", "cpu", "accelerator", "pci", "fabric", "network", "price", "allocatable"]
+FactGroup: TypeAlias = Literal[
+    "shape", "cpu", "accelerator", "pci", "fabric", "network", "price", "allocatable", "driver", "extendedResources"
+]
 
 
 class InstanceTypeEntry(_Entry):
@@ -239,8 +242,14 @@ class InstanceTypeEntry(_Entry):
     zone_prices: dict[str, dict[CapacityType, PriceEntry | None]] = Field(
         {}, description="by zone or region, where they differ from prices"
     )
-    min_driver: str | None = Field(
-        None, pattern=r"^\d{1,6}(\.\d{1,6}){0,2}$", description="oldest NVIDIA driver branch that knows the device: 595"
+    unpriced: str = Field(
+        "", description="why no price is known: not sold by the hour, no source; a price wins over it"
+    )
+    min_driver: DriverBranch | None = Field(None, description="oldest NVIDIA driver branch that knows the device: 595")
+    max_driver: DriverBranch | None = Field(None, description="last NVIDIA driver branch that runs the device: 580")
+    bare_metal: bool = Field(False, description="no hypervisor below the node: it has an IOMMU")
+    extended_resources: dict[ResourceName, QuantityText] = Field(
+        {}, description="what device plugins offer beside DRA: vpc.amazonaws.com/efa"
     )
     allocatable: dict[ResourceName, QuantityText] = Field(
         {}, description="measured on a node; wins over the model of the cloud"

@@ -102,8 +102,13 @@ def why_chosen(market: PackingInput, index: int, item: int, fitting: Iterable[in
     preference = preference_of(market, index, item)
     cheaper = [i for i in fitting if market.bar(i, item) is None and cost_of(market.candidates[i]) < cost_of(candidate)]
     if any(preference_of(market, i, item) > preference for i in cheaper):
-        return Reason.of(Code.PREFERRED)
-    return Reason.of(Code.CHEAPEST)
+        return Reason.of(Code.PREFERRED, **_share(candidate))
+    return Reason.of(Code.CHEAPEST, **_share(candidate))
+
+
+def _share(candidate: Candidate) -> dict[str, str]:
+    share = candidate.instance_type.share
+    return {"share": share} if share else {}
 
 
 def preference_of(market: PackingInput, candidate: int, item: int) -> int:

@@ -20,11 +20,13 @@ from autoscaler.planning.supply.drivers import driver_sets, running_drivers
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement, requirement_matches
+from instance_catalog.prediction.runnable import why_not_runnable
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, InstanceType, Offering
 
 # us-east-1a, us-central1-a; the letter with or without a dash tells the clouds apart.
 # What a provider answers when there is nothing to have, "" where that was not written down.
+_EXCLUDED = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED})
 _SOLD_OUT = frozenset({"", "Capacity", "NotOffered", "ReservationExhausted", "Shortage"})
 _ZONE = {"aws": re.compile(r".*\d[a-z]\Z"), "gcp": re.compile(r".*\d-[a-z]\Z")}
 _REGION = {"aws": re.compile(r"(.*\d)[a-z]\Z"), "gcp": re.compile(r"(.*\d)-[a-z]\Z")}
@@ -44,6 +46,11 @@ class Candidate:
     usd_per_hour: Decimal | None
     block: CapacityBlock | None = None
     barred: Reason | None = None
+
+    @property
+    def excluded(self) -> bool:
+        """Whether it is no choice at all for the pool: whatever its devices are, it would not be bought."""
+        return self.barred is not None and self.barred.code in _EXCLUDED
 
     @property
     def rank(self) -> int:
@@ -170,6 +177,11 @@ def _barred(
 ) -> Reason | None:
     """Why the offering is not bought now."""
     ref, subject = candidate.offering, f"offering {candidate.offering.instance_type}"
+    unusable = why_not_runnable(candidate.instance_type, candidate.drivers)
+    if unusable is not None:
+        return Reason.of(Code.NOT_RUNNABLE, subject, problem=unusable.problem, source=unusable.source)
+    if candidate.instance_type.share and candidate.pool.fractional != "Allow":
+        return Reason.of(Code.FRACTION_UNASKED, subject, share=candidate.instance_type.share)
     if offering.capacity_type.needs_reservation and not offering.reservation:
         return Reason.of(Code.NEEDS_RESERVATION, subject, capacity_type=ref.capacity_type)
     if offering.usd_per_hour is None and not policy.buy_unpriced:
