@@ -50,7 +50,9 @@ class Accelerator:
 
     `model` is the short name people say ("H100"), `api_names` what each cloud's API calls it; neither is the
     `product_name`, which is NVML's and what selectors compare (None: not known, so selectors on it are *unknown*).
+    `product_names` are all that it can be where it is one of a few.
     `memory` is the capacity the driver reports without MIG (None: not known, or the driver publishes none);
+    `memory_bounds` are the least and the most it can be where it is not known exactly;
     `api_memory` is the figure of the cloud's API, which differs and is never what a claim compares with.
     `cuda_compute_capability` is a version with patch ("9.0.0"). `mig_table` names the partition table of prediction,
     None for devices that cannot be partitioned. A `virtual` device is a vGPU: never partitioned.
@@ -63,14 +65,17 @@ class Accelerator:
     vendor: str  # NVIDIA, AMD, AWS, Google, Habana, Qualcomm
     model: str
     product_name: str | None = None
+    product_names: tuple[str, ...] = ()
     architecture: str | None = None  # as published: "Hopper", "Ada Lovelace"
     cuda_compute_capability: str | None = None
     brand: str | None = None  # as published: "Nvidia", "Tesla", "NvidiaVWS"
     memory: Quantity | None = None
+    memory_bounds: tuple[Quantity, Quantity] | None = None
     api_memory: Quantity | None = None
     mig_table: str | None = None
     virtual: bool = False
     node_label: str | None = None
+    unknown: FrozenMap[str, str] = field(default_factory=FrozenMap)  # by field: why it is not known
     api_names: FrozenMap[str, str] = field(default_factory=FrozenMap)  # by cloud
     provenance: FrozenMap[str, Provenance] = field(default_factory=FrozenMap)
 

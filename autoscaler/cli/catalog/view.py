@@ -160,14 +160,20 @@ def _accelerator_lines(t: InstanceType, accelerator: Accelerator) -> Iterator[_L
     count = f"{t.share}, one device" if t.share else f"{t.accelerator_count} x {accelerator.model}"
     yield "accelerators", count, t.provenance, "accelerator"
     yield "accelerator key", accelerator.key, {}, ""
-    yield "product name", accelerator.product_name or "not known: selectors on it are unknown", *named
+    one_of = f"one of {', '.join(accelerator.product_names)}" if accelerator.product_names else ""
+    yield "product name", accelerator.product_name or one_of or _not_known(accelerator, "productName"), *named
     yield "GPU architecture", accelerator.architecture or "", facts, "identity"
     yield "compute capability", accelerator.cuda_compute_capability or "", facts, "identity"
     yield "brand", accelerator.brand or "", facts, "identity"
-    yield "driver memory", str(accelerator.memory) if accelerator.memory else "not known", facts, "memory"
+    bounds = "{} to {}".format(*accelerator.memory_bounds) if accelerator.memory_bounds else ""
+    yield "driver memory", str(accelerator.memory or bounds or _not_known(accelerator, "memory")), facts, "memory"
     yield "API memory", str(accelerator.api_memory) if accelerator.api_memory else "", facts, "identity"
     yield "API name", accelerator.api_names.get(t.cloud, ""), facts, "identity"
     yield "partitions (MIG)", accelerator.mig_table or "no", {}, ""
+
+
+def _not_known(accelerator: Accelerator, field: str) -> str:
+    return f"not known ({accelerator.unknown.get(field, 'no source')}): selectors on it are unknown"
 
 
 def _driver_branches(t: InstanceType) -> str:
@@ -227,17 +233,25 @@ def _accelerator(accelerator: Accelerator, t: InstanceType) -> dict[str, Any]:
         "vendor": accelerator.vendor,
         "name": accelerator.model,
         "apiName": accelerator.api_names.get(t.cloud),
-        "productName": accelerator.product_name,
+        "productName": {"oneOf": list(accelerator.product_names)}
+        if accelerator.product_names
+        else accelerator.product_name,
         "architecture": accelerator.architecture,
         "cudaComputeCapability": accelerator.cuda_compute_capability,
         "brand": accelerator.brand,
-        "memory": _text(accelerator.memory),
+        "memory": _bounds(accelerator) or _text(accelerator.memory),
         "apiMemory": _text(accelerator.api_memory),
         "migTable": accelerator.mig_table,
         "virtual": accelerator.virtual,
         "nodeLabel": accelerator.node_label,
+        "unknown": dict(accelerator.unknown),
         "provenance": _provenance(accelerator.provenance),
     }
+
+
+def _bounds(accelerator: Accelerator) -> dict[str, str] | None:
+    bounds = accelerator.memory_bounds
+    return {"atLeast": str(bounds[0]), "atMost": str(bounds[1])} if bounds else None
 
 
 def _placement(place: PciPlacement) -> dict[str, Any]:

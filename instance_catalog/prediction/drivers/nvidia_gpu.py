@@ -250,7 +250,10 @@ def _partitions_of(node: _Node, table: MigTable, gpu: _Gpu) -> tuple[Device, ...
 def _whole_gpu(node: _Node, gpu: _Gpu) -> Device:
     memory = node.accelerator.memory or node.accelerator.api_memory
     # The driver leaves memory out where NVML has none; a figure of the cloud's API is only near what NVML will say.
-    capacity = {} if memory is None else {"memory": Capacity(_bytes(memory), guess=node.accelerator.memory is None)}
+    guess, bounds = node.accelerator.memory is None, node.accelerator.memory_bounds
+    if memory is None and bounds is not None:
+        memory = bounds[1]
+    capacity = {} if memory is None else {"memory": Capacity(_bytes(memory), guess=guess, bounds=bounds)}
     return Device(gpu.name, gpu.attributes, FrozenMap(capacity))
 
 
@@ -317,7 +320,8 @@ def _model_attributes(accelerator: Accelerator) -> dict[str, AttributeValue]:
 
     capability = accelerator.cuda_compute_capability
     return {
-        "productName": known(accelerator.product_name, "productName"),
+        "productName": accelerator.product_name
+        or catalog_gap("string", accelerator.key, "productName", one_of=accelerator.product_names),
         "brand": known(accelerator.brand, "brand"),
         "architecture": known(accelerator.architecture, "architecture"),
         "cudaComputeCapability": (
