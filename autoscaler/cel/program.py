@@ -38,6 +38,7 @@ from autoscaler.cel.common.values import Failure, PanicError, Unknown, Value
 from autoscaler.cel.cost.estimate import estimated_max_cost
 from autoscaler.cel.hints import hint_for
 from autoscaler.cel.interpreter.answer_cache import KEPT, part_read
+from autoscaler.cel.interpreter.demands import Demand, demands
 from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.interpreter.planner import Planner
 from autoscaler.cel.interpreter.reads import Path, paths_read
@@ -181,6 +182,14 @@ def estimated_cost(expression: str, profile: KubernetesProfile, *, view: View = 
     root = parse(expression, dialect)
     Checker(environment(dialect)).check(root)
     return estimated_max_cost(root, modern=dialect.modern)
+
+
+@lru_cache(maxsize=1024)
+def demands_of(expression: str, profile: KubernetesProfile) -> tuple[Demand, ...]:
+    """What a selector asks of single values; () for one that does not compile."""
+    if isinstance(compile_selector(expression, profile), CompileFailure):
+        return ()
+    return tuple(demands(parse(expression, dialect_of(profile, View.STORED))))
 
 
 @lru_cache(maxsize=4096)

@@ -88,6 +88,7 @@ class Code(Enum):
     SCHEDULER_ERROR = "SchedulerError"  # what kube-scheduler failed on
     NO_CANDIDATE = "NoCandidate"  # no offering of any pool fits
     NO_POOL = "NoPool"  # no pool admits the offering that would fit
+    NOTHING_HAS = "NothingHas"  # name, wanted, where; largest or best, instance_type, accelerator
     POOL_LIMIT = "PoolLimit"  # resource, limit, wanted
     POOL_REFUSES = "PoolRefuses"  # requirement of the pool
     NO_PRICE = "NoPrice"  # never bought without a price

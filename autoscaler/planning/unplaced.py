@@ -15,6 +15,7 @@ from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.placement.considered import Bought, why_not
+from autoscaler.planning.placement.nothing_has import nothing_has
 from autoscaler.planning.placement.packing_input import PackingInput, started_members
 from autoscaler.planning.policy import Policy
 from instance_catalog.frozen_map import FrozenMap
@@ -129,7 +130,7 @@ def _over_candidates(market: PackingInput, item: int, outcome: Outcome, policy: 
         if hits:
             reasons = dict.fromkeys(r for verdict in hits for r in _reasons(verdict))
             return _Diagnosis(name, _few(reasons, policy), misses)
-    split = tuple(_split(market, item))
+    split = (*_split(market, item), *nothing_has(market, item))
     everywhere = {_reasons(verdict) for _, verdict in verdicts}
     if len(everywhere) == 1:
         return _Diagnosis("does-not-fit", (*split, *everywhere.pop()))
@@ -139,6 +140,7 @@ def _over_candidates(market: PackingInput, item: int, outcome: Outcome, policy: 
 # Reasons that say no more than that nothing on offer fits.
 _NOWHERE = (
     Code.NO_CANDIDATE,
+    Code.NOTHING_HAS,
     Code.BUNDLE_SPLIT,
     Code.INSUFFICIENT_RESOURCE,
     Code.TOO_FEW_DEVICES,

@@ -94,6 +94,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.UNSCHEDULABLE: ("kube-scheduler finds no node: {message}", "kube-scheduler finds no node"),
     Code.SCHEDULER_ERROR: ("kube-scheduler fails on it, {error}: {message}", "kube-scheduler fails on it, {error}"),
     Code.NO_CANDIDATE: ("0/{offerings} offerings fit", "no offering fits"),
+    Code.NOTHING_HAS: (
+        "no accelerator {where} has {name} {wanted}; the nearest is {best} ({accelerator}, {instance_type})",
+        "no accelerator {where} has {name} {wanted}; the largest is {accelerator} with {largest} ({instance_type})",
+        "no accelerator {where} has {name} {wanted}",
+    ),
     Code.NO_POOL: ("an offering would fit, but no CapacityPool allows it",),
     Code.POOL_LIMIT: ("the limit of pool {pool} on {resource} ({limit}) is reached",),
     Code.POOL_REFUSES: ("the pool's requirement on {key} excludes it", "the pool excludes it"),

@@ -62,7 +62,7 @@ def accelerator_of(entry: schema.AcceleratorEntry) -> Accelerator:
         mig_table=entry.mig_table,
         virtual=entry.virtual,
         node_label=entry.node_label,
-        unknown=FrozenMap(entry.unknown),
+        unknown=FrozenMap({str(name): reason for name, reason in entry.unknown.items()}),
         api_names=FrozenMap(entry.api_names),
         provenance=_provenance(entry.provenance),
     )

@@ -22,7 +22,7 @@ def test_what_differs_from_the_model_is_written_also_as_not_known() -> None:
     entry = type_entry(catalog.get("trn2u.48xlarge"), catalog.accelerators)
     assert entry["accelerator"] == {"model": "aws-trainium2", "count": 16, "productName": None}
     k80 = accelerator_entry(catalog.accelerators["nvidia-k80"])
-    assert k80["memory"] == {"atLeast": "11441Mi", "atMost": "12288Mi"}
+    assert k80["memory"] == {"atLeast": "11441Mi", "atMost": "12Gi"}
     rtx = accelerator_entry(catalog.accelerators["nvidia-rtx-pro-4500"])
     assert rtx["productName"]["oneOf"][0] == "NVIDIA RTX PRO 4500 Blackwell Server Edition"
     assert type_entry(catalog.get("g6f.large"), catalog.accelerators)["accelerator"]["count"] == "1/8"
