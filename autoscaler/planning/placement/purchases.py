@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.verdict import Fits
 from autoscaler.planning.demand.bundles import Bundle, has_alternatives
 from autoscaler.planning.packing.objective import Score
@@ -16,7 +15,7 @@ from autoscaler.planning.placement.launches import Purchase
 from autoscaler.planning.placement.packing_input import Offered, PackingInput, Supply
 from autoscaler.planning.placement.trial import Filled
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.planning.supply.candidates import OFFERING_KEYS, Candidate
 from autoscaler.planning.supply.hypothetical import hypothetical
 from autoscaler.planning.supply.limits import binding
 from autoscaler.scheduling.fit import fit
@@ -96,7 +95,7 @@ def _bought(
         index = sale.candidates[column.kind]
         nodes[index] = nodes.get(index, 0) + 1
     bought = Bought(nodes, dict(banned))
-    alternates: dict[tuple[int, Counts], tuple[OfferingRef, ...]] = {}
+    alternates: dict[tuple[int, Counts], tuple[Candidate, ...]] = {}
     purchases: list[Purchase] = []
     chosen: list[tuple[int, Counts]] = []
     for column in sorted(solution.columns, key=lambda c: (c.kind, tuple(-n for n in c.counts))):
@@ -114,7 +113,7 @@ def _bought(
 
 def _alternates(
     market: PackingInput, sale: Supply, column: Column, bought: Sequence[Candidate], policy: Policy
-) -> tuple[OfferingRef, ...]:
+) -> tuple[Candidate, ...]:
     """Offerings of the same pool and drivers that take the same bundles too, in the order of the objective.
 
     Earlier alternatives of firstAvailable come first, then wanted capacity types, then the price.
@@ -126,6 +125,7 @@ def _alternates(
         if i != sale.candidates[column.kind]
         and market.candidates[i].pool == chosen.pool
         and market.candidates[i].drivers == chosen.drivers
+        and _registered(market, i) == _registered(market, sale.candidates[column.kind])
     ]
     wanted = [item for item, n in enumerate(column.counts) if n]
     has_restrictions = [
@@ -141,15 +141,21 @@ def _alternates(
     )
     nodes = list(bought)
     nodes.remove(chosen)
-    found: list[OfferingRef] = []
+    found: list[Candidate] = []
     for index in others:
         if len(found) == policy.alternates:
             break
         candidate = market.candidates[index]
         refused = any(n and market.bar(index, item) for item, n in enumerate(column.counts))
         if not refused and binding(candidate, market.limits, nodes) is None and _takes(market, index, column.counts):
-            found.append(candidate.offering)
+            found.append(candidate)
     return tuple(found)
+
+
+def _registered(market: PackingInput, candidate: int) -> dict[str, str]:
+    """The labels of the offering that somebody looks at."""
+    seen = market.shapes[market.shape_of[candidate]].node.labels
+    return {key: value for key, value in seen.items() if key in OFFERING_KEYS}
 
 
 def _takes(market: PackingInput, candidate: int, counts: Counts) -> bool:

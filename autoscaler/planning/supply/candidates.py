@@ -21,13 +21,20 @@ from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement, requirement_matches
 from instance_catalog.prediction.runnable import why_not_runnable
+from instance_catalog.prediction.system_labels import SYSTEM_KEYS, capacity_labels, type_labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, InstanceType, Offering
 
-# us-east-1a, us-central1-a; the letter with or without a dash tells the clouds apart.
-# What a provider answers when there is nothing to have, "" where that was not written down.
+# Labels that follow from the offering. The nodes of a launch register with one set of labels, whichever of its
+# offerings is obtained: offerings that differ in one that pods look at are not joined, and the others are left out.
+OFFERING_KEYS = SYSTEM_KEYS
+# Node templates whose nodes register with labels that Foreslice does not write.
+_OTHERS_REGISTER = frozenset({"AWSGroupNodeTemplate"})
+# What makes an offering no choice at all, rather than one that cannot be had now.
 _EXCLUDED = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED})
+# What a provider answers when there is nothing to have, "" where that was not written down.
 _SOLD_OUT = frozenset({"", "Capacity", "NotOffered", "ReservationExhausted", "Shortage"})
+# us-east-1a, us-central1-a; the letter with or without a dash tells the clouds apart.
 _ZONE = {"aws": re.compile(r".*\d[a-z]\Z"), "gcp": re.compile(r".*\d-[a-z]\Z")}
 _REGION = {"aws": re.compile(r"(.*\d)[a-z]\Z"), "gcp": re.compile(r"(.*\d)-[a-z]\Z")}
 
@@ -256,6 +263,7 @@ def offering_labels(candidate: Candidate) -> dict[str, str]:
     instance_type, offering = candidate.instance_type, candidate.offering
     facts = {
         **_type_labels(instance_type),
+        **system_labels(candidate),
         labels.ZONE: offering.zone,
         labels.CAPACITY_TYPE: offering.capacity_type,
     }
@@ -264,6 +272,20 @@ def offering_labels(candidate: Candidate) -> dict[str, str]:
     if found:
         facts[labels.REGION] = found[1]
     return facts
+
+
+def system_labels(candidate: Candidate) -> dict[str, str]:
+    """Labels that GKE and Karpenter give their nodes, where the node of the candidate will carry them.
+
+    A node group decides itself which labels its nodes register with.
+    """
+    instance_type = candidate.instance_type
+    if candidate.pool.node_template[0] in _OTHERS_REGISTER:
+        return {}
+    return {
+        **type_labels(instance_type),
+        **capacity_labels(instance_type.cloud, candidate.offering.capacity_type),
+    }
 
 
 def capacity_type_facts(capacity_type: str) -> dict[str, str]:

@@ -159,8 +159,6 @@ def node_labels(instance_type: InstanceType, profile: DriverProfile, unit: str) 
     if instance_type.cloud == "gcp":
         found[labels.GKE_NO_DEVICE_PLUGIN] = "true"
         found[labels.GKE_GPU_DRA_DRIVER] = "true"
-        if instance_type.accelerator and instance_type.accelerator.node_label:
-            found[labels.GKE_ACCELERATOR] = instance_type.accelerator.node_label
     return found
 
 
