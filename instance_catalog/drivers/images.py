@@ -11,6 +11,7 @@ from functools import cache
 from typing import Final
 
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.package_data import contents
 
 _BRANCHES: Final = "nvidia_branches"
@@ -67,6 +68,13 @@ def node_images() -> tuple[NodeImage, ...]:
         if name != _BRANCHES
         for row in content["images"]
     )
+
+
+@cache
+def efa_huge_pages() -> tuple[str, Quantity]:
+    """The resource and the amount that nodes of EKS with EFA interfaces keep."""
+    row = contents("images")["eks"]["efa_huge_pages"]
+    return row["resource"], Quantity.parse(row["amount"])
 
 
 @cache
