@@ -88,9 +88,12 @@ class Code(Enum):
     SCHEDULER_ERROR = "SchedulerError"  # what kube-scheduler failed on
     NO_CANDIDATE = "NoCandidate"  # no offering of any pool fits
     NO_POOL = "NoPool"  # no pool admits the offering that would fit
+    NOTHING_HAS = "NothingHas"  # name, wanted, where; largest or best, instance_type, accelerator
     POOL_LIMIT = "PoolLimit"  # resource, limit, wanted
     POOL_REFUSES = "PoolRefuses"  # requirement of the pool
     NO_PRICE = "NoPrice"  # never bought without a price
+    NOT_RUNNABLE = "NotRunnable"  # problem, source: the drivers or node images do not run on the instance type
+    FRACTION_UNASKED = "FractionUnasked"  # share: a part of a card, which the pool does not ask for
     NEEDS_RESERVATION = "NeedsReservation"  # capacity_type: sold only to holders of a reservation or block
     ARCHITECTURE_UNASKED = "ArchitectureUnasked"  # an implicit pool does not offer it unless the pod names it
     SHORTAGE = "Shortage"  # the provider had none

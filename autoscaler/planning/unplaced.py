@@ -17,6 +17,7 @@ from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.placement.considered import Bought, why_not
+from autoscaler.planning.placement.nothing_has import nothing_has
 from autoscaler.planning.placement.packing_input import PackingInput, started_members
 from autoscaler.planning.policy import Policy
 from instance_catalog.frozen_map import FrozenMap
@@ -133,14 +134,16 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
     # Where nothing fits, one node on which a selector fails is enough: kube-scheduler then aborts the whole attempt.
     undecided = [outcome.undecided[item]] if item in outcome.undecided else []
     kinds: tuple[tuple[type[Unknown | Fatal], LeftOutVerdict], ...] = ((Unknown, "unknown"), (Fatal, "fatal"))
+    # What would not be bought whatever its devices are leaves nothing undecided.
+    possible = [found for i, found in verdicts if not packing.candidates[i].excluded]
     for kind, name in kinds:
-        hits = [verdict for verdict in (*undecided, *(found for _, found in verdicts)) if isinstance(verdict, kind)]
+        hits = [verdict for verdict in (*undecided, *possible) if isinstance(verdict, kind)]
         if hits:
             reasons = dict.fromkeys(r for verdict in hits for r in _reasons(verdict))
             return diagnosis(name, _few(reasons, policy))
     everywhere = {_reasons(verdict) for _, verdict in verdicts}
     crowded = any(reason.code in _CROWDED for found in everywhere for reason in found)
-    split = tuple(_split(packing, item)) if crowded else ()
+    split = (*(_split(packing, item) if crowded else ()), *nothing_has(packing, item))
     if len(everywhere) == 1:
         return diagnosis("does-not-fit", (*split, *everywhere.pop()))
     return diagnosis("does-not-fit", (*split, Reason.of(Code.NO_CANDIDATE, offerings=len(verdicts))))
@@ -149,6 +152,7 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
 # Reasons that say no more than that nothing on offer fits.
 _NOWHERE = (
     Code.NO_CANDIDATE,
+    Code.NOTHING_HAS,
     Code.BUNDLE_SPLIT,
     Code.INSUFFICIENT_RESOURCE,
     Code.TOO_FEW_DEVICES,

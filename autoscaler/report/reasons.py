@@ -103,6 +103,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.UNSCHEDULABLE: ("kube-scheduler finds no node: {message}", "kube-scheduler finds no node"),
     Code.SCHEDULER_ERROR: ("kube-scheduler fails on it, {error}: {message}", "kube-scheduler fails on it, {error}"),
     Code.NO_CANDIDATE: ("no instance type on offer fits",),
+    Code.NOTHING_HAS: (
+        "no accelerator {where} has {name} {wanted}; the nearest is {best} ({accelerator}, {instance_type})",
+        "no accelerator {where} has {name} {wanted}; the largest is {accelerator} with {largest} ({instance_type})",
+        "no accelerator {where} has {name} {wanted}",
+    ),
     Code.NO_POOL: (
         "{instance_type} would fit, but pool {pool} excludes it: {why}",
         "{instance_type} would fit with drivers {drivers}, but no CapacityPool allows it",
@@ -115,6 +120,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "set one with `foreslice catalog set TYPE price.{region}=DOLLARS --into DIR`; then give --catalog DIR",
         "no price is known: get prices with `foreslice catalog sync`, or set one with `foreslice catalog set` or an "
         "InstanceTypeOverlay",
+    ),
+    Code.NOT_RUNNABLE: ("{problem} (source: {source})", "{problem}"),
+    Code.FRACTION_UNASKED: (
+        "has {share}: set spec.fractional to Allow in a CapacityPool to be offered parts of a card",
+        "has a part of a card",
     ),
     Code.NEEDS_RESERVATION: ("{capacity_type} capacity needs a CapacityBlock", "needs a CapacityBlock"),
     Code.ARCHITECTURE_UNASKED: ("{architecture} nodes are offered to pods that select kubernetes.io/arch",),
@@ -204,8 +214,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "spec.labels of the pool, or uninstall it",
     ),
     Code.FITS: ("fits",),
-    Code.CHEAPEST: ("cheapest that fits",),
-    Code.PREFERRED: ("satisfies a preferred alternative of firstAvailable",),
+    Code.CHEAPEST: ("cheapest that fits; it has {share}", "cheapest that fits"),
+    Code.PREFERRED: (
+        "satisfies a preferred alternative of firstAvailable; it has {share}",
+        "satisfies a preferred alternative of firstAvailable",
+    ),
     Code.PREPAID: ("prepaid by capacity block {block}",),
     Code.ALREADY_BOUND: ("pods are bound to it",),
     Code.EXISTING_NODE: ("fits an existing node",),

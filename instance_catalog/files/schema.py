@@ -116,6 +116,7 @@ Share: TypeAlias = Annotated[
     WithJsonSchema({"type": ["number", "string"], "minimum": 0, "maximum": 1}),
 ]
 Whole: TypeAlias = Annotated[int, Field(strict=True)]
+DriverBranch: TypeAlias = Annotated[str, Field(pattern=r"^\d{1,6}(\.\d{1,6}){0,2}$")]
 
 
 class _Entry(BaseModel):
@@ -130,21 +131,35 @@ class ProvenanceEntry(_Entry):
     guess: bool = False
 
 
+class OneOfEntry(_Entry):
+    """A text that is one of these; which one is not known."""
+
+    one_of: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1, max_length=8)
+
+
+class BoundsEntry(_Entry):
+    """An amount that is not known exactly."""
+
+    at_least: QuantityText
+    at_most: QuantityText
+
+
 class AcceleratorEntry(_Entry):
     """An accelerator model. An absent or null field means: not known, or the driver publishes none."""
 
     key: str = Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", description="what instance types refer to")
     vendor: Literal["NVIDIA", "AMD", "AWS", "Google", "Habana", "Intel", "Qualcomm"]
     model: str = Field(min_length=1, description="the short name people say: H100")
-    product_name: str | None = Field(None, description="NVML's name, which selectors compare")
+    product_name: str | OneOfEntry | None = Field(None, description="NVML's name, which selectors compare")
     architecture: str | None = Field(None, description="as the driver publishes it: Hopper")
     cuda_compute_capability: str | None = Field(None, pattern=r"^\d+\.\d+\.\d+$")
     brand: str | None = None
-    memory: QuantityText | None = Field(None, description="as the driver reports it without MIG")
+    memory: QuantityText | BoundsEntry | None = Field(None, description="as the driver reports it without MIG")
     api_memory: QuantityText | None = Field(None, description="as the cloud's API reports it")
     mig_table: str | None = Field(None, description="partition table in data/mig")
     virtual: bool = Field(False, description="a vGPU")
     node_label: str | None = Field(None, description="value of the cloud's accelerator node label")
+    unknown: dict[Literal["productName", "memory"], str] = Field({}, description="why a field is not known")
     api_names: dict[str, str] = Field({}, description="by cloud: what its API calls the model")
     provenance: dict[Literal["identity", "productName", "memory"], ProvenanceEntry] = {}
 
@@ -155,8 +170,8 @@ class AcceleratorUse(_Entry):
     model: str = Field(description="key of an accelerator")
     count: Count
     api_name: str | None = Field(None, description="what the cloud's API calls it on this type")
-    product_name: str | None = Field(None, description="null: not known on this type")
-    memory: QuantityText | None = Field(None, description="what the driver reports on this type")
+    product_name: str | OneOfEntry | None = Field(None, description="null: not known on this type")
+    memory: QuantityText | BoundsEntry | None = Field(None, description="what the driver reports on this type")
 
 
 class PciEntry(_Entry):
@@ -207,7 +222,9 @@ class PriceEntry(_Entry):
     guess: bool = Field(False, description="put together or copied; marked with ~, and a plan that rests on it says so")
 
 
-FactGroup: TypeAlias = Literal["shape", "cpu", "accelerator", "pci", "fabric", "network", "price", "allocatable"]
+FactGroup: TypeAlias = Literal[
+    "shape", "cpu", "accelerator", "pci", "fabric", "network", "price", "allocatable", "driver", "extendedResources"
+]
 
 
 class InstanceTypeEntry(_Entry):
@@ -239,8 +256,14 @@ class InstanceTypeEntry(_Entry):
     zone_prices: dict[str, dict[CapacityType, PriceEntry | None]] = Field(
         {}, description="by zone or region, where they differ from prices"
     )
-    min_driver: str | None = Field(
-        None, pattern=r"^\d{1,6}(\.\d{1,6}){0,2}$", description="oldest NVIDIA driver branch that knows the device: 595"
+    unpriced: str = Field(
+        "", description="why no price is known: not sold by the hour, no source; a price wins over it"
+    )
+    min_driver: DriverBranch | None = Field(None, description="oldest NVIDIA driver branch that knows the device: 595")
+    max_driver: DriverBranch | None = Field(None, description="last NVIDIA driver branch that runs the device: 580")
+    bare_metal: bool = Field(False, description="no hypervisor below the node: it has an IOMMU")
+    extended_resources: dict[ResourceName, QuantityText] = Field(
+        {}, description="what device plugins offer beside DRA: vpc.amazonaws.com/efa"
     )
     allocatable: dict[ResourceName, QuantityText] = Field(
         {}, description="measured on a node; wins over the model of the cloud"
@@ -255,6 +278,7 @@ class MachineEntry(_Entry):
     name: str
     vcpu: Whole = Field(gt=0)
     memory: QuantityText
+    prices: dict[CapacityType, Usd] = Field({}, description="of the machine alone; pricesAsOf says where and when")
 
 
 class AttachmentEntry(_Entry):
@@ -263,6 +287,7 @@ class AttachmentEntry(_Entry):
     accelerator: AcceleratorUse
     max_vcpu: Whole = Field(gt=0)
     max_memory: QuantityText
+    prices: dict[CapacityType, Usd] = Field({}, description="of these accelerators alone")
     fabric: FabricEntry | None = None
 
 

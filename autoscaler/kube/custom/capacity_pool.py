@@ -161,6 +161,8 @@ class CapacityPoolSpec(ApiModel):
     disruption: DisruptionSpec = DisruptionSpec()
     weight: Annotated[int, Field(ge=0, le=100)] = 0
     """Of two pools that serve equally well, the heavier one launches."""
+    fractional: Literal["Never", "Allow"] = "Never"
+    """Whether instance types with a part of a card, such as 1/8 of an L4, are offered."""
     deletion_policy: Literal["Drain", "Retain"] = "Drain"
     """What happens to the nodes when the pool is deleted."""
     scope: ScopeSpec = ScopeSpec()
@@ -267,6 +269,7 @@ def parse_capacity_pool(
             budgets=tuple(DisruptionBudget(str(b.nodes), b.schedule) for b in spec.disruption.budgets),
         ),
         weight=spec.weight,
+        fractional=spec.fractional,
         deletion_policy=spec.deletion_policy,
         scope=spec.scope.model(),
         uid=metadata.uid,
@@ -309,6 +312,7 @@ def write_capacity_pool(pool: CapacityPool) -> dict[str, Any]:
                 "budgets": [{"nodes": b.nodes, "schedule": b.schedule} for b in pool.disruption.budgets],
             },
             "weight": pool.weight,
+            "fractional": pool.fractional,
             "deletionPolicy": pool.deletion_policy,
             "scope": ScopeSpec.of(pool.scope).manifest(),
         }

@@ -109,8 +109,13 @@ def why_chosen(packing: PackingInput, index: int, item: int, fitting: Iterable[i
         i for i in fitting if packing.bar(i, item) is None and cost_of(packing.candidates[i]) < cost_of(candidate)
     ]
     if any(preference_of(packing, i, item) > preference for i in cheaper):
-        return Reason.of(Code.PREFERRED)
-    return Reason.of(Code.CHEAPEST)
+        return Reason.of(Code.PREFERRED, **_share(candidate))
+    return Reason.of(Code.CHEAPEST, **_share(candidate))
+
+
+def _share(candidate: Candidate) -> dict[str, str]:
+    share = candidate.instance_type.share
+    return {"share": share} if share else {}
 
 
 def preference_of(packing: PackingInput, candidate: int, item: int) -> int:

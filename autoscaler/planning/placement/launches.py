@@ -12,18 +12,19 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from autoscaler.model.plan import PlannedNode, Target
-from autoscaler.model.provisioned_node import OfferingRef, Prediction
+from autoscaler.model.provisioned_node import Prediction
 from autoscaler.model.reason import Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.naming import prefix_of
 from autoscaler.planning.placement.existing import Placed
-from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.planning.supply.candidates import OFFERING_KEYS, Candidate, offering_labels
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
 from autoscaler.planning.supply.units import DeviceUnits, devices_of
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.prediction.concrete import for_node
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
@@ -35,7 +36,7 @@ class Purchase:
 
     candidate: Candidate
     bundles: tuple[Bundle, ...]
-    alternates: tuple[OfferingRef, ...] = ()
+    alternates: tuple[Candidate, ...] = ()
     reasons: tuple[Reason, ...] = ()
 
 
@@ -150,8 +151,8 @@ def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed],
         name=future.node.name,
         pool=candidate.pool.name,
         drivers=candidate.profiles,
-        offerings=(candidate.offering, *purchase.alternates),
-        node=future.node,
+        offerings=(candidate.offering, *(other.offering for other in purchase.alternates)),
+        node=replace(future.node, labels=_common_labels(purchase, future)),
         slices=future.slices,
         pods=tuple(pod.key for p in placed for pod in p.bundle.pods),
         devices_used=tuple(sorted(set(used))),
@@ -165,6 +166,17 @@ def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed],
         ),
         reasons=purchase.reasons,
     )
+
+
+def _common_labels(purchase: Purchase, future: Hypothetical) -> FrozenMap[str, str]:
+    """The labels that are right whichever of the offerings is obtained."""
+    found = dict(future.node.labels)
+    for other in purchase.alternates:
+        theirs = offering_labels(other)
+        for key in OFFERING_KEYS & found.keys():
+            if theirs.get(key) != found[key]:
+                del found[key]
+    return FrozenMap(found) if len(found) != len(future.node.labels) else future.node.labels
 
 
 def digest_of(slices: Iterable[ResourceSlice]) -> str:

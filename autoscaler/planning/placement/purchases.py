@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.verdict import Fits
 from autoscaler.planning.demand.bundles import Bundle, has_alternatives
 from autoscaler.planning.packing.objective import Score
@@ -18,7 +17,7 @@ from autoscaler.planning.placement.launches import Purchase
 from autoscaler.planning.placement.packing_input import Offered, PackingInput, Supply
 from autoscaler.planning.placement.trial import Filled
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.planning.supply.candidates import OFFERING_KEYS, Candidate
 from autoscaler.planning.supply.hypothetical import hypothetical
 from autoscaler.planning.supply.limits import binding_after, uses_of
 from autoscaler.scheduling.fit import fit
@@ -100,7 +99,7 @@ def _bought(
         nodes[index] = nodes.get(index, 0) + 1
     bought = Bought(nodes, dict(banned))
     used = uses_of([*offered.bought, *bought.candidates(packing)], packing.limits)
-    alternates: dict[tuple[int, Pattern], tuple[OfferingRef, ...]] = {}
+    alternates: dict[tuple[int, Pattern], tuple[Candidate, ...]] = {}
     purchases: list[Purchase] = []
     chosen: list[tuple[int, Pattern]] = []
     for column in sorted(solution.columns, key=lambda c: (c.kind, tuple(-n for n in c.counts(items)))):
@@ -117,7 +116,7 @@ def _bought(
 
 def _alternates(
     packing: PackingInput, supply: Supply, column: Column, used: Sequence[Decimal], policy: Policy
-) -> tuple[OfferingRef, ...]:
+) -> tuple[Candidate, ...]:
     """Offerings of the same pool and drivers that take the same bundles too, in the order of the objective.
 
     Earlier alternatives of firstAvailable come first, then wanted capacity types, then the price.
@@ -129,6 +128,7 @@ def _alternates(
         if i != supply.candidates[column.kind]
         and packing.candidates[i].pool == chosen.pool
         and packing.candidates[i].drivers == chosen.drivers
+        and _registered(packing, i) == _registered(packing, supply.candidates[column.kind])
     ]
     wanted = sorted(set(column.pattern))
     has_restrictions = [
@@ -143,7 +143,7 @@ def _alternates(
         )
     )
     used = [amount - limit.uses(chosen) for amount, limit in zip(used, packing.limits, strict=True)]
-    found: list[OfferingRef] = []
+    found: list[Candidate] = []
     for index in others:
         if len(found) == policy.alternates:
             break
@@ -154,8 +154,14 @@ def _alternates(
             and binding_after(candidate, packing.limits, used) is None
             and _takes(packing, index, column.pattern)
         ):
-            found.append(candidate.offering)
+            found.append(candidate)
     return tuple(found)
+
+
+def _registered(packing: PackingInput, candidate: int) -> dict[str, str]:
+    """The labels of the offering that somebody looks at."""
+    seen = packing.shapes[packing.shape_of[candidate]].node.labels
+    return {key: value for key, value in seen.items() if key in OFFERING_KEYS}
 
 
 def _takes(packing: PackingInput, candidate: int, pattern: Pattern) -> bool:

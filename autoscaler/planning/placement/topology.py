@@ -19,6 +19,7 @@ from autoscaler.planning.placement.purchases import Buying, buy
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import future_node
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.drivers.nvidia_gpu import is_future_clique
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
@@ -118,4 +119,8 @@ def _new_domains(value: str, found: set[int], packing: PackingInput) -> Iterator
 
 def _value(candidate: Candidate, key: str) -> str | None:
     """The label's value on a node of the candidate; None if it cannot be known."""
-    return None if key == labels.HOSTNAME else future_node(candidate, PLACEHOLDER_NODE).labels.get(key)
+    return (
+        None
+        if key == labels.HOSTNAME
+        else future_node(candidate, PLACEHOLDER_NODE, allocatable=FrozenMap()).labels.get(key)
+    )

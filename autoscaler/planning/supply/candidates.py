@@ -21,9 +21,18 @@ from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement, requirement_matches
 from instance_catalog.prediction.predict import node_labels
+from instance_catalog.prediction.runnable import why_not_runnable
+from instance_catalog.prediction.system_labels import SYSTEM_KEYS, capacity_labels, type_labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, InstanceType, Offering
 
+# Labels that follow from the offering. The nodes of a launch register with one set of labels, whichever of its
+# offerings is obtained: offerings that differ in one that pods look at are not joined, and the others are left out.
+OFFERING_KEYS = SYSTEM_KEYS
+# Node templates whose nodes register with labels that Foreslice does not write.
+_OTHERS_REGISTER = frozenset({"AWSGroupNodeTemplate"})
+# What makes an offering no choice at all, rather than one that cannot be had now.
+_EXCLUDED = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED})
 # What a provider answers when there is nothing to have, "" where that was not written down.
 _SOLD_OUT = frozenset({"", "Capacity", "NotOffered", "ReservationExhausted", "Shortage"})
 
@@ -42,6 +51,11 @@ class Candidate:
     usd_per_hour: Decimal | None
     block: CapacityBlock | None = None
     barred: Reason | None = None
+
+    @property
+    def excluded(self) -> bool:
+        """Whether it is no choice at all for the pool: whatever its devices are, it would not be bought."""
+        return self.barred is not None and self.barred.code in _EXCLUDED
 
     @property
     def rank(self) -> int:
@@ -196,6 +210,11 @@ def _barred(
 ) -> Reason | None:
     """Why the offering is not bought now."""
     ref, subject = candidate.offering, f"offering {candidate.offering.instance_type}"
+    unusable = why_not_runnable(candidate.instance_type, candidate.drivers)
+    if unusable is not None:
+        return Reason.of(Code.NOT_RUNNABLE, subject, problem=unusable.problem, source=unusable.source)
+    if candidate.instance_type.share and candidate.pool.fractional != "Allow":
+        return Reason.of(Code.FRACTION_UNASKED, subject, share=candidate.instance_type.share)
     if offering.capacity_type.needs_reservation and not offering.reservation:
         return Reason.of(Code.NEEDS_RESERVATION, subject, capacity_type=ref.capacity_type)
     if offering.usd_per_hour is None and not policy.buy_unpriced:
@@ -295,9 +314,24 @@ def offering_labels(candidate: Candidate) -> dict[str, str]:
     instance_type, offering = candidate.instance_type, candidate.offering
     return {
         **_type_labels(instance_type),
+        **system_labels(candidate),
         labels.ZONE: offering.zone,
         labels.REGION: offering.region or ANY_ZONE,
         labels.CAPACITY_TYPE: offering.capacity_type,
+    }
+
+
+def system_labels(candidate: Candidate) -> dict[str, str]:
+    """Labels that GKE and Karpenter give their nodes, where the node of the candidate will carry them.
+
+    A node group decides itself which labels its nodes register with.
+    """
+    instance_type = candidate.instance_type
+    if candidate.pool.node_template[0] in _OTHERS_REGISTER:
+        return {}
+    return {
+        **type_labels(instance_type),
+        **capacity_labels(instance_type.cloud, candidate.offering.capacity_type),
     }
 
 

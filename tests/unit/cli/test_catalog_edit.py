@@ -97,6 +97,16 @@ def test_an_accelerator_is_set_by_its_key(mine: Path) -> None:
     assert str(accelerator.memory) == "143000Mi"
 
 
+def test_names_of_resources_have_dots_of_their_own(mine: Path) -> None:
+    run("set", "p5.48xlarge", "allocatable.vpc.amazonaws.com/efa=32", "--reason", "seen on a node", "--into", mine)
+    run("set", "p5.48xlarge", "allocatable.hugepages-2Mi=5120Mi", "--reason", "seen on a node", "--into", mine)
+    found = loaded(mine, "p5.48xlarge").allocatable
+    assert {name: str(amount) for name, amount in found.items()} == {
+        "hugepages-2Mi": "5Gi",
+        "vpc.amazonaws.com/efa": "32",
+    }
+
+
 def test_setting_again_changes_the_same_file_and_keeps_its_comments(mine: Path) -> None:
     run("set", "p5.48xlarge", "vcpu=190", "--reason", "first", "--into", mine)
     (path,) = mine.iterdir()
