@@ -79,7 +79,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         launches=launches,
         placements=tuple(_placements((*decided.assigned.placed, *decided.launches.placed))),
         left_out=(*left_out, *_postponed(market, decided.assigned), *pods.waiting),
-        demands=_demands(market, decided, policy),
+        demands=_demands(market, decided, policy) if policy.considered else (),
         nodes=decide(snapshot, _needed(snapshot, decided.assigned, now), now, custom=catalog.drivers),
         outside=pods.outside,
         warnings=(

@@ -7,6 +7,7 @@ that it does not name follow in brackets, so that nothing a decision was based o
 from __future__ import annotations
 
 import string
+from collections.abc import Iterable
 from dataclasses import replace
 
 from autoscaler.model.reason import Code, Fact, Reason
@@ -214,7 +215,7 @@ _IMPLIED = frozenset({"device_class", "devices", "wanted", "found", "of", "offer
 
 def text_of(reason: Reason) -> str:
     """One line: "claim default/gpu, request gpu: 4 of 8 devices"."""
-    facts = {key: _fact(value) for key, value in reason.detail.items() if value not in ("", ())}
+    facts = {key: fact_text(value) for key, value in reason.detail.items() if value not in ("", ())}
     if reason.code is Code.INSUFFICIENT_RESOURCE:
         facts |= {key: _amount(facts.get("resource", ""), reason.detail[key]) for key in _AMOUNTS & facts.keys()}
     template = next((t for t in _TEXTS[reason.code] if _fields(t) <= facts.keys()), _TEXTS[reason.code][-1])
@@ -229,10 +230,15 @@ def text_of(reason: Reason) -> str:
 
 def texts_of(reasons: tuple[Reason, ...]) -> str:
     """All reasons on one line; what is said of several devices alike is said once."""
+    return "; ".join(map(text_of, joined(reasons)))
+
+
+def joined(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+    """One reason for what is said of several devices alike."""
     alike: dict[tuple[Code, object], list[Reason]] = {}
     for reason in reasons:
         alike.setdefault((reason.code, reason.detail), []).append(reason)
-    return "; ".join(text_of(_joined(group)) for group in alike.values())
+    return tuple(_joined(group) for group in alike.values())
 
 
 def _joined(group: list[Reason]) -> Reason:
@@ -270,7 +276,8 @@ def _fields(template: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(template) if name}
 
 
-def _fact(value: Fact) -> str:
+def fact_text(value: Fact) -> str:
+    """A fact as it stands in sentences."""
     if isinstance(value, tuple):
         return ", ".join(value)
     if isinstance(value, bool):

@@ -89,12 +89,13 @@ def live_catalog(store: Store, directories: Sequence[Path], now: datetime) -> Ca
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A cluster, and what would be decided for it at `now`."""
+    """A cluster, and what would be decided for it at `now`. `live` False: it is one of manifests."""
 
     snapshot: Snapshot
     catalog: Catalog
     plan: Plan
     now: datetime
+    live: bool = True
 
 
 def decided(store: Store, *, policy: Policy | None = None) -> Decided:
