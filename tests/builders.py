@@ -59,7 +59,7 @@ def machine(
         accelerator=accelerator,
         accelerator_count=Fraction(count),
         capacity_types=(CapacityType.ON_DEMAND, *((CapacityType.SPOT,) if spot else ())),
-        prices=FrozenMap({k: Price(Decimal(p), "here", "2026") for k, p in prices.items() if p}),
+        prices=FrozenMap({k: Price(Decimal(p), "us-east-1", "2026") for k, p in prices.items() if p}),
     )
 
 

@@ -14,6 +14,8 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.reason import Code, Reason, subject_of
 from autoscaler.model.snapshot import Backoff
 
+# Objections with which nothing can be launched.
+_UNUSABLE: Final = frozenset({Code.UNUSABLE, Code.NO_PRICE})
 # Answers that nobody has to do anything about.
 _PASSING: Final = frozenset({"", "Ambiguous", "Busy", "Throttled"})
 
@@ -32,7 +34,7 @@ def obstacles(
     wrong with their provider; None where nobody knows, as outside the controller.
     """
     subject = subject_of("pool", pool.name)
-    yield from (replace(r, subject="") for r in objections if r.subject == subject and r.code is Code.UNUSABLE)
+    yield from (replace(r, subject="") for r in objections if r.subject == subject and r.code in _UNUSABLE)
     kind = pool.node_template[0]
     if serving is not None and kind:
         if kind not in serving:

@@ -15,6 +15,7 @@ import click
 from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
 from autoscaler.cli.common.commands import catalog_option
 from autoscaler.cli.common.output import output_option, print_data, print_table
+from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from autoscaler.manifests.corrections import corrections_of
@@ -41,6 +42,7 @@ SOMETHING_LEFT_OUT = 3
 @click.option("--kubeconfig", default="", metavar="PATH", help="With --live.  [default: as kubectl]")
 @click.option("--context", default="", metavar="NAME", help="With --live.  [default: the current context]")
 @click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
+@where_options
 @catalog_option
 @click.option("--at", "moment", metavar="TIME", help="Plan for this moment (RFC 3339).  [default: now]")
 @click.option(
@@ -71,6 +73,7 @@ def plan(
     strict: bool,
     ties: str | None,
     output: str,
+    asked: Asked,
 ) -> None:
     """Nothing is launched.
 
@@ -102,7 +105,7 @@ def plan(
     else:
         loaded = _load(paths, kubernetes_version, strict, directories)
         read_catalog = partial(_corrected_catalog, loaded)
-    decided = _decide(loaded, read_catalog, directories, moment, ties, work=work)
+    decided = _decide(loaded, read_catalog, directories, moment, ties, work=work, asked=asked)
     _print(decided, loaded, output)
     if decided.left_out:
         sys.exit(SOMETHING_LEFT_OUT)
@@ -138,10 +141,12 @@ def _decide(
     ties: str | None,
     *,
     work: int,
+    asked: Asked,
 ) -> Plan:
     now = _moment(moment) if moment else loaded.context.now or SystemClock().now()
     catalog = read_catalog(directories, now)
-    decided = plan_for(loaded.snapshot, catalog, Policy(work=WorkLimits().times(work)), now)
+    policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
+    decided = plan_for(loaded.snapshot, catalog, policy, now)
     return decided if ties is None else _replayed(decided, loaded, catalog, ties)
 
 

@@ -29,7 +29,11 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OfferingRef:
-    """An offering by name. `reservation` is the provider's id for reserved capacity; `block` our CapacityBlock."""
+    """An offering by name. `reservation` is the provider's id for reserved capacity; `block` our CapacityBlock.
+
+    What a plan shows beside the name is not part of it and is not stored: the `region`, and of the price the region
+    and date that it was read for.
+    """
 
     instance_type: str
     zone: str
@@ -37,6 +41,9 @@ class OfferingRef:
     usd_per_hour: str | None = None  # decimal text, as planned
     reservation: str = ""
     block: str = ""
+    region: str = field(default="", compare=False)
+    price_region: str = field(default="", compare=False)
+    price_date: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

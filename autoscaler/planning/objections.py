@@ -7,6 +7,7 @@ is well-formed is checked at the edge; here it is about what only catalog and pr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from autoscaler.errors import ConfigurationError
 from autoscaler.model.capacity import CapacityPool
@@ -14,16 +15,38 @@ from autoscaler.model.plan import PlannedNode
 from autoscaler.model.reason import Code, Reason, subject_of
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.windows import Window
-from autoscaler.planning.supply.candidates import admits_type
+from autoscaler.planning.supply.candidates import admits_type, has_label
+from autoscaler.planning.supply.places import places_of, today
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
+from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.predict import unpredictable
+from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 
+_USUAL_KEYS: Final = (
+    labels.CLOUD,
+    labels.ZONE,
+    labels.REGION,
+    labels.INSTANCE_TYPE,
+    labels.ACCELERATOR,
+    labels.CAPACITY_TYPE,
+    labels.KARPENTER_CAPACITY_TYPE,
+    labels.ARCHITECTURE,
+    labels.OPERATING_SYSTEM,
+)
 
-def objections(snapshot: Snapshot, catalog: Catalog) -> tuple[Reason, ...]:
+
+def objections(snapshot: Snapshot, catalog: Catalog, *, buy_unpriced: bool = False) -> tuple[Reason, ...]:
     """One reason for everything that cannot be used."""
-    found = [reason for pool in snapshot.pools for reason in (*_drivers(pool, catalog), *_schedules(pool))]
+    found = [
+        reason
+        for pool in snapshot.pools
+        for reason in (*_requirements(pool, snapshot, catalog), *_drivers(pool, catalog), *_schedules(pool))
+    ]
+    if not buy_unpriced:
+        prepaid = any(block.pool in ("", pool.name) for pool in snapshot.pools for block in snapshot.blocks)
+        found += [reason for pool in snapshot.pools if not prepaid for reason in _unpriced(pool, catalog)]
     for block in snapshot.blocks:
         if block.instance_type not in catalog.types:
             problem = f"{block.instance_type!r} is not in the catalog; `foreslice catalog list` shows what is"
@@ -40,6 +63,37 @@ def guessed_prices(launches: Iterable[PlannedNode], catalog: Catalog) -> Iterato
     types = [name for name, price in prices.items() if price is not None and price.guess]
     if types:
         yield Reason.of(Code.PRICE_GUESSED, types=", ".join(types))
+
+
+def _requirements(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> Iterator[Reason]:
+    """Requirements on a label that no node of the catalog will have: they admit nothing."""
+    for index, requirement in enumerate(map(today, pool.requirements)):
+        if requirement.operator in ("NotIn", "DoesNotExist") or has_label(requirement.key, pool, snapshot, catalog):
+            continue
+        step = did_you_mean(requirement.key, _USUAL_KEYS, "docs/plan.md lists the keys that are known")
+        problem = f"no instance type has a label {requirement.key!r}, so the pool admits none; {step}"
+        field = f"spec.requirements[{index}].key"
+        yield Reason.of(Code.UNUSABLE, subject_of("pool", pool.name), field=field, problem=problem)
+
+
+def _unpriced(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:
+    """A pool in places of whose types nobody knows a price: it never buys anything."""
+    places = places_of(pool, ())
+    if not any(place.region for place in places):
+        return
+    clouds: dict[str, None] = {}
+    for instance_type in catalog:
+        for place in places:
+            if admits_type(pool, instance_type) and place.in_cloud(instance_type.cloud):
+                clouds.setdefault(instance_type.cloud)
+                for kind in instance_type.capacity_types:
+                    if kind.value not in pool.capacity_types or kind.needs_reservation:
+                        continue
+                    if instance_type.price_in(place.zone, kind, region=place.region) is not None:
+                        return
+    regions = ", ".join(dict.fromkeys(place.region for place in places if place.region))
+    if clouds:
+        yield Reason.of(Code.NO_PRICE, subject_of("pool", pool.name), region=regions, cloud=" ".join(clouds))
 
 
 def _drivers(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:

@@ -83,7 +83,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         nodes=decide(snapshot, _needed(snapshot, decided.assigned, now), now, custom=catalog.drivers),
         outside=pods.outside,
         warnings=(
-            *objections(snapshot, catalog),
+            *objections(snapshot, catalog, buy_unpriced=policy.buy_unpriced),
             *guessed_prices(launches, catalog),
             *([] if decided.buying.optimal else [Reason.of(Code.PLAN_BUDGET)]),
         ),

@@ -27,6 +27,18 @@ class WorkLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Where:
+    """Where and how a plan may buy, beside what pools say. Empty: as pools say.
+
+    `capacity_types`, in order of preference, stand instead of those of the pools.
+    """
+
+    clouds: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    capacity_types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """Settings of plan_for."""
 
@@ -34,6 +46,7 @@ class Policy:
     max_usd_per_day: Decimal | None = None  # of all nodes on one day (UTC)
     max_launches_per_hour: int | None = None  # with a burst of as many
     buy_unpriced: bool = False  # counted as 0 $/h
+    where: Where = Where()  # what somebody asked on the command line; the controller never narrows
 
     budget: Budget = field(default_factory=Budget)
     """Steps of the optimizer. The defaults plan 200 pods over the whole catalog in about a second."""

@@ -149,12 +149,18 @@ _NOWHERE = (
 )
 
 
+# Said of one offering and true of all in the place or of the kind.
+_OF_ALL = (Code.NEEDS_RESERVATION, Code.NO_PRICE)
+
+
 def _few(reasons: Iterable[Reason], policy: Policy) -> tuple[Reason, ...]:
-    """One reason per code and subject, the first ones."""
+    """One reason per code and subject, the first ones. That reservations exist is no news beside another reason."""
     by_kind: dict[tuple[Code, str], Reason] = {}
     for reason in reasons:
-        by_kind.setdefault((reason.code, "" if reason.code is Code.NEEDS_RESERVATION else reason.subject), reason)
-    return tuple(by_kind.values())[: policy.near_misses]
+        by_kind.setdefault((reason.code, "" if reason.code in _OF_ALL else reason.subject), reason)
+    found = tuple(by_kind.values())
+    others = tuple(reason for reason in found if reason.code is not Code.NEEDS_RESERVATION)
+    return (others or found)[: policy.near_misses]
 
 
 def _reasons(verdict: Verdict) -> tuple[Reason, ...]:

@@ -98,7 +98,12 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.NO_POOL: ("an offering would fit, but no CapacityPool allows it",),
     Code.POOL_LIMIT: ("the limit of pool {pool} on {resource} ({limit}) is reached",),
     Code.POOL_REFUSES: ("the pool's requirement on {key} excludes it", "the pool excludes it"),
-    Code.NO_PRICE: ("no price is known: set one in an InstanceTypeOverlay or catalog file",),
+    Code.NO_PRICE: (
+        "no price is known in {region}: get prices there with `foreslice catalog sync {cloud} --into DIR --write`, or "
+        "set one with `foreslice catalog set TYPE price.{region}=DOLLARS --into DIR`; then give --catalog DIR",
+        "no price is known: get prices with `foreslice catalog sync`, or set one with `foreslice catalog set` or an "
+        "InstanceTypeOverlay",
+    ),
     Code.NEEDS_RESERVATION: ("{capacity_type} capacity needs a CapacityBlock", "needs a CapacityBlock"),
     Code.ARCHITECTURE_UNASKED: ("{architecture} nodes are offered to pods that select kubernetes.io/arch",),
     Code.SHORTAGE: (
@@ -210,7 +215,9 @@ _AMOUNTS = frozenset({"wanted", "free"})
 _BYTES = frozenset({"memory", "ephemeral-storage"})
 _READABLE = 10**30  # greater numbers are written as powers of two
 # Facts that the sentence says in other words already.
-_IMPLIED = frozenset({"device_class", "devices", "wanted", "found", "of", "offerings", "stage", "existing", "requests"})
+_IMPLIED = frozenset(
+    {"cloud", "device_class", "devices", "wanted", "found", "of", "offerings", "stage", "existing", "requests"}
+)
 
 
 def text_of(reason: Reason) -> str:

@@ -167,8 +167,9 @@ class Price:
 class Offering:
     """Something that can be launched: a type in a zone under a capacity type. `zone` is "any" until a sync says more.
 
-    `usd_per_hour` None: no price is known, so it is listed last and never bought. `price_region` and `price_date` say
-    what the price was read for. `reservation` is the provider's id.
+    `region` is where it would be launched; "" where the provider decides that. `usd_per_hour` None: no price is known
+    there, so it is listed last and never bought. `price_region` and `price_date` say what the price was read for.
+    `reservation` is the provider's id.
     """
 
     instance_type: str
@@ -178,6 +179,7 @@ class Offering:
     price_region: str = ""
     price_date: str = ""
     reservation: str | None = None
+    region: str = ""
 
     @property
     def buyable(self) -> bool:
@@ -256,27 +258,32 @@ class InstanceType:
         return tuple(card for card in self.network_cards if card.kind == kind)
 
     def offering(
-        self, capacity_type: CapacityType, *, zone: str = ANY_ZONE, reservation: str | None = None
+        self, capacity_type: CapacityType, *, zone: str = ANY_ZONE, region: str = "", reservation: str | None = None
     ) -> Offering:
-        """The offering at list price; with `reservation`, of that reservation."""
-        offering = Offering(self.name, zone, capacity_type, reservation=reservation)
-        price = self.price_in(zone, capacity_type)
+        """The offering at the price of its place; with `reservation`, of that reservation."""
+        region = region or _region_of_place(zone)
+        offering = Offering(self.name, zone, capacity_type, reservation=reservation, region=region)
+        price = self.price_in(zone, capacity_type, region=region)
         if price is None:
             return offering
         return replace(offering, usd_per_hour=price.usd_per_hour, price_region=price.region, price_date=price.date)
 
-    def price_in(self, zone: str, capacity_type: CapacityType) -> Price | None:
-        """The price in a zone: what is known of the zone, else of its region, else the list price."""
-        for place in (zone, region_of(zone)):
+    def price_in(self, zone: str, capacity_type: CapacityType, *, region: str = "") -> Price | None:
+        """The price in a zone: what is known of the zone, else of its region, else the list price if that is of the
+        region. Another region's price is none here; only without a region does the list price stand for all."""
+        region = region or _region_of_place(zone)
+        for place in (zone, region):
             price = self.zone_prices.get(place, _NO_PRICES).get(capacity_type)
             if price is not None:
                 return price
-        return self.prices.get(capacity_type)
+        listed = self.prices.get(capacity_type)
+        return listed if listed is not None and region in ("", listed.region) else None
 
-    def sold_in(self, zone: str) -> bool:
-        """False only where it is known which zones of the region have the type, and this one is not among them."""
-        listed = self.zones.get(region_of(zone))
-        return listed is None or zone in listed
+    def sold_in(self, zone: str, *, region: str = "") -> bool:
+        """False only where it is known which zones of the region have the type, and this one is not among them; of a
+        whole region, where none is."""
+        listed = self.zones.get(region or _region_of_place(zone))
+        return listed is None or (bool(listed) if zone == ANY_ZONE else zone in listed)
 
     def offerings(self, zones: Iterable[str] = (ANY_ZONE,)) -> tuple[Offering, ...]:
         """Everything this type is sold as, in every zone that may have it."""
@@ -285,6 +292,10 @@ class InstanceType:
 
 
 _NO_PRICES: Final[FrozenMap[CapacityType, Price]] = FrozenMap()
+
+
+def _region_of_place(zone: str) -> str:
+    return "" if zone == ANY_ZONE else region_of(zone)
 
 
 def region_of(zone: str) -> str:

@@ -25,6 +25,7 @@ from autoscaler.planning.supply.blocks import Admission, admission
 from autoscaler.planning.supply.candidates import Candidate, candidates_of
 from autoscaler.planning.supply.hypothetical import Shape, shapes_of, watched_labels
 from autoscaler.planning.supply.limits import Limit, limits_of
+from autoscaler.planning.supply.places import Place
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
 from instance_catalog.kubernetes import labels
@@ -32,6 +33,7 @@ from instance_catalog.kubernetes.node_selector import NodeSelector
 from instance_catalog.types.catalog import Catalog
 
 ADMITTED = Admission()
+_PLACES = (labels.ZONE, labels.REGION)
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def build_packing_input(
     pods_relate = any(pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread for pod in pods) or any(
         pod.pod_anti_affinity for state in world.states() for pod in state.pods
     )
-    candidates = candidates_of(snapshot, catalog, policy, now=now, zones=named_zones(classes, snapshot))
+    candidates = candidates_of(snapshot, catalog, policy, now=now, places=named_places(classes, snapshot))
     shapes, shape_of = shapes_of(candidates, snapshot, watched_labels(snapshot, pods))
     return PackingInput(
         snapshot=snapshot,
@@ -203,26 +205,27 @@ def _unserved(classes: Sequence[BundleClass], scopes: Scopes) -> dict[str, dict[
     return found
 
 
-def named_zones(classes: Sequence[BundleClass], snapshot: Snapshot) -> tuple[str, ...]:
-    """Zones that pods or their volumes ask for by name."""
+def named_places(classes: Sequence[BundleClass], snapshot: Snapshot) -> tuple[Place, ...]:
+    """Zones and regions that pods or their volumes ask for by name."""
     pods = [pod for c in classes for pod in c.sample.pods]
-    named: set[str] = {pod.node_selector[labels.ZONE] for pod in pods if labels.ZONE in pod.node_selector}
+    named = {(key, pod.node_selector[key]) for pod in pods for key in _PLACES if key in pod.node_selector}
     for pod in pods:
-        named.update(_zones(pod.affinity))
+        named.update(_named(pod.affinity))
         for claim in pod.volumes:
             found = snapshot.volume_claims.get(f"{pod.namespace}/{claim}")
             volume = snapshot.volumes.get(found.volume) if found and found.volume else None
             if volume:
-                named.update(volume.topology.get(labels.ZONE, ()))
-                named.update(_zones(volume.node_affinity))
-    return tuple(sorted(named))
+                key = labels.ZONE if labels.ZONE in volume.topology else labels.REGION
+                named.update((key, value) for value in volume.topology.get(key, ()))
+                named.update(_named(volume.node_affinity))
+    return tuple(sorted(Place.of_zone(name) if key == labels.ZONE else Place(region=name) for key, name in named))
 
 
-def _zones(selector: NodeSelector | None) -> Iterator[str]:
+def _named(selector: NodeSelector | None) -> Iterator[tuple[str, str]]:
     for term in selector.terms if selector else ():
         for requirement in term.match_expressions:
-            if requirement.key == labels.ZONE and requirement.operator == "In":
-                yield from requirement.values
+            if requirement.key in _PLACES and requirement.operator == "In":
+                yield from ((requirement.key, value) for value in requirement.values)
 
 
 def started_members(market: PackingInput, placed: Mapping[str, int]) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,17 +16,16 @@ from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import available
 from autoscaler.planning.supply.drivers import driver_sets, running_drivers
+from autoscaler.planning.supply.places import Place, narrowed, places_of, today
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement, requirement_matches
+from instance_catalog.prediction.predict import node_labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, InstanceType, Offering
 
-# us-east-1a, us-central1-a; the letter with or without a dash tells the clouds apart.
 # What a provider answers when there is nothing to have, "" where that was not written down.
 _SOLD_OUT = frozenset({"", "Capacity", "NotOffered", "ReservationExhausted", "Shortage"})
-_ZONE = {"aws": re.compile(r".*\d[a-z]\Z"), "gcp": re.compile(r".*\d-[a-z]\Z")}
-_REGION = {"aws": re.compile(r"(.*\d)[a-z]\Z"), "gcp": re.compile(r"(.*\d)-[a-z]\Z")}
 
 
 @dataclass(frozen=True)
@@ -57,16 +55,16 @@ class Candidate:
 
 
 def candidates_of(
-    snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, zones: tuple[str, ...] = ()
+    snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, places: tuple[Place, ...] = ()
 ) -> tuple[Candidate, ...]:
     """All candidates in their stable order: heavier pools, plainer drivers, cheaper offerings first.
 
-    `zones` are zones that the demand names; a catalog that was not synchronised knows only "any".
+    `places` are zones and regions that the demand names; a catalog that was not synchronised knows only "any" zone.
     """
     found: list[Candidate] = []
     running = running_drivers(snapshot)
-    for pool in pools_of(snapshot):
-        offers = [*_block_offers(pool, snapshot, catalog, now=now), *_catalog_offers(pool, snapshot, catalog, zones)]
+    for pool in (narrowed(pool, policy.where) for pool in pools_of(snapshot)):
+        offers = [*_block_offers(pool, snapshot, catalog, now=now), *_catalog_offers(pool, snapshot, catalog, places)]
         numbered = [
             (variant, _candidate(pool, drivers, offer, snapshot, policy=policy, now=now))
             for offer in offers
@@ -103,44 +101,49 @@ def _block_offers(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog, *, n
             continue
         if available(block, snapshot.provisioned):
             reservation = block.reservation or block.name
+            place = Place.of_zone(block.zone)
+            kind = CapacityType.CAPACITY_BLOCK
             offering = Offering(
-                instance_type.name, block.zone, CapacityType.CAPACITY_BLOCK, Decimal(0), reservation=reservation
+                instance_type.name, place.zone, kind, Decimal(0), reservation=reservation, region=place.region
             )
             yield _Offer(instance_type, offering, block)
 
 
 def _catalog_offers(
-    pool: CapacityPool, snapshot: Snapshot, catalog: Catalog, zones: tuple[str, ...]
+    pool: CapacityPool, snapshot: Snapshot, catalog: Catalog, named: tuple[Place, ...]
 ) -> Iterator[_Offer]:
     """What the catalog lists and the pool may buy; a pool with a reservation does not overflow unless it says so."""
     reserved_only = pool.overflow == "Never" and any(block.pool == pool.name for block in snapshot.blocks)
-    wanted = _zones(pool, zones)
+    wanted = places_of(pool, named)
     for instance_type in catalog:
-        for offering in instance_type.offerings(z for z in wanted if _in_cloud(z, instance_type.cloud)):
-            if offering.capacity_type.value not in pool.capacity_types:
+        for place in wanted:
+            if not place.in_cloud(instance_type.cloud) or not instance_type.sold_in(place.zone, region=place.region):
                 continue
-            if offering.capacity_type.needs_reservation or not reserved_only:
-                yield _Offer(instance_type, offering)
-
-
-def _zones(pool: CapacityPool, zones: tuple[str, ...]) -> tuple[str, ...]:
-    """The zones a pool is asked for: those it requires, or any, and those the demand names."""
-    for requirement in pool.requirements:
-        if requirement.key == labels.ZONE and requirement.operator == "In":
-            return requirement.values
-    return (ANY_ZONE, *zones)
-
-
-def _in_cloud(zone: str, cloud: str) -> bool:
-    """Whether a zone's name can be one of the cloud's; clouds whose names are not known have every zone."""
-    pattern = _ZONE.get(cloud)
-    return zone == ANY_ZONE or pattern is None or pattern.match(zone) is not None
+            for kind in instance_type.capacity_types:
+                if kind.value not in pool.capacity_types:
+                    continue
+                offering = instance_type.offering(kind, zone=place.zone, region=place.region)
+                if offering.capacity_type.needs_reservation or not reserved_only:
+                    yield _Offer(instance_type, offering)
 
 
 def admits_type(pool: CapacityPool, instance_type: InstanceType) -> bool:
     """Whether the pool's requirements admit the type in some offering, as far as they speak of the type."""
     facts = _type_labels(instance_type)
-    return all(_meets(r, facts, instance_type) for r in pool.requirements if r.key in facts)
+    return all(_meets(r, facts, instance_type) for r in map(today, pool.requirements) if r.key in facts)
+
+
+def has_label(key: str, pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> bool:
+    """Whether any node of the pool may have a label: whether the pool's requirements may name it."""
+    facts = {labels.ZONE, labels.REGION, labels.ACCELERATOR, *capacity_type_facts(""), *pool.labels}
+    if key in facts or any(key in _type_labels(instance_type) for instance_type in catalog):
+        return True
+    running = running_drivers(snapshot)
+    return any(
+        key in node_labels(instance_type, drivers)
+        for instance_type in catalog
+        for drivers in driver_sets(pool, instance_type, kubernetes=snapshot.profile, running=running)
+    )
 
 
 def _candidate(
@@ -160,6 +163,9 @@ def _candidate(
         usd_per_hour=None if price is None else str(price),
         reservation=offering.reservation or "",
         block=offer.block.name if offer.block else "",
+        region=offering.region,
+        price_region=offering.price_region,
+        price_date=offering.price_date,
     )
     found = Candidate(pool, offer.instance_type, drivers, ref, price, offer.block)
     return replace(found, barred=_barred(found, offering, snapshot, policy=policy, now=now))
@@ -173,7 +179,7 @@ def _barred(
     if offering.capacity_type.needs_reservation and not offering.reservation:
         return Reason.of(Code.NEEDS_RESERVATION, subject, capacity_type=ref.capacity_type)
     if offering.usd_per_hour is None and not policy.buy_unpriced:
-        return Reason.of(Code.NO_PRICE, subject)
+        return Reason.of(Code.NO_PRICE, subject, region=offering.region, cloud=candidate.instance_type.cloud)
     for backoff in snapshot.backoffs:
         if backoff.until > now and _matches(backoff, ref, candidate.pool):
             return _unavailable(backoff, subject)
@@ -214,7 +220,10 @@ def _matches(backoff: Backoff, ref: OfferingRef, pool: CapacityPool) -> bool:
 def _admits(candidate: Candidate) -> bool:
     """Whether the pool's requirements admit the offering."""
     facts = offering_labels(candidate) | capacity_type_facts(candidate.offering.capacity_type)
-    return all(_meets(requirement, facts, candidate.instance_type) for requirement in candidate.pool.requirements)
+    requirements = candidate.pool.requirements
+    if any(requirement.key not in facts for requirement in requirements):
+        facts = {**node_labels(candidate.instance_type, candidate.drivers), **candidate.pool.labels, **facts}
+    return all(_meets(requirement, facts, candidate.instance_type) for requirement in requirements)
 
 
 def _meets(requirement: Requirement, facts: Mapping[str, str], instance_type: InstanceType) -> bool:
@@ -242,16 +251,12 @@ def _names(key: str, instance_type: InstanceType) -> tuple[str, ...]:
 def offering_labels(candidate: Candidate) -> dict[str, str]:
     """Labels that follow from the offering, on the node and for the requirements of pools."""
     instance_type, offering = candidate.instance_type, candidate.offering
-    facts = {
+    return {
         **_type_labels(instance_type),
         labels.ZONE: offering.zone,
+        labels.REGION: offering.region or ANY_ZONE,
         labels.CAPACITY_TYPE: offering.capacity_type,
     }
-    region = _REGION.get(instance_type.cloud)
-    found = region.match(offering.zone) if region else None
-    if found:
-        facts[labels.REGION] = found[1]
-    return facts
 
 
 def capacity_type_facts(capacity_type: str) -> dict[str, str]:

@@ -105,7 +105,7 @@ def shapes_of(
     shapes: list[Shape] = []
     index: dict[tuple[object, ...], int] = {}
     of_candidate: list[int] = []
-    plainest: dict[tuple[str, OfferingRef], int] = {}
+    plainest: dict[tuple[str, OfferingRef, str], int] = {}
     machines: dict[tuple[object, ...], FrozenMap[str, Quantity]] = {}
     for candidate in candidates:
         machine = (candidate.instance_type.name, candidate.pool.kubelet_reserved)
@@ -118,7 +118,9 @@ def shapes_of(
         key = (machine, candidate.drivers, kept, node.taints, daemons)
         if key not in index:
             index[key] = len(shapes)
-            plain = plainest.setdefault((candidate.pool.name, candidate.offering), len(shapes))
+            plain = plainest.setdefault(
+                (candidate.pool.name, candidate.offering, candidate.offering.region), len(shapes)
+            )
             special = plain if plain != len(shapes) else None
             shapes.append(Shape(replace(node, labels=kept), daemons, candidate, snapshot.profile, special))
         of_candidate.append(index[key])

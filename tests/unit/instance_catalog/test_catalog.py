@@ -141,8 +141,15 @@ def test_what_can_be_bought(
 
 
 def test_an_offering_says_what_its_price_was_read_for() -> None:
-    offering = CATALOG.get("a.8").offering(CapacityType.ON_DEMAND, zone="z1", reservation="cr-1")
-    assert offering == Offering("a.8", "z1", CapacityType.ON_DEMAND, Decimal(10), "r", "2026", "cr-1")
+    offering = CATALOG.get("a.8").offering(CapacityType.ON_DEMAND, region="r", reservation="cr-1")
+    assert offering == Offering("a.8", "any", CapacityType.ON_DEMAND, Decimal(10), "r", "2026", "cr-1", "r")
+
+
+def test_the_price_of_another_region_is_no_price() -> None:
+    machine = CATALOG.get("a.8")
+    assert machine.offering(CapacityType.ON_DEMAND, zone="z1").usd_per_hour is None
+    assert machine.offering(CapacityType.ON_DEMAND, region="elsewhere").usd_per_hour is None
+    assert machine.offering(CapacityType.ON_DEMAND).usd_per_hour == Decimal(10)
 
 
 def test_the_digest_identifies_the_content() -> None:

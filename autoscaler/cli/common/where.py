@@ -1,0 +1,88 @@
+"""--cloud, --region and --allow: where and how a plan may buy. Without them the nodes that are there decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import click
+
+from autoscaler.errors import BadInputError
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.policy import Where
+from autoscaler.planning.supply.places import places_of_nodes
+from instance_catalog.spelling import did_you_mean
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import CapacityType
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def where_options(command: Command) -> Command:
+    """The three options, given to the command as one value `asked`."""
+
+    def run(*args: Any, cloud: str, region: str, allow: str, **options: Any) -> Any:
+        return command(*args, asked=Asked(_split(cloud), _split(region), _split(allow)), **options)
+
+    run.__doc__ = command.__doc__
+    run.__name__ = command.__name__
+    found: Any = run
+    if hasattr(command, "__click_params__"):
+        found.__click_params__ = command.__click_params__
+    for decorate in (
+        click.option(
+            "--allow",
+            default="",
+            metavar="TYPES",
+            help="Capacity types to buy, in order of preference, instead of those of the pools: spot, on-demand, "
+            "reserved, capacity-block.  [default: capacity-block,reserved,on-demand]",
+        ),
+        click.option(
+            "--region",
+            default="",
+            metavar="REGION",
+            help="Buy in this region, at its prices.  [default: that of the nodes, else the list price's]",
+        ),
+        click.option(
+            "--cloud", default="", metavar="CLOUD", help="Buy in this cloud: aws or gcp.  [default: that of the nodes]"
+        ),
+    ):
+        found = decorate(found)
+    result: Command = found
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options as typed."""
+
+    clouds: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    capacity_types: tuple[str, ...] = ()
+
+    def where(self, snapshot: Snapshot, catalog: Catalog) -> Where:
+        """What was asked for, else where the nodes of the snapshot are; a note says so. Raises BadInputError."""
+        kinds = [kind.value for kind in CapacityType]
+        _known("--allow", "capacity type", self.capacity_types, kinds)
+        _known("--cloud", "cloud", self.clouds, sorted({found.cloud for found in catalog}))
+        where = Where(self.clouds, self.regions, self.capacity_types)
+        if self.clouds or self.regions:
+            return where
+        there = places_of_nodes(snapshot.nodes)
+        if there.clouds and not snapshot.pools:
+            place = ", ".join((*there.clouds, *there.regions))
+            click.echo(f"note: buying in {place}, where the nodes are; --cloud and --region choose otherwise", err=True)
+            return replace(there, capacity_types=self.capacity_types)
+        return where
+
+
+def _known(option: str, what: str, given: Sequence[str], known: Sequence[str]) -> None:
+    for name in given:
+        if name not in known:
+            step = did_you_mean(name, known, f"choose from {', '.join(known)}")
+            raise BadInputError(f"{option}: unknown {what} {name!r}", next_step=step)
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))

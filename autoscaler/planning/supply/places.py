@@ -1,0 +1,114 @@
+"""Where a pool buys: zones and regions that it requires or that the demand names, and what the command line narrows.
+
+A catalog that was not synchronised knows no zones. Its offerings are for "any" zone: of a region where one is named,
+else of whatever region the provider launches in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.node import Node
+from autoscaler.planning.policy import Where
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.types.instance_type import ANY_ZONE, region_of
+
+# us-east-1a, us-central1-a; the letter with or without a dash tells the clouds apart.
+_ZONE: Final = {"aws": re.compile(r".*\d[a-z]\Z"), "gcp": re.compile(r".*\d-[a-z]\Z")}
+# us-east-1, us-gov-west-1; us-central1, northamerica-northeast1.
+_REGION: Final = {"aws": re.compile(r"[a-z]+(-[a-z]+)+-\d+\Z"), "gcp": re.compile(r"[a-z]+-[a-z]+\d+\Z")}
+# What kubelets and cloud providers wrote before the labels of today; pools may still say it.
+_OLD_KEYS: Final = {
+    labels.ZONE_BETA: labels.ZONE,
+    labels.REGION_BETA: labels.REGION,
+    "beta.kubernetes.io/arch": labels.ARCHITECTURE,
+    "beta.kubernetes.io/os": labels.OPERATING_SYSTEM,
+    "beta.kubernetes.io/instance-type": labels.INSTANCE_TYPE,
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A zone, or with zone "any" the whole region; without a region, wherever the provider launches."""
+
+    zone: str = ANY_ZONE
+    region: str = ""
+
+    @staticmethod
+    def of_zone(zone: str) -> Place:
+        """A zone in its region."""
+        return Place(zone, region_of(zone))
+
+    def in_cloud(self, cloud: str) -> bool:
+        """Whether the names can be those of the cloud; a cloud whose names are not known has every place."""
+        if self.zone != ANY_ZONE:
+            return cloud not in _ZONE or _ZONE[cloud].match(self.zone) is not None
+        return not self.region or cloud not in _REGION or _REGION[cloud].match(self.region) is not None
+
+
+def narrowed(pool: CapacityPool, where: Where) -> CapacityPool:
+    """The pool as far as the plan may use it, with today's keys in its requirements."""
+    extra = [
+        Requirement(key, "In", values)
+        for key, values in ((labels.CLOUD, where.clouds), (labels.REGION, where.regions))
+        if values
+    ]
+    old = any(requirement.key in _OLD_KEYS for requirement in pool.requirements)
+    if not (extra or old or where.capacity_types):
+        return pool
+    return replace(
+        pool,
+        requirements=(*(today(requirement) for requirement in pool.requirements), *extra),
+        capacity_types=where.capacity_types or pool.capacity_types,
+    )
+
+
+def today(requirement: Requirement) -> Requirement:
+    """The requirement with the key that nodes have today."""
+    key = _OLD_KEYS.get(requirement.key)
+    return requirement if key is None else replace(requirement, key=key)
+
+
+def places_of(pool: CapacityPool, named: Iterable[Place]) -> tuple[Place, ...]:
+    """Where a pool is asked for offerings: what it requires, or anywhere; and what the demand names within that."""
+    zones = _required(pool, labels.ZONE)
+    if zones is not None:
+        return tuple(map(Place.of_zone, zones))
+    regions = _required(pool, labels.REGION)
+    if regions is None:
+        return tuple(dict.fromkeys((Place(), *named)))
+    whole = [Place(region=region) for region in regions]
+    return tuple(dict.fromkeys((*whole, *(place for place in named if place.region in regions))))
+
+
+def _required(pool: CapacityPool, key: str) -> tuple[str, ...] | None:
+    """The values that every requirement on the key admits; None without one."""
+    found = [r.values for r in pool.requirements if r.key == key and r.operator == "In"]
+    if not found:
+        return None
+    return tuple(value for value in found[0] if all(value in values for values in found[1:]))
+
+
+def places_of_nodes(nodes: Iterable[Node]) -> Where:
+    """The clouds and regions that nodes are in, as far as their labels and provider ids say so."""
+    places = dict.fromkeys(found for node in nodes for found in _place_of(node))
+    return Where(
+        clouds=tuple(sorted({cloud for cloud, _ in places})),
+        regions=tuple(sorted({region for _, region in places if region})),
+    )
+
+
+_SCHEMES: Final = {"aws": "aws", "gce": "gcp"}
+
+
+def _place_of(node: Node) -> Iterator[tuple[str, str]]:
+    region = node.labels.get(labels.REGION) or region_of(node.labels.get(labels.ZONE, ""))
+    clouds = [cloud for cloud, form in _REGION.items() if form.match(region)]
+    cloud = _SCHEMES.get(node.provider_id.partition("://")[0]) or (clouds[0] if clouds else None)
+    if cloud is not None:
+        yield cloud, region if cloud in clouds else ""
