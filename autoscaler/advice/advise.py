@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
-from autoscaler.advice.change import Change
+from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.claim_changes import constraints, counts, device_tolerations, dropped_conditions
 from autoscaler.advice.nearest_values import rewritten_selectors
 from autoscaler.advice.pod_changes import (
@@ -22,8 +22,10 @@ from autoscaler.advice.pod_changes import (
     without_requests,
 )
 from autoscaler.advice.pool_changes import (
+    allowed_types,
     capacity_types,
     driver_profiles,
+    elsewhere,
     exceeded_limits,
     raise_limit,
     requirements,
@@ -87,14 +89,14 @@ def advise(
     budget: Budget | None = None,
 ) -> tuple[Advice, ...]:
     """Up to `most` changes, smallest first. Each was planned again, and places the pod and those left out like it."""
-    asked = Situation.of(pod, snapshot, catalog, plan)
+    asked = Situation.of(pod, snapshot, catalog, plan, policy.where)
     budget = budget or Budget()
     if asked is None or most < 1 or (asked.codes and asked.codes <= _NOT_ABOUT_NODES):
         return ()
     trials = Trials(asked, policy, now)
     found: list[Advice] = []
     for change in dict.fromkeys(_changes(asked, trials, budget)):
-        if not trials.tries(change):
+        if not trials.tries(change) or any(_answered(change, entry.change) for entry in found):
             continue
         if not budget.take():
             break
@@ -106,11 +108,18 @@ def advise(
     return tuple(found)
 
 
+def _answered(change: Change, found: Change) -> bool:
+    """Whether a nearer value of the same condition has been found to help."""
+    same = change.kind is found.kind is ChangeKind.REWRITE_SELECTOR and change.subject == found.subject
+    return same and change.detail["condition"] == found.detail["condition"]
+
+
 def _changes(asked: Situation, trials: Trials, budget: Budget) -> Iterator[Change]:
     """What may help, smallest first. Lazy, because some need a plan to find out how much would help."""
     yield from tolerations(asked)
     yield from device_tolerations(asked)
     yield from capacity_types(asked)
+    yield from allowed_types(asked)
     yield from _limits(asked, trials, budget)
     yield from schedulers(asked)
     yield from rewritten_selectors(asked)
@@ -119,6 +128,7 @@ def _changes(asked: Situation, trials: Trials, budget: Budget) -> Iterator[Chang
     yield from driver_profiles(asked)
     yield from node_selectors(asked)
     yield from requirements(asked)
+    yield from elsewhere(asked)
     yield from dropped_conditions(asked)
     yield from constraints(asked)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Pod
@@ -13,9 +13,11 @@ from autoscaler.model.reason import Fact
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import IMPLICIT
+from autoscaler.planning.policy import Where
 from instance_catalog.frozen_map import FrozenMap
 
 Edit: TypeAlias = Callable[[Snapshot], Snapshot]
+EditWhere: TypeAlias = Callable[[Where], Where]
 
 
 class ChangeKind(Enum):
@@ -26,18 +28,27 @@ class ChangeKind(Enum):
     ALLOW_CAPACITY_TYPE = "AllowCapacityType"  # capacity_type
     RAISE_LIMIT = "RaiseLimit"  # resource, limit, instead
     ADD_SCHEDULER = "AddScheduler"  # scheduler
-    REWRITE_SELECTOR = "RewriteSelector"  # condition, instead
+    REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs
     LOWER_REQUEST = "LowerRequest"  # requests: of each resource what is asked for, and what instead
     LOWER_COUNT = "LowerCount"  # wanted, instead
     SET_DRIVERS = "SetDrivers"  # drivers
     DROP_NODE_SELECTOR = "DropNodeSelector"  # key, value
     DROP_NODE_AFFINITY = "DropNodeAffinity"  # key
     DROP_REQUIREMENT = "DropRequirement"  # key, operator, values
+    ASK_ELSEWHERE = "AskElsewhere"  # option, values: without an option of the command line
     DROP_CONDITION = "DropCondition"  # condition
     DROP_CONSTRAINT = "DropConstraint"  # attribute
 
 
 _SIZE = {kind: position for position, kind in enumerate(ChangeKind)}
+
+
+Given = TypeVar("Given")
+
+
+def unchanged(given: Given) -> Given:
+    """No edit."""
+    return given
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,7 @@ class Change:
     subject: str
     edit: Edit = field(compare=False, repr=False)
     detail: FrozenMap[str, Fact] = field(default_factory=FrozenMap)
+    where: EditWhere = field(default=unchanged, compare=False, repr=False)  # of what the command line allows
 
     @staticmethod
     def of(kind: ChangeKind, subject: str, edit: Edit, **detail: Fact) -> Change:

@@ -62,8 +62,8 @@ class Condition:
     text: str
     parts: tuple[str, ...]
 
-    def change(self, kind: ChangeKind, instead: str = "") -> Change:
-        """Without the condition, or with `instead` in its place."""
+    def change(self, kind: ChangeKind, instead: str = "", **facts: str) -> Change:
+        """Without the condition, or with `instead` in its place; `facts` say what that changes."""
         kept = [instead if part == self.text else part for part in self.parts]
         expression = " && ".join(part for part in kept if part)
         selectors = (Selector(expression),) if expression else ()
@@ -72,7 +72,7 @@ class Condition:
             index = request.selectors.index(self.selector)
             return replace(request, selectors=(*request.selectors[:index], *selectors, *request.selectors[index + 1 :]))
 
-        facts = {"condition": self.text, **({"instead": instead} if instead else {})}
+        facts = {"condition": self.text, **({"instead": instead} if instead else {}), **facts}
         return Change.of(kind, self.place.subject, on_claims(self.place.keys, self.place.edit(edit)), **facts)
 
 

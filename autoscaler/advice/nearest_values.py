@@ -96,7 +96,8 @@ def _amounts(condition: Condition, text: str, rest: Sequence[str], devices: _Dev
         # The nearest value itself has to pass, so the comparison becomes >=.
         body = _LITERAL.sub(lambda m, a=amount: f'"{a}"' if m["text"] == text else m[0], more)  # type: ignore[misc]
         instead = re.sub(r"\)\s*(?:(?:>=|>|==)\s*0\s*)?\Z", ") >= 0", body)
-        yield condition.change(ChangeKind.REWRITE_SELECTOR, instead)
+        was, value = (text, str(amount)) if ">= 0" in condition.text else (condition.text, instead)
+        yield condition.change(ChangeKind.REWRITE_SELECTOR, instead, was=was, value=value)
 
 
 def _names(condition: Condition, text: str, rest: Sequence[str], devices: _Devices) -> Iterator[Change]:
@@ -108,4 +109,4 @@ def _names(condition: Condition, text: str, rest: Sequence[str], devices: _Devic
     near = [name for name in nearest(text, sorted(values - {text})) if name != text]
     for name in near[:_NEAR_NAMES]:
         instead = condition.text.replace(text, name)
-        yield condition.change(ChangeKind.REWRITE_SELECTOR, instead)
+        yield condition.change(ChangeKind.REWRITE_SELECTOR, instead, was=text, value=name)

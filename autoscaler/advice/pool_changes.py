@@ -7,12 +7,14 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 
-from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject
+from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
 from autoscaler.advice.situation import Situation
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.model.capacity import CapacityPool, Limits
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
+from autoscaler.planning.demand.scope import IMPLICIT
+from autoscaler.planning.policy import Where
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.prediction.predict import PREDICTIONS
@@ -24,15 +26,43 @@ _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
 
 def capacity_types(asked: Situation) -> Iterator[Change]:
     """On-demand or spot, where a pool does not buy it."""
-    for pool in asked.pools:
+    for pool in asked.pools if not asked.where.capacity_types else ():
         for kind in _BOUGHT_ANY_TIME:
-            if kind not in pool.capacity_types:
+            if kind not in pool.capacity_types and not pool.implicit:
                 yield Change.of(
                     ChangeKind.ALLOW_CAPACITY_TYPE,
                     pool_subject(pool),
                     on_pool(pool.name, partial(_buying, kind=kind)),
                     capacity_type=kind,
                 )
+
+
+def allowed_types(asked: Situation) -> Iterator[Change]:
+    """On-demand or spot, where the command line or the lack of any pool does not allow it."""
+    if asked.snapshot.pools and not asked.where.capacity_types:
+        return
+    prepaid = IMPLICIT.capacity_types if asked.snapshot.blocks else ("on-demand",)
+    allowed = asked.where.capacity_types or prepaid
+    for kind in _BOUGHT_ANY_TIME:
+        if kind not in allowed:
+            types = (*allowed, kind)
+            found = Change.of(ChangeKind.ALLOW_CAPACITY_TYPE, "", unchanged, capacity_type=kind, allow=",".join(types))
+            yield replace(found, where=partial(_allowing, types=types))
+
+
+def _allowing(where: Where, types: tuple[str, ...]) -> Where:
+    return replace(where, capacity_types=types)
+
+
+def elsewhere(asked: Situation) -> Iterator[Change]:
+    """Without an option of the command line that says where to buy."""
+    if asked.where.regions:
+        found = Change.of(ChangeKind.ASK_ELSEWHERE, "", unchanged, option="--region", values=asked.where.regions)
+        yield replace(found, where=lambda where: replace(where, regions=()))
+    if asked.where.clouds:
+        found = Change.of(ChangeKind.ASK_ELSEWHERE, "", unchanged, option="--cloud", values=asked.where.clouds)
+        # A region belongs to a cloud, so it goes with it.
+        yield replace(found, where=lambda where: replace(where, clouds=(), regions=()))
 
 
 def _buying(pool: CapacityPool, kind: str) -> CapacityPool:

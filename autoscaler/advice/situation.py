@@ -14,7 +14,10 @@ from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.demand.scope import pools_of
+from autoscaler.planning.policy import Where
 from instance_catalog.types.catalog import Catalog
+
+_ANYWHERE = Where()
 
 
 @dataclass(frozen=True)
@@ -25,15 +28,16 @@ class Situation:
     catalog: Catalog
     plan: Plan
     pods: tuple[Pod, ...]
+    where: Where = _ANYWHERE
 
     @staticmethod
-    def of(pod: Pod, snapshot: Snapshot, catalog: Catalog, plan: Plan) -> Situation | None:
+    def of(pod: Pod, snapshot: Snapshot, catalog: Catalog, plan: Plan, where: Where = _ANYWHERE) -> Situation | None:
         """The pod with those that are left out like it; None when the plan leaves it nothing to ask for."""
         left = {entry.pod for entry in (*plan.left_out, *plan.outside)}
         if pod.key not in left:
             return None
         others = (p for p in snapshot.pods if p.key in left and p.key != pod.key and _same_fate(pod, p))
-        return Situation(snapshot, catalog, plan, (pod, *others))
+        return Situation(snapshot, catalog, plan, (pod, *others), where)
 
     @cached_property
     def pod(self) -> Pod:

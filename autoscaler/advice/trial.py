@@ -61,7 +61,8 @@ class Trials:
         if not change.concerns_others:
             snapshot = _others_settled(self.asked, snapshot)
         seen = _EVERYTHING if thorough else 0
-        policy = replace(self.policy, considered=seen, shown_fits=seen, explains=False)
+        where = change.where(self.policy.where)
+        policy = replace(self.policy, considered=seen, shown_fits=seen, explains=False, where=where)
         return plan_for(snapshot, self.asked.catalog, policy, self.now)
 
     def result(self, plan: Plan) -> Result | None:

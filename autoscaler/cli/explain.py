@@ -11,15 +11,18 @@ import click
 from autoscaler.advice.advise import advise
 from autoscaler.checks.check import pool_conditions
 from autoscaler.checks.pool_condition import PoolCondition
-from autoscaler.cli.common.commands import catalog_option
+from autoscaler.cli.common.commands import catalog_option, cluster_options
+from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.files import decided_for, read_manifests
-from autoscaler.cli.common.live import Decided, cluster_options, connected, decided, read_store
 from autoscaler.cli.common.output import output_option, print_data
+from autoscaler.cli.common.where import Asked, where_options
+from autoscaler.cli.common.why import type_answers, why_option
 from autoscaler.errors import BadInputError
 from autoscaler.model.pod import Pod
 from autoscaler.planning.policy import Policy
 from autoscaler.report.explained_objects import claim_explanation, claim_lines, node_explanation, node_lines
 from autoscaler.report.explanation import explanation_lines, explanation_of
+from autoscaler.report.type_answer import type_answer_lines
 from instance_catalog.spelling import did_you_mean
 
 # Whatever was looked at is shown; for a pod without a place that is every offering.
@@ -35,6 +38,8 @@ _SHOWN = 5  # pods without a place, where none is named
 @click.option("--kubernetes-version", metavar="VERSION", help="With -f: decide as this version does.  [default: 1.36]")
 @catalog_option
 @cluster_options
+@where_options
+@why_option
 @output_option()
 def explain(
     name: str,
@@ -44,6 +49,8 @@ def explain(
     directories: tuple[Path, ...],
     kubeconfig: str,
     context: str,
+    asked: Asked,
+    why: str,
     output: str,
 ) -> None:
     """Shows what a pod waits for, the offerings rejected for it by reason, and the smallest change that would place it.
@@ -61,15 +68,26 @@ def explain(
       foreslice explain -f manifests/ team-a/train-0
       foreslice explain -f manifests/
       foreslice explain claim/train-gpu
+      foreslice explain -f manifests/ train-0 --why-not g6.xlarge
       foreslice explain team-a/train-0 -o json | jq '.offerings[] | {offerings, reason}'
     """
     if not paths and not name:
         raise click.UsageError("Name a pod, a claim or a node; or give manifests with -f.")
     if paths:
-        found = decided_for(read_manifests(paths, kubernetes_version, directories), directories, policy=_THOROUGH)
+        loaded = read_manifests(paths, kubernetes_version, directories)
+        found = decided_for(loaded, directories, policy=_THOROUGH, asked=asked)
     else:
-        found = decided(read_store(connected(kubeconfig, context)), policy=_THOROUGH)
+        from autoscaler.cli.common.live import connected, decided, read_store
+
+        found = decided(read_store(connected(kubeconfig, context)), policy=_THOROUGH, asked=asked)
     answers = [_answer(found, name, namespace)] if name else list(_without_place(found))
+    if why:
+        pods = {pod.key: pod for pod in found.snapshot.pods}
+        named = [pods[data["pod"]] for data, _ in answers if isinstance(data.get("pod"), str)]
+        told = list(type_answers(why, found, named))
+        answers = [(data, list(type_answer_lines(data))) for data in told]
+        if name and not answers:
+            raise BadInputError(f"--why explains an instance type for a pod, and {name} is none")
     if output != "table":
         print_data([data for data, _ in answers] if not name else answers[0][0], output)
         return
@@ -135,7 +153,7 @@ def _first_of(pods: Sequence[Pod], name: str, namespace: str) -> Pod | None:
 
 
 def _pod(found: Decided, pod: Pod) -> _Answer:
-    advice = advise(pod, found.snapshot, found.catalog, found.plan, _THOROUGH, found.now)
+    advice = advise(pod, found.snapshot, found.catalog, found.plan, found.policy, found.now)
     data = explanation_of(pod, found.snapshot, found.plan, _checked(found), advice, scheduled=found.live)
     return data, list(explanation_lines(data))
 

@@ -12,10 +12,13 @@ from typing import TypeAlias
 
 import click
 
+from autoscaler.cli.common.advice import print_advice
 from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
 from autoscaler.cli.common.commands import catalog_option
+from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import output_option, print_data, print_table
 from autoscaler.cli.common.where import Asked, where_options
+from autoscaler.cli.common.why import print_type_answers, samples, type_answers, why_option
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from autoscaler.manifests.corrections import corrections_of
@@ -43,6 +46,7 @@ SOMETHING_LEFT_OUT = 3
 @click.option("--context", default="", metavar="NAME", help="With --live.  [default: the current context]")
 @click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
 @where_options
+@why_option
 @catalog_option
 @click.option("--at", "moment", metavar="TIME", help="Plan for this moment (RFC 3339).  [default: now]")
 @click.option(
@@ -74,6 +78,7 @@ def plan(
     ties: str | None,
     output: str,
     asked: Asked,
+    why: str,
 ) -> None:
     """Nothing is launched.
 
@@ -105,9 +110,15 @@ def plan(
     else:
         loaded = _load(paths, kubernetes_version, strict, directories)
         read_catalog = partial(_corrected_catalog, loaded)
-    decided = _decide(loaded, read_catalog, directories, moment, ties, work=work, asked=asked)
-    _print(decided, loaded, output)
-    if decided.left_out:
+    found = _decide(loaded, read_catalog, directories, moment, ties, work=work, asked=asked)
+    if why:
+        answers = list(type_answers(why, found, samples(found)))
+        print_data(answers, output) if output in ("json", "yaml") else print_type_answers(answers)
+        return
+    _print(found.plan, loaded, output)
+    if output in ("table", "wide"):
+        print_advice(found)
+    if found.plan.left_out:
         sys.exit(SOMETHING_LEFT_OUT)
 
 
@@ -142,12 +153,14 @@ def _decide(
     *,
     work: int,
     asked: Asked,
-) -> Plan:
+) -> Decided:
     now = _moment(moment) if moment else loaded.context.now or SystemClock().now()
     catalog = read_catalog(directories, now)
     policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
     decided = plan_for(loaded.snapshot, catalog, policy, now)
-    return decided if ties is None else _replayed(decided, loaded, catalog, ties)
+    if ties is not None:
+        decided = _replayed(decided, loaded, catalog, ties)
+    return Decided(loaded.snapshot, catalog, decided, now, policy)
 
 
 def _replayed(decided: Plan, loaded: Loaded, catalog: Catalog, ties: str) -> Plan:

@@ -21,22 +21,22 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.ALLOW_CAPACITY_TYPE: "add {capacity_type} to spec.capacityTypes",
     ChangeKind.RAISE_LIMIT: "raise spec.limits.{resource} from {limit} to {instead}",
     ChangeKind.ADD_SCHEDULER: "add {scheduler} to spec.scope.schedulerNames",
-    ChangeKind.REWRITE_SELECTOR: "write {instead} instead of {condition}",
+    ChangeKind.REWRITE_SELECTOR: "write {value} instead of {was} in {condition}",
     ChangeKind.LOWER_REQUEST: "request {requests}",
     ChangeKind.LOWER_COUNT: "request {instead} devices instead of {wanted}",
     ChangeKind.SET_DRIVERS: "set spec.drivers.profiles to [{drivers}]",
     ChangeKind.DROP_NODE_SELECTOR: "drop nodeSelector {key}={value}",
     ChangeKind.DROP_NODE_AFFINITY: "drop the node affinity on {key}",
     ChangeKind.DROP_REQUIREMENT: "drop the requirement {key} {operator} [{values}]",
+    ChangeKind.ASK_ELSEWHERE: "leave out {option} {values}",
     ChangeKind.DROP_CONDITION: "drop {condition}",
     ChangeKind.DROP_CONSTRAINT: "drop the constraint on {attribute}",
 }
 # Where no CapacityPool exists: what to give to a plan, or to write into the pool that somebody will create.
 _WITHOUT_POOL: Final[dict[ChangeKind, str]] = {
-    ChangeKind.ALLOW_CAPACITY_TYPE: "allow {capacity_type} capacity (spec.capacityTypes of a CapacityPool)",
+    ChangeKind.ALLOW_CAPACITY_TYPE: "allow {capacity_type} capacity: --allow {allow}",
     ChangeKind.ADD_SCHEDULER: "create a CapacityPool with {scheduler} in spec.scope.schedulerNames",
     ChangeKind.SET_DRIVERS: "create a CapacityPool with spec.drivers.profiles [{drivers}]",
-    ChangeKind.DROP_REQUIREMENT: "plan without the restriction {key} {operator} [{values}]",
 }
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 
 from autoscaler.catalog_refresh.atomic_write import replace_file
-from autoscaler.cli.common.commands import as_input_error
-from autoscaler.cli.common.live import cluster_options, connected
+from autoscaler.cli.common.commands import as_input_error, cluster_options
+from autoscaler.cli.common.live import connected
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import AWS_NODE_TEMPLATES, NAMESPACES

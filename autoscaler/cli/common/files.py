@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import click
 
 from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
-from autoscaler.cli.common.live import Decided
+from autoscaler.cli.common.decided import Decided
+from autoscaler.cli.common.where import Asked
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from autoscaler.manifests.corrections import corrections_of
@@ -40,8 +42,10 @@ def catalog_of(loaded: Loaded, directories: Sequence[Path], now: datetime) -> Ca
     return chosen_catalog(directories, corrections_of(loaded.overlays, now))
 
 
-def decided_for(loaded: Loaded, directories: Sequence[Path], *, policy: Policy) -> Decided:
+def decided_for(loaded: Loaded, directories: Sequence[Path], *, policy: Policy, asked: Asked) -> Decided:
     """The plan for manifests, at the time of their PlanContext or now."""
     now = loaded.context.now or SystemClock().now()
     catalog = catalog_of(loaded, directories, now)
-    return Decided(loaded.snapshot, catalog, plan_for(loaded.snapshot, catalog, policy, now), now, live=False)
+    policy = replace(policy, where=asked.where(loaded.snapshot, catalog))
+    plan = plan_for(loaded.snapshot, catalog, policy, now)
+    return Decided(loaded.snapshot, catalog, plan, now, policy, live=False)

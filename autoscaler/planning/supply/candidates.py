@@ -57,10 +57,17 @@ class Candidate:
 def candidates_of(
     snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, places: tuple[Place, ...] = ()
 ) -> tuple[Candidate, ...]:
-    """All candidates in their stable order: heavier pools, plainer drivers, cheaper offerings first.
+    """What the pools admit, in a stable order: heavier pools, plainer drivers, cheaper offerings first.
 
     `places` are zones and regions that the demand names; a catalog that was not synchronised knows only "any" zone.
     """
+    return tuple(c for c in every_candidate(snapshot, catalog, policy, now=now, places=places) if not refusals(c))
+
+
+def every_candidate(
+    snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, places: tuple[Place, ...] = ()
+) -> tuple[Candidate, ...]:
+    """The same with what the requirements of the pools exclude, for explanations."""
     found: list[Candidate] = []
     running = running_drivers(snapshot)
     for pool in (narrowed(pool, policy.where) for pool in pools_of(snapshot)):
@@ -72,7 +79,7 @@ def candidates_of(
                 driver_sets(pool, offer.instance_type, kubernetes=snapshot.profile, block=offer.block, running=running)
             )
         ]
-        found += [candidate for _, candidate in sorted(numbered, key=_order) if _admits(candidate)]
+        found += [candidate for _, candidate in sorted(numbered, key=_order)]
     return tuple(found)
 
 
@@ -217,13 +224,13 @@ def _matches(backoff: Backoff, ref: OfferingRef, pool: CapacityPool) -> bool:
     return all(wanted in ("", found) for wanted, found in pairs)
 
 
-def _admits(candidate: Candidate) -> bool:
-    """Whether the pool's requirements admit the offering."""
+def refusals(candidate: Candidate) -> tuple[Requirement, ...]:
+    """The requirements of its pool that the offering does not meet."""
     facts = offering_labels(candidate) | capacity_type_facts(candidate.offering.capacity_type)
     requirements = candidate.pool.requirements
     if any(requirement.key not in facts for requirement in requirements):
         facts = {**node_labels(candidate.instance_type, candidate.drivers), **candidate.pool.labels, **facts}
-    return all(_meets(requirement, facts, candidate.instance_type) for requirement in requirements)
+    return tuple(r for r in requirements if not _meets(r, facts, candidate.instance_type))
 
 
 def _meets(requirement: Requirement, facts: Mapping[str, str], instance_type: InstanceType) -> bool:

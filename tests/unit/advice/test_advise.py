@@ -18,7 +18,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.resource_claim import DeviceRequest, MatchAttribute
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
-from autoscaler.planning.policy import Policy
+from autoscaler.planning.policy import Policy, Where
 from autoscaler.report.advice_text import advice_lines
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -31,6 +31,7 @@ MEMORY = 'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("{0}")) >=
 NAME = 'device.attributes["gpu.nvidia.com"].productName == "{0}"'
 TYPE = 'device.attributes["gpu.nvidia.com"].type == "{0}"'
 POLICY = Policy(considered=10_000)
+ANYWHERE = Where()
 SPOT_ONLY = Catalog.of([machine("s1", SMALL, 1, None, spot="0.30"), machine("l1", LARGE, 1, "5.00")])
 
 
@@ -39,11 +40,18 @@ def selecting(*expressions: str) -> DeviceRequest:
 
 
 def advice(
-    given: Snapshot, *, catalog: Catalog = CATALOG, name: str = "p", most: int = 3, budget: Budget | None = None
+    given: Snapshot,
+    *,
+    catalog: Catalog = CATALOG,
+    name: str = "p",
+    most: int = 3,
+    budget: Budget | None = None,
+    where: Where = ANYWHERE,
 ) -> tuple[Advice, ...]:
     asked = next(found for found in given.pods if found.name == name)
-    plan = plan_for(given, catalog, POLICY, NOW)
-    return advise(asked, given, catalog, plan, POLICY, NOW, most=most, budget=budget)
+    policy = replace(POLICY, where=where)
+    plan = plan_for(given, catalog, policy, NOW)
+    return advise(asked, given, catalog, plan, policy, NOW, most=most, budget=budget)
 
 
 def lines(given: Snapshot, **more: Any) -> list[str]:
@@ -91,13 +99,13 @@ def one(request: DeviceRequest | None = None, *, pools: tuple[CapacityPool, ...]
         ),
         pytest.param(
             one(selecting(MEMORY.format("500Gi"))),
-            f"claim default/c, request gpu: write {MEMORY.format('80Gi')} instead of {MEMORY.format('500Gi')} "
+            f"claim default/c, request gpu: write 80Gi instead of 500Gi in {MEMORY.format('500Gi')} "
             "→ 1 × l1 (on-demand), 5.00 $/h",
             id="amount of memory",
         ),
         pytest.param(
             one(selecting(NAME.format("Large L8"))),
-            f"claim default/c, request gpu: write {NAME.format('Large L9')} instead of {NAME.format('Large L8')} "
+            f"claim default/c, request gpu: write Large L9 instead of Large L8 in {NAME.format('Large L8')} "
             "→ 1 × l1 (on-demand), 5.00 $/h",
             id="name",
         ),
@@ -141,7 +149,7 @@ def test_the_smallest_change(given: Snapshot, expected: str) -> None:
 def test_one_condition_of_a_selector_is_changed_and_the_others_stay() -> None:
     given = one(selecting(f"{NAME.format('Small S1')} && {MEMORY.format('80Gi')}"))
     found = lines(given, most=9)
-    assert found[0].startswith(f"claim default/c, request gpu: write {MEMORY.format('16Gi')} instead of")
+    assert found[0].startswith(f"claim default/c, request gpu: write 16Gi instead of 80Gi in {MEMORY.format('80Gi')}")
     assert found[0].endswith("1 × s1 (on-demand), 1.00 $/h")
     assert f"claim default/c, request gpu: drop {NAME.format('Small S1')} → 1 × l1 (on-demand), 5.00 $/h" in found
 
@@ -187,7 +195,14 @@ def test_a_placed_pod_needs_no_change() -> None:
 
 def test_spot_where_only_spot_has_a_price() -> None:
     (found,) = lines(one(selecting(NAME.format("Small S1"))), catalog=SPOT_ONLY, most=1)
-    assert found == "allow spot capacity (spec.capacityTypes of a CapacityPool) → 1 × s1 (spot), 0.30 $/h"
+    assert found == "allow spot capacity: --allow on-demand,spot → 1 × s1 (spot), 0.30 $/h"
+
+
+def test_what_the_command_line_rules_out() -> None:
+    (spot,) = lines(one(), catalog=SPOT_ONLY, where=Where(capacity_types=("reserved",)), most=1)
+    assert spot == "allow on-demand capacity: --allow reserved,on-demand → 1 × l1 (on-demand), 5.00 $/h"
+    (cloud,) = lines(one(), where=Where(clouds=("gcp",)))
+    assert cloud == "leave out --cloud gcp → 1 × s1 (on-demand), 1.00 $/h"
 
 
 def test_pods_of_one_workload_change_together() -> None:
