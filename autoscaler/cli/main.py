@@ -18,6 +18,7 @@ from autoscaler.errors import ForesliceError
 # name -> ("module:function", first sentence of the help)
 COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("autoscaler.cli.plan:plan", "Show which nodes the pending pods need, why, and at what price."),
+    "diff": ("autoscaler.cli.diff:diff", "Show how two plans, or the plans for two revisions of manifests, differ."),
     "slices": ("autoscaler.cli.slices:slices", "Show the ResourceSlices that an instance type's drivers will publish."),
     "lint": ("autoscaler.cli.lint:lint", "Check claims and classes: what is refused, what never matches, what fails."),
     "cel": (

@@ -8,13 +8,14 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import click
 
 from autoscaler.cli.common.advice import print_advice
 from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
 from autoscaler.cli.common.commands import catalog_option
+from autoscaler.cli.common.costs import cost_option, costs_of, print_costs
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.output import output_option, print_data, print_table
 from autoscaler.cli.common.where import Asked, where_options
@@ -47,6 +48,7 @@ SOMETHING_LEFT_OUT = 3
 @click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
 @where_options
 @why_option
+@cost_option
 @catalog_option
 @click.option("--at", "moment", metavar="TIME", help="Plan for this moment (RFC 3339).  [default: now]")
 @click.option(
@@ -79,6 +81,7 @@ def plan(
     output: str,
     asked: Asked,
     why: str,
+    cost_by: str,
 ) -> None:
     """Nothing is launched.
 
@@ -115,8 +118,9 @@ def plan(
         answers = list(type_answers(why, found, samples(found)))
         print_data(answers, output) if output in ("json", "yaml") else print_type_answers(answers)
         return
-    _print(found.plan, loaded, output)
+    _print(found.plan, loaded, output, costs=costs_of(found, cost_by))
     if output in ("table", "wide"):
+        print_costs(found, cost_by)
         print_advice(found)
     if found.plan.left_out:
         sys.exit(SOMETHING_LEFT_OUT)
@@ -191,11 +195,11 @@ def _moment(text: str) -> datetime:
     return found
 
 
-def _print(decided: Plan, loaded: Loaded, output: str) -> None:
+def _print(decided: Plan, loaded: Loaded, output: str, *, costs: dict[str, Any] | None) -> None:
     if loaded.snapshot.profile.note:
         click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
     if output in ("json", "yaml"):
-        print_data(document_of(decided), output)
+        print_data(document_of(decided) | ({"costBy": costs} if costs else {}), output)
         return
     for table in tables_of(decided, wide=output == "wide"):
         print_table(table.columns, table.rows, title=table.title)
