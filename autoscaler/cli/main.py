@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 
 from autoscaler.cli.common.commands import LazyGroup
+from autoscaler.cli.common.extras import missing_extra
 from autoscaler.cli.common.terminal import guard_streams, guarded_streams
 from autoscaler.errors import ForesliceError
 
@@ -60,9 +61,12 @@ class Foreslice(LazyGroup):
             return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. That `| head` has read enough is no failure, which click would make of it."""
+        """Run the command. That `| head` has read enough is no failure, which click would make of it; a package of an
+        extra that is not installed is one that a person can repair."""
         try:
             return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            raise missing_extra(error) or error from None
         except BrokenPipeError:
             ctx.exit(0)
 

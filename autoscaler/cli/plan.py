@@ -17,6 +17,7 @@ from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
 from autoscaler.cli.common.commands import catalog_option
 from autoscaler.cli.common.costs import cost_option, costs_of, print_costs
 from autoscaler.cli.common.decided import Decided
+from autoscaler.cli.common.html_file import write_page
 from autoscaler.cli.common.output import output_option, print_data, print_table
 from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.cli.common.why import print_type_answers, samples, type_answers, why_option
@@ -46,6 +47,7 @@ SOMETHING_LEFT_OUT = 3
 @click.option("--kubeconfig", default="", metavar="PATH", help="With --live.  [default: as kubectl]")
 @click.option("--context", default="", metavar="NAME", help="With --live.  [default: the current context]")
 @click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page as well.")
 @where_options
 @why_option
 @cost_option
@@ -82,6 +84,7 @@ def plan(
     asked: Asked,
     why: str,
     cost_by: str,
+    html: Path | None,
 ) -> None:
     """Nothing is launched.
 
@@ -118,6 +121,8 @@ def plan(
         answers = list(type_answers(why, found, samples(found)))
         print_data(answers, output) if output in ("json", "yaml") else print_type_answers(answers)
         return
+    if html is not None:
+        write_page(html, found.snapshot, found.plan, found.now, title="plan")
     _print(found.plan, loaded, output, costs=costs_of(found, cost_by))
     if output in ("table", "wide"):
         print_costs(found, cost_by)
