@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import click
 
-from autoscaler.cli.common.advice import print_advice
+from autoscaler.cli.common.advice import helping_changes, print_advice
 from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
 from autoscaler.cli.common.commands import catalog_option
 from autoscaler.cli.common.costs import cost_option, costs_of, print_costs
@@ -121,12 +121,13 @@ def plan(
         answers = list(type_answers(why, found, samples(found)))
         print_data(answers, output) if output in ("json", "yaml") else print_type_answers(answers)
         return
+    helping = helping_changes(found) if html is not None or output in ("table", "wide") else {}
     if html is not None:
-        write_page(html, found.snapshot, found.plan, found.now, title="plan")
+        write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
     _print(found.plan, loaded, output, costs=costs_of(found, cost_by))
     if output in ("table", "wide"):
         print_costs(found, cost_by)
-        print_advice(found)
+        print_advice(helping)
     if found.plan.left_out:
         sys.exit(SOMETHING_LEFT_OUT)
 

@@ -182,6 +182,8 @@ def _why_not(left: LeftOut, readable: Readable) -> Iterator[str]:
     yield from map(text_of, joined(redacted(left.reasons, readable)))
     for miss in left.near_misses[:1]:
         (reason,) = redacted([miss.reason], readable)
+        if miss.reason.code in {each.code for each in left.reasons}:
+            continue
         yield f"nearest miss: {text_of(reason)} ({miss.types} instance types, such as {miss.example})"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from autoscaler.advice.advise import Budget, advise
@@ -12,22 +14,21 @@ from autoscaler.report.advice_text import advice_lines
 _MOST = 3  # workloads; `explain` answers for every pod
 
 
-def print_advice(found: Decided) -> None:
+def print_advice(helping: Mapping[str, str]) -> None:
     """Nothing where nothing that was tried helps."""
-    lines = [f"  {pod.key}: {line}" for pod, line in _helping(found)]
-    if lines:
+    if helping:
         click.echo("")
         click.echo("Smallest change that places it")
-        for line in lines:
-            click.echo(line)
+        for pod, line in helping.items():
+            click.echo(f"  {pod}: {line}")
 
 
-def _helping(found: Decided) -> list[tuple[Pod, str]]:
-    """All share one number of plans, so that a plan with many problems takes no longer to print."""
-    budget, helping = Budget(), list[tuple[Pod, str]]()
+def helping_changes(found: Decided) -> dict[str, str]:
+    """By pod. All share one number of plans, so that a plan with many problems takes no longer to print."""
+    budget, helping = Budget(), dict[str, str]()
     for pod in _first_of_each_workload(found)[:_MOST]:
         advice = advise(pod, found.snapshot, found.catalog, found.plan, found.policy, found.now, most=1, budget=budget)
-        helping += [(pod, line) for line in advice_lines(advice)]
+        helping.update(zip([pod.key], advice_lines(advice), strict=False))
     return helping
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -10,11 +11,14 @@ import click
 from autoscaler.catalog_refresh.atomic_write import replace_file
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
+from instance_catalog.frozen_map import EMPTY
 
 
-def write_page(file: Path, snapshot: Snapshot, plan: Plan, now: datetime, *, title: str) -> None:
-    """The status page of a plan. Raises BadInputError where it cannot be written."""
+def write_page(
+    file: Path, snapshot: Snapshot, plan: Plan, now: datetime, *, title: str, helping: Mapping[str, str] = EMPTY
+) -> None:
+    """The status page of a plan; `helping` are changes by pod. Raises BadInputError where it cannot be written."""
     from autoscaler.serve.html import one_file
 
-    replace_file(file, one_file(snapshot, plan, now, title=title))
+    replace_file(file, one_file(snapshot, plan, now, title=title, helping=helping))
     click.echo(f"{file} is written; open it in a browser", err=True)

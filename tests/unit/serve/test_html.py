@@ -10,7 +10,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.serve.html import one_file
 from tests.builders import CATALOG, NOW, claim, gpus, pod, snapshot
 
-GIVEN = snapshot([pod("fits", "a"), pod("too-big", "b")], [claim("a"), claim("b", gpus(99))])
+GIVEN = snapshot([pod("fits", "a"), pod("too-big", "b")], [claim("a"), claim("b", gpus(20))])
 PLAN = plan_for(GIVEN, CATALOG, Policy(), NOW)
 
 
@@ -28,7 +28,7 @@ def test_every_pending_pod_is_explained() -> None:
     text = one_file(GIVEN, PLAN, NOW, title="plan")
     assert '<section class="pod" id="pod-default-fits">' in text
     assert '<section class="pod" id="pod-default-too-big">' in text
-    assert "of 99 devices" in text
+    assert "of 20 devices" in text
 
 
 def test_names_are_text() -> None:
@@ -36,3 +36,10 @@ def test_names_are_text() -> None:
     text = one_file(strange, plan_for(strange, CATALOG, Policy(), NOW), NOW, title="<b>")
     assert "<script>" not in text
     assert "<b>" not in text
+
+
+def test_what_would_help_stands_beside_the_pod() -> None:
+    text = one_file(GIVEN, PLAN, NOW, title="plan", helping={"default/too-big": "request 8 devices"})
+    assert text.count("Smallest change that places it: request 8 devices") == 1
+    assert "1 node to launch, 1.00 $/h" in text
+    assert "managed node" not in text
