@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test lint e2e oracle faults mutants bench bench-cluster soak churn generate manifests clean
+.PHONY: setup demo test lint e2e installed oracle faults mutants bench bench-cluster soak churn generate manifests clean
 
 setup: $(STAMP)
 
@@ -19,12 +19,17 @@ demo: setup
 	$(BIN)/foreslice demo
 
 test: setup
-	$(BIN)/pytest -q -n 2 --ignore=tests/e2e
+	$(BIN)/pytest -q -n 2 --ignore=tests/e2e --ignore=tests/installed
 
 # What needs more than Python: a real control plane, built once from Go modules (4 to 10 minutes on two cores, then
 # cached), a C compiler for the fake NVML, and a browser (Debian's package chromium) for the status page.
 e2e: setup
 	$(BIN)/pytest -q tests/e2e
+
+# The built wheel in empty environments, without extras and with each: every command works or names the extra to install.
+# Installs from the package index; some two minutes.
+installed: setup
+	$(BIN)/pytest -q tests/installed
 
 # Random cases to the simulator and to Kubernetes' own Go code, built once (2 to 4 minutes, and the control plane of e2e).
 # N cases of each kind and release; fails if SECONDS do not suffice for nearly all of them, and in any case below 100.

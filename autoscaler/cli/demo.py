@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 import click
 
+from autoscaler.cli.common.html_file import write_page
 from autoscaler.cli.common.terminal import styled
 from autoscaler.clock import SystemClock
+from autoscaler.loop.loop import Tick
 from autoscaler.report.printable import printable_json
 from autoscaler.report.timeline import (
     Summary,
@@ -38,8 +41,14 @@ SETTINGS: Final = Settings(loop=LoopSettings(resync=timedelta(minutes=10)))
 
 @click.command()
 @click.option("--speed", type=click.FloatRange(min=0), default=0, help="Virtual seconds per second; 0 does not wait.")
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the status page as it is when most nodes are there and being launched.",
+)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def demo(speed: float, output: str) -> None:
+def demo(speed: float, page: Path | None, output: str) -> None:
     """Everything is simulated and nothing is needed: an in-memory cluster and cloud under the production loop, on a
     virtual clock. Exits 1 if anything does not come out as the scenario expects.
     """
@@ -50,10 +59,32 @@ def demo(speed: float, output: str) -> None:
     simulation.cloud.reserve("cr-november", block, count=1, starts_at=START, ends_at=START + timedelta(hours=7))
     simulation.add(scenario)
     chronicle = TimelineRecorder(simulation.api, show.happening)
-    simulation.run(START + LENGTH, chronicle.observe)
+    busiest = _Busiest()
+
+    def observe(tick: Tick) -> None:
+        chronicle.observe(tick)
+        busiest.observe(tick)
+
+    simulation.run(START + LENGTH, observe)
+    if page is not None and busiest.tick is not None:
+        write_page(page, busiest.tick.snapshot, busiest.tick.plan, busiest.tick.now, title="demo")
     summary = chronicle.summary(scenario.expected(), simulation.clock.now())
     show.summary(summary)
     sys.exit(0 if summary.succeeded else 1)
+
+
+class _Busiest:
+    """The tick with most nodes that are there or about to be launched, and pods that wait."""
+
+    def __init__(self) -> None:
+        self.tick: Tick | None = None
+        self._most = 0
+
+    def observe(self, tick: Tick) -> None:
+        """Keeps the first of those with most."""
+        much = 2 * len(tick.plan.launches) + len(tick.snapshot.provisioned) + len(tick.plan.left_out)
+        if much > self._most:
+            self.tick, self._most = tick, much
 
 
 class _Json:

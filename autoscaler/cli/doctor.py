@@ -8,7 +8,8 @@ import click
 
 from autoscaler.checks.check import pool_conditions
 from autoscaler.checks.rights import Right, rights_needed
-from autoscaler.cli.common.live import cluster_options, connected, decided, read_store
+from autoscaler.cli.common.commands import cluster_options
+from autoscaler.cli.common.live import connected, decided, read_store
 from autoscaler.cli.common.output import output_option, print_data, print_table
 from autoscaler.cluster.access import missing_rights, service_account
 from autoscaler.cluster.api import ForbiddenError, InvalidError, NotFoundError

@@ -1,49 +1,174 @@
-"""`foreslice explain`: why one pod waits, and what was done about it."""
+"""`foreslice explain`: why a pod waits, what a claim gets, what a node is for; of a cluster, or of manifests."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
 import click
 
+from autoscaler.advice.advise import advise
 from autoscaler.checks.check import pool_conditions
-from autoscaler.cli.common.live import cluster_options, connected, decided, read_store
+from autoscaler.checks.pool_condition import PoolCondition
+from autoscaler.cli.common.commands import catalog_option, cluster_options
+from autoscaler.cli.common.decided import Decided
+from autoscaler.cli.common.files import decided_for, read_manifests
 from autoscaler.cli.common.output import output_option, print_data
+from autoscaler.cli.common.where import Asked, where_options
+from autoscaler.cli.common.why import type_answers, why_option
 from autoscaler.errors import BadInputError
+from autoscaler.model.pod import Pod
 from autoscaler.planning.policy import Policy
+from autoscaler.report.explained_objects import claim_explanation, claim_lines, node_explanation, node_lines
 from autoscaler.report.explanation import explanation_lines, explanation_of
+from autoscaler.report.type_answer import type_answer_lines
 from instance_catalog.spelling import did_you_mean
 
-# So that everything is looked at, not only what a plan needs to know.
-_EVERYTHING = 1_000_000
+# Whatever was looked at is shown; for a pod without a place that is every offering.
+_THOROUGH = Policy(considered=1_000_000)
+_KINDS = {"pod": "pod", "claim": "claim", "resourceclaim": "claim", "node": "node"}
+_SHOWN = 5  # pods without a place, where none is named
 
 
 @click.command()
-@click.argument("pod", metavar="[NAMESPACE/]POD")
-@click.option("-n", "--namespace", default="default", show_default=True, help="Of a POD without one.")
+@click.argument("name", metavar="[[KIND/]NAMESPACE/]NAME", required=False, default="")
+@click.option("-f", "--filename", "paths", multiple=True, metavar="PATH", help="Of manifests, instead of a cluster.")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Of a NAME without one.")
+@click.option("--kubernetes-version", metavar="VERSION", help="With -f: decide as this version does.  [default: 1.36]")
+@catalog_option
 @cluster_options
+@where_options
+@why_option
 @output_option()
-def explain(pod: str, namespace: str, kubeconfig: str, context: str, output: str) -> None:
-    """Shows what the pod waits for, the offerings rejected for it by reason, the nearest miss, and what was done.
+def explain(
+    name: str,
+    paths: tuple[str, ...],
+    namespace: str,
+    kubernetes_version: str | None,
+    directories: tuple[Path, ...],
+    kubeconfig: str,
+    context: str,
+    asked: Asked,
+    why: str,
+    output: str,
+) -> None:
+    """Shows what a pod waits for, the offerings rejected for it by reason, and the smallest change that would place it.
 
-    It is planned anew from what the cluster shows, so it works without an installation and needs only read access.
+    NAME is a pod, or a workload (`deployment/web`) for the first of its pods. `claim/NAME` and `node/NAME` ask for a
+    ResourceClaim or a node, which may be one that the plan would launch. Changes are tried: each was planned again, and
+    places the pod.
+
+    It plans anew from what the cluster or the files show, so it works without an installation and needs only read
+    access. With -f and without a NAME, it explains the pods that get no place.
 
     \b
     Try:
       foreslice explain train-0
+      foreslice explain -f manifests/ team-a/train-0
+      foreslice explain -f manifests/
+      foreslice explain claim/train-gpu
+      foreslice explain -f manifests/ train-0 --why-not g6.xlarge
       foreslice explain team-a/train-0 -o json | jq '.offerings[] | {offerings, reason}'
     """
-    key = pod if "/" in pod else f"{namespace}/{pod}"
-    live = decided(
-        read_store(connected(kubeconfig, context)),
-        policy=Policy(considered=_EVERYTHING, shown_fits=_EVERYTHING),
-    )
-    keys = {found.key: found for found in live.snapshot.pods}
-    if key not in keys:
-        step = did_you_mean(key, keys, "`kubectl get pods -A` lists them; -n sets the namespace", most=3)
-        raise BadInputError(f"there is no pod {key}", next_step=step)
-    checked = pool_conditions(live.snapshot, live.plan, live.catalog, policy=Policy(), now=live.now)
-    found = explanation_of(keys[key], live.snapshot, live.plan, checked)
+    if not paths and not name:
+        raise click.UsageError("Name a pod, a claim or a node; or give manifests with -f.")
+    if paths:
+        loaded = read_manifests(paths, kubernetes_version, directories)
+        found = decided_for(loaded, directories, policy=_THOROUGH, asked=asked)
+    else:
+        from autoscaler.cli.common.live import connected, decided, read_store
+
+        found = decided(read_store(connected(kubeconfig, context)), policy=_THOROUGH, asked=asked)
+    answers = [_answer(found, name, namespace)] if name else list(_without_place(found))
+    if why:
+        pods = {pod.key: pod for pod in found.snapshot.pods}
+        named = [pods[data["pod"]] for data, _ in answers if isinstance(data.get("pod"), str)]
+        told = list(type_answers(why, found, named))
+        answers = [(data, list(type_answer_lines(data))) for data in told]
+        if name and not answers:
+            raise BadInputError(f"--why explains an instance type for a pod, and {name} is none")
     if output != "table":
-        print_data(found, output)
+        print_data([data for data, _ in answers] if not name else answers[0][0], output)
         return
-    for line in explanation_lines(found):
-        click.echo(line)
+    for position, (_, lines) in enumerate(answers):
+        if position:
+            click.echo("")
+        for line in lines:
+            click.echo(line)
+
+
+_Answer = tuple[dict[str, Any], list[str]]
+
+
+def _without_place(found: Decided) -> Iterator[_Answer]:
+    """One answer for each workload with pods that get no place."""
+    pods = {pod.key: pod for pod in found.snapshot.pods}
+    first: dict[str, Pod] = {}
+    for entry in (*found.plan.left_out, *found.plan.outside):
+        pod = pods[entry.pod]
+        first.setdefault(f"{pod.namespace} {pod.owner or pod.name}", pod)
+    if not first:
+        click.echo("every pod has a place; name a pod, a claim or a node to explain it", err=True)
+    for pod in list(first.values())[:_SHOWN]:
+        yield _pod(found, pod)
+    if len(first) > _SHOWN:
+        click.echo(f"{len(first) - _SHOWN} more without a place: name one", err=True)
+
+
+def _answer(found: Decided, name: str, namespace: str) -> _Answer:
+    kind, _, rest = name.partition("/")
+    pods = {pod.key: pod for pod in found.snapshot.pods}
+    key = name if "/" in name else f"{namespace}/{name}"
+    if key in pods:
+        return _pod(found, pods[key])
+    own = rest if "/" in rest else f"{namespace}/{rest}"
+    match _KINDS.get(kind.lower()) if rest else None:
+        case "pod" if own in pods:
+            return _pod(found, pods[own])
+        case "claim" if own in found.snapshot.claims:
+            return _claim(found, own)
+        case "node" if (node := node_explanation(rest, found.snapshot, found.plan)) is not None:
+            return node, list(node_lines(node))
+    if workload := _first_of(found.snapshot.pods, name, namespace):
+        return _pod(found, workload)
+    if key in found.snapshot.claims:
+        return _claim(found, key)
+    if (node := node_explanation(name, found.snapshot, found.plan)) is not None:
+        return node, list(node_lines(node))
+    nodes = [*(n.name for n in found.snapshot.nodes), *(n.name for n in found.plan.launches)]
+    known = [*pods, *found.snapshot.claims, *nodes]
+    step = did_you_mean(key, known, "`kubectl get pods -A` lists them; -n sets the namespace", most=3)
+    raise BadInputError(f"there is no pod, claim or node {key}", next_step=step)
+
+
+def _first_of(pods: Sequence[Pod], name: str, namespace: str) -> Pod | None:
+    """The first pod of a workload: "job/train", or "train" in the namespace."""
+    kind, _, rest = name.rpartition("/")
+    for pod in pods:
+        owner, _, called = pod.owner.partition("/")
+        if pod.namespace == namespace and called == rest and kind.lower() in ("", owner.lower()):
+            return pod
+    return None
+
+
+def _pod(found: Decided, pod: Pod) -> _Answer:
+    advice = advise(pod, found.snapshot, found.catalog, found.plan, found.policy, found.now)
+    data = explanation_of(pod, found.snapshot, found.plan, _checked(found), advice, scheduled=found.live)
+    return data, list(explanation_lines(data))
+
+
+def _claim(found: Decided, key: str) -> _Answer:
+    """The claim, and the pod that waits with it."""
+    data = claim_explanation(found.snapshot.claims[key], found.snapshot, found.plan)
+    lines = list(claim_lines(data))
+    waiting = next((pod for pod in found.snapshot.pods if pod.key in data["leftOut"]), None)
+    if waiting is not None:
+        pod, more = _pod(found, waiting)
+        data["pod"] = pod
+        lines += ["", *more]
+    return data, lines
+
+
+def _checked(found: Decided) -> tuple[PoolCondition, ...]:
+    return pool_conditions(found.snapshot, found.plan, found.catalog, policy=Policy(), now=found.now)

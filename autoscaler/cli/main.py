@@ -12,12 +12,14 @@ from typing import Any, Final
 import click
 
 from autoscaler.cli.common.commands import LazyGroup
+from autoscaler.cli.common.extras import missing_extra
 from autoscaler.cli.common.terminal import guard_streams, guarded_streams
 from autoscaler.errors import ForesliceError
 
 # name -> ("module:function", first sentence of the help)
 COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("autoscaler.cli.plan:plan", "Show which nodes the pending pods need, why, and at what price."),
+    "diff": ("autoscaler.cli.diff:diff", "Show how two plans, or the plans for two revisions of manifests, differ."),
     "slices": ("autoscaler.cli.slices:slices", "Show the ResourceSlices that an instance type's drivers will publish."),
     "lint": ("autoscaler.cli.lint:lint", "Check claims and classes: what is refused, what never matches, what fails."),
     "cel": (
@@ -60,9 +62,12 @@ class Foreslice(LazyGroup):
             return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. That `| head` has read enough is no failure, which click would make of it."""
+        """Run the command. That `| head` has read enough is no failure, which click would make of it; a package of an
+        extra that is not installed is one that a person can repair."""
         try:
             return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            raise missing_extra(error) or error from None
         except BrokenPipeError:
             ctx.exit(0)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from autoscaler.cli.common.live import cluster_options, connected, read_store
+from autoscaler.cli.common.commands import cluster_options
+from autoscaler.cli.common.live import connected, read_store
 from autoscaler.cli.common.output import output_option, print_data, print_table
 from autoscaler.clock import SystemClock
 from autoscaler.report.tables.cluster_tables import node_entries, nodes_table

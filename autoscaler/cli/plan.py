@@ -12,12 +12,17 @@ from typing import TypeAlias
 
 import click
 
+from autoscaler.cli.common.advice import helping_changes, print_advice
 from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
-from autoscaler.cli.common.output import output_option
+from autoscaler.cli.common.costs import cost_option, costs_of, print_costs
+from autoscaler.cli.common.decided import Decided
+from autoscaler.cli.common.html_file import write_page
+from autoscaler.cli.common.output import output_option, print_data
 from autoscaler.cli.common.patience import announced
 from autoscaler.cli.common.plan_output import FORMS, print_plan
 from autoscaler.cli.common.where import Asked, where_options
+from autoscaler.cli.common.why import print_type_answers, samples, type_answers, why_option
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from autoscaler.lint.advice import advice, plan_advice
@@ -43,7 +48,10 @@ SOMETHING_LEFT_OUT = 3
 @click.option("--kubeconfig", default="", metavar="PATH", help="With --live.  [default: as kubectl]")
 @click.option("--context", default="", metavar="NAME", help="With --live.  [default: the current context]")
 @click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page as well.")
 @where_options
+@why_option
+@cost_option
 @catalog_option
 @click.option("--at", "moment", metavar="TIME", help="Plan for this moment (RFC 3339).  [default: now]")
 @click.option(
@@ -77,6 +85,9 @@ def plan(
     ties: str | None,
     output: str,
     asked: Asked,
+    why: str,
+    cost_by: str,
+    html: Path | None,
 ) -> None:
     """Nothing is launched.
 
@@ -109,11 +120,21 @@ def plan(
         loaded = _load(paths, kubernetes_version, directories, strict=strict, skip_unknown=skip_unknown)
         read_catalog = partial(_corrected_catalog, loaded)
     with announced("planning …"):
-        decided = _decide(loaded, read_catalog, directories, moment, ties, work=work, asked=asked)
+        found = _decide(loaded, read_catalog, directories, moment, ties, work=work, asked=asked)
+        helping = helping_changes(found) if not why and (html is not None or output in ("table", "wide")) else {}
+    if why:
+        answers = list(type_answers(why, found, samples(found)))
+        print_data(answers, output) if output in ("json", "yaml") else print_type_answers(answers)
+        return
+    if html is not None:
+        write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
     if loaded.snapshot.profile.note:
         click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
-    print_plan(decided, output, pools=bool(loaded.snapshot.pools))
-    if decided.left_out or (strict and decided.outside):
+    print_plan(found.plan, output, pools=bool(loaded.snapshot.pools), costs=costs_of(found, cost_by))
+    if output in ("table", "wide"):
+        print_costs(found, cost_by)
+        print_advice(helping)
+    if found.plan.left_out or (strict and found.plan.outside):
         sys.exit(SOMETHING_LEFT_OUT)
 
 
@@ -171,14 +192,16 @@ def _decide(
     *,
     work: int,
     asked: Asked,
-) -> Plan:
+) -> Decided:
     now = _moment(moment) if moment else loaded.context.now or SystemClock().now()
     catalog = read_catalog(directories, now)
     policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
     decided = plan_for(loaded.snapshot, catalog, policy, now)
     told = (*advice(loaded.snapshot), *plan_advice(loaded.snapshot, decided))
     decided = replace(decided, warnings=(*(one.reason for one in told), *decided.warnings))
-    return decided if ties is None else _replayed(decided, loaded, catalog, ties)
+    if ties is not None:
+        decided = _replayed(decided, loaded, catalog, ties)
+    return Decided(loaded.snapshot, catalog, decided, now, policy)
 
 
 def _replayed(decided: Plan, loaded: Loaded, catalog: Catalog, ties: str) -> Plan:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from autoscaler.checks.check import pool_conditions
-from autoscaler.cli.common.live import cluster_options, connected, decided, read_store
+from autoscaler.cli.common.commands import cluster_options
+from autoscaler.cli.common.live import connected, decided, read_store
 from autoscaler.cli.common.output import output_option, print_data, print_table
 from autoscaler.planning.policy import Policy
 from autoscaler.report.tables.cluster_tables import status_entry, status_lines, status_tables

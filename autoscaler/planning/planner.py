@@ -82,7 +82,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         launches=launches,
         placements=tuple(_placements((*decided.assigned.placed, *decided.launches.placed))),
         left_out=(*left_out, *_postponed(packing, decided.assigned), *pods.waiting),
-        demands=_demands(packing, decided, policy),
+        demands=_demands(packing, decided, policy) if policy.considered else (),
         nodes=decide(snapshot, _needed(snapshot, decided.assigned, now), now, custom=catalog.drivers),
         outside=pods.outside,
         warnings=(

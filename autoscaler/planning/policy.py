@@ -63,5 +63,8 @@ class Policy:
     shown_fits: int = 8
     """Offerings that fit per demand looked for just to be shown beside the choice. A screen has a few lines."""
 
+    explains: bool = True
+    """Whether to find out why pods are left out. Plans that only try a change need the answer, not the reasons."""
+
     near_misses: int = 5
     """Nearest failed conditions listed per pod that is left out. People read the first few."""

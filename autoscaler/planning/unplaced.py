@@ -82,6 +82,9 @@ def unplaced(packing: PackingInput, outcome: Outcome, policy: Policy, elsewhere:
         bundles = [bundle for bundle in bundle_class.members if bundle.key not in outcome.placed]
         if not bundles:
             continue
+        if not policy.explains:
+            yield from (LeftOut(pod.key, "does-not-fit", ()) for bundle in bundles for pod in bundle.pods)
+            continue
         found = _diagnosis(packing, item, outcome, policy, elsewhere)
         for bundle in bundles:
             refused = outcome.refused.get(bundle.key)

@@ -5,32 +5,46 @@ Made from a snapshot and a plan, so it is the same whether a controller runs in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from autoscaler.advice.advise import Advice
 from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.model.plan import Considered, LeftOut, NearMiss, Placement, Plan, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import why_pending
+from autoscaler.report.advice_text import NO_HELP, advice_document
 from autoscaler.report.checks_text import what_is_wrong
 from autoscaler.report.events import offering_text
-from autoscaler.report.reasons import text_of, texts_of
+from autoscaler.report.explained_objects import section
+from autoscaler.report.reasons import joined, text_of, texts_of
 from autoscaler.report.words import counted
 
 _EXAMPLES = 3
+_PLACED: Final = frozenset({target.value for target in Target})
 
 
-def explanation_of(pod: Pod, snapshot: Snapshot, plan: Plan, checked: Iterable[PoolCondition] = ()) -> dict[str, Any]:
-    """Everything that is known of the pod, as plain data; docs/doctor.md has the fields.
+def explanation_of(
+    pod: Pod,
+    snapshot: Snapshot,
+    plan: Plan,
+    checked: Iterable[PoolCondition] = (),
+    advice: Sequence[Advice] = (),
+    scheduled: bool = True,
+) -> dict[str, Any]:
+    """Everything that is known of the pod, as plain data; docs/explain.md has the fields.
 
-    `checked` are the conditions of the pools: one that stops keeps its pool from acting.
+    `checked` are the conditions of the pools: one that stops keeps its pool from acting. `advice` are changes that
+    were tried and place the pod.
     """
     left = next((entry for entry in (*plan.left_out, *plan.outside) if entry.pod == pod.key), None)
     placement = next((entry for entry in plan.placements if entry.pod == pod.key), None)
     waits = () if pod.node_name else why_pending(pod, snapshot)
+    if not scheduled:
+        waits = tuple(reason for reason in waits if reason.code is not Code.NOT_TRIED)
     return {
         "pod": pod.key,
         "phase": pod.phase,
@@ -40,6 +54,7 @@ def explanation_of(pod: Pod, snapshot: Snapshot, plan: Plan, checked: Iterable[P
         "decision": _decision(placement, left, snapshot, plan, checked),
         "offerings": list(_offerings(pod, plan)),
         "nearestMisses": [_miss(miss, pod) for miss in left.near_misses] if left else [],
+        "wouldHelp": advice_document(advice),
         "done": list(_done(pod, snapshot)),
     }
 
@@ -72,9 +87,9 @@ def _decision(
             found |= {"pool": launch.pool if pool else "", "acts": pool is not None and pool.acts and not bad}
             found |= {"heldBackBy": [f"{f.type.value}: {what_is_wrong(f)}" for f in bad]}
         why = placement.reasons or (launch.reasons if launch else ())
-        return {**found, "reasons": [_reason(reason) for reason in why]}
+        return {**found, "reasons": [_reason(reason) for reason in joined(why)]}
     if left is not None:
-        return {"outcome": left.verdict, "reasons": [_reason(reason) for reason in left.reasons]}
+        return {"outcome": left.verdict, "reasons": [_reason(reason) for reason in joined(left.reasons)]}
     return None
 
 
@@ -150,24 +165,24 @@ def explanation_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """The explanation for people."""
     where = f"runs on {found['node']}" if found["node"] else f"is {found['phase']}"
     yield f"Pod {found['pod']} {where}"
-    yield from _section("Waits for", (entry["text"] for entry in found["waitsFor"]))
-    yield from _section("Claims", map(_claim_line, found["claims"]))
+    yield from section("Waits for", (entry["text"] for entry in found["waitsFor"]))
+    yield from section("Claims", map(_claim_line, found["claims"]))
     if found["decision"]:
-        yield from _section("Decision", _decision_lines(found["decision"]))
-    yield from _section("Offerings looked at", map(_offering_line, found["offerings"]))
-    yield from _section(
+        yield from section("Decision", _decision_lines(found["decision"]))
+    yield from section("Offerings looked at", map(_offering_line, found["offerings"]))
+    yield from section(
         "Nearest misses",
         (f"{counted(m['types'], 'type')}: {m['text']} (e.g. {m['example']})" for m in found["nearestMisses"]),
     )
-    yield from _section("Done", _done_lines(found))
+    if found["decision"] and found["decision"]["outcome"] not in _PLACED:
+        yield from section("Smallest changes that place it", _advice_lines(found["wouldHelp"]))
+    yield from section("Done", _done_lines(found))
 
 
-def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    listed = list(lines)
-    if listed:
-        yield ""
-        yield f"{title}:"
-        yield from (f"  {line}" for line in listed)
+def _advice_lines(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield from (f"{entry['text']} → {entry['result']['text']}" for entry in found)
+    if not found:
+        yield NO_HELP
 
 
 def _claim_line(entry: Mapping[str, Any]) -> str:

@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import Final
 
 from autoscaler.lifecycle.provisioned_node import counts_against_limits, is_over
 from autoscaler.lifecycle.spending import price_of, spent_today
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import LeftOut, Placement, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.events import offering_text
-from autoscaler.report.plan_document import dollars
-from autoscaler.report.reasons import text_of, texts_of
+from autoscaler.report.reasons import joined, text_of, texts_of
 from autoscaler.report.redaction import Readable, of_namespace, of_pod, redacted
 from autoscaler.report.tables.cluster_tables import block_entries, blocks_table
 from autoscaler.report.tables.plan_tables import Table
@@ -39,6 +41,8 @@ class WaitingPod:
     name: str
     state: str
     why: str
+    age: str = ""
+    bad: bool = False  # nothing is on the way for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ def status_page(snapshot: Snapshot, plan: Plan, now: datetime, *, namespace: str
         as_of=now,
         namespace=namespace,
         summary=tuple(_summary(snapshot, plan, now, waiting=len(shown))),
-        waiting=tuple(_waiting(pod, fates, readable) for pod in shown[:SHOWN_WAITING]),
+        waiting=tuple(_waiting(pod, fates, readable, now) for pod in shown[:SHOWN_WAITING]),
         tables=(
             _launches(snapshot, plan, namespace),
             _pools(snapshot, plan, now),
@@ -111,6 +115,7 @@ class _Fates:
     left: Mapping[str, LeftOut]
     launches: Mapping[str, PlannedNode]
     acting: Set[str]
+    pools: Set[str]
 
     @staticmethod
     def of(snapshot: Snapshot, plan: Plan) -> _Fates:
@@ -119,6 +124,7 @@ class _Fates:
             left={left.pod: left for left in (*plan.left_out, *plan.outside)},
             launches={launch.name: launch for launch in plan.launches},
             acting=_acting(snapshot),
+            pools={pool.name for pool in snapshot.pools},
         )
 
     @property
@@ -127,43 +133,57 @@ class _Fates:
         return self.placements.keys() | self.left.keys()
 
 
-def _waiting(pod: Pod, fates: _Fates, readable: Readable) -> WaitingPod:
+def _waiting(pod: Pod, fates: _Fates, readable: Readable, now: datetime) -> WaitingPod:
     state, why = _state(pod, fates, readable)
-    return WaitingPod(pod.namespace, pod.name, state, "; ".join(why))
+    age = age_text(timedelta(seconds=now.timestamp() - pod.created)) if pod.created else ""
+    return WaitingPod(pod.namespace, pod.name, state, "; ".join(why), age, bad=pod.key in fates.left)
 
 
 def _state(pod: Pod, fates: _Fates, readable: Readable) -> tuple[str, tuple[str, ...]]:
     """In a few words where the pod stands, and the sentences that say why."""
     if pod.node_name is not None:
-        return f"is on node {pod.node_name}", ()
+        return f"runs on node {pod.node_name}", ()
     placement = fates.placements.get(pod.key)
     if placement is not None:
         launch = fates.launches.get(placement.node)
         reasons = placement.reasons or (launch.reasons if launch else ())
-        return _destination(placement, launch, fates.acting), tuple(map(text_of, redacted(reasons, readable)))
+        # The state says already what kind of node it is.
+        telling = joined(redacted(tuple(r for r in reasons if r.code not in _SAID), readable))
+        return _destination(placement, launch, fates), tuple(map(text_of, telling))
     left = fates.left.get(pod.key)
     if left is None:
-        return "is not planned yet: the next reconcile decides", ()
-    state = {"fatal": "cannot be scheduled", "unknown": "cannot be decided", "out-of-scope": "is not served"}
-    return state.get(left.verdict, "gets no node"), tuple(_why_not(left, readable))
+        return "not planned yet: the next reconcile decides", ()
+    return _STATES.get(left.verdict, "no node fits"), tuple(_why_not(left, readable))
 
 
-def _destination(placement: Placement, launch: PlannedNode | None, acting: Set[str]) -> str:
+_SAID: Final = frozenset({Code.EXISTING_NODE, Code.COMING_NODE})
+_STATES: Final = {
+    "fatal": "kube-scheduler fails on it",
+    "unknown": "undecided: it depends on values that are not known before launch",
+    "out-of-scope": "ignored: no pool serves it",
+}
+
+
+def _destination(placement: Placement, launch: PlannedNode | None, fates: _Fates) -> str:
     if placement.target is Target.EXISTING:
         return f"fits node {placement.node}"
     if placement.target is Target.COMING:
-        return f"waits for node {placement.node}, which is coming up"
+        return f"waits for node {placement.node}, which is starting"
     if launch is None:
-        return f"gets new node {placement.node}"
-    if launch.pool in acting:
-        return f"gets a new node, which is being launched: {offering_text(launch.offering)}"
-    return f"would get a new node if pool {launch.pool} acted: {offering_text(launch.offering)}"
+        return f"waits for new node {placement.node}"
+    if launch.pool in fates.acting:
+        return f"a node is being launched: {offering_text(launch.offering)}"
+    if launch.pool not in fates.pools:
+        return f"would get a new node: {offering_text(launch.offering)}"
+    return f"would get a new node if pool {launch.pool} were in mode Act: {offering_text(launch.offering)}"
 
 
 def _why_not(left: LeftOut, readable: Readable) -> Iterator[str]:
-    yield from map(text_of, redacted(left.reasons, readable))
+    yield from map(text_of, joined(redacted(left.reasons, readable)))
     for miss in left.near_misses[:1]:
         (reason,) = redacted([miss.reason], readable)
+        if miss.reason.code in {each.code for each in left.reasons}:
+            continue
         yield f"nearest miss: {text_of(reason)} ({miss.types} instance types, such as {miss.example})"
 
 
@@ -212,12 +232,12 @@ def _considered(pod: str, plan: Plan, readable: Readable) -> Iterator[Table]:
 
 def _summary(snapshot: Snapshot, plan: Plan, now: datetime, *, waiting: int) -> Iterator[str]:
     alive = [node for node in snapshot.provisioned if counts_against_limits(node)]
-    yield f"{counted(len(alive), 'node')} of ours for {dollars(price_of(alive))} $/h"
-    yield f"{dollars(spent_today(snapshot.spending, now).quantize(Decimal('0.01')))} $ spent since midnight UTC"
+    yield f"{counted(len(alive), 'managed node')}, {_money(price_of(alive))} $/h"
+    yield f"{_money(spent_today(snapshot.spending, now))} $ spent since midnight UTC"
     shown = f", of which {SHOWN_WAITING} are shown: choose a namespace" if waiting > SHOWN_WAITING else ""
-    yield f"{waiting} pending pods{shown}"
+    yield f"{counted(waiting, 'pending pod')}{shown}"
     if snapshot.spending and snapshot.spending.binding:
-        yield f"spending guards that keep nodes from being launched: {', '.join(snapshot.spending.binding)}"
+        yield f"spending limits that block launches: {', '.join(snapshot.spending.binding)}"
     yield from map(text_of, plan.warnings)
 
 
@@ -228,7 +248,7 @@ def _launches(snapshot: Snapshot, plan: Plan, namespace: str) -> Table:
             "launched" if launch.pool in acting else "proposed",
             launch.pool,
             offering_text(launch.offering),
-            dollars(launch.usd_per_hour) or "unpriced",
+            _cost(launch.offering, launch.usd_per_hour),
             _pods(launch.pods, namespace) or "baseline",
             texts_of(redacted(launch.reasons, of_namespace(namespace))),
         )
@@ -269,8 +289,8 @@ def _pool(pool: CapacityPool, snapshot: Snapshot, plan: Plan, now: datetime) -> 
         pool.mode.value,
         str(len(nodes)),
         ", ".join(f"{what} ≤ {bound}" for what, bound in bounds if bound is not None),
-        dollars(price_of(nodes)) or "",
-        dollars(sum(proposed, Decimal(0))) or "",
+        _money(price_of(nodes)),
+        _money(sum(proposed, Decimal(0))),
         "; ".join(held_back),
     )
 
@@ -281,7 +301,7 @@ def _nodes(snapshot: Snapshot, now: datetime, namespace: str) -> Table:
             node.node_name,
             node.pool,
             offering_text(node.offering),
-            _price(node.offering.usd_per_hour),
+            _cost(node.offering, Decimal(node.offering.usd_per_hour) if node.offering.usd_per_hour else None),
             node.phase.value,
             "" if node.phase_since is None else age_text(now - node.phase_since),
             _pods(node.pods, namespace),
@@ -300,8 +320,20 @@ def _acting(snapshot: Snapshot) -> set[str]:
     return {pool.name for pool in snapshot.pools if pool.acts}
 
 
+def _cost(offering: OfferingRef, price: Decimal | None) -> str:
+    """What a node costs an hour from now on; a prepaid one nothing."""
+    if offering.block:
+        return "prepaid"
+    return "unpriced" if price is None else _money(price)
+
+
 def _price(text: str | None) -> str:
-    return "unpriced" if text is None else dollars(Decimal(text)) or ""
+    return "unpriced" if text is None else _money(Decimal(text))
+
+
+def _money(amount: Decimal) -> str:
+    """With two digits."""
+    return f"{amount:.2f}"
 
 
 def _pods(keys: tuple[str, ...], namespace: str) -> str:

@@ -7,6 +7,7 @@ that it does not name follow in brackets, so that nothing a decision was based o
 from __future__ import annotations
 
 import string
+from collections.abc import Iterable
 from dataclasses import replace
 
 from autoscaler.model.reason import Code, Fact, Reason
@@ -249,7 +250,7 @@ _IMPLIED = frozenset(
 
 def text_of(reason: Reason, *, short: bool = False) -> str:
     """One line: "claim default/gpu, request gpu: 4 of 8 devices". `short`: long selectors are abbreviated."""
-    facts = {key: _fact(value) for key, value in reason.detail.items() if value not in ("", ())}
+    facts = {key: fact_text(value) for key, value in reason.detail.items() if value not in ("", ())}
     for key in _SELECTORS & facts.keys():
         value = reason.detail[key]
         texts = value if isinstance(value, tuple) else (str(value),)
@@ -268,10 +269,15 @@ def text_of(reason: Reason, *, short: bool = False) -> str:
 
 def texts_of(reasons: tuple[Reason, ...], *, short: bool = False) -> str:
     """All reasons on one line; what is said of several devices alike is said once."""
+    return "; ".join(text_of(reason, short=short) for reason in joined(reasons))
+
+
+def joined(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+    """One reason for what is said of several devices alike."""
     alike: dict[tuple[Code, object], list[Reason]] = {}
     for reason in reasons:
         alike.setdefault((reason.code, reason.detail), []).append(reason)
-    return "; ".join(text_of(_joined(group), short=short) for group in alike.values())
+    return tuple(_joined(group) for group in alike.values())
 
 
 def _joined(group: list[Reason]) -> Reason:
@@ -309,7 +315,8 @@ def _fields(template: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(template) if name}
 
 
-def _fact(value: Fact) -> str:
+def fact_text(value: Fact) -> str:
+    """A fact as it stands in sentences."""
     if isinstance(value, tuple):
         return ", ".join(value)
     if isinstance(value, bool):

@@ -11,10 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from importlib import resources
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
@@ -27,6 +25,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.page import explanation, status_page
 from autoscaler.serve.access import RequestAuthorizer, UnauthenticatedError, UnauthorizedError, UndecidedError, User
 from autoscaler.serve.health import Heartbeat, Sight
+from autoscaler.serve.html import rendered, style_sheet
 
 _HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -37,7 +36,6 @@ _HEADERS: Final = {
 }
 # A browser asks for the password when it reads Basic; the password is the token.
 _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="Foreslice: any name, a token as password", charset="UTF-8"'}
-_NUMBERS: Final = frozenset({"$/h", "$/h proposed", "nodes", "offerings"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +118,6 @@ class _Pages:
         self._authorizer = authorizer
         self._cluster = cluster
         self._holder = holder
-        self._templates = Environment(
-            loader=PackageLoader("autoscaler.serve"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-        )
 
     def status(self, request: Request) -> Response:
         """Pools, nodes, blocks, proposals and pending pods."""
@@ -132,7 +127,7 @@ class _Pages:
         if shown is None:
             return self._waiting()
         page = status_page(shown.snapshot, shown.plan, shown.now, namespace=namespace)
-        return self._html("status.html", page=page, namespace=namespace)
+        return self._html("status.html", page=page, shown=namespace)
 
     def pod(self, request: Request) -> Response:
         """Why one pod waits. Only users who may read the pod learn that it does not exist."""
@@ -147,12 +142,11 @@ class _Pages:
                 f"kubectl get pod {name} -n {namespace} shows whether it exists; a new one is known after a few seconds"
             )
             return self._notice(HTTPStatus.NOT_FOUND, f"There is no pod {namespace}/{name} here.", step)
-        return self._html("pod.html", pod=found, namespace=namespace)
+        return self._html("pod.html", pod=found, shown=namespace)
 
     def style(self, request: Request) -> Response:
         """The style sheet, for everybody."""
-        text = (resources.files("autoscaler.serve") / "templates" / "style.css").read_text(encoding="utf-8")
-        return Response(text, media_type="text/css", headers=_HEADERS)
+        return Response(style_sheet(), media_type="text/css", headers=_HEADERS)
 
     def refused(self, request: Request, error: Exception) -> Response:
         """What to do about it, and nothing else."""
@@ -180,7 +174,13 @@ class _Pages:
         return self._html("notice.html", status=status, headers=headers, **texts)
 
     def _html(
-        self, template: str, *, status: int = 200, headers: dict[str, str] | None = None, **values: object
+        self,
+        template: str,
+        *,
+        status: int = 200,
+        headers: dict[str, str] | None = None,
+        shown: str = "",
+        **values: object,
     ) -> Response:
-        text = self._templates.get_template(template).render(cluster=self._cluster, numbers=_NUMBERS, **values)
+        text = rendered(template, cluster=self._cluster, shown=shown, values=values)
         return Response(text, status, media_type="text/html", headers={**_HEADERS, **(headers or {})})

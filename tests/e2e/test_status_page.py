@@ -172,7 +172,7 @@ def browse(url: str, folder: Path, *options: str) -> tuple[str, str]:
 
 def test_a_browser_shows_the_page(address: str, readers: dict[str, str], tick: Tick, tmp_path: Path) -> None:
     document, complaints = browse(f"http://reader:{readers['all']}@{address}/", tmp_path, "--dump-dom")
-    assert "<h1>What the cluster needs</h1>" in document
+    assert "<h1>Pending pods and nodes</h1>" in document
     assert "<script" not in document
     for left in tick.plan.left_out:
         assert f'href="/explain/{left.pod}"' in document

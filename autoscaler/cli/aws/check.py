@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import click
 
-from autoscaler.cli.common.commands import as_input_error
-from autoscaler.cli.common.live import cluster_options, connected
+from autoscaler.cli.common.commands import as_input_error, cluster_options
+from autoscaler.cli.common.live import connected
 from autoscaler.cli.common.output import output_option, print_data, print_table
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import NAMESPACES
-from autoscaler.composition.aws import aws_providers
 from autoscaler.settings.settings import AwsSettings
 from instance_catalog.files.loader import load_catalog
 from providers.contract import Preflight
@@ -51,6 +50,8 @@ def check_aws(
 
     Exit code 0: all that is required is there; 3: something is missing; 1: the cluster or AWS cannot be asked.
     """
+    from autoscaler.composition.aws import aws_providers
+
     api = connected(kubeconfig, context)
     uid = str(api.get(NAMESPACES, "kube-system")["metadata"]["uid"])
     surroundings = Surroundings(uid, SystemClock(), ProviderObjects(api), load_catalog())

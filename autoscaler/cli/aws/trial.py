@@ -9,22 +9,23 @@ from contextlib import contextmanager
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from autoscaler.catalog_refresh.atomic_write import replace_file
-from autoscaler.cli.common.commands import as_input_error
-from autoscaler.cli.common.live import cluster_options, connected
+from autoscaler.cli.common.commands import as_input_error, cluster_options
+from autoscaler.cli.common.live import connected
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import AWS_NODE_TEMPLATES, NAMESPACES
-from autoscaler.composition.aws import aws_providers
 from autoscaler.errors import BadInputError
 from autoscaler.settings.settings import AwsSettings
 from instance_catalog.files.loader import load_catalog
-from providers.aws.provider import AwsProvider
-from providers.aws.trial import Outcome
 from providers.plugins import Surroundings
+
+if TYPE_CHECKING:
+    from providers.aws.trial import Outcome
 
 FAILED = 3
 
@@ -64,6 +65,9 @@ def trial_aws(
     Exit code 0: all is as expected, or nothing was launched; 3: something is not; 1: AWS cannot be asked, or the trial
     may cost more.
     """
+    from autoscaler.composition.aws import aws_providers
+    from providers.aws.provider import AwsProvider
+
     api = connected(kubeconfig, context)
     uid = str(api.get(NAMESPACES, "kube-system")["metadata"]["uid"])
     surroundings = Surroundings(uid, SystemClock(), ProviderObjects(api), load_catalog())

@@ -14,7 +14,6 @@ from autoscaler.cli.blocks.offers import COLUMNS, entries, picture, rows
 from autoscaler.cli.common.commands import as_input_error
 from autoscaler.cli.common.output import output_option, print_data, print_table, yaml_text
 from autoscaler.clock import SystemClock
-from autoscaler.composition.aws import aws_market
 from autoscaler.errors import BadInputError
 from autoscaler.execution.purchases import PurchaseJournal, purchase, yielded
 from autoscaler.kube.custom.capacity_block import write_capacity_block
@@ -90,6 +89,8 @@ def find_blocks(output: str, region: str, profile: str, **asked: Any) -> None:
         # The cloud may sell what the catalog does not know yet.
         step = did_you_mean(asked["instance_type"], types, "`foreslice catalog list` shows what it has")
         click.echo(f"note: the catalog has no {asked['instance_type']}; {step}", err=True)
+    from autoscaler.composition.aws import aws_market
+
     market = aws_market(region, profile, clock)
     offers = _found(market, clock, **asked)
     if output != "table":
@@ -132,6 +133,8 @@ def buy_block(
       foreslice blocks buy cb-0123456789abcdef0 --type p5.48xlarge --count 4 --hours 48 --max-price 8000 --yes
     """
     clock = SystemClock()
+    from autoscaler.composition.aws import aws_market
+
     market = aws_market(region, profile, clock)
     notes = PurchaseJournal(Path(journal).expanduser())
     with as_input_error():

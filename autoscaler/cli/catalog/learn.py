@@ -11,8 +11,7 @@ from autoscaler.cli.catalog.diff import print_changes
 from autoscaler.cli.catalog.edit import file_name, present
 from autoscaler.cli.catalog.files import defects, replace_file
 from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
-from autoscaler.cli.common.commands import catalog_option, kubernetes_option
-from autoscaler.cli.common.live import cluster_options
+from autoscaler.cli.common.commands import catalog_option, cluster_options, kubernetes_option
 from autoscaler.cli.common.output import yaml_text
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError

@@ -16,10 +16,7 @@ from autoscaler.cli.common.output import print_table
 from autoscaler.cli.common.terminal import show_progress
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
-from providers.aws.sales.listing import AwsListing
-from providers.aws.session import Aws
 from providers.errors import ProviderError
-from providers.gcp.listing import GcpListing
 from providers.listing import Listing, Progress
 
 _write_option = click.option("--write", is_flag=True, help="Write what was shown, as synced-CLOUD-SCOPE.yaml.")
@@ -67,6 +64,9 @@ def sync_aws(
       foreslice catalog sync aws --region us-east-1 --into my-types/
       foreslice catalog sync aws --region us-east-1 --into my-types/ --write
     """
+    from providers.aws.sales.listing import AwsListing
+    from providers.aws.session import Aws
+
     aws = Aws(region, profile=profile, endpoint=endpoint)
     _sync(
         AwsListing(aws, SystemClock(), spot=not no_spot),
@@ -109,6 +109,8 @@ def sync_gcp(
       foreslice catalog sync gcp --project my-project --into my-types/
       foreslice catalog sync gcp --project my-project --prices prices.yaml --into my-types/ --write
     """
+    from providers.gcp.listing import GcpListing
+
     known = [machine.name for machine in chosen_catalog(present(directories, target)) if machine.cloud == "gcp"]
     listing = GcpListing(project, known=known, prices=prices, endpoint=endpoint)
     _sync(listing, target, directories, write=write, accept_removals=accept_removals)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import importlib
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class LazyGroup(click.Group):
@@ -101,3 +103,13 @@ def as_input_error() -> Iterator[None]:
         yield
     except ProviderError as error:
         raise BadInputError(error.message, next_step=error.next_step) from error
+
+
+def cluster_options(command: Command) -> Command:
+    """--kubeconfig and --context, as kubectl has them."""
+    for decorate in (
+        click.option("--context", default="", metavar="NAME", help="[default: the current context]"),
+        click.option("--kubeconfig", default="", metavar="PATH", help="[default: as kubectl]"),
+    ):
+        command = decorate(command)
+    return command

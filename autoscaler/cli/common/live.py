@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
+from autoscaler.cli.common.decided import Decided
+from autoscaler.cli.common.where import Asked
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.client.client import KubernetesClient
 from autoscaler.cluster.client.transport import connect
@@ -18,8 +19,6 @@ from autoscaler.cluster.gate_trials import prove
 from autoscaler.cluster.store import Store
 from autoscaler.manifests.load import Loaded
 from autoscaler.manifests.plan_context import PlanContext
-from autoscaler.model.plan import Plan
-from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.checks_text import refusal_text
@@ -27,18 +26,6 @@ from instance_catalog.files.last_good import effective_catalog
 from instance_catalog.files.loader import directory_layers, shipped_layers
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.types.catalog import Catalog
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def cluster_options(command: Command) -> Command:
-    """--kubeconfig and --context, as kubectl has them."""
-    for decorate in (
-        click.option("--context", default="", metavar="NAME", help="[default: the current context]"),
-        click.option("--kubeconfig", default="", metavar="PATH", help="[default: as kubectl]"),
-    ):
-        command = decorate(command)
-    return command
 
 
 def connected(kubeconfig: str, context: str) -> KubernetesClient:
@@ -87,18 +74,11 @@ def live_catalog(store: Store, directories: Sequence[Path], now: datetime) -> Ca
     return found.catalog
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """A cluster, and what would be decided for it at `now`."""
-
-    snapshot: Snapshot
-    catalog: Catalog
-    plan: Plan
-    now: datetime
-
-
-def decided(store: Store, *, policy: Policy | None = None) -> Decided:
+def decided(store: Store, *, policy: Policy | None = None, asked: Asked | None = None) -> Decided:
     """The plan for a cluster as it is now."""
     now = SystemClock().now()
     snapshot, catalog = store.snapshot(), live_catalog(store, (), now)
-    return Decided(snapshot, catalog, plan_for(snapshot, catalog, policy or Policy(), now), now)
+    used = policy or Policy()
+    if asked is not None:
+        used = replace(used, where=asked.where(snapshot, catalog))
+    return Decided(snapshot, catalog, plan_for(snapshot, catalog, used, now), now, used)

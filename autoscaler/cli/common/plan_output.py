@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -18,11 +18,11 @@ WIDTH: Final = 120
 _COLOURS: Final = {"good": "green", "warning": "yellow", "error": "red", "": ""}
 
 
-def print_plan(plan: Plan, output: str, *, pools: bool) -> None:
-    """Print the plan in a form of -o. `pools`: whether there is a CapacityPool."""
+def print_plan(plan: Plan, output: str, *, pools: bool, costs: dict[str, Any] | None = None) -> None:
+    """Print the plan in a form of -o. `pools`: whether there is a CapacityPool; `costs` join the document."""
     match output:
         case "json" | "yaml":
-            print_data(document_of(plan), output)
+            print_data(document_of(plan) | ({"costBy": costs} if costs else {}), output)
         case "name":
             for node in plan.launches:
                 click.echo(f"node/{node.name}")

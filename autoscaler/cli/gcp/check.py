@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from autoscaler.cli.common.commands import as_input_error
-from autoscaler.cli.common.live import cluster_options, connected
+from autoscaler.cli.common.commands import as_input_error, cluster_options
+from autoscaler.cli.common.live import connected
 from autoscaler.cli.common.output import output_option, print_data, print_table
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.provider_objects import ProviderObjects

@@ -79,11 +79,18 @@ class Named:
 def candidates_of(
     snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, named: Named | None = None
 ) -> tuple[Candidate, ...]:
-    """All candidates in their stable order: heavier pools, plainer drivers, cheaper offerings first.
+    """What the pools admit, in a stable order: heavier pools, plainer drivers, cheaper offerings first.
 
     `named` is what the demand names. A catalog that was not synchronised knows only "any" zone, and drivers that nobody
     runs by default are offered in implicit pools only where they are named.
     """
+    return tuple(c for c in every_candidate(snapshot, catalog, policy, now=now, named=named) if not refusals(c))
+
+
+def every_candidate(
+    snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, named: Named | None = None
+) -> tuple[Candidate, ...]:
+    """The same with what the requirements of the pools exclude, for explanations."""
     named = named or Named()
     found: list[Candidate] = []
     running = running_drivers(snapshot)
@@ -106,7 +113,7 @@ def candidates_of(
                 )
             )
         ]
-        found += [candidate for _, candidate in sorted(numbered, key=_order) if _admits(candidate)]
+        found += [candidate for _, candidate in sorted(numbered, key=_order)]
     return tuple(found)
 
 
@@ -256,13 +263,13 @@ def _matches(backoff: Backoff, ref: OfferingRef, pool: CapacityPool) -> bool:
     return all(wanted in ("", found) for wanted, found in pairs)
 
 
-def _admits(candidate: Candidate) -> bool:
-    """Whether the pool's requirements admit the offering."""
+def refusals(candidate: Candidate) -> tuple[Requirement, ...]:
+    """The requirements of its pool that the offering does not meet."""
     facts = offering_labels(candidate) | capacity_type_facts(candidate.offering.capacity_type)
     requirements = candidate.pool.requirements
     if any(requirement.key not in facts for requirement in requirements):
         facts = {**node_labels(candidate.instance_type, candidate.drivers), **candidate.pool.labels, **facts}
-    return all(_meets(requirement, facts, candidate.instance_type) for requirement in requirements)
+    return tuple(r for r in requirements if not _meets(r, facts, candidate.instance_type))
 
 
 def excluded_by(pool: CapacityPool, candidate: Candidate) -> str:

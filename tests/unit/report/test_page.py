@@ -48,25 +48,32 @@ def left(verdict: str) -> Plan:
     [
         pytest.param(
             placed(Target.NEW, "n1"),
-            "gets a new node, which is being launched: p5.48xlarge in us-east-1a (on-demand)",
+            "a node is being launched: p5.48xlarge in us-east-1a (on-demand)",
             ("cheapest that fits",),
             id="launched",
         ),
-        pytest.param(placed(Target.COMING, "n0"), "waits for node n0, which is coming up", (), id="coming"),
+        pytest.param(placed(Target.COMING, "n0"), "waits for node n0, which is starting", (), id="coming"),
         pytest.param(placed(Target.EXISTING, "n0"), "fits node n0", (), id="existing"),
         pytest.param(
             left("does-not-fit"),
-            "gets no node",
+            "no node fits",
             (
                 "no instance type on offer fits",
                 "nearest miss: 4 of 8 devices (12 instance types, such as p4d.24xlarge)",
             ),
             id="left out",
         ),
-        pytest.param(Plan(left_out=(LeftOut("default/a", "fatal", ()),)), "cannot be scheduled", (), id="fatal"),
-        pytest.param(Plan(left_out=(LeftOut("default/a", "unknown", ()),)), "cannot be decided", (), id="unknown"),
-        pytest.param(Plan(outside=(LeftOut("default/a", "out-of-scope", ()),)), "is not served", (), id="outside"),
-        pytest.param(Plan(), "is not planned yet: the next reconcile decides", (), id="new"),
+        pytest.param(Plan(left_out=(LeftOut("default/a", "fatal", ()),)), "kube-scheduler fails on it", (), id="fatal"),
+        pytest.param(
+            Plan(left_out=(LeftOut("default/a", "unknown", ()),)),
+            "undecided: it depends on values that are not known before launch",
+            (),
+            id="unknown",
+        ),
+        pytest.param(
+            Plan(outside=(LeftOut("default/a", "out-of-scope", ()),)), "ignored: no pool serves it", (), id="outside"
+        ),
+        pytest.param(Plan(), "not planned yet: the next reconcile decides", (), id="new"),
     ],
 )
 def test_where_a_pod_stands(plan: Plan, state: str, why: tuple[str, ...]) -> None:
@@ -79,7 +86,7 @@ def test_a_pool_that_observes_would_launch() -> None:
     observing = replace(WAITING, pools=(replace(POOL, mode=Mode.OBSERVE),))
     found = explanation(observing, placed(Target.NEW, "n1"), EPOCH, pod="default/a")
     assert found is not None
-    assert found.state.startswith("would get a new node if pool gpu acted: ")
+    assert found.state.startswith("would get a new node if pool gpu were in mode Act: ")
     (pools,) = (
         table for table in status_page(observing, placed(Target.NEW, "n1"), EPOCH).tables if table.title == "Pools"
     )
@@ -90,7 +97,7 @@ def test_a_pod_that_runs_is_no_longer_waiting() -> None:
     bound = Snapshot(pods=(Pod("default", "a", node_name="n1"),))
     found = explanation(bound, Plan(), EPOCH, pod="default/a")
     assert found is not None
-    assert found.state == "is on node n1"
+    assert found.state == "runs on node n1"
     assert status_page(bound, Plan(), EPOCH).waiting == ()
 
 
@@ -164,7 +171,7 @@ def test_what_holds_launches_back_is_told() -> None:
     )
     page = status_page(snapshot, Plan(), EPOCH)
     assert page.summary[1] == "12.34 $ spent since midnight UTC"
-    assert page.summary[3] == "spending guards that keep nodes from being launched: maxUsdPerDay"
+    assert page.summary[3] == "spending limits that block launches: maxUsdPerDay"
     assert table("Pools", snapshot, Plan()).rows[0][-1] == (
         "p5 is quarantined until 01 Jan 01:00 UTC; p5 in us-east-1a: Shortage until 01 Jan 01:00 UTC; "
         "every type in every zone: Quota until 01 Jan 01:00 UTC"
@@ -177,3 +184,27 @@ def test_a_page_stays_readable() -> None:
     page = status_page(Snapshot(pods=pods), plan, EPOCH)
     assert len(page.waiting) == SHOWN_WAITING
     assert "501 pending pods, of which 500 are shown: choose a namespace" in page.summary
+
+
+def test_what_a_state_says_is_not_said_twice() -> None:
+    plan = placed(Target.COMING, "n0")
+    reasons = (Reason.of(Code.COMING_NODE), Reason.of(Code.CHEAPEST))
+    told = replace(plan, placements=(replace(plan.placements[0], reasons=reasons),))
+    found = explanation(WAITING, told, EPOCH, pod="default/a")
+    assert found is not None
+    assert (found.state, found.why) == ("waits for node n0, which is starting", ("cheapest that fits",))
+
+
+def test_equal_reasons_of_several_devices_are_one_line() -> None:
+    alike = tuple(Reason.of(Code.SELECTOR_ERROR, f"device gpu-{i}", expression="x", message="no y") for i in range(5))
+    found = explanation(WAITING, Plan(left_out=(LeftOut("default/a", "fatal", alike),)), EPOCH, pod="default/a")
+    assert found is not None
+    assert found.why == ("device gpu-0 and 4 more: x fails: no y",)
+
+
+def test_a_pending_pod_has_an_age_and_whether_nothing_is_on_the_way() -> None:
+    old = replace(WAITING, pods=(replace(WAITING.pods[0], created=EPOCH.timestamp() - 90),))
+    (waiting,) = status_page(old, left("does-not-fit"), EPOCH).waiting
+    assert (waiting.age, waiting.bad) == ("1m30s", True)
+    (served,) = status_page(WAITING, placed(Target.NEW, "n1"), EPOCH).waiting
+    assert (served.age, served.bad) == ("", False)

@@ -181,11 +181,19 @@ def test_pods_of_other_namespaces_are_counted_and_not_named(page: Browser) -> No
 
 def test_a_pod_is_explained(page: Browser) -> None:
     text = page.get("/explain/team-a/serve", headers=bearer("team")).text
-    assert "It gets a new node, which is being launched: p5.48xlarge in us-east-1a (on-demand)." in text
+    assert "a node is being launched: p5.48xlarge in us-east-1a (on-demand)" in text
     train = page.get("/explain/team-a/train", headers=bearer("team")).text
-    assert "cannot be scheduled" in train
+    assert "kube-scheduler fails on it" in train
     assert "there is no DeviceClass gpu" in train
     assert "Unschedulable" in train
+
+
+@pytest.mark.parametrize(("path", "user"), [("/", "nobody"), ("/", "unknown"), ("/explain/a/missing", "admin")])
+def test_a_notice_leaves_the_namespace_empty(page: Browser, path: str, user: str) -> None:
+    """Jinja has a global of the name `namespace`, which is no namespace of Kubernetes."""
+    text = page.get(path, headers=bearer(user)).text
+    assert 'name="namespace" value=""' in text
+    assert "jinja" not in text
 
 
 @pytest.mark.parametrize("path", ["/", "/explain/team-a/train", "/?namespace=%3Cscript%3Ealert(1)%3C/script%3E"])

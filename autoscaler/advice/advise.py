@@ -1,0 +1,176 @@
+"""advise: the smallest changes that place a pod, each of them planned again before it is shown.
+
+The work is bounded by a number of plans, not by time, so the same question gets the same answer everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+from autoscaler.advice.change import Change, ChangeKind
+from autoscaler.advice.claim_changes import constraints, counts, device_tolerations, dropped_conditions
+from autoscaler.advice.nearest_values import rewritten_selectors
+from autoscaler.advice.pod_changes import (
+    lower_requests,
+    node_selectors,
+    short_resources,
+    shortages,
+    tolerations,
+    without_requests,
+)
+from autoscaler.advice.pool_changes import (
+    allowed_types,
+    capacity_types,
+    driver_profiles,
+    elsewhere,
+    exceeded_limits,
+    raise_limit,
+    requirements,
+    schedulers,
+)
+from autoscaler.advice.situation import Situation
+from autoscaler.advice.trial import Result, Trials, in_use
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.plan import Plan
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.policy import Policy
+from instance_catalog.types.catalog import Catalog
+
+# Nothing about a node changes these: the object is wrong or not there, or somebody else has the pod.
+_NOT_ABOUT_NODES = frozenset(
+    {
+        Code.CLASS_NOT_FOUND,
+        Code.CLAIM_NOT_FOUND,
+        Code.CLAIM_NOT_CREATED,
+        Code.SELECTOR_INVALID,
+        Code.SCHEDULING_GATED,
+        Code.MALFORMED_REQUEST,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A change, and what the plan with it does for the pods."""
+
+    change: Change
+    result: Result
+
+
+@dataclass(slots=True)
+class Budget:
+    """How many plans may still be made to find changes."""
+
+    plans: int = 12
+    spent: int = field(default=0, init=False)
+
+    def take(self) -> bool:
+        """Whether one more may be made; it counts as made."""
+        if self.spent >= self.plans:
+            return False
+        self.spent += 1
+        return True
+
+
+def advise(
+    pod: Pod,
+    snapshot: Snapshot,
+    catalog: Catalog,
+    plan: Plan,
+    policy: Policy,
+    now: datetime,
+    *,
+    most: int = 3,
+    budget: Budget | None = None,
+) -> tuple[Advice, ...]:
+    """Up to `most` changes, smallest first. Each was planned again, and places the pod and those left out like it."""
+    asked = Situation.of(pod, snapshot, catalog, plan, policy.where)
+    budget = budget or Budget()
+    if asked is None or most < 1 or (asked.codes and asked.codes <= _NOT_ABOUT_NODES):
+        return ()
+    trials = Trials(asked, policy, now)
+    found: list[Advice] = []
+    for change in dict.fromkeys(_changes(asked, trials, budget)):
+        if not trials.tries(change) or any(_answered(change, entry.change) for entry in found):
+            continue
+        if not budget.take():
+            break
+        result = trials.result(trials.plan(change))
+        if result is not None:
+            found.append(Advice(change, result))
+        if len(found) >= most:
+            break
+    return tuple(found)
+
+
+def _answered(change: Change, found: Change) -> bool:
+    """Whether a nearer value of the same condition has been found to help."""
+    same = change.kind is found.kind is ChangeKind.REWRITE_SELECTOR and change.subject == found.subject
+    return same and change.detail["condition"] == found.detail["condition"]
+
+
+def _changes(asked: Situation, trials: Trials, budget: Budget) -> Iterator[Change]:
+    """What may help, smallest first. Lazy, because some need a plan to find out how much would help."""
+    yield from tolerations(asked)
+    yield from device_tolerations(asked)
+    yield from capacity_types(asked)
+    yield from allowed_types(asked)
+    yield from _limits(asked, trials, budget)
+    yield from schedulers(asked)
+    yield from rewritten_selectors(asked)
+    yield from _requests(asked, trials, budget)
+    yield from counts(asked)
+    yield from driver_profiles(asked)
+    yield from node_selectors(asked)
+    yield from requirements(asked)
+    yield from elsewhere(asked)
+    yield from dropped_conditions(asked)
+    yield from constraints(asked)
+
+
+def _limits(asked: Situation, trials: Trials, budget: Budget) -> Iterator[Change]:
+    """Each limit, raised to what a plan without it needs."""
+    for pool, resource in exceeded_limits(asked):
+        if not budget.take():
+            return
+        found = trials.plan(raise_limit(pool, resource, None))
+        if trials.result(found) is not None:
+            yield raise_limit(pool, resource, _needed(asked, pool, resource, found))
+
+
+def _needed(asked: Situation, pool: CapacityPool, resource: str, found: Plan) -> Decimal:
+    return in_use(asked, pool, resource, (*asked.plan.launches, *found.launches))
+
+
+def _requests(asked: Situation, trials: Trials, budget: Budget) -> Iterator[Change]:
+    """What is short, down to what the type has free that fits otherwise and needs the smallest cut."""
+    short = short_resources(asked)
+    if not short or not budget.take():
+        return
+    thorough = trials.plan(without_requests(asked, short), thorough=True)
+    fitting = {
+        (entry.pool, entry.drivers, entry.offering)
+        for demand in thorough.demands
+        if asked.pod.key in demand.pods
+        for entry in demand.considered
+        if entry.outcome == "chosen" or (entry.outcome == "fits" and not entry.reasons)
+    }
+    cuts = [
+        found
+        for entry in asked.considered
+        if (entry.pool, entry.drivers, entry.offering) in fitting and (found := shortages(entry.reasons)) is not None
+    ]
+    if cuts:
+        change = lower_requests(asked, min(cuts, key=_cut))
+        if change is not None:
+            yield change
+
+
+def _cut(shortages: Mapping[str, tuple[int, int]]) -> tuple[float, ...]:
+    """The deepest cut first: what it leaves of the request decides."""
+    return tuple(sorted((1 - free / wanted for free, wanted in shortages.values()), reverse=True))

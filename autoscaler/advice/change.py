@@ -1,0 +1,111 @@
+"""One change of one object, as data for a sentence and as an edit of a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TypeAlias, TypeVar
+
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Fact
+from autoscaler.model.resource_claim import ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.scope import IMPLICIT
+from autoscaler.planning.policy import Where
+from instance_catalog.frozen_map import FrozenMap
+
+Edit: TypeAlias = Callable[[Snapshot], Snapshot]
+EditWhere: TypeAlias = Callable[[Where], Where]
+
+
+class ChangeKind(Enum):
+    """What is changed. The order is that of size: what asks least of people comes first."""
+
+    TOLERATE = "Tolerate"  # taint: a pod's toleration
+    TOLERATE_DEVICE = "TolerateDevice"  # taint: a claim's toleration
+    ALLOW_CAPACITY_TYPE = "AllowCapacityType"  # capacity_type
+    RAISE_LIMIT = "RaiseLimit"  # resource, limit, instead
+    ADD_SCHEDULER = "AddScheduler"  # scheduler
+    REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs
+    LOWER_REQUEST = "LowerRequest"  # requests: of each resource what is asked for, and what instead
+    LOWER_COUNT = "LowerCount"  # wanted, instead
+    SET_DRIVERS = "SetDrivers"  # drivers
+    DROP_NODE_SELECTOR = "DropNodeSelector"  # key, value
+    DROP_NODE_AFFINITY = "DropNodeAffinity"  # key
+    DROP_REQUIREMENT = "DropRequirement"  # key, operator, values
+    ASK_ELSEWHERE = "AskElsewhere"  # option, values: without an option of the command line
+    DROP_CONDITION = "DropCondition"  # condition
+    DROP_CONSTRAINT = "DropConstraint"  # attribute
+
+
+_SIZE = {kind: position for position, kind in enumerate(ChangeKind)}
+
+
+Given = TypeVar("Given")
+
+
+def unchanged(given: Given) -> Given:
+    """No edit."""
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`subject` names the object as reasons do ("pool gpu"). Equal changes are those that read alike."""
+
+    kind: ChangeKind
+    subject: str
+    edit: Edit = field(compare=False, repr=False)
+    detail: FrozenMap[str, Fact] = field(default_factory=FrozenMap)
+    where: EditWhere = field(default=unchanged, compare=False, repr=False)  # of what the command line allows
+
+    @staticmethod
+    def of(kind: ChangeKind, subject: str, edit: Edit, **detail: Fact) -> Change:
+        """Shorthand."""
+        return Change(kind, subject, edit, FrozenMap(detail))
+
+    @property
+    def size(self) -> int:
+        """Its place among the kinds."""
+        return _SIZE[self.kind]
+
+    @property
+    def concerns_others(self) -> bool:
+        """Whether it may cost other pods the places that they have: other drivers publish other devices."""
+        return self.kind is ChangeKind.SET_DRIVERS
+
+
+def on_pods(keys: frozenset[str], edit: Callable[[Pod], Pod]) -> Edit:
+    """The edit on each of the pods."""
+
+    def apply(snapshot: Snapshot) -> Snapshot:
+        return replace(snapshot, pods=tuple(edit(pod) if pod.key in keys else pod for pod in snapshot.pods))
+
+    return apply
+
+
+def on_claims(keys: frozenset[str], edit: Callable[[ResourceClaim], ResourceClaim]) -> Edit:
+    """The edit on each of the claims."""
+
+    def apply(snapshot: Snapshot) -> Snapshot:
+        changed = {key: edit(claim) if key in keys else claim for key, claim in snapshot.claims.items()}
+        return replace(snapshot, claims=FrozenMap(changed))
+
+    return apply
+
+
+def on_pool(name: str, edit: Callable[[CapacityPool], CapacityPool]) -> Edit:
+    """The edit on one pool; a snapshot without pools gets its implicit one, changed."""
+
+    def apply(snapshot: Snapshot) -> Snapshot:
+        pools = snapshot.pools or (IMPLICIT,)
+        return replace(snapshot, pools=tuple(edit(pool) if pool.name == name else pool for pool in pools))
+
+    return apply
+
+
+def pool_subject(pool: CapacityPool) -> str:
+    """How changes name a pool; "" for the one that a plan without CapacityPools assumes."""
+    return "" if pool.implicit else f"pool {pool.name}"

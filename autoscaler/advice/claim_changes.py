@@ -1,0 +1,166 @@
+"""Changes of claims: selectors, counts, constraints and tolerations of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from autoscaler.advice.change import Change, ChangeKind, on_claims
+from autoscaler.advice.situation import Situation
+from autoscaler.lint.expressions import conditions
+from autoscaler.model.device_class import Selector
+from autoscaler.model.reason import Code
+from autoscaler.model.resource_claim import (
+    DeviceRequest,
+    DistinctAttribute,
+    FirstAvailable,
+    MatchAttribute,
+    Request,
+    ResourceClaim,
+)
+from instance_catalog.kubernetes.taint import Toleration
+
+_SELECTING = frozenset(
+    {Code.SELECTOR_FALSE, Code.TOO_FEW_DEVICES, Code.RUNTIME_ATTRIBUTE, Code.CATALOG_UNKNOWN, Code.SELECTOR_ERROR}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPlace:
+    """A request (or an alternative of firstAvailable) in a claim of the pod."""
+
+    claim: ResourceClaim
+    request: DeviceRequest
+    keys: frozenset[str]  # the claims that ask for the same
+
+    @property
+    def subject(self) -> str:
+        """As reasons name it."""
+        return f"claim {self.claim.key}, request {self.request.name}"
+
+    def edit(self, change: Callable[[DeviceRequest], DeviceRequest]) -> Callable[[ResourceClaim], ResourceClaim]:
+        """The change of this request in a claim."""
+
+        def apply(claim: ResourceClaim) -> ResourceClaim:
+            return replace(claim, requests=tuple(self._changed(r, change) for r in claim.requests))
+
+        return apply
+
+    def _changed(self, request: Request, change: Callable[[DeviceRequest], DeviceRequest]) -> Request:
+        if isinstance(request, FirstAvailable):
+            subrequests = tuple(change(s) if s == self.request else s for s in request.subrequests)
+            return replace(request, subrequests=subrequests)
+        return change(request) if request == self.request else request
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One of the conditions that `&&` joins in a selector, and the selector without it or with another in its place."""
+
+    place: RequestPlace
+    selector: Selector
+    text: str
+    parts: tuple[str, ...]
+
+    def change(self, kind: ChangeKind, instead: str = "", **facts: str) -> Change:
+        """Without the condition, or with `instead` in its place; `facts` say what that changes."""
+        kept = [instead if part == self.text else part for part in self.parts]
+        expression = " && ".join(part for part in kept if part)
+        selectors = (Selector(expression),) if expression else ()
+
+        def edit(request: DeviceRequest) -> DeviceRequest:
+            index = request.selectors.index(self.selector)
+            return replace(request, selectors=(*request.selectors[:index], *selectors, *request.selectors[index + 1 :]))
+
+        facts = {"condition": self.text, **({"instead": instead} if instead else {}), **facts}
+        return Change.of(kind, self.place.subject, on_claims(self.place.keys, self.place.edit(edit)), **facts)
+
+
+def requests_of(asked: Situation) -> Iterator[RequestPlace]:
+    """Every request of the pod's claims."""
+    for claim in asked.claims:
+        keys = asked.like(claim)
+        for request in claim.requests:
+            alternatives = request.subrequests if isinstance(request, FirstAvailable) else (request,)
+            yield from (RequestPlace(claim, alternative, keys) for alternative in alternatives)
+
+
+def conditions_of(asked: Situation, place: RequestPlace) -> tuple[Condition, ...]:
+    """The conditions of a request's own selectors; none where no selector keeps the pod from a place."""
+    if not asked.codes & _SELECTING:
+        return ()
+    found: list[Condition] = []
+    for selector in place.request.selectors:
+        parts = conditions(selector.expression, asked.snapshot.profile) if selector.expression else ()
+        found += [Condition(place, selector, text, parts) for text in dict.fromkeys(parts)]
+    return tuple(found)
+
+
+def dropped_conditions(asked: Situation) -> Iterator[Change]:
+    """Without one condition of a selector."""
+    for place in requests_of(asked):
+        yield from (one.change(ChangeKind.DROP_CONDITION) for one in conditions_of(asked, place))
+
+
+def counts(asked: Situation) -> Iterator[Change]:
+    """As many devices as some type has."""
+    for place in requests_of(asked):
+        if place.request.allocation_mode != "ExactCount":
+            continue
+        found = {
+            r.detail["found"]
+            for r in asked.reasons
+            if r.code in (Code.TOO_FEW_DEVICES, Code.DEVICES_IN_USE) and r.subject == place.subject
+        }
+        most = max((n for n in found if isinstance(n, int) and 0 < n < place.request.count), default=0)
+        if most:
+            edit = place.edit(lambda request, most=most: replace(request, count=most))  # type: ignore[misc]
+            yield Change.of(
+                ChangeKind.LOWER_COUNT,
+                place.subject,
+                on_claims(place.keys, edit),
+                wanted=place.request.count,
+                instead=most,
+            )
+
+
+def device_tolerations(asked: Situation) -> Iterator[Change]:
+    """For each device taint that kept a request from its devices."""
+    for place in requests_of(asked):
+        named = [r for r in asked.reasons if r.code is Code.DEVICE_TAINTED and r.subject == place.subject]
+        for text in dict.fromkeys(taint for r in named for taint in _texts(r.detail.get("taints"))):
+            key, _, rest = text.partition("=")
+            value, _, effect = rest.rpartition(":")
+            added = Toleration(key, "Equal" if value else "Exists", value, effect)
+
+            def edit(request: DeviceRequest, added: Toleration = added) -> DeviceRequest:
+                return replace(request, tolerations=(*request.tolerations, added))
+
+            shown = text if value else f"{key}:{effect}"
+            yield Change.of(
+                ChangeKind.TOLERATE_DEVICE, place.subject, on_claims(place.keys, place.edit(edit)), taint=shown
+            )
+
+
+def constraints(asked: Situation) -> Iterator[Change]:
+    """Without one constraint of a claim."""
+    if not asked.codes & {Code.CONSTRAINT_UNSATISFIED, Code.NO_COMBINATION}:
+        return
+    for claim in asked.claims:
+        keys = asked.like(claim)
+        for constraint in claim.constraints:
+            if isinstance(constraint, MatchAttribute | DistinctAttribute):
+
+                def edit(found: ResourceClaim, dropped: object = constraint) -> ResourceClaim:
+                    return replace(found, constraints=tuple(c for c in found.constraints if c != dropped))
+
+                yield Change.of(
+                    ChangeKind.DROP_CONSTRAINT,
+                    f"claim {claim.key}",
+                    on_claims(keys, edit),
+                    attribute=constraint.attribute,
+                )
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return value if isinstance(value, tuple) else ()

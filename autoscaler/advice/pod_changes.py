@@ -1,0 +1,151 @@
+"""Changes of pods: tolerations, node selectors, node affinity, and what containers request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from autoscaler.advice.change import Change, ChangeKind, on_pods
+from autoscaler.advice.situation import Situation
+from autoscaler.model.pod import Container, Pod
+from autoscaler.model.reason import Code, Reason
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint, Toleration
+
+_LOWERED = ("cpu", "memory", "ephemeral-storage")
+_MEBI = 2**20
+_GIBI = 2**30
+
+
+def tolerations(asked: Situation) -> Iterator[Change]:
+    """For each taint that kept the pod off a node."""
+    if Code.TAINT_NOT_TOLERATED not in asked.codes:
+        return
+    taints = [taint for pool in asked.pools for taint in pool.taints]
+    taints += [block.taint for block in asked.snapshot.blocks if block.taint]
+    taints += [taint for node in asked.snapshot.nodes for taint in node.taints]
+    named = {(r.detail.get("key"), r.detail.get("effect")) for r in asked.reasons if r.code is Code.TAINT_NOT_TOLERATED}
+    for taint in dict.fromkeys(taints):
+        if (taint.key, taint.effect) in named:
+            text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+            edit = on_pods(asked.keys, partial(_tolerating, taint=taint))
+            yield Change.of(ChangeKind.TOLERATE, _subject(asked), edit, taint=text)
+
+
+def _tolerating(pod: Pod, taint: Taint) -> Pod:
+    added = Toleration(taint.key, "Equal" if taint.value else "Exists", taint.value, taint.effect)
+    return replace(pod, tolerations=(*pod.tolerations, added))
+
+
+def node_selectors(asked: Situation) -> Iterator[Change]:
+    """Without one key of nodeSelector, or one requirement of node affinity."""
+    if not asked.codes & {Code.NODE_SELECTOR_MISMATCH, Code.NODE_AFFINITY_MISMATCH, Code.NO_CANDIDATE}:
+        return
+    for key, value in asked.pod.node_selector.items():
+        edit = on_pods(asked.keys, partial(_without_key, key=key))
+        yield Change.of(ChangeKind.DROP_NODE_SELECTOR, _subject(asked), edit, key=key, value=value)
+    terms = asked.pod.affinity.terms if asked.pod.affinity else ()
+    for key in dict.fromkeys(r.key for term in terms for r in term.match_expressions):
+        edit = on_pods(asked.keys, partial(_without_affinity, key=key))
+        yield Change.of(ChangeKind.DROP_NODE_AFFINITY, _subject(asked), edit, key=key)
+
+
+def _without_key(pod: Pod, key: str) -> Pod:
+    return replace(pod, node_selector=FrozenMap({k: v for k, v in pod.node_selector.items() if k != key}))
+
+
+def _without_affinity(pod: Pod, key: str) -> Pod:
+    terms = tuple(_term_without(term, key) for term in pod.affinity.terms) if pod.affinity else ()
+    # A term without any requirement matches nothing; dropping the last requirement means dropping the affinity.
+    empty = any(not term.match_expressions and not term.match_fields for term in terms)
+    return replace(pod, affinity=None if empty else NodeSelector(terms))
+
+
+def _term_without(term: NodeSelectorTerm, key: str) -> NodeSelectorTerm:
+    return replace(term, match_expressions=tuple(r for r in term.match_expressions if r.key != key))
+
+
+def short_resources(asked: Situation) -> tuple[str, ...]:
+    """The ordinary resources of which some instance type has too little for the pod."""
+    found = {str(r.detail.get("resource")) for r in asked.reasons if r.code is Code.INSUFFICIENT_RESOURCE}
+    return tuple(resource for resource in _LOWERED if resource in found)
+
+
+def without_requests(asked: Situation, resources: tuple[str, ...]) -> Change:
+    """For a first look only: does the pod fit anywhere when it asks for nothing of these resources?"""
+
+    def edit(pod: Pod) -> Pod:
+        kept = tuple(_asking(c, {resource: Quantity.of(0) for resource in resources}) for c in pod.containers)
+        return replace(pod, containers=kept, pod_requests=None)
+
+    return Change.of(ChangeKind.LOWER_REQUEST, _subject(asked), on_pods(asked.keys, edit))
+
+
+def shortages(reasons: Sequence[Reason]) -> Mapping[str, tuple[int, int]] | None:
+    """(free, wanted) of each resource that an offering has too little of; None if it lacks more than that."""
+    found: dict[str, tuple[int, int]] = {}
+    for reason in reasons:
+        free, wanted = reason.detail.get("free"), reason.detail.get("wanted")
+        if reason.code is not Code.INSUFFICIENT_RESOURCE or not isinstance(free, int) or not isinstance(wanted, int):
+            return None
+        if free <= 0 or reason.detail.get("resource") not in _LOWERED:
+            return None
+        found[str(reason.detail["resource"])] = (free, wanted)
+    return found or None
+
+
+def lower_requests(asked: Situation, short: Mapping[str, tuple[int, int]]) -> Change | None:
+    """For each resource, the container that asks for most asks for so much less that the pod asks for what is free.
+
+    None where that would leave nothing, or where the containers do not decide what the pod requests.
+    """
+    lowered: dict[str, dict[str, Quantity]] = {}
+    texts: list[str] = []
+    for resource, (free, wanted) in short.items():
+        asking = [c for c in asked.pod.containers if resource in c.requests]
+        if not asking or asked.pod.pod_requests is not None:
+            return None
+        largest = max(asking, key=lambda c: c.requests[resource].value)
+        before = _units(resource, largest.requests[resource])
+        after = _rounded(resource, before - (wanted - free))
+        if not 0 < after < before:
+            return None
+        amount = _quantity(resource, after)
+        lowered.setdefault(largest.name, {})[resource] = amount
+        texts.append(f"{resource} {largest.requests[resource]} → {amount} (container {largest.name})")
+
+    def edit(pod: Pod) -> Pod:
+        return replace(pod, containers=tuple(_asking(c, lowered.get(c.name, {})) for c in pod.containers))
+
+    return Change.of(ChangeKind.LOWER_REQUEST, _subject(asked), on_pods(asked.keys, edit), requests=tuple(texts))
+
+
+def _asking(container: Container, amounts: Mapping[str, Quantity]) -> Container:
+    given = {key: value for key, value in amounts.items() if key in container.requests}
+    return replace(container, requests=container.requests.with_items(given)) if given else container
+
+
+def _units(resource: str, amount: Quantity) -> int:
+    """Thousandths of a core, or bytes, as the scheduler counts."""
+    value = amount.value * 1000 if resource == "cpu" else amount.value
+    return -int(-value // 1)
+
+
+def _rounded(resource: str, units: int) -> int:
+    """Down to what people write: tenths of a core, whole cores from ten on; Mi, whole Gi from ten on."""
+    fine, coarse = (100, 1000) if resource == "cpu" else (_MEBI, _GIBI)
+    step = coarse if units >= 10 * coarse else fine
+    return units // step * step
+
+
+def _quantity(resource: str, units: int) -> Quantity:
+    if resource == "cpu":
+        return Quantity.parse(str(units // 1000) if units % 1000 == 0 else f"{units}m")
+    return Quantity.parse(f"{units // _GIBI}Gi" if units % _GIBI == 0 else f"{units // _MEBI}Mi")
+
+
+def _subject(asked: Situation) -> str:
+    return f"pod {asked.pod.key}"

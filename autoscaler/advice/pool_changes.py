@@ -1,0 +1,177 @@
+"""Changes of pools: capacity types, limits, requirements, drivers and the schedulers that they serve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+
+from autoscaler.advice.change import Change, ChangeKind, on_pool, pool_subject, unchanged
+from autoscaler.advice.situation import Situation
+from autoscaler.lint.expressions import drivers_named
+from autoscaler.model.capacity import CapacityPool, Limits
+from autoscaler.model.reason import Code
+from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
+from autoscaler.planning.demand.scope import IMPLICIT
+from autoscaler.planning.policy import Where
+from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
+from instance_catalog.kubernetes.node_selector import Requirement
+from instance_catalog.prediction.predict import PREDICTIONS
+
+_BOUGHT_ANY_TIME = ("on-demand", "spot")
+_LIMITS = {"accelerators": "accelerators", "nodes": "nodes", "usdPerHour": "usd_per_hour"}
+_PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
+
+
+def capacity_types(asked: Situation) -> Iterator[Change]:
+    """On-demand or spot, where a pool does not buy it."""
+    for pool in asked.pools if not asked.where.capacity_types else ():
+        for kind in _BOUGHT_ANY_TIME:
+            if kind not in pool.capacity_types and not pool.implicit:
+                yield Change.of(
+                    ChangeKind.ALLOW_CAPACITY_TYPE,
+                    pool_subject(pool),
+                    on_pool(pool.name, partial(_buying, kind=kind)),
+                    capacity_type=kind,
+                )
+
+
+def allowed_types(asked: Situation) -> Iterator[Change]:
+    """On-demand or spot, where the command line or the lack of any pool does not allow it."""
+    if asked.snapshot.pools and not asked.where.capacity_types:
+        return
+    prepaid = IMPLICIT.capacity_types if asked.snapshot.blocks else ("on-demand",)
+    allowed = asked.where.capacity_types or prepaid
+    for kind in _BOUGHT_ANY_TIME:
+        if kind not in allowed:
+            types = (*allowed, kind)
+            found = Change.of(ChangeKind.ALLOW_CAPACITY_TYPE, "", unchanged, capacity_type=kind, allow=",".join(types))
+            yield replace(found, where=partial(_allowing, types=types))
+
+
+def _allowing(where: Where, types: tuple[str, ...]) -> Where:
+    return replace(where, capacity_types=types)
+
+
+def elsewhere(asked: Situation) -> Iterator[Change]:
+    """Without an option of the command line that says where to buy."""
+    if asked.where.regions:
+        found = Change.of(ChangeKind.ASK_ELSEWHERE, "", unchanged, option="--region", values=asked.where.regions)
+        yield replace(found, where=lambda where: replace(where, regions=()))
+    if asked.where.clouds:
+        found = Change.of(ChangeKind.ASK_ELSEWHERE, "", unchanged, option="--cloud", values=asked.where.clouds)
+        # A region belongs to a cloud, so it goes with it.
+        yield replace(found, where=lambda where: replace(where, clouds=(), regions=()))
+
+
+def _buying(pool: CapacityPool, kind: str) -> CapacityPool:
+    return replace(pool, capacity_types=(*pool.capacity_types, kind))
+
+
+def exceeded_limits(asked: Situation) -> Iterator[tuple[CapacityPool, str]]:
+    """The limits of pools that the plan names as a reason."""
+    named = {(r.detail.get("pool"), r.detail.get("resource")): None for r in asked.reasons if r.code is Code.POOL_LIMIT}
+    for pool in asked.pools:
+        for resource in _LIMITS:
+            if (pool.name, resource) in named:
+                yield pool, resource
+
+
+def raise_limit(pool: CapacityPool, resource: str, amount: Decimal | None) -> Change:
+    """The limit at that amount; None: not limited, for a first look."""
+    field = _LIMITS[resource]
+    now = getattr(pool.limits, field)
+    value: object = amount if amount is None or resource == "usdPerHour" else int(amount.to_integral_value("ROUND_UP"))
+
+    def edit(found: CapacityPool) -> CapacityPool:
+        limits: Limits = replace(found.limits, **{field: value})  # type: ignore[arg-type]
+        return replace(found, limits=limits)
+
+    return Change.of(
+        ChangeKind.RAISE_LIMIT,
+        pool_subject(pool),
+        on_pool(pool.name, edit),
+        resource=resource,
+        limit=str(now),
+        instead=str(value),
+    )
+
+
+def schedulers(asked: Situation) -> Iterator[Change]:
+    """The pod's scheduler in the scope of each pool that leaves it to others."""
+    scheduler = asked.pod.scheduler_name
+    for pool in asked.pools:
+        if scheduler not in pool.scope.schedulers:
+            edit = on_pool(pool.name, partial(_serving, scheduler=scheduler))
+            yield Change.of(ChangeKind.ADD_SCHEDULER, pool_subject(pool), edit, scheduler=scheduler)
+
+
+def _serving(pool: CapacityPool, scheduler: str) -> CapacityPool:
+    return replace(pool, scope=replace(pool.scope, schedulers=(*pool.scope.schedulers, scheduler)))
+
+
+def requirements(asked: Situation) -> Iterator[Change]:
+    """Without one of a pool's requirements: another region, zone, type or cloud."""
+    for pool in asked.pools:
+        for requirement in pool.requirements:
+            yield Change.of(
+                ChangeKind.DROP_REQUIREMENT,
+                pool_subject(pool),
+                on_pool(pool.name, partial(_without, requirement=requirement)),
+                key=requirement.key,
+                operator=requirement.operator,
+                values=requirement.values,
+            )
+
+
+def _without(pool: CapacityPool, requirement: Requirement) -> CapacityPool:
+    return replace(pool, requirements=tuple(r for r in pool.requirements if r != requirement))
+
+
+def driver_profiles(asked: Situation) -> Iterator[Change]:
+    """A driver profile that publishes devices of a class which the pool's nodes do not have."""
+    wanted = _drivers_wanted(asked)
+    for pool in asked.pools:
+        if not pool.drivers and not pool.implicit:
+            continue
+        for text, driver in _profiles(asked):
+            if driver in wanted and text not in pool.drivers:
+                name = text.partition(":")[0]
+                kept = tuple(d for d in pool.drivers if d.partition(":")[0].partition("@")[0] != name)
+                drivers = (*kept, text)
+                edit = on_pool(pool.name, partial(_running, drivers=drivers))
+                yield Change.of(ChangeKind.SET_DRIVERS, pool_subject(pool), edit, drivers=drivers)
+
+
+def _running(pool: CapacityPool, drivers: tuple[str, ...]) -> CapacityPool:
+    return replace(pool, drivers=drivers)
+
+
+def _profiles(asked: Situation) -> Iterator[tuple[str, str]]:
+    """(profile, its DRA driver) of everything that can be predicted."""
+    for text in (*PREDICTIONS, _PREPARED, *asked.catalog.drivers):
+        try:
+            profiles = parse_driver_set(text, custom=asked.catalog.drivers).profiles
+        except DriverProfileError:
+            continue
+        yield from ((text, profile.driver) for profile in profiles)
+
+
+def _drivers_wanted(asked: Situation) -> frozenset[str]:
+    """The drivers that the classes of the pod's requests name, where no type has a device of the class."""
+    named = {str(r.detail.get("device_class")) for r in asked.reasons if r.code is Code.NO_DEVICE_OF_CLASS}
+    named &= {request.device_class for claim in asked.claims for request in _requests(claim.requests)}
+    expressions = tuple(
+        selector.expression
+        for found in asked.snapshot.classes
+        if found.name in named
+        for selector in found.selectors
+        if selector.expression
+    )
+    return drivers_named(expressions)
+
+
+def _requests(requests: tuple[DeviceRequest | FirstAvailable, ...]) -> Iterator[DeviceRequest]:
+    for request in requests:
+        yield from request.subrequests if isinstance(request, FirstAvailable) else (request,)

@@ -1,0 +1,106 @@
+"""What a search for changes starts from: the pods without a place, what they claim, and why they were left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.plan import Considered, LeftOut, Plan
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.resource_claim import ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.demand.scope import pools_of
+from autoscaler.planning.policy import Where
+from instance_catalog.types.catalog import Catalog
+
+_ANYWHERE = Where()
+
+
+@dataclass(frozen=True)
+class Situation:
+    """`pods` share one fate: they belong to one workload or gang, or share a claim. The first was asked about."""
+
+    snapshot: Snapshot
+    catalog: Catalog
+    plan: Plan
+    pods: tuple[Pod, ...]
+    where: Where = _ANYWHERE
+
+    @staticmethod
+    def of(pod: Pod, snapshot: Snapshot, catalog: Catalog, plan: Plan, where: Where = _ANYWHERE) -> Situation | None:
+        """The pod with those that are left out like it; None when the plan leaves it nothing to ask for."""
+        left = {entry.pod for entry in (*plan.left_out, *plan.outside)}
+        if pod.key not in left:
+            return None
+        others = (p for p in snapshot.pods if p.key in left and p.key != pod.key and _same_fate(pod, p))
+        return Situation(snapshot, catalog, plan, (pod, *others), where)
+
+    @cached_property
+    def pod(self) -> Pod:
+        """The pod that was asked about."""
+        return self.pods[0]
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """Keys of the pods."""
+        return frozenset(pod.key for pod in self.pods)
+
+    @cached_property
+    def left_out(self) -> LeftOut:
+        """What the plan says of the pod."""
+        return next(e for e in (*self.plan.left_out, *self.plan.outside) if e.pod == self.pod.key)
+
+    @cached_property
+    def considered(self) -> tuple[Considered, ...]:
+        """The offerings that were looked at for the pod."""
+        return tuple(entry for d in self.plan.demands if self.pod.key in d.pods for entry in d.considered)
+
+    @cached_property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Everything that kept the pod from a place, once each."""
+        left = self.left_out
+        found = [*left.reasons, *(miss.reason for miss in left.near_misses)]
+        return tuple(dict.fromkeys([*found, *(reason for entry in self.considered for reason in entry.reasons)]))
+
+    @cached_property
+    def codes(self) -> frozenset[Code]:
+        """The codes of these reasons."""
+        return frozenset(reason.code for reason in self.reasons)
+
+    @cached_property
+    def claims(self) -> tuple[ResourceClaim, ...]:
+        """The claims of the pod that have no devices yet."""
+        found = (self.snapshot.claims.get(key) for key in claim_keys(self.pod))
+        return tuple(claim for claim in found if claim is not None and claim.allocation is None)
+
+    @cached_property
+    def pools(self) -> tuple[CapacityPool, ...]:
+        """The pools that may launch; the implicit one if there is none."""
+        return pools_of(self.snapshot)
+
+    def like(self, claim: ResourceClaim) -> frozenset[str]:
+        """Keys of the claims of these pods that ask for the same: those made from one template change together."""
+        return frozenset(_alike(claim, self.pods, self.snapshot))
+
+
+def _same_fate(pod: Pod, other: Pod) -> bool:
+    if pod.namespace != other.namespace:
+        return False
+    if pod.owner and pod.owner == other.owner:
+        return True
+    if pod.gang is not None and pod.gang == other.gang:
+        return True
+    return bool(set(claim_keys(pod)) & set(claim_keys(other)))
+
+
+def _alike(claim: ResourceClaim, pods: Iterable[Pod], snapshot: Snapshot) -> Iterable[str]:
+    wanted = claim.spec_key()
+    for pod in pods:
+        for key in claim_keys(pod):
+            found = snapshot.claims.get(key)
+            if found is not None and found.allocation is None and found.spec_key() == wanted:
+                yield key

@@ -1,0 +1,162 @@
+"""A change tried: the plan is made again with it, and counts only if it places the pods and takes no other's place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+
+from autoscaler.advice.change import Change
+from autoscaler.advice.situation import Situation
+from autoscaler.lifecycle.provisioned_node import counts_against_limits
+from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.plan import Placement, Plan, PlannedNode, Target
+from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import OfferingRef
+from autoscaler.model.resource_claim import Consumer
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.limits import accelerators_in_use
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.catalog import Catalog
+
+_SMALL = 24  # pending pods that can be planned again as a whole
+_EVERYTHING = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the plan with the change does for the pods: nodes to launch by offering, or nodes that are there."""
+
+    launches: tuple[tuple[OfferingRef, int], ...]
+    usd_per_hour: Decimal | None
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Plans with changes for one situation."""
+
+    asked: Situation
+    policy: Policy
+    now: datetime
+
+    @property
+    def small(self) -> bool:
+        """Whether the plan can be made again for everybody."""
+        return len(self.asked.plan.placements) + len(self.asked.plan.left_out) <= _SMALL
+
+    def tries(self, change: Change) -> bool:
+        """Whether the change can be tried: what may cost others their places needs the whole plan."""
+        return self.small or not change.concerns_others
+
+    def plan(self, change: Change, *, thorough: bool = False) -> Plan:
+        """The plan after the change, in which everybody else keeps the place that the plan without it gave.
+
+        `thorough` looks at all offerings, even at those that are dearer.
+        """
+        snapshot = change.edit(self.asked.snapshot)
+        if not change.concerns_others:
+            snapshot = _others_settled(self.asked, snapshot)
+        seen = _EVERYTHING if thorough else 0
+        where = change.where(self.policy.where)
+        policy = replace(self.policy, considered=seen, shown_fits=seen, explains=False, where=where)
+        return plan_for(snapshot, self.asked.catalog, policy, self.now)
+
+    def result(self, plan: Plan) -> Result | None:
+        """What the plan gives the pods; None if it does not place all of them, or displaces another."""
+        placed = {placement.pod: placement for placement in plan.placements}
+        before = {placement.pod for placement in self.asked.plan.placements}
+        displaced = before & {entry.pod for entry in plan.left_out}
+        if displaced or not placed.keys() >= self.asked.keys:
+            return None
+        return _result(plan, [placed[key] for key in sorted(self.asked.keys)])
+
+
+def _result(plan: Plan, placements: list[Placement]) -> Result:
+    names = dict.fromkeys(p.node for p in placements if p.target is Target.NEW)
+    launches = [node for node in plan.launches if node.name in names]
+    counts: dict[OfferingRef, int] = {}
+    for node in launches:
+        counts[node.offering] = counts.get(node.offering, 0) + 1
+    prices = [node.usd_per_hour for node in launches]
+    total = None if None in prices else sum((price for price in prices if price is not None), Decimal(0))
+    there = dict.fromkeys(p.node for p in placements if p.target is not Target.NEW)
+    return Result(tuple(counts.items()), total, tuple(there))
+
+
+def _others_settled(asked: Situation, snapshot: Snapshot) -> Snapshot:
+    """The snapshot in which pods that have a place on a node that exists are there, and those that get a new node are
+    gone, with what their nodes take of limits and blocks."""
+    plan = asked.plan
+    settled = {p.pod: p for p in plan.placements if p.target is Target.EXISTING}
+    away = {p.pod for p in plan.placements if p.target is Target.NEW}
+    away |= {entry.pod for entry in (*plan.left_out, *plan.outside)} - asked.keys
+    pods = tuple(_bound(pod, settled) for pod in snapshot.pods if pod.key not in away)
+    claims = dict(snapshot.claims.items())
+    by_key = {pod.key: pod for pod in snapshot.pods}
+    for placement in settled.values():
+        for key, allocation in placement.allocations.items():
+            if key in claims:
+                user = by_key[placement.pod]
+                claims[key] = replace(
+                    claims[key], allocation=allocation, reserved_for=(Consumer("pods", user.name, user.uid),)
+                )
+    return replace(
+        snapshot,
+        pods=pods,
+        claims=FrozenMap(claims),
+        pools=tuple(_less(pool, plan.launches, asked.catalog) for pool in snapshot.pools),
+        blocks=tuple(_used(block, plan.launches) for block in snapshot.blocks),
+    )
+
+
+def _bound(pod: Pod, settled: Mapping[str, Placement]) -> Pod:
+    return replace(pod, node_name=settled[pod.key].node) if pod.key in settled else pod
+
+
+def _less(pool: CapacityPool, launches: tuple[PlannedNode, ...], catalog: Catalog) -> CapacityPool:
+    own = [node for node in launches if node.pool == pool.name]
+    counted = sum((_accelerators(node, catalog) for node in own), Decimal(0))
+    accelerators, nodes, usd = pool.limits.accelerators, pool.limits.nodes, pool.limits.usd_per_hour
+    limits = replace(
+        pool.limits,
+        accelerators=None
+        if accelerators is None
+        else max(0, accelerators - int(counted.to_integral_value("ROUND_UP"))),
+        nodes=None if nodes is None else max(0, nodes - len(own)),
+        usd_per_hour=None if usd is None else max(Decimal(0), usd - _price(own)),
+    )
+    return replace(pool, limits=limits)
+
+
+def _price(launches: list[PlannedNode]) -> Decimal:
+    return sum((node.usd_per_hour or Decimal(0) for node in launches), Decimal(0))
+
+
+def _accelerators(node: PlannedNode, catalog: Catalog) -> Decimal:
+    count = catalog.types[node.offering.instance_type].accelerator_count
+    return Decimal(count.numerator) / Decimal(count.denominator)
+
+
+def _used(block: CapacityBlock, launches: tuple[PlannedNode, ...]) -> CapacityBlock:
+    taken = sum(1 for node in launches if node.offering.block == block.name)
+    available = None if block.available is None else max(0, block.available - taken)
+    return replace(block, count=max(0, block.count - taken), available=available)
+
+
+def in_use(asked: Situation, pool: CapacityPool, resource: str, launches: tuple[PlannedNode, ...]) -> Decimal:
+    """How much of a pool's limit its nodes and these launches take."""
+    own = [node for node in launches if node.pool == pool.name]
+    alive = [node for node in asked.snapshot.provisioned if node.pool == pool.name and counts_against_limits(node)]
+    match resource:
+        case "accelerators":
+            there = Decimal(accelerators_in_use(asked.snapshot, asked.catalog).get(pool.name, 0))
+            return there + sum((_accelerators(node, asked.catalog) for node in own), Decimal(0))
+        case "nodes":
+            return Decimal(len(alive) + len(own))
+        case _:
+            paid = sum((Decimal(node.offering.usd_per_hour or 0) for node in alive), Decimal(0))
+            return paid + _price(own)

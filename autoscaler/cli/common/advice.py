@@ -1,0 +1,41 @@
+"""The smallest change that would place each workload without a place, one line each, after a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from autoscaler.advice.advise import Budget, advise
+from autoscaler.cli.common.decided import Decided
+from autoscaler.model.pod import Pod
+from autoscaler.report.advice_text import advice_lines
+
+_MOST = 3  # workloads; `explain` answers for every pod
+
+
+def print_advice(helping: Mapping[str, str]) -> None:
+    """Nothing where nothing that was tried helps."""
+    if helping:
+        click.echo("")
+        click.echo("Smallest change that places it")
+        for pod, line in helping.items():
+            click.echo(f"  {pod}: {line}")
+
+
+def helping_changes(found: Decided) -> dict[str, str]:
+    """By pod. All share one number of plans, so that a plan with many problems takes no longer to print."""
+    budget, helping = Budget(), dict[str, str]()
+    for pod in _first_of_each_workload(found)[:_MOST]:
+        advice = advise(pod, found.snapshot, found.catalog, found.plan, found.policy, found.now, most=1, budget=budget)
+        helping.update(zip([pod.key], advice_lines(advice), strict=False))
+    return helping
+
+
+def _first_of_each_workload(found: Decided) -> list[Pod]:
+    pods = {pod.key: pod for pod in found.snapshot.pods}
+    first: dict[str, Pod] = {}
+    for entry in (*found.plan.left_out, *found.plan.outside):
+        pod = pods[entry.pod]
+        first.setdefault(f"{pod.namespace} {pod.owner or pod.name}", pod)
+    return list(first.values())

@@ -1,0 +1,23 @@
+"""What a command decided, and from what: of a cluster or of manifests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from autoscaler.model.plan import Plan
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.policy import Policy
+from instance_catalog.types.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A cluster, and what would be decided for it at `now`. `live` False: it is one of manifests."""
+
+    snapshot: Snapshot
+    catalog: Catalog
+    plan: Plan
+    now: datetime
+    policy: Policy
+    live: bool = True

@@ -1,0 +1,29 @@
+"""Packages that only some commands need, and the extra of foreslice that installs each of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from autoscaler.errors import ConfigurationError
+
+_EXTRAS: Final = {
+    "boto3": "aws",
+    "botocore": "aws",
+    "google": "gcp",
+    "kubernetes": "cluster",
+    "opentelemetry": "tracing",
+    "pynvml": "probe",
+    "urllib3": "cluster",
+}
+
+
+def missing_extra(error: ModuleNotFoundError) -> ConfigurationError | None:
+    """What to install for a module that is missing; None for a module of no extra."""
+    package = (error.name or "").partition(".")[0]
+    extra = _EXTRAS.get(package)
+    if extra is None:
+        return None
+    return ConfigurationError(
+        f"this command needs the package {package}, which is not installed",
+        next_step=f"pip install 'foreslice[{extra}]'",
+    )

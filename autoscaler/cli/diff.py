@@ -1,0 +1,121 @@
+"""`foreslice diff`: what differs between two plans, or between the plans for two revisions of manifests."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from autoscaler.cli.common.commands import catalog_option
+from autoscaler.cli.common.files import decided_for, read_manifests
+from autoscaler.cli.common.git_revisions import PREFIX, checked_out
+from autoscaler.cli.common.output import output_option, print_data, print_table
+from autoscaler.cli.common.where import Asked, where_options
+from autoscaler.errors import BadInputError
+from autoscaler.planning.policy import Policy
+from autoscaler.report.plan_diff import (
+    NotAPlanError,
+    PlanFacts,
+    diff_document,
+    diff_summary,
+    diff_tables,
+    lost_places,
+)
+from autoscaler.report.plan_document import document_of
+
+PLACES_LOST = 3
+
+
+@click.command()
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B")
+@click.option(
+    "-f", "--filename", "paths", multiple=True, metavar="PATH", help="Manifests that belong to both: pools, say."
+)
+@click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
+@catalog_option
+@where_options
+@output_option()
+def diff(
+    before: str,
+    after: str,
+    paths: tuple[str, ...],
+    kubernetes_version: str | None,
+    directories: tuple[Path, ...],
+    output: str,
+    asked: Asked,
+) -> None:
+    """A and B are plans that `plan -o json` printed, or manifests to plan for: files, directories, or `git:REV:PATH`
+    for a path as a git revision has it.
+
+    Shows the nodes that are added and removed, the pods that move or lose their place, and the difference in cost.
+
+    \b
+    Try:
+      foreslice diff git:main:deploy/ deploy/
+      foreslice diff yesterday.json today.json
+      foreslice diff old/ new/ -f pools/ -o json
+
+    Exit code 0: B places every pod that A places; 3: it leaves some out; 1: the input cannot be used.
+    """
+    options = _Options(paths, kubernetes_version, directories, asked)
+    with ExitStack() as kept:
+        facts = [
+            _facts(kept.enter_context(checked_out(given)) if given.startswith(PREFIX) else given, options)
+            for given in (before, after)
+        ]
+    found = diff_document(*facts)
+    if output != "table":
+        print_data(found, output)
+    else:
+        for table in diff_tables(found):
+            if table.rows:
+                print_table(table.columns, table.rows, title=table.title)
+                click.echo("")
+        click.echo(diff_summary(found))
+    if lost_places(found):
+        sys.exit(PLACES_LOST)
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """How manifests are planned for."""
+
+    paths: Sequence[str]
+    version: str | None
+    directories: Sequence[Path]
+    asked: Asked
+
+
+def _facts(given: str, options: _Options) -> PlanFacts:
+    """Of a plan that is there already, or of one that is made for the manifests."""
+    document = _plan_in(given)
+    if document is None:
+        loaded = read_manifests([given, *options.paths], options.version, options.directories)
+        document = document_of(decided_for(loaded, options.directories, policy=Policy(), asked=options.asked).plan)
+    try:
+        return PlanFacts.of(document)
+    except NotAPlanError as error:
+        step = "make it with this version: foreslice plan -f PATH -o json"
+        raise BadInputError(f"{given} is no plan that can be compared: {error}", next_step=step) from error
+
+
+def _plan_in(given: str) -> dict[str, Any] | None:
+    """The Plan that a file holds; None for a file of anything else."""
+    file = Path(given)
+    if not file.is_file():
+        return None
+    text = file.read_text(encoding="utf-8", errors="replace")
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and found.get("kind") == "Plan" else None

@@ -1,0 +1,88 @@
+"""Changes that would help, in sentences and as data."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from autoscaler.advice.advise import Advice
+from autoscaler.advice.change import Change, ChangeKind
+from autoscaler.advice.trial import Result
+from autoscaler.report.plan_document import dollars, offering_document
+from autoscaler.report.reasons import fact_text
+from autoscaler.report.words import counted
+
+NO_HELP: Final = "no single change that was tried places it"
+
+_TEXTS: Final[dict[ChangeKind, str]] = {
+    ChangeKind.TOLERATE: "tolerate taint {taint}",
+    ChangeKind.TOLERATE_DEVICE: "tolerate device taint {taint}",
+    ChangeKind.ALLOW_CAPACITY_TYPE: "add {capacity_type} to spec.capacityTypes",
+    ChangeKind.RAISE_LIMIT: "raise spec.limits.{resource} from {limit} to {instead}",
+    ChangeKind.ADD_SCHEDULER: "add {scheduler} to spec.scope.schedulerNames",
+    ChangeKind.REWRITE_SELECTOR: "write {value} instead of {was} in {condition}",
+    ChangeKind.LOWER_REQUEST: "request {requests}",
+    ChangeKind.LOWER_COUNT: "request {instead} devices instead of {wanted}",
+    ChangeKind.SET_DRIVERS: "set spec.drivers.profiles to [{drivers}]",
+    ChangeKind.DROP_NODE_SELECTOR: "drop nodeSelector {key}={value}",
+    ChangeKind.DROP_NODE_AFFINITY: "drop the node affinity on {key}",
+    ChangeKind.DROP_REQUIREMENT: "drop the requirement {key} {operator} [{values}]",
+    ChangeKind.ASK_ELSEWHERE: "leave out {option} {values}",
+    ChangeKind.DROP_CONDITION: "drop {condition}",
+    ChangeKind.DROP_CONSTRAINT: "drop the constraint on {attribute}",
+}
+# Where no CapacityPool exists: what to give to a plan, or to write into the pool that somebody will create.
+_WITHOUT_POOL: Final[dict[ChangeKind, str]] = {
+    ChangeKind.ALLOW_CAPACITY_TYPE: "allow {capacity_type} capacity: --allow {allow}",
+    ChangeKind.ADD_SCHEDULER: "create a CapacityPool with {scheduler} in spec.scope.schedulerNames",
+    ChangeKind.SET_DRIVERS: "create a CapacityPool with spec.drivers.profiles [{drivers}]",
+}
+
+
+def change_text(change: Change) -> str:
+    """ "pool gpu: add spot to spec.capacityTypes"."""
+    template = _TEXTS[change.kind] if change.subject else _WITHOUT_POOL.get(change.kind, _TEXTS[change.kind])
+    facts = {key: fact_text(value) for key, value in change.detail.items()}
+    wanted = {name for _, name, _, _ in string.Formatter().parse(template) if name}
+    sentence = template.format_map({name: facts.get(name, "?") for name in wanted})
+    return f"{change.subject}: {sentence}" if change.subject else sentence
+
+
+def result_text(result: Result) -> str:
+    """ "1 × g6.xlarge (on-demand), 0.80 $/h"."""
+    parts = [f"{count} × {ref.instance_type} ({ref.capacity_type})" for ref, count in result.launches]
+    if result.nodes:
+        parts.append(f"{counted(len(result.nodes), 'node')} that is there: {', '.join(result.nodes)}")
+    if not result.launches:
+        return ", ".join(parts)
+    price = dollars(result.usd_per_hour)
+    return f"{', '.join(parts)}, {price} $/h" if price is not None else f"{', '.join(parts)}, no price known"
+
+
+def advice_lines(found: Iterable[Advice]) -> list[str]:
+    """Each change with its result, smallest first."""
+    return [f"{change_text(advice.change)} → {result_text(advice.result)}" for advice in found]
+
+
+def advice_document(found: Sequence[Advice]) -> list[dict[str, Any]]:
+    """The same as data."""
+    return [
+        {
+            "kind": advice.change.kind.value,
+            "subject": advice.change.subject,
+            "text": change_text(advice.change),
+            "detail": {
+                key: list(value) if isinstance(value, tuple) else value for key, value in advice.change.detail.items()
+            },
+            "result": {
+                "text": result_text(advice.result),
+                "launches": [
+                    {"offering": offering_document(ref), "nodes": count} for ref, count in advice.result.launches
+                ],
+                "nodes": list(advice.result.nodes),
+                "usdPerHour": dollars(advice.result.usd_per_hour),
+            },
+        }
+        for advice in found
+    ]

@@ -1,0 +1,152 @@
+"""The difference of two plans, by the documents that `plan -o json` prints: nodes, places of pods, cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
+
+from autoscaler.report.plan_document import dollars
+from autoscaler.report.tables.plan_tables import Table
+from autoscaler.report.words import counted
+
+# instance type, zone, capacity type, pool
+Kind: TypeAlias = tuple[str, str, str, str]
+NOWHERE: Final = "not placed"
+
+
+class NotAPlanError(ValueError):
+    """A document that is no Plan of this version; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """What two plans are compared by. Names of new nodes differ from plan to plan, so their kinds stand for them."""
+
+    nodes: Counter[Kind]
+    prices: Mapping[Kind, Decimal | None]
+    places: Mapping[str, str]  # by pod: a kind of new node, or the name of a node that is there
+    left: frozenset[str]
+    usd_per_hour: Decimal = field(default=Decimal(0))
+
+    @staticmethod
+    def of(document: Mapping[str, Any]) -> PlanFacts:
+        """Raises NotAPlanError."""
+        if document.get("kind") != "Plan":
+            raise NotAPlanError(f"kind is {document.get('kind')!r}, not 'Plan'")
+        try:
+            return _facts(document)
+        except (KeyError, TypeError, ArithmeticError) as error:
+            raise NotAPlanError(f"{type(error).__name__}: {error}") from error
+
+
+def _facts(document: Mapping[str, Any]) -> PlanFacts:
+    nodes: Counter[Kind] = Counter()
+    prices: dict[Kind, Decimal | None] = {}
+    names: dict[str, str] = {}
+    for launch in document["launches"]:
+        offering = launch["offering"]
+        kind = (offering["instanceType"], offering["zone"], offering["capacityType"], launch["pool"])
+        nodes[kind] += 1
+        prices[kind] = None if launch["usdPerHour"] is None else Decimal(launch["usdPerHour"])
+        names[launch["name"]] = f"new {offering['instanceType']}"
+    return PlanFacts(
+        nodes,
+        prices,
+        {p["pod"]: names.get(p["node"], f"node {p['node']}") for p in document["placements"]},
+        frozenset(entry["pod"] for entry in document["leftOut"]),
+        Decimal(document["summary"]["usdPerHour"]),
+    )
+
+
+def diff_document(before: PlanFacts, after: PlanFacts) -> dict[str, Any]:
+    """Everything that differs, as plain data."""
+    return {
+        "nodes": list(_nodes(before, after)),
+        "pods": list(_pods(before, after)),
+        "usdPerHour": {
+            "before": dollars(before.usd_per_hour),
+            "after": dollars(after.usd_per_hour),
+            "difference": _signed(after.usd_per_hour - before.usd_per_hour),
+        },
+    }
+
+
+def _nodes(before: PlanFacts, after: PlanFacts) -> Iterator[dict[str, Any]]:
+    for kind in sorted(before.nodes.keys() | after.nodes.keys()):
+        change = after.nodes[kind] - before.nodes[kind]
+        one = (after.prices if kind in after.prices else before.prices)[kind]
+        if change or before.prices.get(kind, one) != one:
+            instance_type, zone, capacity_type, pool = kind
+            cost = (after.prices.get(kind) or Decimal(0)) * after.nodes[kind]
+            cost -= (before.prices.get(kind) or Decimal(0)) * before.nodes[kind]
+            yield {
+                "instanceType": instance_type,
+                "zone": zone,
+                "capacityType": capacity_type,
+                "pool": pool,
+                "before": before.nodes[kind],
+                "after": after.nodes[kind],
+                "usdPerHour": _signed(cost),
+            }
+
+
+def _pods(before: PlanFacts, after: PlanFacts) -> Iterator[dict[str, str]]:
+    """Pods whose place differs; what is in one plan only is new or gone."""
+    names = before.places.keys() | after.places.keys() | before.left | after.left
+    for pod in sorted(names):
+        was = before.places.get(pod, NOWHERE if pod in before.left else "")
+        now = after.places.get(pod, NOWHERE if pod in after.left else "")
+        if was != now:
+            yield {"pod": pod, "change": _change(was, now), "before": was, "after": now}
+
+
+def _change(was: str, now: str) -> str:
+    match was, now:
+        case "", _:
+            return "added"
+        case _, "":
+            return "removed"
+        case _, found if found == NOWHERE:
+            return "no longer placed"
+        case found, _ if found == NOWHERE:
+            return "placed now"
+    return "moved"
+
+
+def lost_places(found: Mapping[str, Any]) -> tuple[str, ...]:
+    """The pods that the first plan places and the second does not."""
+    return tuple(entry["pod"] for entry in found["pods"] if entry["change"] == "no longer placed")
+
+
+def diff_tables(found: Mapping[str, Any]) -> Iterator[Table]:
+    """The differences for people."""
+    rows = tuple(
+        (
+            f"{entry['after'] - entry['before']:+d}" if entry["after"] != entry["before"] else "price",
+            entry["instanceType"],
+            entry["zone"],
+            entry["capacityType"],
+            entry["pool"],
+            f"{entry['before']} → {entry['after']}",
+            entry["usdPerHour"],
+        )
+        for entry in found["nodes"]
+    )
+    yield Table("Nodes", ("", "type", "zone", "capacity", "pool", "nodes", "$/h"), rows)
+    pods = tuple((p["pod"], p["change"], p["before"] or "-", p["after"] or "-") for p in found["pods"])
+    yield Table("Pods", ("pod", "change", "before", "after"), pods)
+
+
+def diff_summary(found: Mapping[str, Any]) -> str:
+    """One line."""
+    cost = found["usdPerHour"]
+    changes = Counter(entry["change"] for entry in found["pods"])
+    told = [f"{counted(count, 'pod')} {change}" for change, count in sorted(changes.items())]
+    return "; ".join([f"{cost['before']} → {cost['after']} $/h ({cost['difference']})", *told])
+
+
+def _signed(amount: Decimal) -> str:
+    return f"{'-' if amount < 0 else '+'}{dollars(abs(amount))}"
