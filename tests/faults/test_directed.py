@@ -197,6 +197,21 @@ def test_an_end_that_has_begun_waits_while_pools_observe(schedule: Schedules) ->
     assert len(schedule.ours()) == 2
 
 
+LAUNCH_CALLS = {0: "CreateFleet", 2: "LaunchInstances", 3: "SetDesiredCapacity"}
+
+
+@pytest.mark.parametrize("world", LAUNCH_CALLS)
+def test_a_new_process_whose_clock_is_wrong_loses_no_launch_of_the_last_one(world: int) -> None:
+    found = begun(world=world)
+    found.trouble(call=LAUNCH_CALLS[world], name="times out after the effect", times=1)
+    ask(found)
+    found.sets_the_clock(hours=12)  # so AWS refuses every call
+    found.dies()
+    found.passes(seconds=60)
+    over(found)
+    assert len(found.fake.account.machines) == 2
+
+
 def test_launches_go_on_in_the_other_subnet_of_a_zone() -> None:
     found = begun(twins=True, leaves_out=1)
     found.limit(place=("g6.xlarge", "us-east-1b"), market="spot", machines=0)
