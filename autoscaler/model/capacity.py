@@ -108,6 +108,7 @@ class CapacityPool:
     weight: int = 0
     deletion_policy: str = "Drain"  # or Retain: what happens to the nodes when the pool is deleted
     scope: Scope = Scope()
+    boot_timeout: timedelta | None = None  # from launch to Node; None: the node template's, or that of the machine
     implicit: bool = False
     held_back: bool = False  # a check before buying failed: it only proposes until that is put right
     uid: str = ""

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
+from autoscaler.lifecycle.booting import boot_timeout, boot_timeout_by_name
 from autoscaler.model.plan import PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef, Prediction
 from autoscaler.model.reason import Reason
@@ -158,7 +160,14 @@ def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed],
             slices_digest=digest_of(future.slices),
         ),
         reasons=purchase.reasons,
+        boot_timeout=candidate.pool.boot_timeout or _boot_timeout(purchase),
     )
+
+
+def _boot_timeout(purchase: Purchase) -> timedelta:
+    """That of the slowest machine that may be obtained."""
+    others = (boot_timeout_by_name(offering.instance_type) for offering in purchase.alternates)
+    return max(boot_timeout(purchase.candidate.instance_type), *others, timedelta(0))
 
 
 def digest_of(slices: Iterable[ResourceSlice]) -> str:

@@ -21,6 +21,7 @@ from providers.aws.errors import of_code, translated
 from providers.aws.launch import answer_of, fingerprint
 from providers.aws.node_groups.groups import Group, Groups
 from providers.aws.node_groups.slots import SLOT_TAG, Slot, slot_of
+from providers.aws.node_template.boot_times import Booting, BootTimeouts
 from providers.aws.node_template.launch_template import tag_list
 from providers.aws.node_template.status import GroupVerdicts
 from providers.aws.node_template.template import GroupTemplates
@@ -63,7 +64,7 @@ TRAITS: Final = Traits(exact=False, counted=True, consistency_window=WINDOW, res
 _SKEW: Final = timedelta(minutes=5)
 
 
-class AwsNodeGroups(Placed):
+class AwsNodeGroups(Booting, Placed):
     """Machines of groups that exist already. Also a Preflight and a TemplateJudge."""
 
     def __init__(self, account: Account, templates: GroupTemplates) -> None:
@@ -72,6 +73,7 @@ class AwsNodeGroups(Placed):
         self._cluster = account.cluster
         self._place = Place(account.aws, account.clock)
         self._templates = templates
+        self._boot = BootTimeouts(templates, account.clock)
         self._groups = Groups(account.aws, account.clock)
         self._verdicts = GroupVerdicts(self._groups, templates, account.clock)
         self._reservations = {
@@ -155,10 +157,7 @@ class AwsNodeGroups(Placed):
     def offerings(self) -> tuple[OfferingStatus, ...]:
         """What the groups start, without prices."""
         return tuple(
-            OfferingStatus(
-                OfferingKey(kind, zone, group.capacity_type.value, group.reservation),
-                available=max(group.largest - group.desired, 0),
-            )
+            OfferingStatus(group.offering(kind, zone), available=max(group.largest - group.desired, 0))
             for group in self._all_groups()
             for kind in group.types
             for zone in group.zones
