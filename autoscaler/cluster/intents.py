@@ -99,6 +99,7 @@ def nodes_of(batch: LaunchBatch) -> tuple[ProvisionedNode, ...]:
             offerings=batch.offerings,
             prediction=batch.prediction,
             labels=batch.labels,
+            boot_timeout=batch.boot_timeout,
             pods=member.pods,
         )
         for member in batch.members
@@ -137,6 +138,7 @@ def _batch(group: list[PlannedNode], pools: Mapping[str, CapacityPool], *, gang:
         taints=(*first.node.taints, *pool.startup_taints),
         kubelet_reserved=pool.kubelet_reserved,
         template=pool.node_template,
+        boot_timeout=first.boot_timeout,
     )
 
 

@@ -294,7 +294,9 @@ class Executor:
     def _collect_orphans(self, provider: Provider, seen: Observed, now: datetime) -> None:
         """Adopt or terminate a provider's machines that have no object."""
         machines = seen.machines.get(provider.name, {})
-        orphans = find_orphans(machines, journal=self.journal, nodes=seen.snapshot.nodes, now=now)
+        orphans = find_orphans(
+            machines, journal=self.journal, nodes=seen.snapshot.nodes, pools=seen.snapshot.pools, now=now
+        )
         if orphans.stopped:
             raise ConfigurationError(
                 f"more than max(2, 10 %) of the {len(machines)} machines of provider {provider.name} have no object",

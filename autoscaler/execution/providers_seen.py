@@ -20,12 +20,13 @@ from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.absence import overdue
 from autoscaler.lifecycle.provisioned_node import MachineState, has_machine
 from autoscaler.lifecycle.reflect import SeenReservation, World
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.words import advised
 from instance_catalog.kubernetes import labels
-from providers.abilities import NoticeReader
+from providers.abilities import BootTimes, NoticeReader
 from providers.contract import (
     TAG_BATCH,
     TAG_CLUSTER,
@@ -51,7 +52,8 @@ class ProvidersSeen:
     `reservations` is None unless all of them answered: a block must not end because nobody could be asked.
     `reserving` are the kinds of node templates whose providers reserve; `silent` tells about those without an answer.
     `places` are what the providers call, by name. `doubts` are machines that exist and are not listed as ours.
-    `serving` are all kinds of node templates, with why their provider refuses to answer if it does.
+    `serving` are all kinds of node templates, with why their provider refuses to answer if it does. `boots`: how long
+    machines of node templates (kind, name) may boot, where those say.
     """
 
     machines: Mapping[str, Mapping[str, Instance]]
@@ -62,6 +64,7 @@ class ProvidersSeen:
     serving: Mapping[str, Reason | None]
     places: Mapping[str, str] = field(default_factory=dict)
     doubts: tuple[Trouble, ...] = ()
+    boots: Mapping[tuple[str, str], timedelta] = field(default_factory=dict)
 
     def world(
         self, snapshot: Snapshot, expected_drivers: Mapping[str, frozenset[str]], *, batches: frozenset[str]
@@ -69,7 +72,7 @@ class ProvidersSeen:
         """The snapshot beside what the providers say. `batches`: the LaunchBatches that are written down."""
         listed = [entry for machines in self.machines.values() for entry in machines.items()]
         return World(
-            snapshot=snapshot,
+            snapshot=replace(snapshot, pools=tuple(map(self._with_boot_timeout, snapshot.pools))),
             machines={key: MachineState(machine.state.value) for key, machine in listed},
             windows=self.windows,
             reclaims={key: machine.reclaim_at for key, machine in listed if machine.reclaim_at is not None},
@@ -81,6 +84,11 @@ class ProvidersSeen:
             batches=batches,
             launched=None if self.silent else frozenset(_batches(machine for _, machine in listed)),
         )
+
+    def _with_boot_timeout(self, pool: CapacityPool) -> CapacityPool:
+        """The pool's own wins over its node template's."""
+        said = self.boots.get(pool.node_template)
+        return pool if said is None or pool.boot_timeout is not None else replace(pool, boot_timeout=said)
 
 
 def _batches(machines: Iterable[Instance]) -> Iterator[str]:
@@ -110,6 +118,7 @@ def ask(
     serving: dict[str, Reason | None] = dict.fromkeys(providers.by_template)
     places: dict[str, str] = {}
     doubts: list[Trouble] = []
+    boots: dict[tuple[str, str], timedelta] = {}
     isolation = Isolation()
     for template, provider in providers.by_template.items():
         listed: list[Instance] = []
@@ -131,6 +140,8 @@ def ask(
         machines[provider.name] = {machine.provider_id: machine for machine in listed}
         reservations += held
         places[provider.name] = provider.place()
+        unread = isolation.attempt("Provider", provider.name, partial(_read_boots, provider, boots))
+        doubts += [] if unread is None else [unread]
         doubts += _doubts(mine, machines[provider.name], providers.cluster)
     return ProvidersSeen(
         machines=machines,
@@ -141,7 +152,13 @@ def ask(
         serving=serving,
         places=places,
         doubts=tuple(doubts),
+        boots=boots,
     )
+
+
+def _read_boots(provider: Provider, boots: dict[tuple[str, str], timedelta]) -> None:
+    if isinstance(provider, BootTimes):
+        boots.update({(template.kind, template.name): said for template, said in provider.boot_timeouts().items()})
 
 
 def acknowledge(providers: Providers, seen: ProvidersSeen) -> tuple[Trouble, ...]:

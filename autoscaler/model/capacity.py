@@ -113,6 +113,7 @@ class CapacityPool:
     fractional: str = "Never"  # or Allow: whether types with a part of a card (a vGPU) are offered
     deletion_policy: DeletionPolicy = "Drain"
     scope: Scope = Scope()
+    boot_timeout: timedelta | None = None  # from launch to Node; None: the node template's, or that of the machine
     implicit: bool = False
     held_back: bool = False  # a check before buying failed: it only proposes until that is put right
     uid: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Literal, TypeAlias
@@ -60,6 +60,7 @@ class PlannedNode:
     usd_per_hour: Decimal | None
     prediction: Prediction
     reasons: tuple[Reason, ...] = ()
+    boot_timeout: timedelta | None = None
 
     @property
     def offering(self) -> OfferingRef:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 
 from autoscaler.model.reason import Reason
@@ -75,6 +75,7 @@ class ProvisionedNode:
     token: str = ""
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
     pods: tuple[str, ...] = ()  # keys of the pods it was bought for
+    boot_timeout: timedelta | None = None  # from launch to Node, as it was at the launch; None: of an earlier version
     reasons: tuple[Reason, ...] = ()
     empty_since: datetime | None = None
     unhealthy_since: datetime | None = None  # its Node was ready once and is not now
@@ -149,6 +150,7 @@ class LaunchBatch:
     deleting: bool = False  # the object was deleted; its finalizer keeps it until it is finished
     guarded: bool = False  # that finalizer is there
     place: str = ""  # account/region that the provider calls for its attempt
+    boot_timeout: timedelta | None = None
 
     @property
     def nodes(self) -> tuple[str, ...]:

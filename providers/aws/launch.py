@@ -21,7 +21,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.capacity import Reservations
-from providers.aws.describe import instance_of, listed, named, provider_id, tags_of
+from providers.aws.describe import instance_of, listed, named, provider_id, tags_of, understood
 from providers.aws.errors import meaning, of_code, translated
 from providers.aws.node_template.cluster import Clusters
 from providers.aws.node_template.launch_template import LaunchTemplates, Version, launch_tags, tag_list, template_data
@@ -65,7 +65,14 @@ class Launcher:
     reservations: Reservations
 
     def launch(self, request: LaunchRequest, template: NodeTemplate) -> LaunchAnswer:
-        """One call, made again only when its launch template turns out to have been deleted."""
+        """One call, made again only when its launch template turns out to have been deleted.
+
+        Machines may have started when an answer cannot be read, so that raises an UncertainError: the call is repeated.
+        """
+        with understood("launch"):
+            return self._made(request, template)
+
+    def _made(self, request: LaunchRequest, template: NodeTemplate) -> LaunchAnswer:
         try:
             answer = self._launch(request, template)
         except (TemplateError, NoSubnetError):
@@ -135,6 +142,8 @@ class _Call:
                 found = self.launcher.aws.ec2.run_instances(**parameters)["Instances"]
         except (CapacityError, GoneError) as error:
             return self._refused(error, [subnet.id])
+        if len(found) < request.minimum:
+            raise unnamed("RunInstances")
         obtained = replace(offering, zone=subnet.zone)
         now = self.launcher.clock.now()
         launched_at = {one["InstanceId"]: one.get("LaunchTime", now) for one in found}
@@ -168,6 +177,8 @@ class _Call:
                 )
         except (CapacityError, GoneError) as error:
             return self._refused(error, subnets)
+        if names_nothing(found):
+            raise unnamed("CreateFleet")
         by_type = {offering.instance_type: offering for offering in self.offerings}
         obtained = self._places(found.get("Instances", ()), by_type, subnets)
         now = self.launcher.clock.now()  # a fleet's answer has no times
@@ -216,8 +227,9 @@ class _Call:
         with after_launching(f"CreateFleet started {', '.join(unplaced)}"):
             for found in named(self.launcher.aws, unplaced):
                 offering = by_type.get(found.get("InstanceType", ""))
-                if offering:
-                    obtained[found["InstanceId"]] = replace(offering, zone=found["Placement"]["AvailabilityZone"])
+                zone = (found.get("Placement") or {}).get("AvailabilityZone", "")
+                if offering and zone and found.get("InstanceId"):
+                    obtained[found["InstanceId"]] = replace(offering, zone=zone)
         hidden = [key for key in unplaced if key not in obtained]
         if hidden:
             raise AmbiguousError(
@@ -324,6 +336,19 @@ def fingerprint(request: LaunchRequest) -> str:
         (request.template.kind, request.template.name),
     )
     return hashlib.sha256(json.dumps(parameters).encode()).hexdigest()[:40]
+
+
+def names_nothing(answer: Mapping[str, Any]) -> bool:
+    """Whether an answer lacks the ids of machines that it has a row for, or has neither machines nor errors. Then
+    nobody knows what was launched, and asking for the next offering might launch it twice."""
+    rows = answer.get("Instances") or ()
+    return not all(row.get("InstanceIds") for row in rows) or not (rows or answer.get("Errors"))
+
+
+def unnamed(operation: str) -> AmbiguousError:
+    """What to raise about such an answer."""
+    step = "Nothing to do: the call is repeated with its token and finds the same machines."
+    return AmbiguousError(f"{operation} answered without the ids of what it started", next_step=step)
 
 
 def _alike(offering: OfferingKey, first: OfferingKey) -> bool:

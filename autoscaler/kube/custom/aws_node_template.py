@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from autoscaler.kube.custom.node_template import NodeTemplateStatus
 from autoscaler.kube.custom.objects import read_spec
-from autoscaler.kube.custom.schema import NO_ENTRIES, ApiModel, Items, Labels, LongText, Rule, Text
+from autoscaler.kube.custom.schema import NO_ENTRIES, ApiModel, BootTimeoutText, Items, Labels, LongText, Rule, Text
 from autoscaler.kube.problem import Problems
 
 Tags = Annotated[dict[str, Annotated[str, StringConstraints(max_length=256)]], Field(max_length=30)]
@@ -133,6 +133,8 @@ class AWSNodeTemplateSpec(ApiModel):
     detailed_monitoring: bool = False
     open_reservations: Literal["Use", "Avoid"] = "Use"
     """Whether on-demand launches may consume open capacity reservations, as EC2 does by itself."""
+    boot_timeout: BootTimeoutText | None = None
+    """How long a machine may take from its launch to its Node, for pools that do not say; from 2m to 1d."""
 
     RULES = (
         Rule(
@@ -155,6 +157,8 @@ class AWSGroupNodeTemplateSpec(ApiModel):
     launch: Literal["Instances", "DesiredCapacity"] = "Instances"
     """Instances: LaunchInstances, which takes a token and answers with errors. DesiredCapacity: where that is not
     possible; errors are then seen in the group's activities."""
+    boot_timeout: BootTimeoutText | None = None
+    """How long a machine may take from its launch to its Node, for pools that do not say; from 2m to 1d."""
 
     RULES = (
         Rule(

@@ -15,6 +15,7 @@ from autoscaler.kube.custom.schema import (
     NO_ENTRIES,
     ApiModel,
     Conditions,
+    DurationText,
     Items,
     LongText,
     Name,
@@ -23,6 +24,8 @@ from autoscaler.kube.custom.schema import (
     RecordedLabels,
     RecordedTaint,
     Rule,
+    duration,
+    duration_text,
     taint_json,
 )
 from autoscaler.model.provisioned_node import BatchMember, BatchOutcome, LaunchBatch, OfferingRef
@@ -51,6 +54,8 @@ class LaunchBatchSpec(ApiModel):
     taints: Annotated[Items[RecordedTaint], Field(max_length=128)] = ()
     kubelet_reserved: Quantities = NO_ENTRIES
     node_template_ref: TemplateReference | None = None
+    boot_timeout: DurationText | None = None
+    """Of each of its nodes."""
 
     RULES = (
         Rule("self == oldSelf", "a LaunchBatch's spec cannot change"),
@@ -115,6 +120,7 @@ def parse_launch_batch(raw: object) -> LaunchBatch:
         taints=tuple(taint.model() for taint in spec.taints),
         kubelet_reserved=FrozenMap({k: Quantity.parse(str(v)) for k, v in spec.kubelet_reserved.items()}),
         template=(reference.kind, reference.name) if reference else ("", ""),
+        boot_timeout=duration(spec.boot_timeout) if spec.boot_timeout else None,
         deleting=metadata.deleting,
         guarded=FINALIZER in metadata.finalizers,
     )
@@ -156,6 +162,7 @@ def write_launch_batch(batch: LaunchBatch) -> dict[str, Any]:
             "taints": [taint_json(taint) for taint in batch.taints],
             "kubeletReserved": {key: str(value) for key, value in batch.kubelet_reserved.items()},
             "nodeTemplateRef": {"kind": kind, "name": name} if kind else None,
+            "bootTimeout": duration_text(batch.boot_timeout) if batch.boot_timeout else None,
         }
     )
     members = batch.members if batch.answered else ()

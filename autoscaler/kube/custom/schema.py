@@ -56,6 +56,8 @@ _LONGEST: Final = 10 * 366 * 86400
 _DURATION_PART: Final = re.compile(r"([0-9]+)([smhd])")
 # RFC 3339; fromisoformat alone would also take week dates and times without a zone.
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+SHORTEST_BOOT: Final = timedelta(minutes=2)
+LONGEST_BOOT: Final = timedelta(days=1)
 DURATION_PATTERN: Final = r"^([0-9]+[smhd])+$"
 DOLLARS_PATTERN: Final = r"^[0-9]+(\.[0-9]+)?$"
 QUANTITY_PATTERN: Final = r"^[+]?[0-9.]+([numkKMGTPE]i?|[eE][-+]?[0-9]+)?$"
@@ -163,6 +165,12 @@ def _duration(text: str) -> str:
     return text
 
 
+def _boot_timeout(text: str) -> str:
+    if not SHORTEST_BOOT <= duration(text) <= LONGEST_BOOT:
+        raise ValueError(f"{text!r} is no boot time-out: it is from {duration_text(SHORTEST_BOOT)} to 1d")
+    return text
+
+
 def _moment(text: str) -> str:
     moment(text)
     return text
@@ -213,6 +221,12 @@ def _int_or_string(pattern: str) -> WithJsonSchema:
 DurationText = Annotated[
     str,
     AfterValidator(_duration),
+    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "maxLength": SHORT}),
+]
+# From a launch to the Node: a machine that has no time to boot would be ended and bought again for ever.
+BootTimeoutText = Annotated[
+    str,
+    AfterValidator(_boot_timeout),
     WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "maxLength": SHORT}),
 ]
 TimeText = Annotated[str, AfterValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]

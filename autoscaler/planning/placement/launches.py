@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import count
 
+from autoscaler.lifecycle.booting import boot_timeout
 from autoscaler.model.plan import PlannedNode, Target
 from autoscaler.model.provisioned_node import Prediction
 from autoscaler.model.reason import Reason
@@ -165,6 +167,7 @@ def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed],
             slices_digest=digest_of(future.slices),
         ),
         reasons=purchase.reasons,
+        boot_timeout=candidate.pool.boot_timeout or _boot_timeout(purchase),
     )
 
 
@@ -177,6 +180,12 @@ def _common_labels(purchase: Purchase, future: Hypothetical) -> FrozenMap[str, s
             if theirs.get(key) != found[key]:
                 del found[key]
     return FrozenMap(found) if len(found) != len(future.node.labels) else future.node.labels
+
+
+def _boot_timeout(purchase: Purchase) -> timedelta:
+    """That of the slowest machine that may be obtained."""
+    others = (boot_timeout(other.instance_type) for other in purchase.alternates)
+    return max(boot_timeout(purchase.candidate.instance_type), *others, timedelta(0))
 
 
 def digest_of(slices: Iterable[ResourceSlice]) -> str:

@@ -78,6 +78,7 @@ POOL = CapacityPool(
     disruption=Disruption("Never", timedelta(hours=1, minutes=30), "Never", (DisruptionBudget("10%", "0 3 * * *"),)),
     weight=10,
     deletion_policy="Retain",
+    boot_timeout=timedelta(minutes=40),
     scope=Scope(
         PodScope.SELECTED,
         LabelSelector((Requirement("team", "In", ("research",)),)),
@@ -122,6 +123,7 @@ NODE = ProvisionedNode(
     token="t-1",
     labels=FrozenMap({"team": "research"}),
     pods=("default/train-0",),
+    boot_timeout=timedelta(minutes=40),
     reasons=(Reason.of(Code.TOO_FEW_DEVICES, "request gpu", wanted=8, found=4, share=0.5, exact=True, of=("a", "b")),),
     empty_since=NOW + timedelta(seconds=1, microseconds=5),
     history=((Phase.INTENDED, NOW, "Planned"), (Phase.READY, NOW, "SlicesComplete")),
