@@ -25,11 +25,11 @@ FAMILIES = sorted({name.split(".")[0].rsplit("-", 1)[0] for name in load_catalog
 
 # One type for every driver and option that no plan offers by itself: (type, drivers).
 CHOSEN = [
-    ("p5.48xlarge", "nvidia@v0.5.0-dev:ConsumableShares=true:consumable-shares=4"),
-    ("p5.48xlarge", "nvidia@v0.5.0-dev:ConsumableShares=true:consumable-shares=memory:dynamic-mig"),
+    ("p5.48xlarge", "nvidia@v0.5.0:ConsumableShares=true:consumable-shares=4"),
+    ("p5.48xlarge", "nvidia@v0.5.0:ConsumableShares=true:consumable-shares=memory:dynamic-mig"),
     ("p4d.24xlarge", "nvidia:PassthroughSupport=true"),
     ("p4d.24xlarge", "nvidia@v25.12.0:dynamic-mig:mig-mode-on"),
-    ("p5.48xlarge", "nvidia@v0.5.0-dev:FabricManagerPartitioning=true:PassthroughSupport=true"),
+    ("p5.48xlarge", "nvidia@v0.5.0:FabricManagerPartitioning=true:PassthroughSupport=true"),
     ("g4-standard-384", "nvidia:dynamic-mig"),
     ("mi300x-1", "amd"),
     ("mi300x-1", "amd:partition=cpx_nps4"),

@@ -142,7 +142,8 @@ def _lines(t: InstanceType) -> Iterator[_Line]:
     for region, zones in t.zones.items():
         yield f"zones of {region}", ", ".join(zones) or "none", facts, "shape"
     if not t.prices and not t.zone_prices:
-        yield "price", f"not known: {t.unpriced or 'never bought until an overlay gives one'}", {}, ""
+        why = f" ({t.unpriced})" if t.unpriced else ""
+        yield "price", f"not known{why}: never bought until an overlay gives one", {}, ""
     for resource, amount in node_allocatable(t).items():
         reserved = {"": Provenance(f"model of {t.reservation.image or 'nothing reserved'} nodes", guess=True)}
         measured = resource in t.allocatable

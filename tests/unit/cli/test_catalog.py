@@ -99,7 +99,11 @@ def test_show_says_where_facts_come_from_and_what_is_guessed() -> None:
     ("name", "line"),
     [
         ("p5e.48xlarge", "never bought until an overlay gives one"),
-        ("g7.2xlarge", "not known: selectors on it are unknown"),
+        ("g4-standard-6", "not known (a vGPU has a name of its own"),
+        ("g7.2xlarge", "one of NVIDIA RTX PRO 4500 Blackwell Server Edition"),
+        ("g7.2xlarge", "image EKS AL2023 NVIDIA has 580"),
+        ("p2.xlarge", "11441Mi to 12Gi"),
+        ("trn2.48xlarge", "no on-demand price is published"),
         ("g7.2xlarge", "595 or newer"),
         ("g6f.large", "1/8 of an L4, one device"),
         ("p6e-gb200.36xlarge", "domains of 9 or 18 nodes"),
@@ -124,7 +128,7 @@ def test_validate_counts_what_is_right(tmp_path: Path) -> None:
         "types:\n  - name: p5e.48xlarge\n    prices: {on-demand: {usdPerHour: 40, region: r, date: 2026}}\n"
     )
     assert (
-        output("validate") == output("validate", str(tmp_path)) == "213 instance types, 41 accelerators: no defects\n"
+        output("validate") == output("validate", str(tmp_path)) == "214 instance types, 42 accelerators: no defects\n"
     )
     assert "40.0000" in output("list", "--catalog", str(tmp_path), "--accelerator", "H200")
     assert "40 $/h in r (2026)" in output("show", "p5e.48xlarge", "--catalog", str(tmp_path))

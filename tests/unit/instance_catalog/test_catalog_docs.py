@@ -14,7 +14,10 @@ from autoscaler.kube.custom.instance_type_overlay import overlay_layer
 from instance_catalog.files.loader import load_catalog, shipped_layers
 from instance_catalog.files.merging import catalog_of
 from instance_catalog.files.yaml_text import read
+from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.prediction.predict import predict
+from instance_catalog.prediction.variants import implicit_driver_sets
 from instance_catalog.types.instance_type import CapacityType
 
 PAGE = Path(__file__).parents[3] / "docs" / "catalog.md"
@@ -25,7 +28,7 @@ AFTERWARDS = datetime(2027, 1, 1, tzinfo=UTC)
 
 
 def test_every_example_is_found() -> None:
-    assert (len(EXAMPLES), len(OBJECTS)) == (5, 1)
+    assert (len(EXAMPLES), len(OBJECTS)) == (6, 1)
 
 
 @pytest.fixture
@@ -56,3 +59,12 @@ def test_the_overlay_counts_until_it_ends(directory: Path) -> None:
 def test_the_object_says_the_same_as_the_file() -> None:
     catalog = catalog_of([*shipped_layers(), *map(overlay_layer, OBJECTS)])
     assert catalog.get("p5.48xlarge").prices[CapacityType.ON_DEMAND].usd_per_hour == Decimal("31.5")
+
+
+def test_the_example_of_a_machine_of_another_cloud_loads() -> None:
+    catalog = load_catalog(extra_dirs=[Path(__file__).parents[3] / "docs/examples/catalog"])
+    machine = catalog.get("nd96isr-mi300x-v5")
+    (drivers,) = implicit_driver_sets(machine, REFERENCE)[:1]
+    slices = predict(machine, drivers, kubernetes=REFERENCE)
+    names = {d.attributes.get("productName") for s in slices for d in s.devices if s.driver == "gpu.amd.com"}
+    assert names == {"AMD_Instinct_MI300X_OAM"}

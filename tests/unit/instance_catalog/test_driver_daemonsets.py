@@ -75,6 +75,14 @@ AWS_FILTER = (
             container(f"{NVIDIA}:v0.4.1", "--feature-gates", "$(GATES)", command=[GPU], GATES="MPSSupport=True"),
             "nvidia:MPSSupport=true",
         ),
+        # As the GPU Operator renders it for a GPUCluster (v26.7.0): a shell that starts the plugin.
+        (
+            container(
+                "nvcr.io/nvidia/dra-driver-nvidia-gpu:v0.5.0", "set -a\nexec gpu-kubelet-plugin -v 4",
+                command=["bash", "-c"], FEATURE_GATES="PassthroughSupport=true",
+            ),
+            "nvidia@v0.5.0:PassthroughSupport=true",
+        ),
         (container("localhost:5000/networking/dranet:v1.3.0", "/dranet", "--v=4"), "dranet@v1.3.0"),
         (
             container("ecr.example.com/eks/dranet:v1.2.0-eksbuild.2", "/dranet", AWS_FILTER),
@@ -83,24 +91,24 @@ AWS_FILTER = (
         (container("dranet:v1.4.0", "/dranet", '--filter=attributes["dra.net/type"].StringValue != "veth"'), "dranet"),
         (
             container(
-                f"{NVIDIA}:v0.5.0-dev", command=[GPU], FEATURE_GATES="ConsumableShares=true", CONSUMABLE_SHARES="4"
+                f"{NVIDIA}:v0.5.0", command=[GPU], FEATURE_GATES="ConsumableShares=true", CONSUMABLE_SHARES="4"
             ),
-            "nvidia@v0.5.0-dev:consumable-shares=4:ConsumableShares=true",
+            "nvidia@v0.5.0:consumable-shares=4:ConsumableShares=true",
         ),
         (container(f"{NVIDIA}:v0.4.1", command=[GPU], CONSUMABLE_SHARES="4"), "nvidia"),
         (
             container(
-                f"{NVIDIA}:v0.5.0-dev", command=[GPU], FEATURE_GATES="ConsumableShares=true",
+                f"{NVIDIA}:v0.5.0", command=[GPU], FEATURE_GATES="ConsumableShares=true",
                 CONSUMABLE_SHARES="disabled",
             ),
-            "nvidia@v0.5.0-dev:ConsumableShares=true",
+            "nvidia@v0.5.0:ConsumableShares=true",
         ),
         (
             container(
-                f"{NVIDIA}:v0.5.0-dev", command=["compute-domain-kubelet-plugin"], IMEX_MODE="hostManaged",
+                f"{NVIDIA}:v0.5.0", command=["compute-domain-kubelet-plugin"], IMEX_MODE="hostManaged",
                 FEATURE_GATES="HostManagedIMEXDaemon=true,DynamicMIG=true,ComputeDomainCliques=true",
             ),
-            "compute-domain@v0.5.0-dev:imex-mode=hostManaged:HostManagedIMEXDaemon=true",
+            "compute-domain@v0.5.0:imex-mode=hostManaged:HostManagedIMEXDaemon=true",
         ),
         (
             container("rocm/k8s-gpu-dra-driver:v1.0.1", "--feature-gates=AutoPartition=true"),
@@ -134,7 +142,7 @@ AWS_FILTER = (
         (container("public.ecr.aws/neuron/neuron-dra-driver:2026.6"), "neuron"),
     ],
     ids=[
-        "old image name", "digest and argument", "variable in argument", "registry with port",
+        "old image name", "digest and argument", "variable in argument", "GPUCluster", "registry with port",
         "the chart of AWS", "another filter", "shares",
         "shares without gate", "shares disabled", "host-managed IMEX", "amd", "cpu", "intel", "gaudi", "example",
         "example with everything", "example by its chart", "tpu", "without v",

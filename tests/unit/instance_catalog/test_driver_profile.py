@@ -27,9 +27,9 @@ from instance_catalog.frozen_map import FrozenMap
         "nvidia@v25.12.0:dynamic-mig",
         "nvidia:driver=580.126.09:cuda=13.0",
         "nvidia:MPSSupport=true",
-        "nvidia@v0.5.0-dev:DRAListTypeAttributes=true",
+        "nvidia@v0.5.0:DRAListTypeAttributes=true",
         "tpu:topology=4x4",
-        "nvidia@v0.5.0-dev:consumable-shares=4:ConsumableShares=true",
+        "nvidia@v0.5.0:consumable-shares=4:ConsumableShares=true",
         "nvidia:PassthroughSupport=true",
         "amd:partition=cpx_nps4",
         "amd:AutoPartition=true",
@@ -66,7 +66,7 @@ def test_mig_modes_and_their_gate_go_together() -> None:
 @pytest.mark.parametrize(
     ("given", "release"),
     [("v0.4.7", "v0.4.1"), ("0.4", "v0.4.0"), ("v26.4.0", "v0.4.0"), ("v25.12.3", "v25.12.0"), ("v0.1.0", "v25.3.2"),
-     ("v26.8.0", "v0.5.0-dev"), ("v1.0.0", "v0.5.0-dev")],
+     ("v26.8.0", "v0.5.0"), ("v1.0.0", "v0.5.0")],
 )  # fmt: skip
 def test_an_unknown_release_becomes_the_nearest_older_one_with_a_note(given: str, release: str) -> None:
     driver_set = parse_driver_set(f"nvidia@{given}")
@@ -81,7 +81,7 @@ def test_releases_may_be_written_without_v() -> None:
 
 def test_gates_are_those_of_the_release() -> None:
     assert "DynamicMIG" not in parse_driver_set("nvidia@v25.8.1").profiles[0].gates
-    assert "ConsumableShares" in parse_driver_set("nvidia@v0.5.0-dev").profiles[0].gates
+    assert "ConsumableShares" in parse_driver_set("nvidia@v0.5.0").profiles[0].gates
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_gates_are_those_of_the_release() -> None:
         ("nvidia:PassthroughSupport=true:dynamic-mig", "gates DynamicMIG and PassthroughSupport of nvidia cannot"),
         ("nvidia:consumable-shares=4", "does nothing without its gate; add ConsumableShares=true"),
         (
-            "nvidia@v0.5.0-dev:ConsumableShares=true:consumable-shares=many",
+            "nvidia@v0.5.0:ConsumableShares=true:consumable-shares=many",
             "option consumable-shares of nvidia takes unlimited, memory or a number of shares, not 'many'",
         ),
         ("dra-cpu:group-by=core", "option group-by of dra-cpu takes numanode, socket or machine, not 'core'"),

@@ -169,7 +169,7 @@ def test_api_servers_before_1_35_get_counters_and_devices_in_one_slice() -> None
         ("nvidia", "gpu-0", set(), set()),
         ("nvidia:mig=all-balanced", "gpu-0-mig-3g20gb-9-4", {"parentUUID", "profile"}, set()),
         ("nvidia:dynamic-mig:mig-mode-on", "gpu-0-mig-3g20gb-9-4", {"parentUUID", "profile"}, {"uuid"}),
-        ("nvidia@v0.5.0-dev", "gpu-0", {"resource.kubernetes.io/numaNode"}, set()),
+        ("nvidia@v0.5.0", "gpu-0", {"resource.kubernetes.io/numaNode"}, set()),
         ("nvidia@v25.8.1", "gpu-0", {"pcieBusID"}, {PCI_BUS_ID, "addressingMode"}),
         ("nvidia@v25.3.2", "gpu-0", {"pcieBusID", "minor", "index"}, {PCI_BUS_ID, "addressingMode"}),
         (
@@ -302,7 +302,7 @@ def test_without_an_image_driver_versions_exist_only_at_run_time() -> None:
 
 
 def test_numa_nodes_are_lists_under_their_gate() -> None:
-    devices = gpus_of(machines.grace_blackwell(machines.GB300), "nvidia@v0.5.0-dev:DRAListTypeAttributes=true")
+    devices = gpus_of(machines.grace_blackwell(machines.GB300), "nvidia@v0.5.0:DRAListTypeAttributes=true")
     assert [d.attributes["resource.kubernetes.io/numaNode"].items for d in devices] == [(0,), (0,), (1,), (1,)]  # type: ignore[union-attr]
 
 

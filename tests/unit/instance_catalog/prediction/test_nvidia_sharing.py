@@ -13,7 +13,7 @@ from instance_catalog.prediction.predict import predict
 from instance_catalog.types.instance_type import Fabric, InstanceType
 from tests.unit.instance_catalog.prediction import machines
 
-SHARES = "nvidia@v0.5.0-dev:ConsumableShares=true:consumable-shares="
+SHARES = "nvidia@v0.5.0:ConsumableShares=true:consumable-shares="
 
 
 def devices_of(machine: InstanceType, drivers: str) -> dict[str, Device]:
@@ -48,7 +48,7 @@ def test_memory_is_rounded_down_to_a_mebibyte() -> None:
 
 
 def test_partitions_are_shared_too_and_keep_their_counters() -> None:
-    devices = devices_of(machines.h100x8(), SHARES.replace("nvidia@v0.5.0-dev", "nvidia@v0.5.0-dev:dynamic-mig") + "2")
+    devices = devices_of(machines.h100x8(), SHARES.replace("nvidia@v0.5.0", "nvidia@v0.5.0:dynamic-mig") + "2")
     part = devices["gpu-0-mig-1g10gb-19-0"]
     assert part.allow_multiple_allocations
     assert part.consumes_counters
@@ -57,8 +57,8 @@ def test_partitions_are_shared_too_and_keep_their_counters() -> None:
 
 @pytest.mark.parametrize("options", ["", ":consumable-shares=disabled"], ids=["by default", "told so"])
 def test_the_gate_shares_nothing_while_the_mode_is_disabled(options: str) -> None:
-    gated = devices_of(machines.h100x8(), f"nvidia@v0.5.0-dev:ConsumableShares=true{options}")
-    assert gated == devices_of(machines.h100x8(), "nvidia@v0.5.0-dev")
+    gated = devices_of(machines.h100x8(), f"nvidia@v0.5.0:ConsumableShares=true{options}")
+    assert gated == devices_of(machines.h100x8(), "nvidia@v0.5.0")
 
 
 @pytest.mark.parametrize("gate", ["TimeSlicingSettings", "MPSSupport", "NVMLDeviceHealthCheck"])
@@ -86,7 +86,7 @@ def test_a_gpu_with_mig_devices_is_not_for_virtual_machines() -> None:
 
 
 def test_numa_nodes_are_lists_for_virtual_machines_too() -> None:
-    drivers = "nvidia@v0.5.0-dev:DRAListTypeAttributes=true:PassthroughSupport=true"
+    drivers = "nvidia@v0.5.0:DRAListTypeAttributes=true:PassthroughSupport=true"
     machine = machines.grace_blackwell(machines.GB300)
     for name in ("gpu-2", "gpu-vfio-2"):
         assert devices_of(machine, drivers)[name].attributes["resource.kubernetes.io/numaNode"] == ListValue(
@@ -99,7 +99,7 @@ def test_numa_nodes_are_lists_for_virtual_machines_too() -> None:
     [
         ("v25.12.0", "numa", "iommuFDEnabled"),
         ("v0.4.1", "iommuFDEnabled", "resource.kubernetes.io/numaNode"),
-        ("v0.5.0-dev", "resource.kubernetes.io/numaNode", "numa"),
+        ("v0.5.0", "resource.kubernetes.io/numaNode", "numa"),
     ],
 )
 def test_releases_differ_in_what_they_say_of_vfio_devices(release: str, present: str, absent: str) -> None:
@@ -109,7 +109,7 @@ def test_releases_differ_in_what_they_say_of_vfio_devices(release: str, present:
 
 
 def test_gpus_on_a_switch_know_their_partitions() -> None:
-    drivers = "nvidia@v0.5.0-dev:FabricManagerPartitioning=true:PassthroughSupport=true"
+    drivers = "nvidia@v0.5.0:FabricManagerPartitioning=true:PassthroughSupport=true"
     switched = replace(machines.h100x8(), fabric=Fabric("NVLink", "switch", 900))
     devices = devices_of(switched, drivers)
     names = {"gpuModuleID", "partition1", "partition2", "partition4", "partition8"}
@@ -117,6 +117,6 @@ def test_gpus_on_a_switch_know_their_partitions() -> None:
     assert devices["gpu-3"].attributes["partition8"] == devices["gpu-vfio-5"].attributes["partition8"]
     assert devices["gpu-3"].attributes["partition2"] == devices["gpu-vfio-3"].attributes["partition2"]
     assert names.isdisjoint(devices_of(machines.h100x8(), drivers)["gpu-3"].attributes)
-    in_parts = devices_of(switched, "nvidia@v0.5.0-dev:FabricManagerPartitioning=true:dynamic-mig")
+    in_parts = devices_of(switched, "nvidia@v0.5.0:FabricManagerPartitioning=true:dynamic-mig")
     assert names <= set(in_parts["gpu-3"].attributes)
     assert names.isdisjoint(in_parts["gpu-3-mig-3g40gb-9-4"].attributes)

@@ -41,7 +41,7 @@ def test_compute_domains_publish_one_channel_and_one_daemon() -> None:
     ids=["gate alone", "mode"],
 )
 def test_host_managed_imex_needs_no_daemon(options: str, devices: list[str]) -> None:
-    drivers = f"compute-domain@v0.5.0-dev:HostManagedIMEXDaemon=true{options}"
+    drivers = f"compute-domain@v0.5.0:HostManagedIMEXDaemon=true{options}"
     assert list(devices_of(machines.h100x8(), drivers)) == devices
 
 
