@@ -195,7 +195,7 @@ RULES: Final = [
     ("AWSNodeTemplate", {"labels": {"example.com/": "c"}}, "no label key: write a name of letters"),
     ("KwokNodeTemplate", {"labels": {"a" * 64: "c"}}, "no label key: write a name of letters"),
     ("CapacityPool", {"limits": {}}, "limits needs at least one of accelerators, nodes and usdPerHour"),
-    ("CapacityPool", {"drivers": {"profiles": ["nvidia", "Auto"]}}, "Auto stands alone"),
+    ("CapacityPool", {"drivers": {"profiles": ["nvidia", "Auto"]}}, "Auto excludes other entries"),
     (
         "CapacityPool",
         {"scope": {"pods": "Selected"}},
@@ -206,7 +206,7 @@ RULES: Final = [
         {"requirements": [{"key": "a", "operator": "Gt", "values": ["four"]}]},
         "In and NotIn need values, Gt and Lt exactly one integer",
     ),
-    ("CapacityBlock", {"drivers": {"profiles": ["nvidia", "Auto"]}}, "Auto stands alone"),
+    ("CapacityBlock", {"drivers": {"profiles": ["nvidia", "Auto"]}}, "Auto excludes other entries"),
     ("CapacityBlock", {"endsAt": FULL["CapacityBlock"]["startsAt"]}, "startsAt must be before endsAt"),
     ("CapacityBlock", {"endsAt": "2027-01-31T08:30:00+01:00"}, "startsAt must be before endsAt"),
     ("CapacityBlock", {"reservation": ""}, "exactly one of reservation and reservationTags"),
