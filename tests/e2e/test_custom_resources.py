@@ -21,7 +21,7 @@ from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, writ
 from autoscaler.kube.custom.schema import API_VERSION
 from tests.e2e.control_plane import ApiError, ControlPlane, Json
 from tests.e2e.custom_objects import BATCH, BLOCK, FULL, LEAST, NODE, POOL
-from tests.unit.instance_catalog.test_label_syntax import KEYS, NO_KEYS, NO_VALUES, VALUES
+from tests.unit.instance_catalog.kubernetes.test_label_syntax import KEYS, NO_KEYS, NO_VALUES, VALUES
 
 ROOT: Final = Path(__file__).parents[2]
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
