@@ -103,7 +103,7 @@ def minimum_or_nothing(harness: Harness) -> None:
 
 
 def shortage_then_next_offering(harness: Harness) -> None:
-    """A shortage of the first offering is told, and the next one of the same zone serves the request."""
+    """A shortage of the first offering is reported, and the next one of the same zone serves the request."""
     harness.limit(harness.plenty, 0)
     answer = launched(harness, request_of(harness, offerings=(harness.plenty, harness.other)))
     expect([i.offering for i in answer.instances] == [harness.other], "the next offering was not obtained")
@@ -112,7 +112,7 @@ def shortage_then_next_offering(harness: Harness) -> None:
 
 
 def not_offered_is_told_apart(harness: Harness) -> None:
-    """What is not sold at all is not a shortage: it is not asked for again soon."""
+    """A type that is not sold is not a shortage: it is not requested again soon."""
     harness.withdraw(harness.plenty)
     error = only_failure(launched(harness, request_of(harness)), harness.plenty)
     expect(isinstance(error, NotOfferedError), f"expected NotOffered, found {error.kind}")

@@ -46,7 +46,7 @@ def block_while_it_lasts(harness: Harness) -> None:
 
 
 def block_exhausted_by_somebody_else(harness: Harness) -> None:
-    """Machines of a block that somebody else took are not available, and the error names the reservation's scope."""
+    """Machines of a block that another user took are not available, and the error names the reservation's scope."""
     offering = harness.reserve(count=1, starts_in=timedelta(0), lasts=timedelta(days=1))
     harness.take(offering.reservation, 1)
     error = only_failure(launched(harness, request_of(harness, offerings=(offering,))), offering)

@@ -73,7 +73,7 @@ def unknown_outcome_can_be_undone(harness: Harness) -> None:
 
 
 def denied_call_has_no_effect(harness: Harness) -> None:
-    """A missing permission is told as such, with what to do, and nothing was launched."""
+    """A missing permission is reported as one, with the next step, and nothing was launched."""
     harness.deny()
     raises(PermissionDeniedError, lambda: harness.provider.launch(request_of(harness)))
     harness.settle()
@@ -81,7 +81,7 @@ def denied_call_has_no_effect(harness: Harness) -> None:
 
 
 def unknown_code_is_never_hot(harness: Harness) -> None:
-    """A code that nobody knows has a long back-off; the request may be repeated afterwards.
+    """An unknown code has a long back-off; the request may be repeated afterwards.
 
     A refusal (HTTP 4xx) is UnknownRefusalError, since nothing happened; anything else is UnclassifiedError.
     """

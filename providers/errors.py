@@ -93,7 +93,7 @@ class ShortageError(CapacityError):
 
 
 class ReservationExhaustedError(CapacityError):
-    """All machines of the reservation are in use, perhaps by somebody else."""
+    """All machines of the reservation are in use, perhaps by another user."""
 
     kind = "ReservationExhausted"
     scope = BackoffScope.RESERVATION

@@ -21,7 +21,7 @@ or a node. Gauges are those of the last round of the replica that acts: the othe
 | What would acting cost? | `sum(foreslice_proposed_usd_per_hour)` |
 | Why do pods wait? | `foreslice_pending_pods > 0` |
 | What does a team's use of devices cost a day? | `sum by (namespace) (increase(foreslice_claim_cost_usd_total[1d]))` |
-| What is paid for, and held by nobody? | `{_IDLE}` |
+| What is paid for, and used by no claim? | `{_IDLE}` |
 | Does anybody act? | `max(foreslice_leader) == 1` |
 | Which block ends soon? | `foreslice_block_hours_left < 2 and foreslice_block_nodes > 0` |
 """

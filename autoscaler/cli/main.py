@@ -103,16 +103,16 @@ def foreslice(ctx: click.Context, no_color: bool) -> None:
     Try:
       foreslice demo                          see the whole thing work, nothing needed
       foreslice plan -f manifests/            which nodes would my pending pods get, and why
-      foreslice plan --live                   the same for a cluster, which is only read
+      foreslice plan --live                   the same for a cluster, which it does not change
       foreslice slices p5.48xlarge            what the drivers on that type will publish
       foreslice catalog list --accelerator H100
 
     \b
     Exit codes:
-      0    all is well
-      1    the input cannot be used, or something failed; the message says what to do
-      2    wrong usage
-      3    it worked, and the answer is bad: a pod without a place, an error that lint or doctor found, drift
+      0    success
+      1    the input is invalid, or something failed; the message ends with the next step
+      2    unknown option or wrong arguments
+      3    the command worked and found a problem: a pod that cannot be placed, an error of lint or doctor, drift
       130  interrupted
     """
     ctx.color = False if no_color else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from autoscaler.kube.fields import Fields
 from instance_catalog.frozen_map import FrozenMap
 
-_IGNORED = ("managedFields", "resourceVersion", "selfLink", "deletionGracePeriodSeconds")
+_IGNORED = ("managedFields", "selfLink", "deletionGracePeriodSeconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Metadata:
     annotations: FrozenMap[str, str] = field(default_factory=FrozenMap)
     created: float = 0.0
     generation: int = 0
+    resource_version: str = ""
     deleting: bool = False
     finalizers: tuple[str, ...] = ()
     controller: Owner | None = None
@@ -47,6 +48,7 @@ def parse_metadata(fields: Fields) -> Metadata:
     name = metadata.text("name") or prefix.removesuffix("-")
     if not name:
         metadata.error("name", "is required", "give the object a metadata.name")
+    version = metadata.raw("resourceVersion")
     found = Metadata(
         name=name,
         namespace=metadata.text("namespace") or "default",
@@ -55,6 +57,7 @@ def parse_metadata(fields: Fields) -> Metadata:
         annotations=metadata.text_map("annotations"),
         created=metadata.epoch("creationTimestamp") or 0.0,
         generation=metadata.integer("generation"),
+        resource_version=version if isinstance(version, str) else "",
         deleting=metadata.optional_text("deletionTimestamp") is not None,
         finalizers=metadata.texts("finalizers"),
         controller=_controller(metadata),

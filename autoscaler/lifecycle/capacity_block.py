@@ -83,7 +83,7 @@ ASSUME: Final[Mapping[BlockPhase, str]] = MappingProxyType(
     {
         BlockPhase.PENDING: "Its machines cannot be started yet; nothing is planned onto it.",
         BlockPhase.ACTIVE: "Its machines cost nothing more; pods that end before the drain may be planned onto it.",
-        BlockPhase.NOTICE: "As Active; pods and nodes are told when the machines go.",
+        BlockPhase.NOTICE: "As Active; pods and nodes have a notice of the end.",
         BlockPhase.DRAINING: "It takes no pods; those that run are evicted.",
         BlockPhase.ENDED: "It has no machines.",
     }

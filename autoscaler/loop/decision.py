@@ -38,15 +38,14 @@ class Decisions:
     """What to record, to do and to publish.
 
     `snapshot` has the quarantines that were learned, and every pool marked that must not act. `launches` are the nodes
-    of the plan that may be recorded: those of pools that only propose are among them. `account` includes their cost.
-    `odd` are the pods on which planning breaks, by their keys.
+    of the plan that may be recorded: those of pools that only propose are among them. `odd` are the pods on which
+    planning breaks, by their keys.
     """
 
     now: datetime
     snapshot: Snapshot
     plan: Plan
     launches: tuple[PlannedNode, ...]
-    account: Spending
     conditions: tuple[PoolCondition, ...]
     drifts: tuple[Drift, ...] = ()
     mispredictions: tuple[Misprediction, ...] = ()
@@ -79,7 +78,6 @@ def decide(
         snapshot=decided,
         plan=plan,
         launches=plan.launches,
-        account=_charged(decided, plan, plan.launches, settings.policy, now),
         conditions=conditions,
         drifts=tuple(drifts),
         mispredictions=mispredictions,
@@ -92,13 +90,10 @@ def changed_pairs(before: Collection[Quarantine], after: Collection[Quarantine])
     return frozenset(pair_of(quarantine) for quarantine in {*before} ^ {*after})
 
 
-def without_pairs(decisions: Decisions, pairs: Collection[Pair], policy: Policy) -> Decisions:
+def without_pairs(decisions: Decisions, pairs: Collection[Pair]) -> Decisions:
     """The decisions without launches of these pairs of pool, instance type and drivers."""
     kept = tuple(launch for launch in decisions.launches if not _pairs_of(launch).intersection(pairs))
-    if kept == decisions.launches:
-        return decisions
-    account = _charged(decisions.snapshot, decisions.plan, kept, policy, decisions.now)
-    return replace(decisions, launches=kept, account=account)
+    return replace(decisions, launches=kept)
 
 
 def forbid(decisions: Decisions, why: str) -> Decisions:
@@ -113,17 +108,16 @@ def _pairs_of(launch: PlannedNode) -> frozenset[Pair]:
     return frozenset((launch.pool, offering.instance_type, drivers) for offering in launch.offerings)
 
 
-def _charged(
-    snapshot: Snapshot, plan: Plan, launches: Collection[PlannedNode], policy: Policy, now: datetime
-) -> Spending:
+def charged(decisions: Decisions, policy: Policy) -> Spending:
     """The account with the cost of what is launched. Saved before launching, it counts too much after a crash in
-    between, never too little."""
+    between, never too little. Raises where the stored account has numbers that cannot be added."""
+    snapshot = decisions.snapshot
     acting = {pool.name for pool in snapshot.pools if pool.acts}
     return moved_on(
         snapshot.spending,
-        now,
+        decisions.now,
         usd_per_hour=price_of(snapshot.provisioned),
-        launched=sum(launch.pool in acting for launch in launches),
+        launched=sum(launch.pool in acting for launch in decisions.launches),
         launches_per_hour=policy.max_launches_per_hour,
-        binding=binding_guards(plan),
+        binding=binding_guards(decisions.plan),
     )

@@ -30,7 +30,7 @@ from autoscaler.execution.providers_seen import verdicts
 from autoscaler.kube.custom.spending import CLUSTER
 from autoscaler.lifecycle.quarantine import Misprediction
 from autoscaler.loop.catalog import CatalogInForce
-from autoscaler.loop.decision import Decisions, changed_pairs, decide, forbid, without_pairs
+from autoscaler.loop.decision import Decisions, changed_pairs, charged, decide, forbid, without_pairs
 from autoscaler.loop.observation import Observation, Observer
 from autoscaler.loop.wake import Retries, earliest, next_step, next_wake
 from autoscaler.model.plan import Plan
@@ -178,9 +178,8 @@ class Loop:
         if unsaved:
             pools = {trouble.name for trouble in unsaved}
             pairs = {pair for pair in changed_pairs(before, after) if pair[0] in pools}
-            decisions = without_pairs(decisions, pairs, self._settings.policy)
-        save = partial(self._account.save, decisions.account)
-        uncharged = Isolation().attempt("Spending", CLUSTER, save)
+            decisions = without_pairs(decisions, pairs)
+        uncharged = Isolation().attempt("Spending", CLUSTER, partial(self._charge, decisions))
         launches = decisions.launches if uncharged is None else ()
         plan = replace(decisions.plan, launches=launches)
         unrecorded = self._journal.record(plan, decisions.snapshot, decisions.now)
@@ -189,6 +188,9 @@ class Loop:
             decisions = forbid(decisions, advised(refusal.message, refusal.next_step))
         charge = () if uncharged is None else (uncharged,)
         return Recorded(decisions, self._journal.pending(), (*unsaved, *charge, *unrecorded))
+
+    def _charge(self, decisions: Decisions) -> None:
+        self._account.save(charged(decisions, self._settings.policy))
 
     def _carry_out(self, observed: Observation, recorded: Recorded) -> tuple[Trouble, ...]:
         self._announce(recorded)

@@ -27,44 +27,45 @@ PLOTS: Final = (LAUNCH, DRAIN, HOLD)
 INTRODUCTION: Final = """\
 # Dying at any moment
 
-What becomes of two pods and their nodes when the controller dies. Each line is a kind of write to the Kubernetes API,
-each column a provider: `aws` and `aws-groups` are the AWS adapters on the fake EC2, the latter by LaunchInstances and
-by desired capacity. The controller was killed at each such write of a life, once just before the API server got it and
-once just after, and started again with nothing in memory. Every call to a provider lies between two writes, so dying
-before a write is also dying after the call that precedes it. A cell says how many of these deaths came out whole.
+What happens to two pods and their nodes when the controller is killed. Each row is a kind of write to the Kubernetes
+API, each column a provider: `aws` and `aws-groups` are the AWS adapters on the fake EC2, the latter with
+LaunchInstances and with desired capacity. The controller is killed at each such write, once just before the API server
+receives it and once just after, and starts again with nothing in memory. Every provider call is between two writes, so
+a death before a write is also a death after the call that precedes it. A cell says after how many of these deaths the
+run was *whole*.
 
-The lives are troubled ones: the first zone has one machine of the two that are needed, the answers to the first
-launches are lost, and the cloud lists new machines only after half a minute (KWOK only loses answers). A life is
-*whole* when in the end each node had exactly one machine, no machine runs, no object and no claim is left, and both
-pods ran, and when no controller did meanwhile what it must not do.
+The conditions are difficult: the first zone has one machine of the two that are needed, the answers to the first
+launches are lost, and the cloud lists new machines only after half a minute (KWOK only loses answers). A run is
+*whole* if each node had exactly one machine, both pods ran, no machine, object or claim is left at the end, and no
+controller violated an invariant.
 
-What is looked at, in each of these lives and in `make faults`, `make soak` and the kill storm of `make e2e`, is in
-tests/faults/invariants.py, one function for each:
+These invariants are checked in each of these runs and in `make faults`, `make soak` and the kill storm of `make e2e`.
+Each is one function in tests/faults/invariants.py:
 
-| invariant | what must hold |
+| invariant | rule |
 |---|---|
 | 1 | a pod is evicted, or loses its machine, only for a block's end, a reclaim, a deleted pool or a person's order |
-| 2 | the process lives, rounds go on, and what cannot be handled keeps nobody else waiting |
-| 3 | no node is given up, ended as unhealthy or buried while its machine runs and its Node is Ready |
-| 4 | a Node is deleted only by uid, and only if it is ours |
+| 2 | the process keeps running and reconciling; what cannot be handled delays nothing else |
+| 3 | no node is given up, ended as unhealthy or removed while its machine runs and its Node is Ready |
+| 4 | a Node is deleted only by uid, and only if it is a node of Foreslice |
 | 8 | a batch has no more machines than nodes, no two batches buy for the same pods, no two objects have one machine |
-| 9 | when nothing is asked for any more, nothing is left |
+| 9 | when nothing is requested any more, nothing is left |
 
-They are asked at the moment at which the controller writes, or ends a machine, with what is true then: what a life came
-to in the end does not show that a healthy node was ended and bought again. Invariants 5 to 7 of docs/operations.md,
-about watches, time and clocks, show as invariants 2 and 9: somebody waits, or something is left.
+They are checked whenever the controller writes or ends a machine, with the state of that moment: the end of a run does
+not show that a healthy node was ended and bought again. Invariants 5 to 7 of docs/operations.md, about watches, time
+and clocks, show as invariants 2 and 9: a pod waits, or something is left.
 
-Except with KWOK, the Node of a machine that is gone is removed by the cloud's controller manager before the autoscaler
-looks for it. tests/crash/test_burial.py lives the deaths around its removal where nobody else removes it.
+Except with KWOK, the cloud's controller manager removes the Node of a machine that is gone before the autoscaler looks
+for it. tests/crash/test_burial.py covers the deaths around its removal by Foreslice.
 
 - Launch and terminate: the pods end by themselves, then their nodes are idle.
 - Drain: the pods would run on; the pool is deleted, so they are evicted.
-- Hold: the nodes of a CapacityBlock are held from its start; pods are told of its end and evicted before it. KWOK
-  reserves nothing.
+- Hold: the nodes of a CapacityBlock are kept from its start; pods get a notice of its end and are evicted before it.
+  KWOK has no reservations.
 
-This page is written by `UPDATE_GOLDEN=1 pytest tests/crash/test_table.py`, and `make test` fails when a kind of write
-is missing from it. Each time they run, the tests beside that one live a part of these deaths, at every 8th write or, of
-the AWS adapters, at every 24th; and all of a simulated launch in five worlds.
+`UPDATE_GOLDEN=1 pytest tests/crash/test_table.py` writes this page, and `make test` fails when a kind of write is
+missing from it. The other tests of that folder repeat a part of these deaths in every run: at every 8th write, or every
+24th of the AWS adapters, and all of a simulated launch in five clusters.
 """
 
 

@@ -21,7 +21,7 @@ from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, writ
 from autoscaler.kube.custom.schema import API_VERSION
 from tests.e2e.control_plane import ApiError, ControlPlane, Json
 from tests.e2e.custom_objects import BATCH, BLOCK, FULL, LEAST, NODE, POOL
-from tests.unit.instance_catalog.test_label_syntax import KEYS, NO_KEYS, NO_VALUES, VALUES
+from tests.unit.instance_catalog.kubernetes.test_label_syntax import KEYS, NO_KEYS, NO_VALUES, VALUES
 
 ROOT: Final = Path(__file__).parents[2]
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -195,7 +195,7 @@ RULES: Final = [
     ("AWSNodeTemplate", {"labels": {"example.com/": "c"}}, "no label key: write a name of letters"),
     ("KwokNodeTemplate", {"labels": {"a" * 64: "c"}}, "no label key: write a name of letters"),
     ("CapacityPool", {"limits": {}}, "limits needs at least one of accelerators, nodes and usdPerHour"),
-    ("CapacityPool", {"drivers": {"profiles": ["nvidia", "Auto"]}}, "Auto stands alone"),
+    ("CapacityPool", {"drivers": {"profiles": ["nvidia", "Auto"]}}, "Auto excludes other entries"),
     (
         "CapacityPool",
         {"scope": {"pods": "Selected"}},
@@ -206,7 +206,7 @@ RULES: Final = [
         {"requirements": [{"key": "a", "operator": "Gt", "values": ["four"]}]},
         "In and NotIn need values, Gt and Lt exactly one integer",
     ),
-    ("CapacityBlock", {"drivers": {"profiles": ["nvidia", "Auto"]}}, "Auto stands alone"),
+    ("CapacityBlock", {"drivers": {"profiles": ["nvidia", "Auto"]}}, "Auto excludes other entries"),
     ("CapacityBlock", {"endsAt": FULL["CapacityBlock"]["startsAt"]}, "startsAt must be before endsAt"),
     ("CapacityBlock", {"endsAt": "2027-01-31T08:30:00+01:00"}, "startsAt must be before endsAt"),
     ("CapacityBlock", {"reservation": ""}, "exactly one of reservation and reservationTags"),

@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 import importlib
 import inspect
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -59,7 +62,17 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"{error.message.rstrip('.')}; {step}", ctx) from error
 
 
-_DIRECTORY: Final = click.Path(path_type=Path)
+class PathType(click.Path):
+    """click.Path with pathlib paths. `--help` shows options without a value, so it does not import pathlib."""
+
+    def coerce_path_result(self, value: str | os.PathLike[str]) -> Path:
+        """The text of an option as a path."""
+        from pathlib import Path
+
+        return Path(value)
+
+
+_DIRECTORY: Final = PathType()
 
 catalog_option = click.option(
     "--catalog",
@@ -85,7 +98,7 @@ into_option = click.option(
     "target",
     metavar="DIR",
     required=True,
-    type=click.Path(path_type=Path, file_okay=False),
+    type=PathType(file_okay=False),
     help="Directory of your catalog files, created if needed. Give it to other commands as --catalog.",
 )
 kubernetes_option = click.option(

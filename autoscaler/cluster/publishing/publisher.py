@@ -24,6 +24,7 @@ from autoscaler.cluster.api import (
     Object,
 )
 from autoscaler.cluster.isolation import Isolation, Trouble
+from autoscaler.cluster.publishing.condition import TIME, Verdict, condition
 from autoscaler.cluster.publishing.event_queue import EventQueue
 from autoscaler.cluster.resources import (
     CAPACITY_BLOCKS,
@@ -56,10 +57,9 @@ _MOST_PROPOSALS = 200
 _LONGEST_NOTE = 4096
 _NO_COUNTS: Mapping[str, int] = FrozenMap()
 _NO_ZONES: Mapping[tuple[str, str], tuple[str, ...]] = FrozenMap()
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
-_ACCEPTED = ("True", "Accepted", "")
-_APPLIED = ("True", "Applied", "")
-_EXPIRED = ("False", "Expired", "its time is over; give another expiresAt, or delete it")
+_ACCEPTED = Verdict("True", "Accepted")
+_APPLIED = Verdict("True", "Applied")
+_EXPIRED = Verdict("False", "Expired", "it has expired; set a later expiresAt, or delete it")
 _JUDGED = {resource.kind: resource for resource in (CAPACITY_POOLS, CAPACITY_BLOCKS)}
 # By whether it is a pod: the severities that become an Event on an object without a condition.
 _TOLD = {True: (Severity.ERROR, Severity.WARNING), False: (Severity.ERROR,)}
@@ -77,7 +77,7 @@ class Publisher:
         self._isolation = Isolation(api)
         self._troubles: list[Trouble] = []
         self._statuses: dict[tuple[Resource, str], dict[str, Any]] = {}
-        self._conditions: dict[tuple[Resource, str, str], tuple[int, tuple[str, str, str]]] = {}
+        self._conditions: dict[tuple[Resource, str, str], tuple[int, Verdict]] = {}
         self._shown: set[tuple[Resource, str]] = set()  # objects with a status or a condition in this reconcile
 
     def publish(
@@ -146,7 +146,7 @@ class Publisher:
                 self.tell(invalid_event(kind, name, uids.get(name, "") if kind == PODS.kind else "", problem), now)
         for (resource, name), lines in wrong.items():
             message = "\n".join(lines)[:_LONGEST_MESSAGE]
-            verdict = ("False", "Invalid", message)
+            verdict = Verdict("False", "Invalid", message)
             self._attempt(resource.kind, name, partial(self._condition, resource, name, verdict, now))
             self.tell(Event(resource.kind, "", name, "", "Warning", "Invalid", message), now)
 
@@ -160,10 +160,11 @@ class Publisher:
     ) -> None:
         verdict = _usable(block, templates, zones, now)
         if objection is not None:
-            verdict = ("False", objection.code.value, text_of(replace(objection, subject="")))
+            verdict = Verdict("False", objection.code.value, text_of(replace(objection, subject="")))
         if verdict is not _ACCEPTED:
-            kind = "Normal" if verdict[1] == "Ended" else "Warning"
-            self.tell(Event("CapacityBlock", "", block.name, block.uid, kind, *verdict[1:]), now)
+            kind = "Normal" if verdict.reason == "Ended" else "Warning"
+            event = Event("CapacityBlock", "", block.name, block.uid, kind, verdict.reason, verdict.message)
+            self.tell(event, now)
         self._condition(CAPACITY_BLOCKS, block.name, verdict, now, generation=block.generation)
 
     def check(self, found: Iterable[PoolCondition], snapshot: Snapshot, now: datetime) -> None:
@@ -174,9 +175,10 @@ class Publisher:
             self._attempt(CAPACITY_POOLS.kind, pool.name, partial(self._check, finding, pool, now))
 
     def _check(self, finding: PoolCondition, pool: CapacityPool, now: datetime) -> None:
-        verdict = verdict_of(finding)
+        verdict = Verdict(*verdict_of(finding))
         if not finding.good:
-            self.tell(Event("CapacityPool", "", pool.name, pool.uid, "Warning", *verdict[1:]), now)
+            event = Event("CapacityPool", "", pool.name, pool.uid, "Warning", verdict.reason, verdict.message)
+            self.tell(event, now)
         kind = finding.type.value
         self._condition(CAPACITY_POOLS, pool.name, verdict, now, kind=kind, generation=pool.generation)
 
@@ -184,7 +186,7 @@ class Publisher:
         """Condition Ready of the InstanceTypeOverlays: whether they are in force, and if not, what is wrong."""
         verdicts = {layer.name: _APPLIED for layer in found.given}
         verdicts |= {layer.name: _EXPIRED for layer in found.expired}
-        verdicts |= {wrong.layer: ("False", "Refused", refusal_text(wrong)) for wrong in found.refused}
+        verdicts |= {wrong.layer: Verdict("False", "Refused", refusal_text(wrong)) for wrong in found.refused}
         for layer, verdict in verdicts.items():
             name = layer.removeprefix(OVERLAY_LAYER)
             if name != layer:
@@ -195,19 +197,19 @@ class Publisher:
         self,
         resource: Resource,
         name: str,
-        verdict: tuple[str, str, str],
+        verdict: Verdict,
         now: datetime,
         *,
         kind: str = "Ready",
         generation: int = 0,
     ) -> None:
-        """Set the condition of type `kind` to (status, reason, message), unless it says so already.
+        """Set the condition of type `kind`, unless it says so already.
 
         `generation` is that of the spec the verdict is about, 0 when it is not known: then that of the object is taken
         when the verdict changes. Clients that wait for a condition ignore one about an older spec.
         """
         self._shown.add((resource, name))
-        verdict = (*verdict[:2], verdict[2][:_LONGEST_CONDITION])
+        verdict = verdict._replace(message=verdict.message[:_LONGEST_CONDITION])
         if self._conditions.get((resource, name, kind)) == (generation, verdict):
             return
         with suppress(NotFoundError, ConflictError):  # in both cases the next reconcile sees it anew
@@ -215,20 +217,12 @@ class Publisher:
             conditions = _conditions(found)
             before: dict[str, Any] = next((entry for entry in conditions if entry["type"] == kind), {})
             written = (before.get("status"), before.get("reason"), before.get("message"))
-            if written != verdict or before.get("observedGeneration", 0) < generation:
-                status, reason, message = verdict
-                same = before.get("status") == status and "lastTransitionTime" in before
-                condition = {
-                    "type": kind,
-                    "status": status,
-                    "reason": reason,
-                    "message": message,
-                    "observedGeneration": generation or found["metadata"].get("generation", 1),
-                    "lastTransitionTime": before["lastTransitionTime"] if same else now.strftime(_TIME),
-                }
-                others = [entry for entry in conditions if entry["type"] != kind]
+            if written != tuple(verdict) or before.get("observedGeneration", 0) < generation:
+                observed = generation or found["metadata"].get("generation", 1)
+                entry = condition(kind, verdict, before=before, generation=observed, now=now)
+                others = [other for other in conditions if other["type"] != kind]
                 version = found["metadata"]["resourceVersion"]
-                patch = {"metadata": {"resourceVersion": version}, "status": {"conditions": [*others, condition]}}
+                patch = {"metadata": {"resourceVersion": version}, "status": {"conditions": [*others, entry]}}
                 self._api.patch(resource, name, patch, subresource="status")
             self._conditions[resource, name, kind] = (generation, verdict)
 
@@ -321,20 +315,20 @@ def _usable(
     templates: Mapping[str, tuple[str, str]],
     reach: Mapping[tuple[str, str], tuple[str, ...]],
     now: datetime,
-) -> tuple[str, str, str]:
+) -> Verdict:
     """Whether machines can be started in the block; by the node templates of pools, and the zones that these reach."""
     if block.pool not in templates:
         step = "create it, or name another one in spec.pool; if it is there, its condition Ready says what is wrong"
-        return ("False", "NoPool", f"there is no CapacityPool {block.pool} that can be used; {step}")
+        return Verdict("False", "NoPool", f"there is no CapacityPool {block.pool} that can be used; {step}")
     zones = reach.get(templates[block.pool], ())
     if block.note:
-        return ("False", "ReservationNotUsable", block.note)
+        return Verdict("False", "ReservationNotUsable", block.note)
     if now >= block.reclaimed:
         step = "delete the object, or make another one for another reservation"
-        return ("False", "Ended", f"its machines were taken back; {step}")
+        return Verdict("False", "Ended", f"its machines were taken back; {step}")
     if zones and block.zone not in zones:
         step = f"create a subnet in {block.zone} that the node template of pool {block.pool} selects"
-        return ("False", "NoSubnetInZone", f"the pool's machines cannot start in {block.zone}; {step}")
+        return Verdict("False", "NoSubnetInZone", f"the pool's machines cannot start in {block.zone}; {step}")
     return _ACCEPTED
 
 
@@ -348,7 +342,7 @@ def _block_status(block: CapacityBlock, snapshot: Snapshot, now: datetime) -> di
         "observedGeneration": block.generation,
         "phase": phase_of(block, now).value,
         "reservation": block.reservation if block.reservation_tags else "",
-        "reclaimAt": None if block.reclaim_at is None else block.reclaim_at.strftime(_TIME),
+        "reclaimAt": None if block.reclaim_at is None else block.reclaim_at.strftime(TIME),
         "available": block.available,
         "note": block.note[:_LONGEST_NOTE],
         "nodes": [{"name": n.name, "phase": n.phase.value, "pods": pods.get(n.node_name, 0)} for n in nodes],

@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from autoscaler.cluster.api import ConflictError, KubernetesApi, NotFoundError
+from autoscaler.cluster.publishing.condition import Verdict, condition
 from autoscaler.cluster.resources import BY_KIND
 from autoscaler.report.events import Event
 from providers.contract import TemplateFault, TemplateStatus
 
-_TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 _LONGEST_MESSAGE: Final = 4096
 
 
@@ -55,33 +55,28 @@ def _told(status: Mapping[str, Any]) -> dict[str, Any]:
 
 def _status(verdict: TemplateStatus, before: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     earlier = {condition["type"]: condition for condition in before.get("conditions", ())}
-    conditions = []
-    for kind, status, reason, message in _verdicts(verdict):
-        same = earlier.get(kind, {}).get("status") == status
-        conditions.append(
-            {
-                "type": kind,
-                "status": status,
-                "reason": reason,
-                "message": message[:_LONGEST_MESSAGE],
-                "observedGeneration": verdict.template.generation,
-                "lastTransitionTime": earlier[kind]["lastTransitionTime"] if same else now.strftime(_TIME),
-            }
-        )
-    return {"observedGeneration": verdict.template.generation, "conditions": conditions, **verdict.resolved}
+    generation = verdict.template.generation
+    conditions = [
+        condition(kind, found, before=earlier.get(kind, {}), generation=generation, now=now)
+        for kind, found in _verdicts(verdict)
+    ]
+    return {"observedGeneration": generation, "conditions": conditions, **verdict.resolved}
 
 
-def _verdicts(verdict: TemplateStatus) -> Iterator[tuple[str, str, str, str]]:
-    """Type, status, reason and message of each condition."""
+def _verdicts(verdict: TemplateStatus) -> Iterator[tuple[str, Verdict]]:
+    """The verdict of each condition, with its type."""
     certain = [fault for fault in verdict.faults if fault.certain]
+    message = "\n".join(map(_line, verdict.faults))[:_LONGEST_MESSAGE]
     if certain:
-        yield "Ready", "False", certain[0].kind, "\n".join(map(_line, verdict.faults))
+        yield "Ready", Verdict("False", certain[0].kind, message)
     elif verdict.faults:
-        yield "Ready", "Unknown", verdict.faults[0].kind, "\n".join(map(_line, verdict.faults))
+        yield "Ready", Verdict("Unknown", verdict.faults[0].kind, message)
     else:
-        yield "Ready", "True", "Resolved", ""
-    if verdict.drift is not None:
-        yield ("UpToDate", "False", "Drifted", verdict.drift) if verdict.drift else ("UpToDate", "True", "UpToDate", "")
+        yield "Ready", Verdict("True", "Resolved")
+    if verdict.drift:
+        yield "UpToDate", Verdict("False", "Drifted", verdict.drift[:_LONGEST_MESSAGE])
+    elif verdict.drift is not None:
+        yield "UpToDate", Verdict("True", "UpToDate")
 
 
 def _events(verdict: TemplateStatus, uid: str) -> Iterator[Event]:

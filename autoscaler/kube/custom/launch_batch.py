@@ -10,7 +10,7 @@ from pydantic import Field
 from autoscaler.errors import BadInputError
 from autoscaler.kube.custom.capacity_pool import TemplateReference
 from autoscaler.kube.custom.launch_parts import Offerings, OfferingSpec, PredictionSpec
-from autoscaler.kube.custom.objects import RESTORE, custom_object, read_own, resource_version
+from autoscaler.kube.custom.objects import RESTORE, custom_object, read_own
 from autoscaler.kube.custom.schema import (
     NO_ENTRIES,
     ApiModel,
@@ -111,7 +111,7 @@ def parse_launch_batch(raw: object) -> LaunchBatch:
         answered=bool(status.instances),
         outcome=BatchOutcome(status.outcome),
         uid=metadata.uid,
-        resource_version=resource_version(raw),
+        resource_version=metadata.resource_version,
         minimum=spec.minimum,
         provider=status.provider,
         place=status.place,

@@ -40,11 +40,6 @@ def read_status(model: type[M], raw: object, problems: Problems | None) -> M | N
     return read(model, status, found, path=("status",))
 
 
-def resource_version(raw: object) -> str:
-    """metadata.resourceVersion, "" without one."""
-    return Fields(raw).child("metadata").text("resourceVersion")
-
-
 def custom_object(
     kind: str,
     name: str,

@@ -14,7 +14,7 @@ from autoscaler.kube.custom.launch_parts import (
     reasons_json,
     reasons_model,
 )
-from autoscaler.kube.custom.objects import custom_object, read_own, resource_version
+from autoscaler.kube.custom.objects import custom_object, read_own
 from autoscaler.kube.custom.schema import (
     NO_ENTRIES,
     ApiModel,
@@ -144,7 +144,7 @@ def parse_provisioned_node(raw: object) -> ProvisionedNode:
         stopped_since=moment(status.stopped_since) if status.stopped_since else None,
         history=tuple((Phase(entry.phase), moment(entry.at), entry.reason) for entry in status.history),
         uid=metadata.uid,
-        resource_version=resource_version(raw),
+        resource_version=metadata.resource_version,
         deleting=metadata.deleting,
         created=metadata.created,
     )

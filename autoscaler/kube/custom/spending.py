@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from autoscaler.kube.custom.objects import custom_object, read_status, resource_version
+from autoscaler.kube.custom.objects import custom_object, read_status
 from autoscaler.kube.custom.schema import (
     ApiModel,
     Conditions,
@@ -19,6 +19,7 @@ from autoscaler.kube.custom.schema import (
     moment,
     moment_text,
 )
+from autoscaler.kube.fields import Fields
 from autoscaler.kube.problem import Problems
 from autoscaler.model.spending import Spending
 
@@ -60,7 +61,7 @@ def parse_spending(raw: object, problems: Problems | None = None) -> Spending | 
         recent_launches=dollars(status.recent_launches) or Decimal(0),
         binding=status.binding,
         binding_since=next((moment(c.last_transition_time) for c in status.conditions if c.type == _WITHIN), None),
-        resource_version=resource_version(raw),
+        resource_version=Fields(raw).child("metadata").text("resourceVersion"),
     )
 
 

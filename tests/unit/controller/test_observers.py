@@ -19,7 +19,6 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.spending import Spending
 from autoscaler.serve.health import Heartbeat
 from autoscaler.serve.recorder import Recorder
 from autoscaler.serve.site import LatestTick
@@ -36,7 +35,7 @@ def observers() -> TickObservers:
 
 def recorded(pending: Pending, *pods: Pod) -> Recorded:
     snapshot = Snapshot(pods=pods, pools=(POOL,))
-    return Recorded(Decisions(EPOCH, snapshot, Plan(), (), Spending(EPOCH), ()), pending)
+    return Recorded(Decisions(EPOCH, snapshot, Plan(), (), ()), pending)
 
 
 def test_a_launch_is_logged_once_with_what_it_costs() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from autoscaler.loop import loop
-from autoscaler.loop.decision import Decisions, changed_pairs, decide, forbid, without_pairs
+from autoscaler.loop.decision import Decisions, changed_pairs, charged, decide, forbid, without_pairs
 from autoscaler.model.capacity import CapacityPool, Mode
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.planning.apart import Odd
@@ -73,12 +73,12 @@ def test_so_is_one_in_which_machines_never_boot(monkeypatch: pytest.MonkeyPatch)
 def test_what_is_decided_on_a_pair_that_could_not_be_saved_is_not_launched_and_not_charged() -> None:
     decisions = decide(WAITING, CATALOG, DEFAULTS, NOW)
     (launch,) = decisions.launches
-    assert decisions.account.recent_launches == 1
+    assert charged(decisions, DEFAULTS.policy).recent_launches == 1
     pair = ("team", launch.offering.instance_type, launch.prediction.drivers)
-    left = without_pairs(decisions, {pair}, DEFAULTS.policy)
-    assert (left.launches, left.account.recent_launches) == ((), 0)
+    left = without_pairs(decisions, {pair})
+    assert (left.launches, charged(left, DEFAULTS.policy).recent_launches) == ((), 0)
     assert left.plan == decisions.plan
-    assert without_pairs(decisions, {("other", *pair[1:])}, DEFAULTS.policy) is decisions
+    assert without_pairs(decisions, {("other", *pair[1:])}) == decisions
 
 
 def test_a_pair_has_changed_when_more_or_less_is_known_of_it() -> None:

@@ -19,8 +19,10 @@ from autoscaler.cluster.resources import (
     Resource,
 )
 from autoscaler.errors import ConfigurationError
+from autoscaler.loop import loop as loop_module
 from autoscaler.loop.loop import Tick
 from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.spending import Spending
 from autoscaler.simulation.simulation import Simulation
 from providers.simulated.machines import Behaviour
 from tests.crash.life import START, scenario, small_catalog
@@ -64,6 +66,20 @@ def test_without_an_account_nothing_is_launched(simulation: Simulation) -> None:
     assert done.plan.launches != ()
     assert simulation.cloud.machines == {}
     assert list_all(simulation.api, LAUNCH_BATCHES)[0] == ()
+
+
+def test_an_account_that_cannot_be_computed_stops_launches_alone(
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: object) -> Spending:
+        raise ArithmeticError("too many digits")
+
+    monkeypatch.setattr(loop_module, "charged", breaks)
+    done = simulation.new_loop().tick()
+    assert [(trouble.kind, trouble.reason) for trouble in done.troubles] == [("Spending", "Unexpected")]
+    assert done.plan.launches != ()
+    assert simulation.cloud.machines == {}
+    assert list_all(simulation.api, CAPACITY_POOLS)[0][0]["status"]["conditions"]
 
 
 def test_a_type_that_failed_is_not_launched_again_before_that_is_written_down() -> None:

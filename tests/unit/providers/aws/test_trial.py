@@ -21,7 +21,7 @@ from providers.contract import TAG_CLUSTER
 from providers.errors import ProviderError, TemplateError
 from tests.aws import CLUSTER, Rig
 from tests.fakes.ec2 import PROMPT, SLUGGISH, THROTTLED, TIMEOUT_AFTER, Behaviour, refused
-from tests.unit.cli.test_aws import SPEC
+from tests.unit.cli.aws.test_aws import SPEC
 
 TYPE = "g6.xlarge"
 SEEN = replace(PROMPT, shows_interfaces=True)

@@ -66,7 +66,7 @@ def test_the_model_of_the_accelerator_is_explained_too(layers: str) -> None:
 
 
 def test_lines_point_at_the_values() -> None:
-    data = Path(__file__).parents[3] / "instance_catalog"
+    data = Path(__file__).parents[4] / "instance_catalog"
     for origin in value_origins("g6.4xlarge"):
         line = (data / origin.won.file).read_text(encoding="utf-8").splitlines()[origin.won.line - 1]
         # A bare price stands at its capacity type; pricesAsOf completes it.

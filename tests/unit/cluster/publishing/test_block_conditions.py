@@ -12,7 +12,7 @@ from autoscaler.kube.custom.schema import moment_text
 from autoscaler.simulation.api_server import ApiServer
 from tests.aws import Rig
 from tests.fakes.ec2 import refused
-from tests.unit.cluster.test_template_status import SPEC, loop_of
+from tests.unit.cluster.publishing.test_template_status import SPEC, loop_of
 
 DAY = timedelta(days=1)
 

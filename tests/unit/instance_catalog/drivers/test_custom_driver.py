@@ -191,7 +191,7 @@ def test_a_description_with_a_defect_names_place_and_way_out(
 
 
 def test_the_example_of_the_documentation_works(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "slices.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "slices.md").read_text(encoding="utf-8")
     example = page.split("```yaml\n")[1].split("```")[0]
     devices = devices_of(catalog(tmp_path, example), "p5.48xlarge", "nvidia,pipes")
     assert [name for name in devices if name.startswith("pipe-")] == [f"pipe-{i}" for i in range(8)]

@@ -11,7 +11,7 @@ from autoscaler.cli.catalog.group import catalog
 from autoscaler.errors import BadInputError
 from instance_catalog.files.loader import load_catalog
 
-P4D = Path(__file__).parents[2] / "data" / "published" / "eks-p4d.yaml"
+P4D = Path(__file__).parents[3] / "data" / "published" / "eks-p4d.yaml"
 NODE = """\
 apiVersion: v1
 kind: Node

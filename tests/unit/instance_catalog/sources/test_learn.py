@@ -24,7 +24,7 @@ from instance_catalog.sources.learn import Lesson, SeenNode, learn
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.node_allocatable import node_allocatable
 
-P4D = Path(__file__).parents[2] / "data" / "published" / "eks-p4d.yaml"
+P4D = Path(__file__).parents[3] / "data" / "published" / "eks-p4d.yaml"
 KUBERNETES = profile_for("1.36")
 DRIVERS = parse_driver_set("nvidia:driver=580.126.09,dranet")
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from autoscaler.cli.catalog.group import catalog
 from autoscaler.errors import BadInputError
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 PUBLISHED = ROOT / "tests" / "data" / "published"
 P4D = str(PUBLISHED / "eks-p4d.yaml")
 

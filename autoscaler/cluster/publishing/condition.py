@@ -1,0 +1,32 @@
+"""Conditions of objects, as metav1.Condition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
+
+
+class Verdict(NamedTuple):
+    """What a condition says."""
+
+    status: str  # True, False or Unknown
+    reason: str
+    message: str = ""
+
+
+def condition(
+    kind: str, verdict: Verdict, *, before: Mapping[str, Any], generation: int, now: datetime
+) -> dict[str, Any]:
+    """The entry for type `kind`. `before` is the entry that it replaces: its time stays while the status does."""
+    same = before.get("status") == verdict.status and "lastTransitionTime" in before
+    return {
+        "type": kind,
+        "status": verdict.status,
+        "reason": verdict.reason,
+        "message": verdict.message,
+        "observedGeneration": generation,
+        "lastTransitionTime": before["lastTransitionTime"] if same else now.strftime(TIME),
+    }
