@@ -58,3 +58,14 @@ def test_a_machine_that_is_made_anew_is_ended() -> None:
     assert other.ended is None
     simulation.run(START + timedelta(hours=2))
     assert simulation.ours() == []
+
+
+def test_a_machine_that_was_taken_back_unseen_leaves_nothing_either() -> None:
+    """The controller looks again only once the machine has stopped."""
+    simulation = begun()
+    simulation.run(START + timedelta(minutes=5))
+    (machine, _) = simulation.ours()
+    simulation.fake.project.preempt(machine)
+    simulation.clock.advance(simulation.fake.behaviour.stopping)
+    simulation.run(START + timedelta(hours=2))
+    assert simulation.ours() == []
