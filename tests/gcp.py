@@ -65,7 +65,8 @@ class Rig:
         server().fake = self.fake
         for offering, model in ((A3, "STANDARD"), (A3_SPOT, "SPOT"), (A2, "STANDARD")):
             name = f"gke-c1-{offering.instance_type[:2]}-{offering.capacity_type[:2]}-0a1b2c3d"
-            group = Group(f"{name}-grp", ZONE, name, offering.instance_type, model)
+            group = Group(f"{name}-grp", ZONE, name, offering.instance_type, model, pageless=offering is A2)
+            group.regional = offering is A3_SPOT
             self.fake.project.add(group)
         groups = list(self.fake.project.groups)
         self.fake.clusters.pools["h100"] = NodePool((groups[0],))

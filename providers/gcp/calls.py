@@ -26,6 +26,7 @@ CALLS: Final = (
     Call("instanceGroupManagers.createInstances", _UPDATE, changes=True),
     Call("instanceGroupManagers.deleteInstances", _UPDATE, changes=True),
     Call("instanceTemplates.get", ("compute.instanceTemplates.get",)),
+    Call("regionInstanceTemplates.get", ("compute.instanceTemplates.get",)),
     Call("instances.get", ("compute.instances.get",)),
     Call("instances.aggregatedList", ("compute.instances.list",)),
     Call("globalOperations.aggregatedList", ("compute.globalOperations.list",)),

@@ -147,9 +147,8 @@ def instance_of(found: Any, project: str, events: Iterable[Event], *, tags: Froz
     created = moment(found.creation_timestamp)
     state = STATES[found.status]
     notice = interrupted(found, created, events)
-    if notice.over and state is InstanceState.STOPPED:
-        # Taken back: it does not come again under this id.
-        state = InstanceState.TERMINATING if found.status in LEAVING else InstanceState.TERMINATED
+    if notice.over and found.status in LEAVING:
+        state = InstanceState.TERMINATING  # and STOPPED afterwards, until somebody deletes it: it keeps its disks
     return Instance(
         id=str(found.id),
         provider_id=provider_id(project, zone, found.name),

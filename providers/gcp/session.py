@@ -35,6 +35,7 @@ _METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
     "instanceGroupManagers.createInstances": (compute_v1.InstanceGroupManagersClient, "create_instances_unary"),
     "instanceGroupManagers.deleteInstances": (compute_v1.InstanceGroupManagersClient, "delete_instances_unary"),
     "instanceTemplates.get": (compute_v1.InstanceTemplatesClient, "get"),
+    "regionInstanceTemplates.get": (compute_v1.RegionInstanceTemplatesClient, "get"),
     "instances.get": (compute_v1.InstancesClient, "get"),
     "instances.aggregatedList": (compute_v1.InstancesClient, "aggregated_list"),
     "globalOperations.aggregatedList": (compute_v1.GlobalOperationsClient, "aggregated_list"),

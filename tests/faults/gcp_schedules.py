@@ -75,8 +75,11 @@ class GcpSchedules(RuleBasedStateMachine):
     told: ClassVar[Counter[str]] = Counter()
     world: ClassVar[type[GcpSimulation]] = GcpSimulation
 
-    @initialize(pace=st.sampled_from([PROMPT, SLUGGISH]))
-    def begin(self, pace: Behaviour) -> None:
+    @initialize(
+        pace=st.sampled_from([PROMPT, SLUGGISH]), copies=st.integers(1, 3), lead=st.sampled_from([1, 30, 200, 600])
+    )
+    def begin(self, pace: Behaviour, copies: int, lead: int) -> None:
+        """Some pods are there when the trouble begins, with or without machines."""
         self.simulation = self.world(catalog=small_catalog(*ACCELERATORS), start=START, gce=pace)
         pool = POOL.replace("KIND", KIND).replace("us-east-1a, us-east-1b", ", ".join(ZONES))
         self.simulation.add(scenario(pool))
@@ -89,6 +92,8 @@ class GcpSchedules(RuleBasedStateMachine):
         self.excused: set[str] = set()
         self.strangers: list[Machine] = []
         self.told["schedules"] += 1
+        self.submit(copies, minutes=20, gang=False)
+        self.live(timedelta(seconds=lead))
 
     @rule(copies=st.integers(1, 3), minutes=st.integers(1, 20), gang=st.booleans())
     def submit(self, copies: int, minutes: int, gang: bool) -> None:

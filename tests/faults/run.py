@@ -25,18 +25,19 @@ from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.faults.block_lives import BlockWorld, Life, Story
+from tests.faults.gcp_schedules import GcpSchedules
 from tests.faults.schedules import Schedules
 
 STEPS = 16
 # A block is usable for so much of the time between its start and its drain, booting apart.
 TARGET = 0.95
 # So many are a share of a run: the whole is done in no fewer than forty of each.
-SCHEDULES, LIVES = 250, 25
+SCHEDULES, LIVES, GCP_SCHEDULES = 250, 25, 25
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Some lives, from number `first` on, or schedules, drawn from the seed `first`."""
+    """Some lives, from number `first` on, or schedules ("gcp": of Google Cloud), drawn from the seed `first`."""
 
     what: str
     first: int
@@ -45,14 +46,16 @@ class Share:
     @property
     def command(self) -> str:
         """What runs just this share again."""
-        other = "lives" if self.what == "schedules" else "schedules"
-        return f"python -m tests.faults.run --{self.what} {self.count} --{other} 0 --first {self.first} --processes 1"
+        others = " ".join(f"--{other} 0" for other in ("schedules", "lives", "gcp") if other != self.what)
+        return f"python -m tests.faults.run --{self.what} {self.count} {others} --first {self.first} --processes 1"
 
     def run(self) -> Counter[str] | list[Story]:
         """What came of it. Raises AssertionError, or whatever else a schedule met, after showing it."""
         try:
             if self.what == "schedules":
                 return schedules(self.count, self.first)
+            if self.what == "gcp":
+                return schedules(self.count, self.first, GcpSchedules)
             return [live(self.first + number) for number in range(self.count)]
         except BaseException:
             # Shown here, because what goes to another process loses the calls that replay it.
@@ -60,7 +63,7 @@ class Share:
             raise
 
 
-def schedules(examples: int, start: int) -> Counter[str]:
+def schedules(examples: int, start: int, kind: type[Schedules] | type[GcpSchedules] = Schedules) -> Counter[str]:
     """Run some schedules; what happened in them. Raises AssertionError with the smallest schedule that fails."""
     chosen = settings(
         max_examples=examples,
@@ -70,9 +73,9 @@ def schedules(examples: int, start: int) -> Counter[str]:
         derandomize=False,
         suppress_health_check=list(HealthCheck),
     )
-    Schedules.told.clear()
-    run_state_machine_as_test(seed(start)(Schedules), settings=chosen)
-    return Counter(Schedules.told)
+    kind.told.clear()
+    run_state_machine_as_test(seed(start)(kind), settings=chosen)
+    return Counter(kind.told)
 
 
 def live(number: int) -> Story:
@@ -87,15 +90,19 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--schedules", type=int, default=10_000)
     parser.add_argument("--lives", type=int, default=1_000)
+    parser.add_argument("--gcp", type=int, help="schedules over Google Cloud [default: a tenth of the others]")
     parser.add_argument("--seed", type=int, default=0, help="another seed draws others; all of them are repeatable")
     parser.add_argument("--first", type=int, help="the number of the first share of schedules, or of the first life")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args(arguments)
+    chosen.gcp = chosen.schedules // 10 if chosen.gcp is None else chosen.gcp
     lives = _shares("lives", chosen.lives, LIVES, chosen.seed * chosen.lives if chosen.first is None else chosen.first)
     drawn = list(_shares("schedules", chosen.schedules, SCHEDULES, chosen.seed * 1_000_000))
+    clouds = list(_shares("gcp", chosen.gcp, GCP_SCHEDULES, chosen.seed * 1_000_000))
     if chosen.first is not None:
         drawn = [Share("schedules", chosen.first, chosen.schedules)] if chosen.schedules else []
-    turns = [share for share in chain.from_iterable(zip_longest(lives, drawn)) if share is not None]
+        clouds = [Share("gcp", chosen.first, chosen.gcp)] if chosen.gcp else []
+    turns = [share for share in chain.from_iterable(zip_longest(lives, drawn, clouds)) if share is not None]
     told, stories, failed = _run(turns, chosen.processes)
     _tell_lives(stories)
     _tell_schedules(told)

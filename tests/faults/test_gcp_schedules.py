@@ -16,10 +16,16 @@ TestGcpSchedules = GcpSchedules.TestCase
 TestGcpSchedules.settings = settings(max_examples=8, stateful_step_count=16, deadline=None, derandomize=True)
 
 
-def test_pods_run_and_machines_go() -> None:
+def begun() -> GcpSimulation:
+    """A cluster with two pods, each of which needs a machine for ten minutes."""
     simulation = GcpSimulation(catalog=small_catalog(*ACCELERATORS), start=START)
     simulation.add(scenario(POOL.replace("KIND", KIND).replace("us-east-1a, us-east-1b", ", ".join(ZONES))))
     simulation.add(scenario(PODS_OF.format(number=1, copies=2, minutes=10, gang="")))
+    return simulation
+
+
+def test_pods_run_and_machines_go() -> None:
+    simulation = begun()
     simulation.run(START + timedelta(minutes=5))
     assert len(simulation.ours()) == 2
     nodes = {pod["spec"].get("nodeName") for pod in list_all(simulation.api, PODS)[0]}
@@ -28,3 +34,38 @@ def test_pods_run_and_machines_go() -> None:
     assert list_all(simulation.api, PODS)[0] == ()
     assert simulation.ours() == []
     assert all(group.members == {} for group in simulation.fake.project.groups.values())
+
+
+def test_a_machine_that_is_taken_back_leaves_nothing_in_its_group() -> None:
+    """It is stopped, and stays so until somebody deletes it."""
+    simulation = begun()
+    simulation.run(START + timedelta(minutes=5))
+    (machine, _) = simulation.ours()
+    simulation.fake.project.preempt(machine)
+    simulation.run(START + timedelta(hours=2))
+    assert simulation.ours() == []
+    assert all(group.members == {} for group in simulation.fake.project.groups.values())
+
+
+def test_a_machine_that_is_made_anew_is_ended() -> None:
+    """What ran there is gone, and the new machine has the same name and provider id."""
+    simulation = begun()
+    simulation.run(START + timedelta(minutes=5))
+    (machine, other) = simulation.ours()
+    again = simulation.fake.project.repair(machine)
+    simulation.run(START + timedelta(minutes=9))
+    assert again.ended is not None
+    assert other.ended is None
+    simulation.run(START + timedelta(hours=2))
+    assert simulation.ours() == []
+
+
+def test_a_machine_that_was_taken_back_unseen_leaves_nothing_either() -> None:
+    """The controller looks again only once the machine has stopped."""
+    simulation = begun()
+    simulation.run(START + timedelta(minutes=5))
+    (machine, _) = simulation.ours()
+    simulation.fake.project.preempt(machine)
+    simulation.clock.advance(simulation.fake.behaviour.stopping)
+    simulation.run(START + timedelta(hours=2))
+    assert simulation.ours() == []

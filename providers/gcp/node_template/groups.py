@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
+from instance_catalog.kubernetes import labels
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 from providers.contract import Clock, OfferingKey
 from providers.errors import GoneError, NotOfferedError, ProviderError, TemplateError
@@ -15,6 +16,8 @@ from providers.gcp.session import Gcp
 
 # Instance templates never change under their name; which one a group uses, and what a node pool is, is read again.
 _LIFETIME: Final = timedelta(minutes=5)
+# Without the first, GKE's device plugin runs; the kubelet plugin of the NVIDIA DRA driver selects nodes by the second.
+_DRA_LABELS: Final = (labels.GKE_NO_DEVICE_PLUGIN, labels.NVIDIA_GPU_PRESENT)
 _MODELS: Final = {"SPOT": CapacityType.SPOT, "STANDARD": CapacityType.ON_DEMAND, "": CapacityType.ON_DEMAND}
 V = TypeVar("V")
 
@@ -28,6 +31,7 @@ class Pool:
     autoscaling: bool = False
     auto_repair: bool = False
     queued: bool = False
+    accelerator: str = ""
     driver: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -149,11 +153,13 @@ class Groups:
         self._known.clear()
 
     def _properties(self, ref: GroupRef, url: str) -> Any:
-        if "/global/instanceTemplates/" not in url:
-            message = f"group {ref} uses a regional instance template, which is not supported yet"
-            step = "make the group with a global instance template"
-            raise TemplateError(message, code="RegionalTemplate", next_step=step)
-        found = self._gcp.call("instanceTemplates.get", about=str(ref), instance_template=url.rpartition("/")[2])
+        parts = url.split("/")
+        about, name = str(ref), parts[-1]
+        if "regions" in parts:
+            region = parts[parts.index("regions") + 1]
+            found = self._gcp.call("regionInstanceTemplates.get", about=about, region=region, instance_template=name)
+        else:
+            found = self._gcp.call("instanceTemplates.get", about=about, instance_template=name)
         return found.properties
 
     def _autopilot(self, place: str) -> bool:
@@ -182,6 +188,7 @@ class Groups:
             autoscaling=bool((found.get("autoscaling") or {}).get("enabled")),
             auto_repair=bool((found.get("management") or {}).get("autoRepair")),
             queued=bool((found.get("queuedProvisioning") or {}).get("enabled")),
+            accelerator=str(accelerators[0].get("acceleratorType", "")),
             driver=str((accelerators[0].get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion", "")),
             labels=dict(config.get("labels") or {}),
         )
@@ -230,6 +237,17 @@ def pool_faults(template: GroupTemplate, pool: Pool) -> Iterator[PoolFault]:
             f"gcloud container node-pools create NEW --cluster {template.cluster} --location {template.location} "
             "--num-nodes 0 --accelerator type=TYPE,count=COUNT,gpu-driver-version=disabled "
             "--node-labels gke-no-default-nvidia-gpu-device-plugin=true,nvidia.com/gpu.present=true",
+            blocking=False,
+        )
+    missing = [label for label in _DRA_LABELS if pool.labels.get(label) != "true"]
+    if pool.accelerator.startswith("nvidia") and missing:
+        pairs = sorted({**pool.labels, **dict.fromkeys(missing, "true")}.items())
+        wanted = ",".join(f"{key}={value}" for key, value in pairs)
+        yield PoolFault(
+            "LabelsMissing",
+            f"node pool {pool.name} lacks the labels {' and '.join(missing)}: GKE's device plugin takes the GPUs, or "
+            "the DRA driver does not come to its nodes",
+            f"gcloud container node-pools update {of} --node-labels={wanted}",
             blocking=False,
         )
     if pool.auto_repair:

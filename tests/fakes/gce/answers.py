@@ -75,7 +75,8 @@ def member(project: Project, group: Group, found: Member) -> compute_v1.ManagedI
 
 def manager(group: Group) -> compute_v1.InstanceGroupManager:
     """A group."""
-    template = f"{BASE}/projects/{PROJECT}/global/instanceTemplates/{group.name}"
+    place = "regions/us-central1" if group.regional else "global"
+    template = f"{BASE}/projects/{PROJECT}/{place}/instanceTemplates/{group.name}"
     action = "REPAIR" if group.repairs else "DO_NOTHING"
     return compute_v1.InstanceGroupManager(
         name=group.name,
@@ -83,7 +84,7 @@ def manager(group: Group) -> compute_v1.InstanceGroupManager:
         base_instance_name=group.base,
         instance_template=template,
         target_size=sum(one.action != "DELETING" for one in group.members.values()),
-        list_managed_instances_results="PAGELESS",
+        list_managed_instances_results="PAGELESS" if group.pageless else "PAGINATED",
         instance_lifecycle_policy=compute_v1.InstanceGroupManagerInstanceLifecyclePolicy(
             default_action_on_failure=action
         ),

@@ -77,6 +77,12 @@ class FakeGce:
                     r"/compute/v1/projects/(?P<project>[^/]+)/global/instanceTemplates/(?P<group>[^/]+)",
                     self._template,
                 ),
+                (
+                    "GET",
+                    "regionInstanceTemplates.get",
+                    r"/compute/v1/projects/(?P<project>[^/]+)/regions/us-central1/instanceTemplates/(?P<group>[^/]+)",
+                    self._regional_template,
+                ),
             )
         )
 
@@ -131,7 +137,14 @@ class FakeGce:
 
     def _template(self, request: Request) -> Any:
         name = request.groups["group"]
-        found = next((one for one in self.project.groups.values() if one.name == name), None)
+        found = next((g for g in self.project.groups.values() if g.name == name and not g.regional), None)
+        if found is None:
+            raise ApiError(404, "notFound", f"The resource 'instanceTemplates/{name}' was not found")
+        return answers.template(found)
+
+    def _regional_template(self, request: Request) -> Any:
+        name = request.groups["group"]
+        found = next((g for g in self.project.groups.values() if g.name == name and g.regional), None)
         if found is None:
             raise ApiError(404, "notFound", f"The resource 'instanceTemplates/{name}' was not found")
         return answers.template(found)
@@ -201,8 +214,11 @@ class FakeGce:
 
     def _members(self, request: Request) -> Any:
         group = self._of(request)
-        rows = [answers.member(self.project, group, one) for one in group.members.values()]
-        return compute_v1.InstanceGroupManagersListManagedInstancesResponse(managed_instances=rows)
+        members = [answers.member(self.project, group, one) for one in group.members.values()]
+        rows, after = (members, "") if group.pageless else self._page(request, members)
+        return compute_v1.InstanceGroupManagersListManagedInstancesResponse(
+            managed_instances=rows, next_page_token=after
+        )
 
     def _errors(self, request: Request) -> Any:
         rows, after = self._page(request, list(answers.failures(self._of(request))))

@@ -14,6 +14,10 @@ from tests.fakes.gce.state import PROJECT
 _CLUSTER: Final = re.compile(r"/v1/projects/([^/]+)/locations/([^/]+)/clusters/([^/]+)(?:/nodePools/([^/]+))?")
 
 
+# What a node pool for DRA has, by GKE's guide.
+DRA_LABELS: Final = {"gke-no-default-nvidia-gpu-device-plugin": "true", "nvidia.com/gpu.present": "true"}
+
+
 @dataclass
 class NodePool:
     """A node pool; `groups` are (zone, name) of its managed instance groups."""
@@ -22,12 +26,13 @@ class NodePool:
     autoscaling: bool = False
     auto_repair: bool = False
     driver: str = "INSTALLATION_DISABLED"
-    labels: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=lambda: dict(DRA_LABELS))
     queued: bool = False
 
     def as_json(self, name: str) -> Mapping[str, Any]:
         """As nodePools.get answers."""
         install = {"gpuDriverVersion": self.driver} if self.driver else {}
+        accelerator = {"acceleratorType": "nvidia-h100-80gb", "acceleratorCount": "8"}
         return {
             "name": name,
             "status": "RUNNING",
@@ -36,9 +41,7 @@ class NodePool:
             "queuedProvisioning": {"enabled": True} if self.queued else {},
             "config": {
                 "labels": self.labels,
-                "accelerators": [
-                    {"acceleratorType": "x", "acceleratorCount": "8", "gpuDriverInstallationConfig": install}
-                ],
+                "accelerators": [{**accelerator, "gpuDriverInstallationConfig": install}],
             },
             "instanceGroupUrls": [f"{zone_url(zone)}/instanceGroupManagers/{group}" for zone, group in self.groups],
         }

@@ -91,6 +91,8 @@ class Group:
     reservation: str = ""
     kube_labels: dict[str, str] = field(default_factory=dict)
     repairs: bool = False
+    regional: bool = False  # its instance template
+    pageless: bool = False  # listManagedInstances answers with everything, whatever page is asked for
     members: dict[str, Member] = field(default_factory=dict)
     history: list[tuple[datetime, str, Error]] = field(default_factory=list)  # what listErrors answers
 

@@ -96,13 +96,19 @@ def test_a_preempted_machine_has_ended_and_its_successor_is_another() -> None:
     assert successor.reclaim_at == successor.launched_at
 
 
-def test_a_preempted_machine_that_no_group_makes_anew_is_terminated() -> None:
+def test_a_preempted_machine_that_no_group_makes_anew_is_to_be_ended() -> None:
+    """It is stopped, keeps its disks and its name in the group, and has a notice: so its node goes, and it with it."""
     rig = Rig()
     machine = launched(rig, spot=True)
     rig.fake.project.preempt(machine)
+    preempted_at = rig.clock.now()
     rig.settle()
     (found,) = described(rig)
-    assert found.state is InstanceState.TERMINATED
+    assert (found.state, found.reclaim_at) == (InstanceState.STOPPED, preempted_at)
+    assert rig.provider.terminate((found.id,)).terminating == (found.id,)
+    rig.settle()
+    assert described(rig) == []
+    assert rig.group(A3_SPOT).members == {}
 
 
 def test_a_stop_is_no_end() -> None:

@@ -34,6 +34,12 @@ def test_a_template_that_is_right() -> None:
         ({"autoscaling": True}, "Autoscaling", f"gcloud container node-pools update {OF} --no-enable-autoscaling"),
         ({"auto_repair": True}, "AutoRepair", f"gcloud container node-pools update {OF} --no-enable-autorepair"),
         ({"driver": "LATEST"}, "DriverInstalled", "gpu-driver-version=disabled"),
+        (
+            {"labels": {"team": "research", "nvidia.com/gpu.present": "true"}},
+            "LabelsMissing",
+            f"gcloud container node-pools update {OF} --node-labels="
+            "gke-no-default-nvidia-gpu-device-plugin=true,nvidia.com/gpu.present=true,team=research",
+        ),
         ({"queued": True}, "QueuedProvisioning", "without --enable-queued-provisioning"),
     ],
 )
