@@ -14,6 +14,7 @@ from tests.faults.account_rules import THEIRS
 from tests.faults.oddities import Oddity
 from tests.faults.scenes import TEMPLATE_CODES
 from tests.faults.schedules import Schedules
+from tests.faults.shaky import Mishap
 
 
 def begun(**options: Any) -> Schedules:
@@ -115,6 +116,17 @@ def test_a_machine_that_a_person_stops_waits_until_it_is_started(schedule: Sched
     schedule.passes(seconds=900)
     phases = {one["status"]["phase"] for one in list_all(schedule.simulation.api, PROVISIONED_NODES)[0]}
     assert phases == {"Ready"}
+
+
+def test_a_machine_that_is_stopped_before_it_joins_is_replaced_although_that_cannot_be_written() -> None:
+    found = Schedules()
+    found.begin(pace=SLUGGISH, world=0, queue=False)
+    found.submit(copies=2, minutes=10, gang=True)
+    found.mishap(after=1, mishap=Mishap.LOST)
+    found.stops(index=1, stopped=True)
+    found.passes(seconds=60)
+    found.everything_holds()
+    found.teardown()
 
 
 def test_a_machine_that_lists_leave_out_keeps_its_node(schedule: Schedules) -> None:
