@@ -106,7 +106,7 @@ def foreslice(ctx: click.Context, no_color: bool) -> None:
       0    all is well
       1    the input cannot be used, or something failed; the message says what to do
       2    wrong usage
-      3    it worked, and the answer is bad: a pod without a place, an error that lint or doctor found, drift
+      3    completed, but found problems: a pod without a place, an error that lint or doctor found, drift
       130  interrupted
     """
     ctx.color = False if no_color else None
