@@ -101,8 +101,8 @@ def plan(
       foreslice plan --live --context staging
       foreslice plan -f deploy/ --replay adversarial
 
-    Exit code 0: every pod in scope is placed, and with --strict none is ignored; 3: some are not; 1: the input cannot be
-    used.
+    Exit code 0: every pod in scope is placed, and with --strict none is ignored; 3: some are not; 1: the input cannot
+    be used.
     """
     if live == bool(paths):
         raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")

@@ -19,12 +19,11 @@ from autoscaler.model.plan import LeftOut, Placement, Plan, PlannedNode, Target
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.events import offering_text
-from autoscaler.report.plan_document import dollars
 from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.redaction import Readable, of_namespace, of_pod, redacted
 from autoscaler.report.tables.cluster_tables import block_entries, blocks_table
 from autoscaler.report.tables.plan_tables import Table
-from autoscaler.report.words import age_text, counted
+from autoscaler.report.words import age_text, counted, money
 
 SHOWN_WAITING = 500  # pods on one page; one namespace at a time has fewer
 _SHOWN_PODS = 5
@@ -212,8 +211,8 @@ def _considered(pod: str, plan: Plan, readable: Readable) -> Iterator[Table]:
 
 def _summary(snapshot: Snapshot, plan: Plan, now: datetime, *, waiting: int) -> Iterator[str]:
     alive = [node for node in snapshot.provisioned if counts_against_limits(node)]
-    yield f"{counted(len(alive), 'node')} of ours for {dollars(price_of(alive))} $/h"
-    yield f"{dollars(spent_today(snapshot.spending, now).quantize(Decimal('0.01')))} $ spent since midnight UTC"
+    yield f"{counted(len(alive), 'managed node')} for {money(price_of(alive))} $/h"
+    yield f"{money(spent_today(snapshot.spending, now))} $ spent since midnight UTC"
     shown = f", of which {SHOWN_WAITING} are shown: choose a namespace" if waiting > SHOWN_WAITING else ""
     yield f"{waiting} pending pods{shown}"
     if snapshot.spending and snapshot.spending.binding:
@@ -228,7 +227,7 @@ def _launches(snapshot: Snapshot, plan: Plan, namespace: str) -> Table:
             "launched" if launch.pool in acting else "proposed",
             launch.pool,
             offering_text(launch.offering),
-            dollars(launch.usd_per_hour) or "unpriced",
+            money(launch.usd_per_hour, "unpriced"),
             _pods(launch.pods, namespace) or "baseline",
             texts_of(redacted(launch.reasons, of_namespace(namespace))),
         )
@@ -269,8 +268,8 @@ def _pool(pool: CapacityPool, snapshot: Snapshot, plan: Plan, now: datetime) -> 
         pool.mode.value,
         str(len(nodes)),
         ", ".join(f"{what} ≤ {bound}" for what, bound in bounds if bound is not None),
-        dollars(price_of(nodes)) or "",
-        dollars(sum(proposed, Decimal(0))) or "",
+        money(price_of(nodes)),
+        money(sum(proposed, Decimal(0))),
         "; ".join(held_back),
     )
 
@@ -301,7 +300,7 @@ def _acting(snapshot: Snapshot) -> set[str]:
 
 
 def _price(text: str | None) -> str:
-    return "unpriced" if text is None else dollars(Decimal(text)) or ""
+    return money(text, "unpriced")
 
 
 def _pods(keys: tuple[str, ...], namespace: str) -> str:
