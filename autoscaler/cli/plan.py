@@ -98,16 +98,22 @@ def plan(
     from a running cluster, where nothing needs to be installed; it lists cluster-wide, so a namespace's view is not
     enough.
 
+    Prices are those of the region. In a region without prices nothing is bought: `foreslice catalog sync` reads them.
+
     \b
     Try:
       foreslice plan -f deploy/
+      foreslice plan -f deploy/ --cloud aws --region us-east-1
+      foreslice plan -f job.yaml --allow spot,on-demand
       helm template my-chart/ | foreslice plan -f -
+      kubectl kustomize overlays/prod | foreslice plan -f - --skip-unknown
       kubectl get pods,resourceclaims,resourceclaimtemplates -A -o json | foreslice plan -f -
       foreslice plan -f job.yaml -o json | jq .summary
       foreslice plan --live --context staging
       foreslice plan -f deploy/ --replay adversarial
 
-    Exit code 0: every pod in scope is placed; 3: some are not; 1: the input cannot be used.
+    Exit code 0: every pod in scope is placed, and with --strict none is ignored; 3: some are not; 1: the input cannot
+    be used.
     """
     if live == bool(paths):
         raise click.UsageError("Give either -f with manifests, or --live for the pods of a running cluster.")

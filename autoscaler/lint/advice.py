@@ -15,10 +15,11 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.windows import Window
-from instance_catalog.drivers.profile import parse_driver_set
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.resource_slice import DeviceId
 
 _CHANNEL_DRIVER: Final = "compute-domain.nvidia.com"
+_NVIDIA: Final = "gpu.nvidia.com"
 _SHARES: Final = "nvidia@v0.5.0-dev:ConsumableShares=true:consumable-shares=4"
 
 
@@ -177,9 +178,17 @@ def _parts_that_get_a_whole(snapshot: Snapshot, plan: Plan) -> Iterator[Advice]:
     """Claims for an amount of a GPU's capacity, each of which gets a GPU of its own."""
     if any("ConsumableShares" in profile for node in plan.launches for profile in node.drivers):
         return
-    new = {key for placement in plan.placements for key in placement.allocations}
-    parts = [claim for key in sorted(new) if (claim := snapshot.claims.get(key)) and _wants_a_part(claim)]
-    if len(parts) > 1 and len(plan.launches) > 0 and parse_driver_set(_SHARES).profiles:
+    owners: dict[tuple[str, DeviceId], set[str]] = {}
+    for placement in plan.placements:
+        for key, allocation in placement.allocations.items():
+            for device in allocation.devices:
+                if device.driver == _NVIDIA:
+                    owners.setdefault((placement.node, DeviceId(device.driver, device.pool, device.device)), set()).add(
+                        key
+                    )
+    alone = {key for keys in owners.values() if len(keys) == 1 for key in keys}
+    parts = [claim for key in sorted(alone) if (claim := snapshot.claims.get(key)) and _wants_a_part(claim)]
+    if len(parts) > 1 and plan.launches:
         yield Advice(
             f"ResourceClaim {parts[0].key}",
             "spec.devices.requests[0].exactly.capacity",

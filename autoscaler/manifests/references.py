@@ -15,8 +15,9 @@ from autoscaler.kube.workloads.training import TRAINING_JOBS
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet
 from instance_catalog.kubernetes import labels as keys
-from instance_catalog.spelling import did_you_mean
+from instance_catalog.spelling import did_you_mean, nearest
 
+_LIKE = 0.75
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -136,12 +137,20 @@ def _check_classes(spec: Fields, manifests: ManifestSet, problems: Problems) -> 
             _check(holder, "deviceClassName", "", manifests.classes, problems, what="DeviceClass")
 
 
+def _alike(written: str, known: str) -> bool:
+    """Whether one class may be a misspelling of another: those of one vendor resemble each other anyway, so what comes
+    before the domain must be the same, or the domain."""
+    first, _, domain = written.partition(".")
+    other, _, of = known.partition(".")
+    return first == other or (domain == of and bool(nearest(first, [other], equivalence_key=_LIKE)))
+
+
 def _check(fields: Fields, name: str, prefix: str, known: Collection[str], problems: Problems, *, what: str) -> None:
     value = fields.raw(name)
     if not isinstance(value, str) or not value or f"{prefix}{value}" in known:
         return
     here = [key.removeprefix(prefix) for key in known if key.startswith(prefix)]
-    step = did_you_mean(value, here)
+    step = did_you_mean(value, [one for one in here if _alike(value, one)] if what == "DeviceClass" else here)
     elsewhere = [key for key in known if prefix and key.endswith(f"/{value}")]
     if elsewhere and not step:
         step = f"{elsewhere[0]} exists in another namespace; a pod uses those of its own"

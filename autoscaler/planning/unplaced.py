@@ -200,7 +200,9 @@ def near_misses(verdicts: Iterable[tuple[int, Verdict]], packing: PackingInput, 
                 nearest[name] = reason
     groups: dict[object, list[tuple[str, Reason]]] = {}
     for name, reason in nearest.items():
-        groups.setdefault((reason.code, reason.subject, _kind(reason)), []).append((name, reason))
+        # Devices of a node that does not exist yet are numbered; which of them was looked at first says nothing.
+        subject = "device" if reason.subject.startswith("device ") else reason.subject
+        groups.setdefault((reason.code, subject, _kind(reason)), []).append((name, reason))
     misses = [NearMiss(_best(group)[1], len(group), _best(group)[0]) for group in groups.values()]
     misses.sort(key=lambda miss: (_farness(miss.reason), -miss.types, miss.example))
     return tuple(misses[: policy.near_misses])

@@ -25,7 +25,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.drift_text import drift_text
 from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.redaction import of_namespace, redacted
-from autoscaler.report.words import counted
+from autoscaler.report.words import counted, money
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def not_launched_event(pod: str, uid: str, batch: str, reason: str) -> Event:
 
 def _placed(placement: Placement, launch: PlannedNode, uid: str, pool: CapacityPool | None) -> Event:
     namespace, _, name = placement.pod.partition("/")
-    price = "" if launch.usd_per_hour is None else f" at {launch.usd_per_hour} $/h"
+    price = "" if launch.usd_per_hour is None else f" at {money(launch.usd_per_hour)} $/h"
     why = texts_of(redacted(placement.reasons or launch.reasons, of_namespace(namespace)))
     acts = pool is not None and pool.acts
     reason = "TriggeredScaleUp" if acts else "ProposedScaleUp"

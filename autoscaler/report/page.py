@@ -26,7 +26,7 @@ from autoscaler.report.reasons import joined, text_of, texts_of
 from autoscaler.report.redaction import Readable, of_namespace, of_pod, redacted
 from autoscaler.report.tables.cluster_tables import block_entries, blocks_table
 from autoscaler.report.tables.plan_tables import Table
-from autoscaler.report.words import age_text, counted
+from autoscaler.report.words import age_text, counted, money
 
 SHOWN_WAITING = 500  # pods on one page; one namespace at a time has fewer
 _SHOWN_PODS = 5
@@ -232,8 +232,8 @@ def _considered(pod: str, plan: Plan, readable: Readable) -> Iterator[Table]:
 
 def _summary(snapshot: Snapshot, plan: Plan, now: datetime, *, waiting: int) -> Iterator[str]:
     alive = [node for node in snapshot.provisioned if counts_against_limits(node)]
-    yield f"{counted(len(alive), 'managed node')}, {_money(price_of(alive))} $/h"
-    yield f"{_money(spent_today(snapshot.spending, now))} $ spent since midnight UTC"
+    yield f"{counted(len(alive), 'managed node')} for {money(price_of(alive))} $/h"
+    yield f"{money(spent_today(snapshot.spending, now))} $ spent since midnight UTC"
     shown = f", of which {SHOWN_WAITING} are shown: choose a namespace" if waiting > SHOWN_WAITING else ""
     yield f"{counted(waiting, 'pending pod')}{shown}"
     if snapshot.spending and snapshot.spending.binding:
@@ -289,8 +289,8 @@ def _pool(pool: CapacityPool, snapshot: Snapshot, plan: Plan, now: datetime) -> 
         pool.mode.value,
         str(len(nodes)),
         ", ".join(f"{what} ≤ {bound}" for what, bound in bounds if bound is not None),
-        _money(price_of(nodes)),
-        _money(sum(proposed, Decimal(0))),
+        money(price_of(nodes)),
+        money(sum(proposed, Decimal(0))),
         "; ".join(held_back),
     )
 
@@ -324,16 +324,11 @@ def _cost(offering: OfferingRef, price: Decimal | None) -> str:
     """What a node costs an hour from now on; a prepaid one nothing."""
     if offering.block:
         return "prepaid"
-    return "unpriced" if price is None else _money(price)
+    return money(price, "unpriced")
 
 
 def _price(text: str | None) -> str:
-    return "unpriced" if text is None else _money(Decimal(text))
-
-
-def _money(amount: Decimal) -> str:
-    """With two digits."""
-    return f"{amount:.2f}"
+    return money(text, "unpriced")
 
 
 def _pods(keys: tuple[str, ...], namespace: str) -> str:

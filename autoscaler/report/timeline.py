@@ -22,7 +22,7 @@ from autoscaler.model.resource_claim import (
 )
 from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import text_of, texts_of
-from autoscaler.report.words import counted
+from autoscaler.report.words import counted, money
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,9 @@ def lines_of(occurrence: Occurrence) -> list[str]:
         case Reused(pod, node, why):
             return [f"decided: pod {pod} fits node {node}, no launch", why]
         case Chosen(nodes, pool, offering, price, pods, why, rejected):
-            cost = ", prepaid" if offering.block else f" at {price} $/h" if price is not None else ", price unknown"
+            cost = (
+                ", prepaid" if offering.block else f" at {money(price)} $/h" if price is not None else ", price unknown"
+            )
             count = f"{len(nodes)} × " if len(nodes) > 1 else ""
             served = f" for {', '.join(pods)}" if pods else ""
             names = f"as {', '.join(nodes)} in pool {pool}"

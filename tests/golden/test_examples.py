@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent.parent
 GOLDEN = Path(__file__).parent
 EXAMPLES = sorted((ROOT / "docs/examples").glob("*.yaml"))
 MISTAKES = sorted((ROOT / "docs/examples/mistakes").glob("*.yaml"))
+WARNINGS = sorted((ROOT / "docs/examples/warnings").glob("*.yaml"))
 LEFT_OUT = {"block-too-short", "unsatisfiable"}
 
 
@@ -85,3 +86,24 @@ def test_mistake(mistake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, text = run(mistake, monkeypatch=monkeypatch)
     compare(f"mistakes/{mistake.stem}.txt", text)
     assert code == 1
+
+
+@pytest.mark.parametrize("example", WARNINGS, ids=lambda path: str(path.stem))
+def test_what_surprises_is_said_first(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, text = run(example, monkeypatch=monkeypatch)
+    compare(f"warnings/{example.stem}.txt", text)
+    assert code == 3
+
+
+@pytest.mark.parametrize("form", ["name", "markdown", "wide"])
+def test_forms_of_output(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, text = run(ROOT / "docs/examples/shared-claim.yaml", "-o", form, monkeypatch=monkeypatch)
+    compare(f"forms/{form}.txt", text)
+
+
+def test_ignored_pods_count_with_strict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
+    (tmp_path / "pod.yaml").write_text(pod, encoding="utf-8")
+    monkeypatch.setattr("tests.golden.test_examples.ROOT", tmp_path)
+    assert run(tmp_path / "pod.yaml", monkeypatch=monkeypatch)[0] == 0
+    assert run(tmp_path / "pod.yaml", "--strict", monkeypatch=monkeypatch)[0] == 3

@@ -13,6 +13,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from autoscaler.model.reason import Code, Reason
+from autoscaler.model.resource_claim import DeviceRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import BundleClass
 from autoscaler.planning.demand.demand import claim_keys, running_members
@@ -235,7 +236,9 @@ def named_drivers(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozens
     known = {found.name: found for found in snapshot.classes}
     keys = {key for c in classes for pod in c.sample.pods for key in claim_keys(pod)}
     requests = (request for key in keys if key in snapshot.claims for request in snapshot.claims[key].requests)
-    return wanted_drivers(requests, known)
+    asked = {r for c in classes for pod in c.sample.pods for box in pod.containers for r in box.requests}
+    extended = (DeviceRequest("", name) for name, found in known.items() if found.extended_resource_name in asked)
+    return wanted_drivers((*requests, *extended), known)
 
 
 def _named(selector: NodeSelector | None) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,7 @@ from autoscaler.report.checks_text import verdict_of
 from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import texts_of
 from autoscaler.report.tables.plan_tables import Table
-from autoscaler.report.words import age_text
+from autoscaler.report.words import age_text, money
 
 
 def block_entries(snapshot: Snapshot, now: datetime) -> list[dict[str, Any]]:
@@ -110,7 +110,7 @@ def nodes_table(entries: Iterable[Mapping[str, Any]]) -> Table:
             entry["instanceType"],
             entry["zone"],
             f"{entry['capacityType']} {entry['block']}".rstrip(),
-            entry["usdPerHour"] or "?",
+            money(entry["usdPerHour"], "?"),
             str(len(entry["pods"])),
             entry["why"],
         )
@@ -168,14 +168,14 @@ def status_tables(found: Mapping[str, Any]) -> list[Table]:
             pool["name"],
             pool["mode"] if pool["acts"] or pool["mode"] == "Observe" else f"{pool['mode']}, held back",
             str(pool["nodes"]),
-            pool["usdPerHour"],
+            money(pool["usdPerHour"]),
             str(len(pool["proposed"])),
-            pool["proposedUsdPerHour"],
+            money(pool["proposedUsdPerHour"]),
         )
         for pool in found["pools"]
     )
     proposed = tuple(
-        (pool["name"], entry["offering"], entry["usdPerHour"] or "?", str(len(entry["pods"])))
+        (pool["name"], entry["offering"], money(entry["usdPerHour"], "?"), str(len(entry["pods"])))
         for pool in found["pools"]
         for entry in pool["proposed"]
     )

@@ -11,12 +11,13 @@ from typing import Final
 
 from autoscaler.model.plan import LeftOut, NearMiss, Plan
 from autoscaler.model.reason import Code, Reason
+from autoscaler.planning.policy import Policy
 from autoscaler.report.reasons import amount_text, text_of, texts_of
 from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.words import counted, few, money
 
 SHOWN_GROUPS: Final = 20  # of pods that cannot be placed, without -o wide
-_SHOWN_CAUSES: Final = 5
+_LISTED_MISSES: Final = Policy().near_misses  # with fewer, what was not listed fits
 _NO_DEVICES: Final = frozenset(
     {
         Code.SELECTOR_FALSE,
@@ -49,6 +50,8 @@ def summary_of(plan: Plan, *, pools: bool = True) -> list[Line]:
         f"{len(plan.left_out)} cannot be placed, {len(plan.outside)} ignored"
     )
     lines = [Line(text, "error" if plan.left_out else "good")]
+    if not (plan.placements or plan.left_out or plan.outside):
+        lines.append(Line("there are no pending pods: give pods, or workloads that make pods, with their claims"))
     if nodes and not pools:
         lines.append(
             Line("no CapacityPool given: the whole catalog is on offer; docs/install.md shows how to make one")
@@ -111,7 +114,8 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
     if counts and entry.types:
         nearest = entry.near_misses[0]
         text = failure_text(nearest.reason, short=not wide) if len(counts) > 1 else ""
-        listed = _listed(counts, entry.types, text, nearest.example)
+        rest = "would fit" if len(entry.near_misses) < _LISTED_MISSES else "for other reasons"
+        listed = _listed(counts, entry.types, text, nearest.example, rest=rest)
         yield f"0/{entry.types} instance types can run {entry.pod}: {', '.join(listed)}"
 
 
@@ -123,12 +127,12 @@ def _counts(misses: Iterable[NearMiss], *, short: bool) -> dict[str, int]:
     return found
 
 
-def _listed(counts: dict[str, int], types: int, nearest: str, example: str) -> Iterator[str]:
+def _listed(counts: dict[str, int], types: int, nearest: str, example: str, *, rest: str) -> Iterator[str]:
     for text, number in sorted(counts.items(), key=lambda entry: -entry[1]):
         yield f"{number} {text}" + (f", nearest {example}" if text == nearest else "")
-    rest = types - sum(counts.values())
-    if rest > 0:
-        yield f"{rest} for other reasons"
+    others = types - sum(counts.values())
+    if others > 0:
+        yield f"{others} {rest}"
 
 
 def failure_text(reason: Reason, *, short: bool = True) -> str:
@@ -161,8 +165,10 @@ def _plain(reason: Reason, *, short: bool) -> str:
 
 
 def _of_any_device(reason: Reason) -> Reason:
-    """What is said of a device of a node that does not exist holds for its equals; its number says nothing."""
-    return replace(reason, subject="") if reason.subject.startswith("device ") else reason
+    """What is said of a device of a node that does not exist holds for its equals, what is said of a price for all
+    types of the region: the name of one says nothing."""
+    of_all = reason.code is Code.NO_PRICE or reason.subject.startswith("device ")
+    return replace(reason, subject="") if of_all else reason
 
 
 def _impersonal(entry: LeftOut) -> Iterator[str]:

@@ -195,8 +195,12 @@ def _worth_showing(entry: Considered) -> bool:
 def _offering(entry: Considered) -> tuple[str, ...]:
     chosen = entry.outcome == "chosen"
     outcome = entry.outcome + (f" × {entry.nodes}" if chosen and entry.nodes > 1 else "")
-    if entry.reasons:
-        outcome += f"{', but' if entry.outcome == 'fits' else ':'} {texts_of(entry.reasons, short=True)}"
+    own = f"offering {entry.offering.instance_type}"
+    reasons = tuple(replace(reason, subject="") if reason.subject == own else reason for reason in entry.reasons)
+    if any(reason.code is Code.NO_PRICE for reason in reasons):
+        outcome += ", but has no price"
+    elif reasons:
+        outcome += f"{', but' if entry.outcome == 'fits' else ':'} {texts_of(reasons, short=True)}"
     return (
         "*" if chosen else "",
         entry.offering.instance_type,

@@ -68,7 +68,7 @@ def test_what_has_no_price_in_a_region_is_not_bought_at_that_of_another(place: C
 def test_a_setting_buys_what_has_no_price() -> None:
     state = snapshot([pod("p", "c")], [claim("c")], pools=(pool(labels.REGION, "ap-south-1"),))
     found = plan(state, catalog=CATALOG, policy=Policy(buy_unpriced=True))
-    assert types(found) == ["aws-both"] or types(found) == ["aws-listed"]
+    assert len(found.launches) == 1
     assert codes(found.warnings) == []
 
 
