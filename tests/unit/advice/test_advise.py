@@ -105,7 +105,7 @@ def one(request: DeviceRequest | None = None, *, pools: tuple[CapacityPool, ...]
         ),
         pytest.param(
             one(selecting(NAME.format("Large L8"))),
-            f"claim default/c, request gpu: write Large L9 instead of Large L8 in {NAME.format('Large L8')} "
+            f'claim default/c, request gpu: write "Large L9" instead of "Large L8" in {NAME.format("Large L8")} '
             "→ 1 × l1 (on-demand), 5.00 $/h",
             id="name",
         ),
