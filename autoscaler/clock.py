@@ -1,4 +1,4 @@
-"""Clocks: the system's, a shifted one, and a virtual one. The only place that reads the system clock.
+"""Clocks: the system's, a shifted one, and a virtual one; jumps of the wall clock. Only here is the system clock read.
 
 Everything else gets a `providers.contract.Clock` or a `now`. The virtual clock makes a day of a cluster's life take
 milliseconds: it advances only when told, and runs what was scheduled for the moments it passes, in order.
@@ -18,6 +18,7 @@ from typing import Final
 from providers.contract import Clock
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_SLEW: Final = 1.0  # seconds by which wall clock and monotonic clock may diverge between two measurements
 # Linux's monotonic clock stands still while the machine is suspended, and this one does not.
 _SUSPENDED: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 
@@ -59,6 +60,33 @@ class ShiftedClock:
     def wait(self, seconds: float) -> None:
         """Wait as the other clock does."""
         self.clock.wait(seconds)
+
+
+class ClockJumps:
+    """Jumps of the wall clock: where it and the monotonic clock diverge between two measurements."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._offset = self._measured()
+        self._jumped: float | None = None
+
+    def measure(self) -> timedelta:
+        """By how much the wall clock has jumped since the last measurement; zero while it only runs a little fast or
+        slow."""
+        offset = self._measured()
+        jumped, self._offset = offset - self._offset, offset
+        if abs(jumped) <= _SLEW:
+            return timedelta(0)
+        self._jumped = self._clock.monotonic()
+        return timedelta(seconds=jumped)
+
+    def within(self, window: timedelta) -> bool:
+        """Whether it has jumped so short a while ago that ages by the wall clock mean nothing."""
+        self.measure()
+        return self._jumped is not None and self._clock.monotonic() < self._jumped + window.total_seconds()
+
+    def _measured(self) -> float:
+        return self._clock.now().timestamp() - self._clock.monotonic()
 
 
 class VirtualClock:

@@ -1,7 +1,7 @@
 """What thousands of pods that fit nowhere cost a pod beside them: CPU seconds and requests before its launch.
 
-python -m benchmarks.hopeless [--pods 5000]. The loop is the controller's, with events written beside the rounds; the
-API server and the cloud are in memory, so a request costs microseconds where a network would take milliseconds: the
+python -m benchmarks.hopeless [--pods 5000]. The loop is the controller's, with events written beside the reconciles;
+the API server and the cloud are in memory, so a request costs microseconds where a network would take milliseconds: the
 count of requests says what that would add.
 """
 

@@ -1,7 +1,7 @@
-"""How long one tenant's pods delay another's: a round with hostile pods beside the same round without them.
+"""How long one tenant's pods delay another's: a reconcile with hostile pods beside the same reconcile without them.
 
 python -m benchmarks.tenants. One pool of one type, ten usual pods in one namespace, hostile ones in another. The delay
-is CPU time of whole plans in one process; a second round shows what kept answers are worth.
+is CPU time of whole plans in one process; a second reconcile shows what kept answers are worth.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which known name somebody meant who wrote another one. The only place where names are compared by likeness.
+"""The known name that is most similar to an unknown one. The only place that compares names by similarity.
 
 It lies below everything, because whatever reads what people write asks it. Pure.
 """

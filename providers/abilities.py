@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Protocol, runtime_checkable
 
+from providers.contract import TemplateRef
+
 
 @runtime_checkable
 class Announcer(Protocol):
@@ -22,6 +24,14 @@ class NoticeReader(Protocol):
     def acknowledge(self) -> None:
         """What `describe` has answered so far is written down: the notices behind it may be removed. Until then they
         stay, for whoever comes after us. Never called while all pools observe."""
+
+
+@runtime_checkable
+class BootTimes(Protocol):
+    """Optional: a provider whose node templates may say how long machines take from their launch to their Node."""
+
+    def boot_timeouts(self) -> Mapping[TemplateRef, timedelta]:
+        """Those of the templates that say. Asks nobody but Kubernetes; a template that cannot be used is left out."""
 
 
 class KubernetesObjects(Protocol):

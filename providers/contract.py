@@ -20,6 +20,8 @@ Absence is no answer. A list may lack machines that run. What is missing is look
 Gone is an answer. Terminating twice, or something unknown, is not an error: the id comes back under `gone`.
 A refusal is no uncertainty. An answer that says no, with whatever code, launched nothing: it refuses that offering.
     Only a lost answer and a fault of the server are uncertain. Every error says how long to leave its scope alone.
+    Credentials and clocks are checked before tokens, so the refusal of a repetition says nothing about the call that it
+    repeats, unless it is `settled`. What is refused after something was launched is raised as AmbiguousError.
 Odd answers are errors. What cannot be read is a ProviderError of the call, never another exception, and no part of a
     list that is passed over in silence. What belongs to somebody else hides nothing of ours, however odd it is.
 A stop is no end. A machine that somebody stopped is STOPPED until it is started or terminated.

@@ -44,6 +44,7 @@ class ProviderError(Exception):
     ├── ThrottledError              too many calls; nothing happened
     ├── BusyError                   what would be changed is being changed for another call; nothing happened
     ├── GoneError                   what was named does not exist, or is not visible yet
+    │   └── TemplateGoneError       so is what all launches of a node template need
     └── UncertainError              nobody knows whether it happened
         ├── AmbiguousError          no answer arrived (time-out, cut connection, server fault)
         └── UnclassifiedError       a failure that is neither a refusal nor a lost answer, of unknown kind
@@ -131,9 +132,13 @@ class QuotaError(CapacityError):
 
 
 class RefusedError(ProviderError):
-    """The request is wrong, and stays wrong until a person changes something."""
+    """The request is wrong, and stays wrong until a person changes something.
+
+    The refusal of a launch is about this call. `settled` says that no earlier call with its token launched anything.
+    """
 
     kind = "Refused"
+    settled: bool = False
     first_backoff = timedelta(minutes=10)
     longest_backoff = timedelta(hours=1)
 
@@ -212,6 +217,14 @@ class GoneError(ProviderError):
     scope = BackoffScope.OBJECT
     first_backoff = timedelta(seconds=5)
     advice = "Looked at again after the provider's consistency window."
+
+
+class TemplateGoneError(GoneError):
+    """What the provider keeps of a node template for its launches is not there, or not visible yet, although it was
+    made again. No offering of the template can be launched."""
+
+    scope = BackoffScope.TEMPLATE
+    advice = "Nothing to do: it is made again. If this stays, find out who deletes what the message names."
 
 
 class UncertainError(ProviderError):

@@ -10,7 +10,7 @@ from typing import Final
 from autoscaler.cluster.api import Object
 from autoscaler.cluster.publishing.event_queue import EventQueue
 from autoscaler.cluster.resources import CAPACITY_POOLS, CLAIM_TEMPLATES, LAUNCH_BATCHES, PODS, Resource
-from autoscaler.loop.loop import Decided, Loop
+from autoscaler.loop.loop import Loop, Recorded
 from autoscaler.simulation.simulation import TEMPLATE_KIND, Simulation
 from tests.crash.life import START, small_catalog
 from tests.unit.cluster.odd import OddApi
@@ -65,9 +65,9 @@ class Crowd:
     def _create(self, resource: Resource, manifest: Object) -> None:
         self.simulation.api.create(resource, manifest)
 
-    def _announce(self, decided: Decided) -> None:
+    def _announce(self, recorded: Recorded) -> None:
         """Right before something is launched."""
-        if decided.pending.launches and not self.before_launch:
+        if recorded.pending.launches and not self.before_launch:
             self.before_launch = Counter(self.api.written)
             self.announced_at = time.process_time()
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from providers.aws.errors import FAMILIES, MEANINGS
 from providers.conformance import CHECKS
 from providers.errors import ERRORS, ProviderError
-from tests.conformance import test_aws_groups, test_kwok
+from providers.gcp.errors import MEANINGS as GCP_MEANINGS
+from tests.conformance import test_aws_groups, test_gcp, test_kwok
 from tests.moto.table import LACKING, SUPPORTED
 
 _HEAD = """# What providers guarantee
@@ -26,7 +27,7 @@ guarantees in prose. A package of yours can bring one: declare an entry point of
 
 def generated_files() -> dict[Path, str]:
     """The page."""
-    parts = (_HEAD, *_checks(), "", *_moto(), "", *_errors(), "", *_codes())
+    parts = (_HEAD, *_checks(), "", *_moto(), "", *_errors(), "", *_codes(), "", *_gcp_codes())
     return {Path("docs/provider-checks.md"): "\n".join(parts) + "\n"}
 
 
@@ -37,10 +38,12 @@ def _checks() -> Iterator[str]:
         "kwok": test_kwok.NOT_APPLICABLE,
         "aws": {},
         "aws-groups": test_aws_groups.NOT_APPLICABLE,
+        "gcp": test_gcp.NOT_APPLICABLE,
     }
     yield "## Checks"
     yield ""
     yield "`aws` and `aws-groups` run on the fake EC2 of the tests, prompt and as slow as AWS says it may be."
+    yield "`gcp` runs on the fake Compute Engine of the tests, which Google's own REST clients talk to."
     yield ""
     yield f"| check | guarantee | {' | '.join(silent)} |"
     yield f"|---|---|{'---|' * len(silent)}"
@@ -93,6 +96,19 @@ def _codes() -> Iterator[str]:
     yield "|---|---|"
     for error in ERRORS:
         codes = [f"`{code}`" for code in sorted(_of(error))]
+        if codes:
+            yield f"| {error.kind} | {', '.join(codes)} |"
+
+
+def _gcp_codes() -> Iterator[str]:
+    yield "## What Google Cloud codes mean"
+    yield ""
+    yield 'A code that is not listed and contains "quota" is Quota; any other refuses the offering.'
+    yield ""
+    yield "| error | codes |"
+    yield "|---|---|"
+    for error in ERRORS:
+        codes = [f"`{code}`" for code in sorted(code for code, kind in GCP_MEANINGS.items() if kind is error)]
         if codes:
             yield f"| {error.kind} | {', '.join(codes)} |"
 

@@ -32,7 +32,7 @@ from autoscaler.advice.pool_changes import (
     schedulers,
 )
 from autoscaler.advice.situation import Situation
-from autoscaler.advice.trial import Result, Replanner, in_use
+from autoscaler.advice.trial import Replanner, Result, in_use
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod

@@ -1,4 +1,4 @@
-"""Writing a file so that nobody ever reads a part of it."""
+"""Writing a file so that no reader sees a part of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def replace_file(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-        # Hidden, so that whoever reads the directory meanwhile leaves it out.
+        # Hidden, so that readers of the directory ignore it meanwhile.
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -1,7 +1,7 @@
 """Asks providers for their prices while the controller runs, so that plans count what is paid today.
 
 In a thread of its own and with providers of its own: a price list is read type by type, which takes minutes, and no
-round waits for it. Until it is read, and while it cannot be, the catalog's prices count.
+reconcile waits for it. Until it is read, and while it cannot be, the catalog's prices count.
 """
 
 from __future__ import annotations

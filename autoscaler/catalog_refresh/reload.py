@@ -1,7 +1,7 @@
 """The catalog that a controller decides with, read again while it runs.
 
 Of a file that is defective or half written the last good version counts; all others are taken over. What lies in the
-cluster (InstanceTypeOverlays) comes on top in each tick and is not known here.
+cluster (InstanceTypeOverlays) comes on top in each reconcile and is not known here.
 """
 
 from __future__ import annotations

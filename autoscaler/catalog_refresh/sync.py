@@ -127,7 +127,7 @@ def _spoken_of(layers: Iterable[Layer]) -> frozenset[str]:
 
 
 def _last(path: Path) -> dict[str, Any] | None:
-    """What the last sync wrote. Raises BadInputError when somebody has changed it since."""
+    """What the last sync wrote. Raises BadInputError when it was changed since."""
     if not path.exists():
         return None
     text = path.read_text(encoding="utf-8")

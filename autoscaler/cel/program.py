@@ -7,7 +7,7 @@ its own, so programs may be used from several threads.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -38,6 +38,7 @@ from autoscaler.cel.common.values import Failure, PanicError, Unknown, Value
 from autoscaler.cel.cost.estimate import estimated_max_cost
 from autoscaler.cel.hints import hint_for
 from autoscaler.cel.interpreter.answer_cache import KEPT, part_read
+from autoscaler.cel.interpreter.demands import Demand, demands
 from autoscaler.cel.interpreter.device import DeviceView
 from autoscaler.cel.interpreter.planner import Planner
 from autoscaler.cel.interpreter.reads import Path, paths_read
@@ -47,6 +48,7 @@ from instance_catalog.kubernetes.profile import KubernetesProfile
 
 MAX_CODE_POINTS: Final = 100_000
 DEFECT: Final = "foreslice failed to evaluate it; report this as a defect"
+_MOST_CHOICES: Final = 32  # combinations of attributes with several possible values that are tried
 _MOST_PER_VIEW: Final = 512  # answers kept beside a device
 _LEAST: Final = 20  # units for beginning an evaluation, whatever it costs
 _LOG: Final = logging.getLogger(__name__)
@@ -107,6 +109,18 @@ class Program:
         return answer
 
     def _evaluate(self, view: DeviceView, allowance: Allowance | None) -> Evaluation:
+        """The answer; where it depends on attributes of which all possible values are known, what they agree on."""
+        answer = self._once(view, allowance)
+        if answer.outcome is not Outcome.UNKNOWN or not answer.unknown_attributes:
+            return answer
+        possible = [self._once(one, allowance) for one in view.chosen(answer.unknown_attributes, _MOST_CHOICES)]
+        if not possible:
+            return answer
+        cost = answer.cost + sum(one.cost for one in possible)
+        agreed = len({one.outcome for one in possible}) == 1 and possible[0].outcome is not Outcome.UNKNOWN
+        return replace(possible[0] if agreed else answer, cost=cost)
+
+    def _once(self, view: DeviceView, allowance: Allowance | None) -> Evaluation:
         frame: Frame = [0, None, *[None] * self._slots]
         token = ALLOWANCE.set(allowance) if allowance is not None else None
         try:
@@ -129,7 +143,7 @@ class Program:
 
 
 def _failed(expression: str, defect: Exception, cost: int) -> Evaluation:
-    """What breaks here must not end the round of everybody else, and it is no answer of Kubernetes' either."""
+    """What breaks here must not end the reconcile of everybody else, and it is no answer of Kubernetes' either."""
     _LOG.error("cannot evaluate the selector %.200r", expression, exc_info=defect)
     return Evaluation(Outcome.UNKNOWN, f"{DEFECT} ({type(defect).__name__}: {defect!s:.150})", cost=cost)
 
@@ -168,6 +182,14 @@ def estimated_cost(expression: str, profile: KubernetesProfile, *, view: View = 
     root = parse(expression, dialect)
     Checker(environment(dialect)).check(root)
     return estimated_max_cost(root, modern=dialect.modern)
+
+
+@lru_cache(maxsize=1024)
+def demands_of(expression: str, profile: KubernetesProfile) -> tuple[Demand, ...]:
+    """What a selector asks of single values; () for one that does not compile."""
+    if isinstance(compile_selector(expression, profile), CompileFailure):
+        return ()
+    return tuple(demands(parse(expression, dialect_of(profile, View.STORED))))
 
 
 @lru_cache(maxsize=4096)

@@ -1,1 +1,2 @@
-"""Before buying: whether what is bought would work in this cluster, and whether somebody else would buy it as well."""
+"""Before buying: whether what is bought would work in this cluster, and whether another autoscaler would launch for the
+same pods."""

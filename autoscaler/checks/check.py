@@ -1,6 +1,7 @@
 """All checks before buying, for every pool: what a pool's conditions say, and which pools are held back.
 
-Pure functions of the snapshot and the plan. The controller asks them in every tick, `foreslice doctor` asks them once.
+Pure functions of the snapshot and the plan. The controller asks them in every reconcile, `foreslice doctor` asks them
+once.
 """
 
 from __future__ import annotations

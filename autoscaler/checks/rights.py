@@ -69,12 +69,16 @@ AWS: tuple[Right, ...] = (
     *_rights(_OURS, "awsnodetemplates awsgroupnodetemplates", "get list"),
     *_rights(_OURS, "awsnodetemplates/status awsgroupnodetemplates/status", "patch"),
 )
+GCP: tuple[Right, ...] = (
+    *_rights(_OURS, "gcpnodetemplates", "get list"),
+    *_rights(_OURS, "gcpnodetemplates/status", "patch"),
+)
 # Those of the built-in role system:auth-delegator, for the status page.
 PAGE: tuple[Right, ...] = (
     *_rights("authentication.k8s.io", "tokenreviews", "create"),
     *_rights("authorization.k8s.io", "subjectaccessreviews", "create"),
 )
-_OF_TEMPLATES = {"KwokNodeTemplate": KWOK, "AWSNodeTemplate": AWS, "AWSGroupNodeTemplate": AWS}
+_OF_TEMPLATES = {"KwokNodeTemplate": KWOK, "AWSNodeTemplate": AWS, "AWSGroupNodeTemplate": AWS, "GCPNodeTemplate": GCP}
 
 
 def rights_needed(pools: Iterable[CapacityPool], *, lease: str, namespace: str) -> tuple[Right, ...]:

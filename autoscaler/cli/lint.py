@@ -10,11 +10,12 @@ from pathlib import Path
 import click
 
 from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
-from autoscaler.cli.common.commands import catalog_option
+from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.output import output_option, print_data
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from autoscaler.kube.problem import Severity
+from autoscaler.lint.advice import advice
 from autoscaler.lint.check import lint as check
 from autoscaler.lint.devices.offers import catalog_offers, pool_driver_sets
 from autoscaler.lint.finding import Finding
@@ -25,8 +26,11 @@ from autoscaler.manifests.corrections import corrections_of
 from autoscaler.manifests.load import Loaded, load
 from autoscaler.manifests.problem import LocatedProblem
 from autoscaler.model.origin import Origin
+from autoscaler.planning.supply.drivers import wanted_drivers
 from autoscaler.report.tables.lint_sarif import sarif_of
 from autoscaler.report.tables.lint_text import document_of, lines_of
+from instance_catalog.drivers.profile import DriverSet
+from instance_catalog.prediction.variants import chosen_profiles
 from instance_catalog.types.catalog import Catalog
 
 ERRORS_FOUND = 3
@@ -38,8 +42,15 @@ ERRORS_FOUND = 3
 )
 @click.option("--kubernetes-version", metavar="VERSION", help="Judge as this version does.  [default: 1.36]")
 @catalog_option
+@skip_unknown_option
 @output_option("sarif")
-def lint(paths: tuple[str, ...], kubernetes_version: str | None, directories: tuple[Path, ...], output: str) -> None:
+def lint(
+    paths: tuple[str, ...],
+    kubernetes_version: str | None,
+    directories: tuple[Path, ...],
+    skip_unknown: bool,
+    output: str,
+) -> None:
     """Selectors are tried on every device that the catalog's instance types will publish, under every driver profile
     they may run, and on the ResourceSlices in the manifests. Pods, pools and other objects are checked as `plan` reads
     them. docs/lint.md lists the rules.
@@ -52,7 +63,7 @@ def lint(paths: tuple[str, ...], kubernetes_version: str | None, directories: tu
 
     Exit code 0: no errors (warnings may be printed); 3: errors; 1: the input cannot be read.
     """
-    loaded = _load(paths, kubernetes_version)
+    loaded = _load(paths, kubernetes_version, skip_unknown=skip_unknown)
     findings = _findings(loaded, directories)
     if loaded.snapshot.profile.note:
         click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
@@ -68,10 +79,10 @@ def lint(paths: tuple[str, ...], kubernetes_version: str | None, directories: tu
         sys.exit(ERRORS_FOUND)
 
 
-def _load(paths: tuple[str, ...], version: str | None) -> Loaded:
+def _load(paths: tuple[str, ...], version: str | None, *, skip_unknown: bool) -> Loaded:
     profile = chosen_kubernetes(version) if version else None
-    loaded = load(paths, stdin=sys.stdin, profile=profile)
-    if not loaded.documents:
+    loaded = load(paths, stdin=sys.stdin, profile=profile, skip_unknown=skip_unknown)
+    if not loaded.documents and loaded.problems:
         listed = "\n".join(str(problem) for problem in loaded.problems)
         raise BadInputError(f"nothing to check\n{listed}")
     return loaded
@@ -86,16 +97,29 @@ def _findings(loaded: Loaded, directories: tuple[Path, ...]) -> list[Finding]:
         if (subject := subject_of(document.value, document.name, document.origin)) is not None
     ]
     catalog, profile = _catalog(loaded, directories), loaded.snapshot.profile
-    offers = catalog_offers(catalog, profile, pool_driver_sets(loaded.snapshot, catalog))
+    offers = catalog_offers(catalog, profile, _driver_sets(loaded, catalog))
     found = []
     for finding in check(subjects, loaded.snapshot, offers, releases=names_of_releases(catalog, profile)):
         document = documents[finding.origin.path, finding.origin.line, finding.object]
         line = document.locate(finding.path) if finding.path else document.line
         found.append(replace(finding, origin=replace(finding.origin, line=line)))
+    found += [
+        Finding(QUESTIONABLE, one.object, (), one.message, one.step, one.origin, one.field)
+        for one in advice(loaded.snapshot)
+    ]
     reported = {(f.origin.path, f.origin.line, f.field) for f in found if f.rule is CEL_COMPILE}
     found += [_of(p) for p in loaded.problems if (p.file, p.line, p.field) not in reported]
     worst_first = list(Level)
     return sorted(found, key=lambda one: (one.origin.path, one.origin.line, worst_first.index(one.level)))
+
+
+def _driver_sets(loaded: Loaded, catalog: Catalog) -> tuple[DriverSet, ...]:
+    """Those of pools and blocks; and drivers that nobody runs by default, where a claim or class names them."""
+    snapshot = loaded.snapshot
+    classes = {found.name: found for found in snapshot.classes}
+    requests = [request for claim in snapshot.claims.values() for request in claim.requests]
+    named = wanted_drivers(requests, classes)
+    return (*pool_driver_sets(snapshot, catalog), *chosen_profiles(named))
 
 
 def _of(problem: LocatedProblem) -> Finding:

@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "blocks": ("autoscaler.cli.blocks.group:blocks", "List the capacity blocks of a cluster; find and buy blocks."),
     "aws": ("autoscaler.cli.aws.group:aws", "Check that AWS is ready for launches."),
+    "gcp": ("autoscaler.cli.gcp.group:gcp", "Check that Google Cloud is ready for launches."),
     "run": ("autoscaler.cli.run:run", "Run the controller: observe, or launch nodes for pools in mode Act."),
     "probe": ("autoscaler.cli.probe:probe", "Read this GPU node into a record that the catalog can import."),
     "demo": ("autoscaler.cli.demo:demo", "Run the whole autoscaler on an embedded cluster and a simulated cloud."),
@@ -120,8 +121,9 @@ def foreslice(ctx: click.Context, no_color: bool) -> None:
 def collect_rarely() -> None:
     """Looks for garbage as seldom as suits a process that lives on.
 
-    A round makes hundreds of thousands of objects that last until its plan is written. At Python's own pace, all that
-    is known of the cluster and the catalog is looked through several times meanwhile: half the time of a large round.
+    A reconcile makes hundreds of thousands of objects that last until its plan is written. At Python's own pace, all
+    that is known of the cluster and the catalog is looked through several times meanwhile: half the time of a large
+    reconcile.
     """
     gc.set_threshold(50_000, 10, 10)
 

@@ -8,29 +8,30 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import click
 
 from autoscaler.cli.common.advice import helping_changes, print_advice
 from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
-from autoscaler.cli.common.commands import catalog_option
+from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.costs import cost_option, costs_of, print_costs
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.html_file import write_page
-from autoscaler.cli.common.output import output_option, print_data, print_table
+from autoscaler.cli.common.output import output_option, print_data
+from autoscaler.cli.common.patience import announced
+from autoscaler.cli.common.plan_output import FORMS, print_plan
 from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.cli.common.why import print_type_answers, samples, type_answers, why_option
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
+from autoscaler.lint.advice import advice, plan_advice
 from autoscaler.manifests.corrections import corrections_of
 from autoscaler.manifests.load import Loaded, load
 from autoscaler.model.plan import Plan
 from autoscaler.planning.placement.replay import replay
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, WorkLimits
-from autoscaler.report.plan_document import document_of
-from autoscaler.report.tables.plan_tables import summary_of, tables_of
 from autoscaler.report.words import counted
 from autoscaler.scheduling.schedule import adversarial, first, seeded
 from instance_catalog.kubernetes.profile import KubernetesProfile
@@ -60,7 +61,8 @@ SOMETHING_LEFT_OUT = 3
     metavar="TIMES",
     help="Work so many times as hard at pods whose selectors or searches exceed the budget.  [default: 1]",
 )
-@click.option("--strict", is_flag=True, help="Treat unknown fields as errors.")
+@skip_unknown_option
+@click.option("--strict", is_flag=True, help="Treat unknown fields as errors, and ignored pods as not placed.")
 @click.option(
     "--replay",
     "ties",
@@ -68,7 +70,7 @@ SOMETHING_LEFT_OUT = 3
     help="Schedule the pods onto the plan's nodes by kube-scheduler's scores, and warn of those that find no place. "
     "Ties between nodes go to the `first` one, to an `adversarial` choice, or to one drawn with a number as seed.",
 )
-@output_option("wide")
+@output_option(*FORMS)
 def plan(
     paths: tuple[str, ...],
     live: bool,
@@ -79,6 +81,7 @@ def plan(
     moment: str | None,
     work: int,
     strict: bool,
+    skip_unknown: bool,
     ties: str | None,
     output: str,
     asked: Asked,
@@ -114,35 +117,61 @@ def plan(
 
         loaded, read_catalog = read_cluster(kubeconfig, context, _profile(kubernetes_version))
     else:
-        loaded = _load(paths, kubernetes_version, strict, directories)
+        loaded = _load(paths, kubernetes_version, directories, strict=strict, skip_unknown=skip_unknown)
         read_catalog = partial(_corrected_catalog, loaded)
-    found = _decide(loaded, read_catalog, directories, moment, ties, work=work, asked=asked)
+    with announced("planning …"):
+        found = _decide(loaded, read_catalog, directories, moment, ties, work=work, asked=asked)
+        helping = helping_changes(found) if not why and (html is not None or output in ("table", "wide")) else {}
     if why:
         answers = list(type_answers(why, found, samples(found)))
         print_data(answers, output) if output in ("json", "yaml") else print_type_answers(answers)
         return
-    helping = helping_changes(found) if html is not None or output in ("table", "wide") else {}
     if html is not None:
         write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
-    _print(found.plan, loaded, output, costs=costs_of(found, cost_by))
+    if loaded.snapshot.profile.note:
+        click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
+    print_plan(found.plan, output, pools=bool(loaded.snapshot.pools), costs=costs_of(found, cost_by))
     if output in ("table", "wide"):
         print_costs(found, cost_by)
         print_advice(helping)
-    if found.plan.left_out:
+    if found.plan.left_out or (strict and found.plan.outside):
         sys.exit(SOMETHING_LEFT_OUT)
 
 
-def _load(paths: tuple[str, ...], kubernetes_version: str | None, strict: bool, directories: Sequence[Path]) -> Loaded:
+def _load(
+    paths: tuple[str, ...],
+    kubernetes_version: str | None,
+    directories: Sequence[Path],
+    *,
+    strict: bool,
+    skip_unknown: bool,
+) -> Loaded:
     # The DeviceClasses of described drivers are there like those of shipped ones, before any name is looked up.
     described = chosen_catalog(directories).drivers.values() if directories else ()
-    loaded = load(paths, stdin=sys.stdin, profile=_profile(kubernetes_version), strict=strict, drivers=described)
+    loaded = load(
+        paths,
+        stdin=sys.stdin,
+        profile=_profile(kubernetes_version),
+        strict=strict,
+        drivers=described,
+        skip_unknown=skip_unknown,
+    )
     if not loaded.ok:
-        found = counted(len(loaded.errors), "problem")
-        listed = "\n".join(str(problem) for problem in loaded.problems)
-        raise BadInputError(f"{found} in the manifests; nothing was planned\n{listed}")
-    for problem in loaded.problems:
-        click.echo(f"{problem.severity.value.lower()}: {problem}", err=True)
+        raise BadInputError(f"{_counts(loaded)} in the manifests; nothing was planned\n{problems_text(loaded)}")
+    if loaded.problems:
+        click.echo(problems_text(loaded), err=True)
     return loaded
+
+
+def _counts(loaded: Loaded) -> str:
+    """ "2 errors and 3 warnings"."""
+    errors, others = len(loaded.errors), len(loaded.problems) - len(loaded.errors)
+    return counted(errors, "error") + (f" and {counted(others, 'warning')}" if others else "")
+
+
+def problems_text(loaded: Loaded) -> str:
+    """Every problem, each marked as what it is."""
+    return "\n".join(f"{problem.severity.value.lower()}: {problem}" for problem in loaded.problems)
 
 
 def _profile(version: str | None) -> KubernetesProfile | None:
@@ -168,6 +197,8 @@ def _decide(
     catalog = read_catalog(directories, now)
     policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
     decided = plan_for(loaded.snapshot, catalog, policy, now)
+    told = (*advice(loaded.snapshot), *plan_advice(loaded.snapshot, decided))
+    decided = replace(decided, warnings=(*(one.reason for one in told), *decided.warnings))
     if ties is not None:
         decided = _replayed(decided, loaded, catalog, ties)
     return Decided(loaded.snapshot, catalog, decided, now, policy)
@@ -199,16 +230,3 @@ def _moment(text: str) -> datetime:
     if found is None or found.tzinfo is None:
         raise BadInputError(f"--at {text!r} is not a moment with a time zone", next_step="write 2026-11-21T08:00:00Z")
     return found
-
-
-def _print(decided: Plan, loaded: Loaded, output: str, *, costs: dict[str, Any] | None) -> None:
-    if loaded.snapshot.profile.note:
-        click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
-    if output in ("json", "yaml"):
-        print_data(document_of(decided) | ({"costBy": costs} if costs else {}), output)
-        return
-    for table in tables_of(decided, wide=output == "wide"):
-        print_table(table.columns, table.rows, title=table.title)
-        click.echo("")
-    for line in summary_of(decided):
-        click.echo(line)

@@ -50,7 +50,7 @@ def _parameter(setting: Setting) -> str:
 @_setting_options
 def run(config: Path | None, **flags: str | None) -> None:
     """Pools in mode Observe, the default, change nothing but their own status and events. The cluster needs the custom
-    resources of deploy/crds. Of several replicas one acts. Ends on SIGTERM after the round that is under way.
+    resources of deploy/crds. Of several replicas one acts. Ends on SIGTERM after the reconcile that is under way.
     """
     given = {setting.flag: value for setting in all_settings() if (value := flags[_parameter(setting)]) is not None}
     settings = read_settings(config, flags=given)

@@ -1,1 +1,1 @@
-"""The seam to Kubernetes and what is kept behind it: store, journal, publish. State lives there and nowhere else."""
+"""The Kubernetes API: reading (store), the journal, publishing. All state is kept there."""

@@ -1,4 +1,4 @@
-"""Asks the API server which rights somebody has: a question that is answered at once and changes nothing."""
+"""Asks the API server which rights a user has; the request changes nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from autoscaler.cluster.resources import ACCESS_REVIEWS, OWN_ACCESS_REVIEWS
 
 
 def missing_rights(api: KubernetesApi, rights: Iterable[Right], *, user: str = "") -> tuple[Right, ...]:
-    """Those of the rights that `user` lacks; "" is whoever asks. Asking about others needs a right of its own."""
+    """Those of the rights that `user` lacks; "" is the client itself. Asking about other users needs a right of its
+    own."""
     return tuple(right for right in dict.fromkeys(rights) if not _has(api, right, user))
 
 

@@ -16,7 +16,7 @@ Errors:
     ApiError
     ├── NotFoundError          404
     ├── AlreadyExistsError     409 on create
-    ├── ConflictError          409 on update, patch, delete: somebody else was faster; read again
+    ├── ConflictError          409 on update, patch, delete: another client was faster; read again
     ├── GoneError              410: the resourceVersion or page token expired; list again
     ├── ForbiddenError         403: the role lacks the verb
     ├── InvalidError           422: the API server refuses the object

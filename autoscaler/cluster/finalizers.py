@@ -10,7 +10,7 @@ def set_finalizer(api: KubernetesApi, resource: Resource, name: str, finalizer: 
     """Put `finalizer` on the object or take it off; the object as it is then.
 
     A merge patch replaces the whole list, so the object is read first and the patch is bound to what was read. Raises
-    NotFoundError, and ConflictError when somebody else wrote the object in between.
+    NotFoundError, and ConflictError when another client wrote the object in between.
     """
     found = api.get(resource, name)
     metadata = found["metadata"]

@@ -1,9 +1,9 @@
-"""Feature gates proven by trial: objects that are created for show (server-side dry run), each with one gated field.
+"""Feature gates found by trial: server-side dry runs that create an object with one gated field each.
 
-An API server does not tell its gates, but it drops the fields of a gate that is off before it stores an object
-(k8s.io/kubernetes 1.36 pkg/registry/resource/*/strategy.go, dropDisabledFields). A dry run goes as far as that and
+An API server does not list its gates, but it drops the fields of a gate that is off before it stores an object
+(k8s.io/kubernetes 1.36 pkg/registry/resource/*/strategy.go, dropDisabledFields). A dry run includes that step and
 stores nothing. To the API server it is a create all the same, in its audit log and for its roles; so only commands do
-this, with the rights of whoever gives them, and never the controller, which may not write anything in mode Observe.
+this, with the rights of their user, and never the controller, which may not write anything in mode Observe.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DRIVER: Final = "dry-run.foreslice.dev"
 
 
 class DryRuns(Protocol):
-    """Somebody who can try out a create."""
+    """A client that can create with a dry run."""
 
     def try_create(self, resource: Resource, manifest: Object) -> Object:
         """The object as it would have been created; nothing is. InvalidError, ForbiddenError, NotFoundError."""

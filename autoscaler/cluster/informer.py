@@ -1,8 +1,8 @@
 """A copy of one resource of the cluster as model values, kept by list and watch.
 
 Objects are converted on arrival and dropped, page by page: a page of a list is all that is ever held as JSON. What
-expired (410 Gone) is listed again; an API that is not served has no objects and is asked for rarely; so is one that may
-not be read, where that is no obstacle. An object that cannot be used keeps nobody else from being seen: it is left out
+expired (410 Gone) is listed again; an API that is not served has no objects and is requested rarely; so is one that may
+not be read, where that is no obstacle. An object that cannot be used does not hide others: it is left out
 and its problems are reported.
 """
 
@@ -32,7 +32,7 @@ from providers.contract import Clock
 _LOG: Final = structlog.get_logger("foreslice.informer")
 _REPORT: Final = "report it with the log line `unexpected_error`; it counts as it was read last"
 T_co = TypeVar("T_co", covariant=True)
-# An API that is not served is asked for at every n-th refresh, n doubling up to this.
+# An API that is not served is requested at every n-th refresh, n doubling up to this.
 _RAREST: Final = 16
 
 

@@ -13,7 +13,7 @@ from autoscaler.kube.custom.launch_batch import write_launch_batch
 from autoscaler.kube.custom.provisioned_node import write_provisioned_node
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import PlannedNode
-from autoscaler.model.provisioned_node import LaunchBatch, ProvisionedNode
+from autoscaler.model.provisioned_node import BatchMember, LaunchBatch, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -61,16 +61,15 @@ def batches_of(
 
 def halves(batch: LaunchBatch) -> tuple[LaunchBatch, ...]:
     """The batch as two, so that what cannot be written down of one is found; nothing for what comes together."""
-    middle = len(batch.nodes) // 2
-    return tuple(part_of(batch, piece) for piece in (batch.nodes[:middle], batch.nodes[middle:])) if middle else ()
+    nodes = batch.nodes
+    middle = len(nodes) // 2
+    return tuple(part_of(batch, piece) for piece in (nodes[:middle], nodes[middle:])) if middle else ()
 
 
 def part_of(batch: LaunchBatch, nodes: Sequence[str]) -> LaunchBatch:
     """The batch for some of its nodes only, before anything was written down of it."""
-    pods = dict(zip(batch.nodes, batch.pods, strict=True))
-    return replace(
-        batch, name=_batch_name(batch.pool, nodes), nodes=tuple(nodes), pods=tuple(pods[name] for name in nodes)
-    )
+    members = tuple(member for member in batch.members if member.node in nodes)
+    return replace(batch, name=_batch_name(batch.pool, nodes), members=members)
 
 
 def _parts(group: list[PlannedNode]) -> Iterator[list[PlannedNode]]:
@@ -93,16 +92,17 @@ def nodes_of(batch: LaunchBatch) -> tuple[ProvisionedNode, ...]:
         raise ValueError(f"batch {batch.name} has no prediction")
     return tuple(
         ProvisionedNode(
-            name=name,
+            name=member.node,
             pool=batch.pool,
-            node_name=name,
+            node_name=member.node,
             batch=batch.name,
             offerings=batch.offerings,
             prediction=batch.prediction,
             labels=batch.labels,
-            pods=batch.pods[index] if index < len(batch.pods) else (),
+            boot_timeout=batch.boot_timeout,
+            pods=member.pods,
         )
-        for index, name in enumerate(batch.nodes)
+        for member in batch.members
     )
 
 
@@ -115,8 +115,7 @@ def make(batch: LaunchBatch) -> None:
 
 def pods_of(batch: LaunchBatch, nodes: Set[str]) -> tuple[str, ...]:
     """Keys of the pods that some of a batch's nodes are for."""
-    pairs = zip(batch.nodes, batch.pods, strict=False)
-    return tuple(pod for name, pods in pairs if name in nodes for pod in pods)
+    return tuple(pod for member in batch.members if member.node in nodes for pod in member.pods)
 
 
 def token_of(batch: LaunchBatch, attempt: int) -> str:
@@ -131,20 +130,20 @@ def _batch(group: list[PlannedNode], pools: Mapping[str, CapacityPool], *, gang:
     return LaunchBatch(
         name=_batch_name(first.pool, names),
         pool=first.pool,
-        nodes=names,
+        members=tuple(BatchMember(launch.name, launch.pods) for launch in group),
         offerings=first.offerings[:_OFFERINGS],
         minimum=len(names) if gang else 1,
-        pods=tuple(launch.pods for launch in group),
         prediction=first.prediction,
         labels=_shared_labels(first),
         taints=(*first.node.taints, *pool.startup_taints),
         kubelet_reserved=pool.kubelet_reserved,
         template=pool.node_template,
+        boot_timeout=first.boot_timeout,
     )
 
 
 def _batch_name(pool: str, nodes: Sequence[str]) -> str:
-    """Of at most 63 characters; pools with long names are told apart by the digest, into which node names go."""
+    """Of at most 63 characters; the digest of the node names distinguishes pools with long names."""
     return f"{pool[:_LONGEST_PREFIX].rstrip('-.')}-{_digest(*nodes)[:10]}"
 
 

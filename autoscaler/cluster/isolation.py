@@ -1,7 +1,7 @@
-"""The boundary around one item of a round: what cannot be done for one pod, pool, batch or node stops no other.
+"""The boundary around one item of a reconcile: what cannot be done for one pod, pool, batch or node stops no other.
 
 An item that fails becomes a Trouble, which is reported as an event, a log line and a count. That holds for refusals
-of the API server and of providers, and for exceptions that nobody foresaw: those are bugs, are logged with their
+of the API server and of providers, and for unexpected exceptions: those are bugs, are logged with their
 traceback, and concern the one item. Two things pass the boundary: lost leadership, after which nothing may be written,
 and whatever is no Exception.
 """
@@ -86,9 +86,9 @@ class Trouble:
 
 
 class Isolation:
-    """The boundary in one part of a round. May be used from several threads.
+    """The boundary in one part of a reconcile. May be used from several threads.
 
-    When several requests in a row were not answered, `api` is asked for something that is always there. If it does not
+    When several requests in a row were not answered, `api` is asked for an object that always exists. If it does not
     answer that either, nothing more is attempted: each attempt could take minutes. If it does, the requests were the
     reason, as with a webhook that fails, and the others are attempted.
     """
@@ -107,7 +107,7 @@ class Isolation:
     ) -> Trouble | None:
         """Do it; what kept it from being done, None if nothing did. Raises LeadershipLostError."""
         if self._is_silent():
-            step = "nothing: it is tried in the next round"
+            step = "nothing: it is tried again in the next reconcile"
             silent = UnavailableError("the API server left the requests before this one unanswered", next_step=step)
             return Trouble(kind, name, silent, namespace, pods)
         try:
@@ -144,10 +144,10 @@ def _answers(api: KubernetesApi) -> bool:
 
 
 class Intents:
-    """The boundary of the journal: as Isolation, for objects that nobody may write who only observes.
+    """The boundary of the journal: as Isolation, for objects that an observing controller may not write.
 
-    `refusal` is why nothing of them may be written, as of this round. A 403 alone does not mean that: quotas, policies
-    and webhooks answer it about single objects, so the API server is asked which rights there are.
+    `refusal` is why nothing of them may be written, as of this reconcile. A 403 alone does not mean that: quotas,
+    policies and webhooks answer it about single objects, so the API server is asked which rights there are.
     """
 
     def __init__(self, api: KubernetesApi) -> None:
@@ -162,14 +162,14 @@ class Intents:
         kind = "ProvisionedNode" if batch is None else "LaunchBatch"
         if self.refusal is not None:
             return Trouble(kind, item.name, self.refusal)
-        pods = tuple(pod for keys in batch.pods for pod in keys) if batch else ()
+        pods = batch.pods if batch is not None else ()
         trouble = isolation.attempt(kind, item.name, action, pods=pods)
         if trouble is not None and isinstance(trouble.error, ForbiddenError) and not self._may_write():
             self.refusal = trouble.error
         return trouble
 
-    def told(self, troubles: Iterable[Trouble | None]) -> tuple[Trouble, ...]:
-        """What is told of each object: that nothing at all may be written is a condition of the pools instead."""
+    def reported(self, troubles: Iterable[Trouble | None]) -> tuple[Trouble, ...]:
+        """The troubles to report. That nothing at all may be written is a condition of the pools instead."""
         found = [trouble for trouble in troubles if trouble is not None]
         return tuple(trouble for trouble in found if trouble.error is not self.refusal)
 
@@ -177,7 +177,7 @@ class Intents:
         try:
             return not missing_rights(self._api, _RIGHTS)
         except ApiError:
-            return True  # nobody knows, so nothing is concluded for the others
+            return True  # unknown, so nothing is concluded for the others
 
 
 def raise_first(troubles: Iterable[Trouble | None]) -> None:

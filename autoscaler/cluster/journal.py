@@ -2,7 +2,7 @@
 
 A LaunchBatch is written first and holds everything its provider calls and its ProvisionedNodes derive from. The nodes
 come second, the calls third, the mapping to instances is saved before any further step. So a process may die between
-any two steps: `resume` completes half-written intents, and whoever carries them out repeats the last call with
+any two steps: `resume` completes half-written intents, and the executor repeats the last call with
 identical parameters. Every save is guarded by the resourceVersion that was read.
 
 What cannot be written down of one batch or node is answered as a Trouble and left out, and the others are written. A
@@ -41,7 +41,7 @@ from autoscaler.lifecycle.leaving import evicts
 from autoscaler.lifecycle.observing import acts_on_nodes
 from autoscaler.lifecycle.provisioned_node import Why, awaits_machine, can_take, edge_of, may_take_pods, take
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
-from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import BatchMember, BatchOutcome, LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.reason import Reason
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.kubernetes import labels
@@ -51,12 +51,9 @@ from providers.at_once import each
 FINALIZER = f"{labels.GROUP}/machine"
 # The edge that the beginning of an attempt is for a node.
 _BEGUN_BY = {Phase.INTENDED: Why.CALL_RECORDED, Phase.LAUNCHING: Why.NEXT_OFFERING}
-# Outcomes of a LaunchBatch: something is still to be done for it, or nothing any more.
-UNFINISHED = frozenset({"Intended", "Calling"})
-_FINISHED = frozenset({"Launched", "Failed"})
 # An answer by which nothing was written, and by which the same will not be written either.
 _REFUSALS = (ForbiddenError, InvalidError, ValidationError)
-# How many parts of refused batches are tried in one round.
+# How many parts of refused batches are tried in one reconcile.
 _MOST_PARTS = 64
 
 
@@ -88,7 +85,7 @@ class Journal:
 
     @property
     def refusal(self) -> ForbiddenError | None:
-        """Why nothing at all may be written down, if the role lacks the rights: as of this round."""
+        """Why nothing at all may be written down, if the role lacks the rights: as of this reconcile."""
         return self._intents.refusal
 
     @property
@@ -124,15 +121,15 @@ class Journal:
             if trouble is not None:
                 troubles.append(trouble)
                 self._without_odd(batch, isolation)
-        return self._intents.told(troubles)
+        return self._intents.reported(troubles)
 
     def _complete(self, batch: LaunchBatch, now: datetime) -> None:
         self._incomplete.add(batch.name)
-        if batch.outcome == "Intended" and not batch.instances:
+        if batch.outcome is BatchOutcome.INTENDED and not batch.answered:
             self._write_nodes(batch, now)
         else:
             self.map_nodes(batch, now)
-        with suppress(ForbiddenError):  # the rights of the version before lack it, and rounds have to go on
+        with suppress(ForbiddenError):  # the rights of the version before lack it, and reconciles have to go on
             self.settle(batch)
         self._drop_if_over(batch)
         self._incomplete.discard(batch.name)
@@ -159,7 +156,7 @@ class Journal:
             if node.deleting or ordered:
                 reasons = () if node.deleting else decision.reasons
                 go = partial(self.move, node, Why.UNWANTED, now, reasons)
-                troubles += self._intents.told([self._intents.attempt(isolation, node, go)])
+                troubles += self._intents.reported([self._intents.attempt(isolation, node, go)])
         return tuple(troubles)
 
     def _record_batches(self, batches: Iterable[LaunchBatch], now: datetime) -> Iterator[Trouble]:
@@ -181,12 +178,12 @@ class Journal:
             elif batch.minimum == 1 and (unmade is not None or isinstance(trouble.error, _REFUSALS)):
                 smaller = halves(batch) if self.refusal is None else ()
             elif trouble.unexpected:
-                self._odd.update(batch.nodes)  # nobody knows what was written: next time each for itself
+                self._odd.update(batch.nodes)  # it is unknown what was written: next time each by itself
             parts += len(smaller)
             within = parts <= _MOST_PARTS
             todo.extendleft(reversed(smaller if within else ()))
             if len(smaller) < 2 or not within:
-                yield from self._intents.told([trouble])
+                yield from self._intents.reported([trouble])
 
     def _write_ahead(self, batch: LaunchBatch, now: datetime) -> None:
         written = self._create_batch(batch)
@@ -202,14 +199,14 @@ class Journal:
         if self._intents.attempt(isolation, batch, partial(self._withdraw, batch.name)) is not None:
             return ()
         rest = [name for name in batch.nodes if name not in odd]
-        return (part_of(batch, rest),) if rest and batch.minimum == 1 and batch.pods else ()
+        return (part_of(batch, rest),) if rest and batch.minimum == 1 else ()
 
     def _withdraw(self, name: str) -> None:
         """Remove a batch for which no call was begun, and its nodes."""
         batch = self._batches.get(name)
-        if batch is None or batch.outcome != "Intended" or batch.token:
+        if batch is None or batch.outcome is not BatchOutcome.INTENDED or batch.token:
             return
-        batch = self.save_batch(replace(batch, outcome="Failed"))
+        batch = self.save_batch(replace(batch, outcome=BatchOutcome.FAILED))
         for node in [found for name in batch.nodes if (found := self._nodes.get(name)) is not None]:
             self.forget(node)
         self._drop_if_over(batch)
@@ -217,7 +214,7 @@ class Journal:
     def pending(self) -> Pending:
         """What has to be carried out."""
         return Pending(
-            launches=tuple(b for b in self.batches if b.outcome in UNFINISHED and b.name not in self._incomplete),
+            launches=tuple(b for b in self.batches if not b.outcome.finished and b.name not in self._incomplete),
             leaving=tuple(n for n in self.nodes if not may_take_pods(n)),
             decisions=tuple(
                 (node, decision)
@@ -227,12 +224,12 @@ class Journal:
         )
 
     def save_batch(self, batch: LaunchBatch) -> LaunchBatch:
-        """Save a batch's progress; ConflictError when somebody else wrote it since it was read."""
+        """Save a batch's progress; ConflictError when another client wrote it since it was read."""
         written = self._api.update(LAUNCH_BATCHES, write_launch_batch(batch), subresource="status")
         return self._batches.put(parse_launch_batch(written))
 
     def save_node(self, node: ProvisionedNode) -> ProvisionedNode:
-        """Save a node's progress; ConflictError when somebody else wrote it since it was read."""
+        """Save a node's progress; ConflictError when another client wrote it since it was read."""
         if node == self._nodes.get(node.name):
             return node
         written = self._api.update(PROVISIONED_NODES, write_provisioned_node(node), subresource="status")
@@ -251,7 +248,7 @@ class Journal:
 
         Who calls this for a finished batch has carried its answers over to the nodes: it may be gone afterwards.
         """
-        unfinished = batch.outcome in UNFINISHED
+        unfinished = not batch.outcome.finished
         # The API server accepts no new finalizer on an object that is being deleted.
         if unfinished == batch.guarded or (unfinished and batch.deleting):
             return batch
@@ -272,12 +269,12 @@ class Journal:
         each(lambda node: self.move(node, _BEGUN_BY[node.phase], now), begun, at_once=self._at_once)
 
     def note(self, nodes: Iterable[ProvisionedNode]) -> tuple[Trouble, ...]:
-        """Save what was observed of nodes; which could not be saved. One that somebody else wrote meanwhile is looked
+        """Save what was observed of nodes; which could not be saved. One that another client wrote meanwhile is looked
         at again next time."""
         changed = [node for node in nodes if node != self._nodes.get(node.name)]
         isolation = Isolation(self._api)
         attempt = partial(self._intents.attempt, isolation)
-        return self._intents.told(
+        return self._intents.reported(
             each(lambda node: attempt(node, partial(self._note, node)), changed, at_once=self._at_once)
         )
 
@@ -318,22 +315,22 @@ class Journal:
         """
         isolation = Isolation(self._api, logs=False)
 
-        def carry_over(index: int) -> Trouble | None:
-            mapped = partial(self._map_node, batch, index, now)
-            return isolation.attempt(PROVISIONED_NODES.kind, batch.nodes[index], mapped)
+        def carry_over(member: BatchMember) -> Trouble | None:
+            mapped = partial(self._map_node, batch, member, now)
+            return isolation.attempt(PROVISIONED_NODES.kind, member.node, mapped)
 
-        raise_first(each(carry_over, range(len(batch.nodes)), at_once=self._at_once))
+        raise_first(each(carry_over, batch.members, at_once=self._at_once))
 
-    def _map_node(self, batch: LaunchBatch, index: int, now: datetime) -> None:
-        node = self._nodes.get(batch.nodes[index])
+    def _map_node(self, batch: LaunchBatch, member: BatchMember, now: datetime) -> None:
+        node = self._nodes.get(member.node)
         if node is None or node.provider_id:
             return
-        if batch.instances and batch.instances[index]:
-            self._give_machine(node, batch, index, now)
-        elif batch.outcome in _FINISHED and awaits_machine(node):
+        if member.provider_id:
+            self._give_machine(node, batch, member, now)
+        elif batch.outcome.finished and awaits_machine(node):
             self.move(node, Why.NO_OFFERING_LEFT, now)
 
-    def _give_machine(self, node: ProvisionedNode, batch: LaunchBatch, index: int, now: datetime) -> None:
+    def _give_machine(self, node: ProvisionedNode, batch: LaunchBatch, member: BatchMember, now: datetime) -> None:
         """Save a node's machine. One that became unwanted meanwhile stays on its way out, now with a machine to end."""
         if node.phase is Phase.INTENDED:
             node = self.move(node, Why.CALL_RECORDED, now)
@@ -343,15 +340,15 @@ class Journal:
             replace(
                 node,
                 provider=batch.provider,
-                provider_id=batch.instances[index],
+                provider_id=member.provider_id,
                 place=batch.place,
                 token=batch.token,
-                obtained=batch.offerings[batch.obtained[index]],
+                obtained=member.obtained,
             )
         )
 
     def _drop_if_over(self, batch: LaunchBatch) -> None:
-        if batch.outcome in _FINISHED and all(self._nodes.get(name) is None for name in batch.nodes):
+        if batch.outcome.finished and all(self._nodes.get(name) is None for name in batch.nodes):
             with suppress(NotFoundError):
                 with suppress(ForbiddenError):  # as in _complete
                     self.settle(batch)  # its finalizer would hold it
@@ -366,7 +363,7 @@ class Journal:
         except AlreadyExistsError:
             # Its name is the hash of its nodes' names: this very intent was written before a restart.
             found = parse_launch_batch(self._api.get(LAUNCH_BATCHES, batch.name))
-            if found.outcome in _FINISHED:
+            if found.outcome.finished:
                 step = f"grant patch on launchbatches, or take the finalizers of LaunchBatch {batch.name} away"
                 raise ConflictError(
                     f"LaunchBatch {batch.name} is over and a finalizer keeps it", next_step=step

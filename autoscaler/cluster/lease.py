@@ -55,7 +55,7 @@ class Election:
 
     @property
     def holder(self) -> str:
-        """Who holds the Lease, as far as this replica has seen; "" for nobody."""
+        """Who holds the Lease, as far as this replica has seen; "" for none."""
         return str(_spec(self._lease).get("holderIdentity") or "")
 
     def attempt(self) -> bool:
@@ -116,7 +116,7 @@ class Election:
         return self._clock.monotonic() >= self._seen_at + float(lasts)
 
     def _write(self) -> None:
-        """Put this replica's name in. ApiError when somebody was faster, or nobody knows."""
+        """Put this replica's name in. ApiError when another replica was faster, or the outcome is unknown."""
         now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         old = _spec(self._lease)
         mine = self.holder == self.identity

@@ -1,6 +1,6 @@
 """Objects that only Foreslice writes: as last read or as last written, whichever is newer.
 
-A watch lags behind. Whoever decides from what the watch shows alone forgets what it has just written. resourceVersions
+A watch lags behind. A decision from the watch alone would ignore what was just written. resourceVersions
 of one API server are compared as numbers here, as Kubernetes allows for.
 """
 

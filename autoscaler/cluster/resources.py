@@ -76,6 +76,7 @@ SPENDINGS = Resource("foreslice.dev", "v1alpha1", "spendings", "Spending")
 KWOK_NODE_TEMPLATES = Resource("foreslice.dev", "v1alpha1", "kwoknodetemplates", "KwokNodeTemplate")
 AWS_NODE_TEMPLATES = Resource("foreslice.dev", "v1alpha1", "awsnodetemplates", "AWSNodeTemplate")
 AWS_GROUP_NODE_TEMPLATES = Resource("foreslice.dev", "v1alpha1", "awsgroupnodetemplates", "AWSGroupNodeTemplate")
+GCP_NODE_TEMPLATES = Resource("foreslice.dev", "v1alpha1", "gcpnodetemplates", "GCPNodeTemplate")
 
 # Only read or asked, never written; and the native PodGroup, whose kind another resource has.
 _NOT_WRITTEN = (DEPLOYMENTS, NATIVE_POD_GROUPS, TOKEN_REVIEWS, OWN_ACCESS_REVIEWS, ACCESS_REVIEWS)

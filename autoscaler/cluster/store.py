@@ -190,7 +190,7 @@ def _doubted(parse: Callable[[Object, Problems], D]) -> Callable[[Object, Proble
 
 
 def _parse_account(raw: Object, problems: Problems) -> Spending | None:
-    """The account of the cluster. Another Spending is nobody's."""
+    """The account of the cluster. Other Spending objects are ignored."""
     return parse_spending(raw, problems) if raw["metadata"]["name"] == CLUSTER else None
 
 

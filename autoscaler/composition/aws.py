@@ -18,6 +18,7 @@ from autoscaler.kube.custom.aws_node_template import (
     parse_aws_node_template,
 )
 from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
+from autoscaler.kube.custom.schema import duration
 from autoscaler.kube.problem import Problems
 from autoscaler.planning.supply.candidates import admits_type
 from autoscaler.settings.settings import AwsSettings
@@ -131,6 +132,7 @@ class AwsGroupTemplates:
             cluster=spec.cluster_name,
             node_groups=spec.node_groups,
             by_instances=spec.launch == "Instances",
+            boot_timeout=duration(spec.boot_timeout) if spec.boot_timeout else None,
         )
 
     def references(self) -> tuple[TemplateRef, ...]:
@@ -159,6 +161,7 @@ def node_template(name: str, spec: AWSNodeTemplateSpec) -> NodeTemplate:
         hop_limit=spec.metadata_hop_limit,
         monitoring=spec.detailed_monitoring,
         use_open_reservations=spec.open_reservations == "Use",
+        boot_timeout=duration(spec.boot_timeout) if spec.boot_timeout else None,
     )
 
 

@@ -184,13 +184,13 @@ class _Parts:
             remake=providers,
             at_once=AT_ONCE,
             events=self._events,
-            announce=self._observers.decided,
+            announce=self._observers.recorded,
         )
         self._recorder.follows(loop.ages)
         return loop
 
     def _perform(self, task: Task) -> None:
-        """What a task that is due does before the tick. RESYNC and BLOCK_CLOCK only need the tick."""
+        """What a task that is due does before the reconcile. RESYNC and BLOCK_CLOCK only need the reconcile."""
         if task is Task.SYNC and self._sync is not None:
             self._sync.start()
         elif task is Task.PRICES:

@@ -45,7 +45,7 @@ class Process:
     interruptions: InterruptionWatch | None = None
 
     def stop(self) -> None:
-        """End after the tick in progress. Any signal handler may call it."""
+        """End after the reconcile in progress. Any signal handler may call it."""
         self.heartbeat.unready()
         self.controller.stop()
 
@@ -78,7 +78,7 @@ class Process:
 
 @contextmanager
 def _candidacy(election: Election, settings: LeaseSettings, wakeup: Wakeup) -> Iterator[threading.Thread]:
-    """The thread that acquires and renews the Lease: a long tick must not keep it from being renewed."""
+    """The thread that acquires and renews the Lease: a long reconcile must not keep it from being renewed."""
     ended = threading.Event()
     thread = threading.Thread(
         target=campaign,

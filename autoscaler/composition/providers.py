@@ -63,4 +63,13 @@ def _aws(surroundings: Surroundings, _: KubernetesProfile, settings: Settings) -
     return aws_providers(surroundings, settings.aws)
 
 
-_BUILT_IN: Final = {"aws": _aws, "kwok": _kwok}
+def _gcp(surroundings: Surroundings, _: KubernetesProfile, settings: Settings) -> Mapping[str, Provider]:
+    try:
+        from autoscaler.composition.gcp import gcp_providers  # Google's clients are an extra
+    except ModuleNotFoundError as error:
+        step = "install foreslice[gcp]"
+        raise ConfigurationError(f"the provider gcp cannot be used: {error}", next_step=step) from error
+    return gcp_providers(surroundings, settings.gcp)
+
+
+_BUILT_IN: Final = {"aws": _aws, "gcp": _gcp, "kwok": _kwok}

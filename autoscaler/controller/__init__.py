@@ -1,1 +1,1 @@
-"""The controller's thread: when it ticks, what falls due, and who observes a tick."""
+"""The controller's thread: when it reconciles, what falls due, and who observes a reconcile."""

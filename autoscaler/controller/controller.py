@@ -1,8 +1,8 @@
-"""The controller's thread: it ticks when something changes or falls due, and waits otherwise, until it is stopped.
+"""The controller's thread: it reconciles when something changes or falls due, and waits otherwise, until it is stopped.
 
-A tick begins once something in the cluster has changed and nothing else changes for a moment. An error of the API or of
-a provider is reported and tried again. Of several replicas only the leader ticks and the others follow; a replica that
-loses the Lease ends.
+A reconcile begins once something in the cluster has changed and nothing else changes for a moment. An error of the API
+or of a provider is reported and tried again. Of several replicas only the leader reconciles and the others follow; a
+replica that loses the Lease ends.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Ticking(Protocol):
 
 
 class Controller:
-    """Ticks until it is stopped. `leads`: whether this replica may act; `perform` runs a task that is due."""
+    """Reconciles until it is stopped. `leads`: whether this replica may act; `perform` runs a task that is due."""
 
     def __init__(
         self,
@@ -76,9 +76,9 @@ class Controller:
         settings: Settings,
         *,
         observers: TickObservers,
+        tasks: PeriodicTasks,
         leads: Callable[[], bool] = lambda: True,
         perform: Callable[[Task], None] = lambda task: None,
-        tasks: PeriodicTasks | None = None,
     ) -> None:
         self._loop = loop
         self._wakeup = wakeup
@@ -87,30 +87,30 @@ class Controller:
         self._observers = observers
         self._leads = leads
         self._perform = perform
-        self._tasks = tasks if tasks is not None else PeriodicTasks(wakeup.set)
+        self._tasks = tasks
         self._stopping = False
         self._failures = 0
         self._warmed_up = False
         self._wake_at: datetime | None = None
 
     def stop(self) -> None:
-        """End after the tick in progress. Any signal handler may call it."""
+        """End after the reconcile in progress. Any signal handler may call it."""
         self._stopping = True
         self._wakeup.set()
 
     def mark_due(self, task: Task) -> None:
-        """Run the task with the next tick. Any thread may call it."""
+        """Run the task with the next reconcile. Any thread may call it."""
         moment = self._wake_at
         if task is not Task.BLOCK_CLOCK or (moment is not None and self._clock.now() >= moment):
             self._tasks.mark_due(task)
 
     def run(self) -> None:
-        """Tick until stopped. Raises LeadershipLostError when this replica led and lost the Lease."""
+        """Reconcile until stopped. Raises LeadershipLostError when this replica led and lost the Lease."""
         led = False
         while not self._stopping:
             if self._leads():
                 led = True
-                # A tick reads all changes so far, so only those that arrive during it need another tick.
+                # A reconcile reads all changes so far, so only those that arrive during it need another reconcile.
                 self._wakeup.wait(0)
                 if not self._stopping:
                     self._rest(self._tick())
@@ -132,7 +132,7 @@ class Controller:
         self._wait(longest, unless=self._leads)
 
     def _tick(self) -> timedelta:
-        """One tick; the longest time to wait for the next."""
+        """One reconcile; the longest time to wait for the next."""
         with self._observers.tick():
             try:
                 for task in self._tasks.take_due():
@@ -143,7 +143,7 @@ class Controller:
                 return self._next_attempt()
             except (LeadershipLostError, InternalError):
                 raise
-            except Exception as error:  # noqa: BLE001  # the next tick may succeed, and a restart would lose time
+            except Exception as error:  # noqa: BLE001  # the next reconcile may succeed, and a restart would lose time
                 self._observers.tick_raised(error)
                 return self._next_attempt()
         self._wake_at = tick.wake_at

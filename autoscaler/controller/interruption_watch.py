@@ -1,7 +1,7 @@
 """Wakes the controller when a provider announces an interruption, instead of at its next resync.
 
-It runs in a thread of its own, because it waits in calls. It removes no message and decides nothing: the tick that it
-starts asks the provider what happened. While it fails, interruptions are noticed at the next resync.
+It runs in a thread of its own, because it waits in calls. It removes no message and decides nothing: the reconcile that
+it starts asks the provider what happened. While it fails, interruptions are noticed at the next resync.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from providers.errors import ProviderError
 
 # SQS holds a question open for at most 20 seconds; a shorter wait ends sooner when the process does.
 _WAIT: Final = timedelta(seconds=10)
-# The tick that follows reads and removes the message; until then the queue returns it again.
+# The reconcile that follows reads and removes the message; until then the queue returns it again.
 _AFTER_A_WAKE_UP: Final = 5.0
 _STANDING_BY: Final = 5.0
 _LONGEST_REST: Final = 300.0

@@ -1,4 +1,4 @@
-"""Who observes a tick: the log, the metrics, the status page and the probes. None of them changes the cluster."""
+"""Who observes a reconcile: the log, the metrics, the status page and the probes. None of them changes the cluster."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, Final
 import structlog
 
 from autoscaler.cluster.resources import Resource
-from autoscaler.loop.loop import Decided, Stage, Tick
+from autoscaler.loop.loop import Recorded, Stage, Tick
 from autoscaler.model.plan import NodeAction
-from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, OfferingRef, Phase, ProvisionedNode
 from autoscaler.report.events import offering_text
 from autoscaler.report.reasons import texts_of
 from autoscaler.serve.health import Heartbeat
@@ -35,7 +35,8 @@ _SIGNS: Final = {NodeAction.HOLD: "holding", NodeAction.NOTICE: "giving_notice"}
 
 @dataclass(slots=True)
 class TickObservers:
-    """Passes each tick to all of them. A tick that lasts longer than `liveness` fails /healthz; `span` traces it."""
+    """Passes each reconcile to all of them. A reconcile that lasts longer than `liveness` fails /healthz; `span` traces
+    it."""
 
     heartbeat: Heartbeat
     recorder: Recorder
@@ -49,20 +50,20 @@ class TickObservers:
 
     @contextmanager
     def tick(self) -> Iterator[None]:
-        """The context in which a tick runs."""
-        self.heartbeat.expect(within=self.liveness.total_seconds(), doing="a tick")
-        with self.recorder.timing_tick(), self.span("tick"):
+        """The context in which a reconcile runs."""
+        self.heartbeat.expect(within=self.liveness.total_seconds(), doing="a reconcile")
+        with self.recorder.timing_tick(), self.span("reconcile"):
             yield
 
-    def decided(self, decided: Decided) -> None:
-        """Logs what the tick is about to do, before it does it, so that the log of a killed process shows it."""
-        lines = tuple(_intentions(decided))
+    def recorded(self, recorded: Recorded) -> None:
+        """Logs what the reconcile is about to do, before it does it, so that the log of a killed process shows it."""
+        lines = tuple(_intentions(recorded))
         _log(lines, besides=self._announced)
         self._announced = frozenset(lines)
 
     @contextmanager
     def request(self, verb: str, resource: Resource) -> Iterator[None]:
-        """The context of each request: a tick that waits for a slow API server makes progress, so it is not stuck.
+        """The context of each request: a reconcile that waits for a slow API server makes progress, so it is not stuck.
 
         An Interceptor of cluster/intercepted.py. `liveness` is longer than any request may last.
         """
@@ -73,7 +74,7 @@ class TickObservers:
             self.heartbeat.progress(within=self.liveness.total_seconds())
 
     def ticked(self, tick: Tick) -> None:
-        """A tick succeeded."""
+        """A reconcile succeeded."""
         self.recorder.ticked(
             tick.snapshot, tick.plan, tick.now, [(trouble.kind, trouble.reason) for trouble in tick.troubles]
         )
@@ -85,7 +86,7 @@ class TickObservers:
         self._logged = frozenset(lines)
 
     def _outcomes(self, tick: Tick) -> Iterator[_Line]:
-        """The phases that nodes entered since the tick before."""
+        """The phases that nodes entered since the reconcile before."""
         now = {node.name: node for node in tick.snapshot.provisioned}
         for node in now.values():
             known = self._nodes.get(node.name)
@@ -99,12 +100,13 @@ class TickObservers:
         self._nodes, self._since = now, tick.now
 
     def tick_failed(self, error: Exception) -> None:
-        """A tick ended with an expected error, which may pass."""
+        """A reconcile ended with an expected error, which may pass."""
         self.recorder.cut_short()
         _LOG.warning("reconcile_failed", error=str(error), kind=type(error).__name__)
 
     def tick_raised(self, error: Exception) -> None:
-        """A tick ended with an unexpected exception, a bug. The log has its traceback; the next tick is tried."""
+        """A reconcile ended with an unexpected exception, a bug. The log has its traceback; the next reconcile is
+        tried."""
         self.recorder.cut_short()
         _LOG.error("reconcile_failed", error=str(error), kind=type(error).__name__, exc_info=error)
 
@@ -118,33 +120,33 @@ class TickObservers:
         self.heartbeat.expect(within=(longest + self.liveness).total_seconds(), doing="standing by")
 
     def resting(self, longest: timedelta) -> None:
-        """The next tick begins after `longest`, or when something changes."""
+        """The next reconcile begins after `longest`, or when something changes."""
         self.heartbeat.expect(within=(longest + self.liveness).total_seconds(), doing="resting")
 
 
 def _log(lines: tuple[_Line, ...], *, besides: frozenset[_Line] = frozenset()) -> None:
-    """Log the lines, without those that the tick before logged."""
+    """Log the lines, without those that the reconcile before logged."""
     for level, event, fields in lines:
         if (level, event, fields) not in besides:
             _LOG.log(level, event, **dict(fields))
 
 
-def _intentions(decided: Decided) -> Iterator[_Line]:
-    """What the tick is about to launch, drain, terminate, hold and announce."""
-    launches = {launch.name: launch for launch in decided.plan.launches}
-    for batch in decided.pending.launches:
+def _intentions(recorded: Recorded) -> Iterator[_Line]:
+    """What the reconcile is about to launch, drain, terminate, hold and announce."""
+    launches = {launch.name: launch for launch in recorded.decisions.plan.launches}
+    for batch in recorded.pending.launches:
         reasons = [r for name in batch.nodes if name in launches for r in launches[name].reasons]
         yield logging.INFO, "launching", _of_batch(batch, texts_of(tuple(dict.fromkeys(reasons))))
     pods_on: dict[str, int] = {}
-    for pod in decided.snapshot.pods:
+    for pod in recorded.decisions.snapshot.pods:
         if pod.node_name is not None:
             pods_on[pod.node_name] = pods_on.get(pod.node_name, 0) + 1
-    for node in decided.pending.leaving:
+    for node in recorded.pending.leaving:
         why = node.history[-1][2] if node.history else ""
         reason = ": ".join(part for part in (why, texts_of(node.reasons)) if part)
         fields = (("pods", pods_on.get(node.node_name, 0)), ("reason", reason), ("provider_id", node.provider_id))
         yield logging.INFO, _STEPS[node.phase], (*_about(node), *fields)
-    for node, decision in decided.pending.decisions:
+    for node, decision in recorded.pending.decisions:
         if decision.action in _SIGNS:
             ends = None if decision.deadline is None else decision.deadline.isoformat()
             why = texts_of(decision.reasons)
@@ -154,7 +156,7 @@ def _intentions(decided: Decided) -> Iterator[_Line]:
 
 def _of_batch(batch: LaunchBatch, reason: str) -> tuple[tuple[str, Any], ...]:
     offering = batch.offerings[min(batch.attempt, len(batch.offerings) - 1)]
-    pods = sum(map(len, batch.pods))
+    pods = len(batch.pods)
     return (
         ("batch", batch.name),
         ("pool", batch.pool),
@@ -162,7 +164,7 @@ def _of_batch(batch: LaunchBatch, reason: str) -> tuple[tuple[str, Any], ...]:
         ("nodes", batch.nodes),
         ("pods", pods),
         ("reason", reason or f"{pods} pods wait"),
-        ("repeated", batch.outcome == "Calling"),
+        ("repeated", batch.outcome is BatchOutcome.CALLING),
     )
 
 
@@ -180,7 +182,7 @@ def _offered(offering: OfferingRef) -> tuple[tuple[str, Any], ...]:
 
 
 def _lines(tick: Tick) -> Iterator[_Line]:
-    """What the tick proposes for pools in Observe, and what failed."""
+    """What the reconcile proposes for pools in Observe, and what failed."""
     acting = {pool.name for pool in tick.snapshot.pools if pool.acts}
     for launch in tick.plan.launches:
         if launch.pool not in acting:

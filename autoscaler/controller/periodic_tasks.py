@@ -1,7 +1,7 @@
 """Tasks that fall due by the clock. APScheduler marks them as due and wakes the controller; it runs none of them.
 
-The controller's thread runs them before its next tick, so no two run at once, and a task that falls due twice during
-one tick runs once.
+The controller's thread runs them before its next reconcile, so no two run at once, and a task that falls due twice
+during one reconcile runs once.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Final
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
+from autoscaler.clock import ClockJumps
 from autoscaler.settings.settings import Settings
 from providers.contract import Clock
 
 # The prices of its machines are those of the catalog.
 _WITHOUT_PRICES: Final = frozenset({"kwok"})
-_SLEW: Final = 1.0  # seconds by which the two clocks may differ between two readings without a jump
 _LOOK: Final = 30.0  # the longest time in seconds between two readings of the wall clock
 
 
 class Task(Enum):
     """What runs periodically."""
 
-    RESYNC = "resync"  # a tick without a change: machines, orphans, time-outs
+    RESYNC = "resync"  # a reconcile without a change: machines, orphans, time-outs
     CATALOG = "catalog"  # read the catalog's directories
     SYNC = "sync"  # read what clouds list, with list prices
     PRICES = "prices"  # read today's prices of the providers
@@ -108,8 +108,7 @@ class SteadyScheduler(BackgroundScheduler):  # type: ignore[misc]  # APScheduler
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(timezone=UTC, daemon=True)
-        self._clock = clock
-        self._offset = self._measured()
+        self._jumps = ClockJumps(clock)
 
     def is_alive(self) -> bool:
         """Whether its thread runs."""
@@ -117,14 +116,10 @@ class SteadyScheduler(BackgroundScheduler):  # type: ignore[misc]  # APScheduler
 
     def follow(self) -> None:
         """Move the times of all jobs by the jump of the wall clock since the last call."""
-        offset = self._measured()
-        jumped, self._offset = offset - self._offset, offset
-        if abs(jumped) > _SLEW:
+        jumped = self._jumps.measure()
+        if jumped:
             for job in self.get_jobs():
-                job.modify(next_run_time=job.next_run_time + timedelta(seconds=jumped))
-
-    def _measured(self) -> float:
-        return self._clock.now().timestamp() - self._clock.monotonic()
+                job.modify(next_run_time=job.next_run_time + jumped)
 
     def _process_jobs(self) -> float:
         """APScheduler's thread calls it; returns the seconds until the next call."""

@@ -76,12 +76,13 @@ def _second_values(
 
     Of claims that are allocated together, none is refused for another one that comes later.
     """
-    held = [claim.allocation for claim in claims.values() if claim.allocation]
+    earlier: list[Allocation] = []
     for key, allocation in allocations.items():
         for driver, taken in _by_driver(allocation).items():
             attribute = prepare_rules(driver).one_value_on_node
             if not attribute:
                 continue
+            held = [*(claim.allocation for claim in claims.values() if claim.allocation), *earlier]
             wanted = _values(taken, attribute, node, devices)
             in_use = {id_ for other in held for id_ in _by_driver(other).get(driver, ()) if id_.pool == node.name}
             there = _values(in_use, attribute, node, devices)
@@ -89,7 +90,7 @@ def _second_values(
                 value = min(wanted - there, default=min(wanted))
                 detail = {"attribute": attribute, "value": value, "other": min((wanted | there) - {value})}
                 yield Reason.of(Code.PREPARE_REFUSED, f"claim {key}", driver=driver, **detail)
-        held.append(allocation)
+        earlier.append(allocation)
 
 
 def _values(ids: Collection[DeviceId], attribute: str, node: Node, devices: ClusterDevices) -> set[str]:

@@ -1,1 +1,1 @@
-"""The only hands: carries out what the journal holds. It decides nothing that is not written down."""
+"""Carries out what the journal contains: the only code that changes nodes and machines."""

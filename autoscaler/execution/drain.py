@@ -1,9 +1,9 @@
 """Draining: no new pods, then the Eviction API for those that are there, until the node is empty or its time is up.
 
 Only the reasons that lifecycle/leaving.py names evict; for all others a node is left alone while pods run there.
-Pods of DaemonSets stay: they belong to the node. A pod that a PodDisruptionBudget protects is asked again at each tick,
-and one with a mark is left alone as long as that is possible: where the machine ends anyway, until just enough time is
-left to stop it properly. At the deadline the block's policy decides, and what was blocked is named.
+Pods of DaemonSets stay: they belong to the node. A pod that a PodDisruptionBudget protects is asked again at each
+reconcile, and one with a mark is left alone as long as that is possible: where the machine ends anyway, until just
+enough time is left to stop it properly. At the deadline the block's policy decides, and what was blocked is named.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from instance_catalog.kubernetes.labels import DRAINING_TAINT
 
-# For the next tick to come, and for the kubelet to report that the pod has ended.
+# For the next reconcile to come, and for the kubelet to report that the pod has ended.
 _MARGIN: Final = timedelta(minutes=2)
 
 

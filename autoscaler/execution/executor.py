@@ -13,7 +13,7 @@ from typing import Final
 
 from autoscaler.cluster.api import BlockedError, KubernetesApi
 from autoscaler.cluster.isolation import Isolation, Trouble
-from autoscaler.cluster.journal import UNFINISHED, Journal, Pending
+from autoscaler.cluster.journal import Journal, Pending
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import Drained, cordon, evict_all, occupants, occupants_now, uncordon
@@ -23,7 +23,7 @@ from autoscaler.execution.orphans import adopt_all, end_all, find_orphans
 from autoscaler.execution.patience import Patience
 from autoscaler.execution.pools import sync_finalizer
 from autoscaler.execution.terminate import is_alive, remove_objects, terminate
-from autoscaler.execution.unclear import read_answer
+from autoscaler.execution.unclear import Unclear, read_answer
 from autoscaler.lifecycle.absence import absence
 from autoscaler.lifecycle.leaving import may_evict
 from autoscaler.lifecycle.observing import acts_on_nodes, may_touch, may_touch_node
@@ -31,17 +31,18 @@ from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import Why, can_take
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.pod import Pod
-from autoscaler.model.provisioned_node import LaunchBatch, Phase, ProvisionedNode
+from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, Phase, ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.reasons import texts_of
 from providers.contract import TAG_POOL, Clock, Instance, InstanceState, Provider
 from providers.errors import RefusedError
+from providers.places import same_place
 
 # When somebody takes the taint away as often as it is put there, a machine whose pods are evicted ends all the same.
 _CORDONED_BY: Final = timedelta(minutes=1)
-# Launches that take longer than this together go on in the next tick, after what has to leave by then. It is shorter
-# than the time-out of a call: after one that timed out no other begins.
+# Launches that take longer than this together go on in the next reconcile, after what has to leave by then. It is
+# shorter than the time-out of a call: after one that timed out no other begins.
 _LAUNCHING: Final = timedelta(seconds=30)
 _WOULD: Final = {
     NodeAction.DRAIN: "drain it",
@@ -52,7 +53,7 @@ _WOULD: Final = {
 
 @dataclass(frozen=True)
 class Observed:
-    """What the tick observed: the cluster, and the machines of each provider that answered, by provider id."""
+    """What the reconcile observed: the cluster, and the machines of each provider that answered, by provider id."""
 
     snapshot: Snapshot
     machines: Mapping[str, Mapping[str, Instance]]
@@ -80,7 +81,7 @@ class Withheld:
 
 
 class _Until:
-    """How much longer launches may begin in a tick."""
+    """How much longer launches may begin in a reconcile."""
 
     def __init__(self, clock: Clock, span: timedelta) -> None:
         self._clock, self._span = clock, span.total_seconds()
@@ -103,17 +104,20 @@ class Executor:
     providers: Providers
     clock: Clock
     withheld: list[Withheld] = field(default_factory=list)
-    unclear: dict[str, float] = field(default_factory=dict)  # batches whose answer is read, since when (monotonic)
     patience: Patience = field(init=False)
+    unclear: Unclear = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "patience", Patience(self.clock))
+        object.__setattr__(self, "unclear", Unclear(self.clock))
 
     def carry_out(self, pending: Pending, seen: Observed, now: datetime) -> tuple[Trouble, ...]:
-        """Drain, terminate, hold, give notice and launch as recorded. Returns what failed; the next tick repeats it."""
+        """Drain, terminate, hold, give notice and launch as recorded. Returns what failed; the next reconcile repeats
+        it."""
         providers = tuple(self.providers.by_template.values())
         kept = (*map(_of_sweep, providers), *map(_of_launch, pending.launches))
         self.patience.keep({*kept, *(node.name for node in pending.leaving)})
+        self.unclear.keep([batch.name for batch in pending.launches if batch.outcome is BatchOutcome.CALLING])
         work: list[tuple[str, str, Callable[[], None]]] = [
             *(("ProvisionedNode", node.name, partial(self._remove, node, seen, now)) for node in pending.leaving),
             *(
@@ -148,32 +152,32 @@ class Executor:
         """Launch for pools that act. What a pool asked for before it was told to observe, or deleted, is given up, and
         so is a batch that a person deletes."""
         acts = any(pool.name == batch.pool and pool.acts for pool in seen.snapshot.pools)
-        if (not acts or batch.deleting) and batch.outcome == "Intended":
+        if (not acts or batch.deleting) and batch.outcome is BatchOutcome.INTENDED:
             give_up(batch, self.journal, now)
-        elif batch.outcome == "Calling" and not may_touch(batch.pool, seen.snapshot.pools):
-            self._read_answer(batch, seen, now)
+        elif batch.outcome is BatchOutcome.CALLING and not may_touch(batch.pool, seen.snapshot.pools):
+            if not self._read_answer(batch, seen, now):
+                would = "repeat its call, whose outcome is unknown"
+                self._withhold("LaunchBatch", batch.name, batch.uid, batch.pool, would)
+        elif batch.name in self.unclear and self._read_answer(batch, seen, now):
+            return  # the next offering is asked for in the next reconcile
         elif not until.over():
-            self.unclear.pop(batch.name, None)
             # A call that has to wait for another one's end keeps nobody else waiting, least of all that one.
             call = partial(
                 launch, batch, providers=self.providers, journal=self.journal, backoffs=self.backoffs, now=now
             )
-            self.patience.attempt(_of_launch(batch), call)
+            self.patience.attempt(_of_launch(batch), partial(self.unclear.repeat, batch.name, call))
 
-    def _read_answer(self, batch: LaunchBatch, seen: Observed, now: datetime) -> None:
-        """Find out what came of a call of a pool that observes by now."""
-        since = self.unclear.setdefault(batch.name, self.clock.monotonic())
+    def _read_answer(self, batch: LaunchBatch, seen: Observed, now: datetime) -> bool:
+        """Find out what came of a call that is not repeated; whether that is known."""
         provider = self.providers.of(batch)
-        machines = seen.machines.get(provider.name)
-        waited = timedelta(seconds=self.clock.monotonic() - since)
+        waited = self.unclear.waited(batch.name)
+        machines = seen.machines.get(provider.name) if same_place(batch.place, provider.place()) else None
         answer = None if machines is None else read_answer(batch, machines, provider.traits, waited=waited)
         if answer is None:
-            self._withhold(
-                "LaunchBatch", batch.name, batch.uid, batch.pool, "repeat its call, whose outcome is unknown"
-            )
-            return
-        self.unclear.pop(batch.name)
+            return False
+        self.unclear.forget(batch.name)
         answered(batch, answer, journal=self.journal, backoffs=self.backoffs, now=now)
+        return True
 
     def take_withheld(self) -> tuple[Withheld, ...]:
         """What would have been done, had the pools acted, since the last time."""
@@ -249,7 +253,7 @@ class Executor:
         return runs and isinstance(self.patience.error(node.name), RefusedError)
 
     def _machine_stopped(self, node: ProvisionedNode, seen: Observed) -> bool:
-        """Whether its provider says so in this tick."""
+        """Whether its provider says so in this reconcile."""
         machine = seen.machines.get(node.provider, {}).get(node.provider_id)
         return machine is not None and machine.state is InstanceState.STOPPED
 
@@ -290,7 +294,9 @@ class Executor:
     def _collect_orphans(self, provider: Provider, seen: Observed, now: datetime) -> None:
         """Adopt or terminate a provider's machines that have no object."""
         machines = seen.machines.get(provider.name, {})
-        orphans = find_orphans(machines, journal=self.journal, nodes=seen.snapshot.nodes, now=now)
+        orphans = find_orphans(
+            machines, journal=self.journal, nodes=seen.snapshot.nodes, pools=seen.snapshot.pools, now=now
+        )
         if orphans.stopped:
             raise ConfigurationError(
                 f"more than max(2, 10 %) of the {len(machines)} machines of provider {provider.name} have no object",
@@ -324,7 +330,7 @@ class Executor:
 
     def _may_still_come(self, node: ProvisionedNode) -> bool:
         """Whether a call that is under way may yet produce the node's machine."""
-        return any(batch.name == node.batch and batch.outcome in UNFINISHED for batch in self.journal.batches)
+        return any(batch.name == node.batch and not batch.outcome.finished for batch in self.journal.batches)
 
     def _apply_decision(self, node: ProvisionedNode, decision: NodeDecision, seen: Observed, now: datetime) -> None:
         """Hold a node, let it go again, give notice on it, or begin a drain that demands an empty node."""

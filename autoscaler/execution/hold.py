@@ -58,4 +58,4 @@ def _annotate_node(api: KubernetesApi, node: Node, wanted: Mapping[str, str | No
     try:
         api.patch(NODES, node.name, {"metadata": {"annotations": dict(wanted)} | uid_of(node)})
     except NotFoundError:
-        return  # the node left in the meantime; the next tick sees it
+        return  # the node left in the meantime; the next reconcile sees it

@@ -3,7 +3,7 @@
 Each attempt is written down (with its token and a hash of its parameters) before the provider is called and its answer
 before anything else happens, so it can die anywhere. An attempt whose outcome nobody knows is repeated with identical
 parameters until it is known; only then another offering, perhaps in another zone, may be asked for. It is repeated in
-a later tick: a call may take a minute until it times out, and nodes that have to leave do not wait for it again.
+a later reconcile: a call may take a minute until it times out, and nodes that have to leave do not wait for it again.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from autoscaler.cluster.intents import token_of
-from autoscaler.cluster.journal import UNFINISHED, Journal
+from autoscaler.cluster.journal import Journal
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.errors import ConfigurationError
-from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef
+from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, OfferingRef
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from providers.contract import (
@@ -31,6 +31,7 @@ from providers.contract import (
     TemplateRef,
 )
 from providers.errors import (
+    AmbiguousError,
     BusyError,
     CapacityError,
     GoneError,
@@ -69,21 +70,26 @@ class Providers:
         return next((provider for provider in self.by_template.values() if provider.name == name), None)
 
 
+class RepetitionRefusedError(AmbiguousError):
+    """Nobody knows what the call before this one has launched: the provider refused to repeat it."""
+
+
 def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backoffs: Backoffs, now: datetime) -> None:
     """Carry a batch as far as it goes: to machines, or to failure.
 
     Raises UncertainError while the outcome of its call is unknown and ThrottledError while the provider is overloaded;
     then the same call is repeated, not before the error's back-off has passed. BusyError: it waits for another batch's
     call, and so does this one alone. What a person has to correct is raised (RefusedError) once everything else
-    that could be done has been.
+    that could be done has been. RepetitionRefusedError: the outcome stays unknown.
     """
     provider = providers.of(batch)
     refusal: RefusedError | None = None
-    while batch.outcome in UNFINISHED:
-        if batch.outcome == "Intended" and batch.deleting:
+    while not batch.outcome.finished:
+        repeated = batch.outcome is BatchOutcome.CALLING
+        if batch.outcome is BatchOutcome.INTENDED and batch.deleting:
             give_up(batch, journal, now)
             return
-        if batch.outcome == "Intended":
+        if batch.outcome is BatchOutcome.INTENDED:
             begun = _begin(batch, provider=provider, journal=journal, backoffs=backoffs, now=now)
             if begun is None:
                 break
@@ -103,8 +109,14 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             raise
         except (RefusedError, CapacityError, GoneError) as error:
-            # Nothing was launched: the next offering may be asked for.
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
+            if repeated and isinstance(error, RefusedError) and not error.settled:
+                raise RepetitionRefusedError(
+                    f"a launch of unknown outcome was repeated and refused: {error.message}",
+                    code=error.code,
+                    next_step=error.next_step,
+                ) from error
+            # Nothing was launched: the next offering may be asked for.
             refusal = refusal or (error if isinstance(error, RefusedError) else None)
             answer = LaunchAnswer(missing=wanted(batch))
         except ProviderError as error:
@@ -123,7 +135,8 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
 
 def give_up(batch: LaunchBatch, journal: Journal, now: datetime) -> None:
     """Ask for nothing more. Nodes without a machine have failed; a batch whose call is under way cannot be given up."""
-    _finish(replace(batch, outcome="Launched" if any(batch.instances) else "Failed"), journal, now)
+    outcome = BatchOutcome.LAUNCHED if any(member.provider_id for member in batch.members) else BatchOutcome.FAILED
+    _finish(replace(batch, outcome=outcome), journal, now)
 
 
 def elsewhere(provider: Provider, place: str, what: str) -> ConfigurationError:
@@ -175,7 +188,7 @@ def _begin(
     asked = replace(batch, attempt=attempt, provider=provider.name, place=place, token=token_of(batch, attempt))
     parameters = repr(request_of(asked, cluster="-"))
     digest = hashlib.sha256(parameters.encode()).hexdigest()[:16]
-    begun = journal.save_batch(replace(asked, outcome="Calling", parameter_hash=digest))
+    begun = journal.save_batch(replace(asked, outcome=BatchOutcome.CALLING, parameter_hash=digest))
     journal.begin(wanted(begun), now)
     return begun
 
@@ -184,19 +197,22 @@ def answered(
     batch: LaunchBatch, answer: LaunchAnswer, *, journal: Journal, backoffs: Backoffs, now: datetime
 ) -> LaunchBatch:
     """Save what came of an attempt, back-offs and machines; then the next one may begin."""
-    ids = dict(zip(batch.nodes, batch.instances or ("",) * len(batch.nodes), strict=True))
-    obtained = dict(zip(batch.nodes, batch.obtained or (-1,) * len(batch.nodes), strict=True))
-    for instance in answer.instances:
-        ids[instance.node], obtained[instance.node] = instance.provider_id, batch.attempt
-        backoffs.succeeded(batch.pool, batch.offerings[batch.attempt], now)
-    complete = all(ids.values())
+    asked = batch.offerings[batch.attempt]
+    ids = {instance.node: instance.provider_id for instance in answer.instances}
+    members = tuple(
+        replace(member, provider_id=ids[member.node], obtained=asked) if member.node in ids else member
+        for member in batch.members
+    )
+    if answer.instances:
+        backoffs.succeeded(batch.pool, asked, now)
+    complete = all(member.provider_id for member in members)
     for failure in answer.failures:
-        backoffs.failed(batch.pool, batch.offerings[batch.attempt], failure.error, now)
+        backoffs.failed(batch.pool, asked, failure.error, now)
     saved = replace(
         batch,
-        instances=tuple(ids[name] for name in batch.nodes),
-        obtained=tuple(obtained[name] for name in batch.nodes),
-        outcome="Launched" if complete else "Intended",
+        members=members,
+        answered=True,
+        outcome=BatchOutcome.LAUNCHED if complete else BatchOutcome.INTENDED,
         attempt=batch.attempt if complete else batch.attempt + 1,
     )
     return _finish(saved, journal, now)
@@ -210,6 +226,4 @@ def _finish(batch: LaunchBatch, journal: Journal, now: datetime) -> LaunchBatch:
 
 def wanted(batch: LaunchBatch) -> tuple[str, ...]:
     """The nodes of a batch that have no machine yet."""
-    if not batch.instances:
-        return batch.nodes
-    return tuple(name for name, machine in zip(batch.nodes, batch.instances, strict=True) if not machine)
+    return tuple(member.node for member in batch.members if not member.provider_id)

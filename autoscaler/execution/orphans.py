@@ -1,8 +1,8 @@
 """Machines that carry our cluster's tag and have no object: somebody deleted it, or a restore lost it.
 
 One whose Node is registered is adopted, because pods may run there. One that never registered is terminated once it is
-old enough that no launch can still be writing it down. Above a bound the sweep stops and says so: then more likely our
-objects are lost than the machines.
+old enough that no launch can still be writing it down, and that it does not boot any more. Above a bound the sweep
+stops and says so: then more likely our objects are lost than the machines.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Final
 
 from autoscaler.cluster.journal import Journal
 from autoscaler.execution.terminate import ALIVE
+from autoscaler.lifecycle.booting import LONGEST
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
 from providers.contract import TAG_BATCH, TAG_POOL, Instance, Provider
@@ -31,11 +33,17 @@ class Orphans:
 
 
 def find_orphans(
-    machines: Mapping[str, Instance], *, journal: Journal, nodes: Iterable[Node], now: datetime
+    machines: Mapping[str, Instance],
+    *,
+    journal: Journal,
+    nodes: Iterable[Node],
+    pools: Iterable[CapacityPool] = (),
+    now: datetime,
 ) -> Orphans:
     """Decide about machines without an object. `machines` are those of this cluster, by provider id."""
+    boots = {pool.name: pool.boot_timeout for pool in pools}
     known = {node.provider_id for node in journal.nodes}
-    known.update(machine for batch in journal.batches for machine in batch.instances)
+    known.update(member.provider_id for batch in journal.batches for member in batch.members)
     batches = {batch.name for batch in journal.batches}
     registered = {node.provider_id: node for node in nodes if node.provider_id}
     # A machine of a batch that is written down will be mapped when its call is repeated.
@@ -45,18 +53,20 @@ def find_orphans(
         if machine.state in ALIVE and provider_id not in known and machine.tags.get(TAG_BATCH) not in batches
     ]
     adopt = tuple((m, registered[m.provider_id]) for m in orphans if m.provider_id in registered)
-    idle = tuple(m for m in orphans if m.provider_id not in registered and _old_enough(m, now))
+    idle = tuple(m for m in orphans if m.provider_id not in registered and _old_enough(m, boots, now))
     if len(idle) > max(2, len(machines) // 10):
         return Orphans(adopt, stopped=True)
     return Orphans(adopt, idle)
 
 
-def _old_enough(machine: Instance, now: datetime) -> bool:
-    """Whether nobody can still be writing its launch down.
+def _old_enough(machine: Instance, boots: Mapping[str, timedelta | None], now: datetime) -> bool:
+    """Whether nobody can still be writing its launch down, and it has had the time that its pool (`boots`) gives it to
+    boot; without a pool that says, the time of the slowest kind of machine.
 
     One of the future was launched before our clock was set back; what protects a fresh one then is its batch.
     """
-    return abs(now - machine.launched_at) >= MINIMUM_AGE
+    boot = boots.get(machine.tags.get(TAG_POOL, "")) or LONGEST
+    return abs(now - machine.launched_at) >= max(MINIMUM_AGE, boot)
 
 
 def adopt_all(found: Iterable[tuple[Instance, Node]], *, provider: Provider, journal: Journal, now: datetime) -> None:

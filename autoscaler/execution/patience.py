@@ -26,29 +26,6 @@ class _Failure:
     until: float
 
 
-_SLEW: Final = 1.0  # seconds by which wall clock and monotonic clock may part between two readings without a jump
-
-
-class ClockJumps:
-    """When the wall clock last jumped. Within a while of that, ages that are counted by it mean nothing."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._offset = self._measured()
-        self._jumped: float | None = None
-
-    def within(self, window: timedelta) -> bool:
-        """Whether it jumped so short a while ago, on the monotonic clock."""
-        offset = self._measured()
-        if abs(offset - self._offset) > _SLEW:
-            self._jumped = self._clock.monotonic()
-        self._offset = offset
-        return self._jumped is not None and self._clock.monotonic() < self._jumped + window.total_seconds()
-
-    def _measured(self) -> float:
-        return self._clock.now().timestamp() - self._clock.monotonic()
-
-
 @dataclass(slots=True)
 class Patience:
     """What failed, by a key of the caller's. `longest` bounds every wait."""

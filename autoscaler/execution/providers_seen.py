@@ -1,4 +1,4 @@
-"""What the providers say at the beginning of a tick: their machines and reservations, and which did not answer.
+"""What the providers say at the beginning of a reconcile: their machines and reservations, and which did not answer.
 
 It asks and concludes nothing: what an answer means for nodes and blocks is lifecycle's to say.
 """
@@ -11,20 +11,22 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+from autoscaler.clock import ClockJumps
 from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.errors import ConfigurationError
 from autoscaler.execution.launch import Providers, elsewhere
-from autoscaler.execution.patience import ClockJumps, Patience
+from autoscaler.execution.patience import Patience
 from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.absence import overdue
 from autoscaler.lifecycle.provisioned_node import MachineState, has_machine
 from autoscaler.lifecycle.reflect import SeenReservation, World
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.words import advised
 from instance_catalog.kubernetes import labels
-from providers.abilities import NoticeReader
+from providers.abilities import BootTimes, NoticeReader
 from providers.contract import (
     TAG_BATCH,
     TAG_CLUSTER,
@@ -50,7 +52,8 @@ class ProvidersSeen:
     `reservations` is None unless all of them answered: a block must not end because nobody could be asked.
     `reserving` are the kinds of node templates whose providers reserve; `silent` tells about those without an answer.
     `places` are what the providers call, by name. `doubts` are machines that exist and are not listed as ours.
-    `serving` are all kinds of node templates, with why their provider refuses to answer if it does.
+    `serving` are all kinds of node templates, with why their provider refuses to answer if it does. `boots`: how long
+    machines of node templates (kind, name) may boot, where those say.
     """
 
     machines: Mapping[str, Mapping[str, Instance]]
@@ -61,6 +64,7 @@ class ProvidersSeen:
     serving: Mapping[str, Reason | None]
     places: Mapping[str, str] = field(default_factory=dict)
     doubts: tuple[Trouble, ...] = ()
+    boots: Mapping[tuple[str, str], timedelta] = field(default_factory=dict)
 
     def world(
         self, snapshot: Snapshot, expected_drivers: Mapping[str, frozenset[str]], *, batches: frozenset[str]
@@ -68,7 +72,7 @@ class ProvidersSeen:
         """The snapshot beside what the providers say. `batches`: the LaunchBatches that are written down."""
         listed = [entry for machines in self.machines.values() for entry in machines.items()]
         return World(
-            snapshot=snapshot,
+            snapshot=replace(snapshot, pools=tuple(map(self._with_boot_timeout, snapshot.pools))),
             machines={key: MachineState(machine.state.value) for key, machine in listed},
             windows=self.windows,
             reclaims={key: machine.reclaim_at for key, machine in listed if machine.reclaim_at is not None},
@@ -80,6 +84,11 @@ class ProvidersSeen:
             batches=batches,
             launched=None if self.silent else frozenset(_batches(machine for _, machine in listed)),
         )
+
+    def _with_boot_timeout(self, pool: CapacityPool) -> CapacityPool:
+        """The pool's own wins over its node template's."""
+        said = self.boots.get(pool.node_template)
+        return pool if said is None or pool.boot_timeout is not None else replace(pool, boot_timeout=said)
 
 
 def _batches(machines: Iterable[Instance]) -> Iterator[str]:
@@ -109,6 +118,7 @@ def ask(
     serving: dict[str, Reason | None] = dict.fromkeys(providers.by_template)
     places: dict[str, str] = {}
     doubts: list[Trouble] = []
+    boots: dict[tuple[str, str], timedelta] = {}
     isolation = Isolation()
     for template, provider in providers.by_template.items():
         listed: list[Instance] = []
@@ -130,6 +140,8 @@ def ask(
         machines[provider.name] = {machine.provider_id: machine for machine in listed}
         reservations += held
         places[provider.name] = provider.place()
+        unread = isolation.attempt("Provider", provider.name, partial(_read_boots, provider, boots))
+        doubts += [] if unread is None else [unread]
         doubts += _doubts(mine, machines[provider.name], providers.cluster)
     return ProvidersSeen(
         machines=machines,
@@ -140,7 +152,13 @@ def ask(
         serving=serving,
         places=places,
         doubts=tuple(doubts),
+        boots=boots,
     )
+
+
+def _read_boots(provider: Provider, boots: dict[tuple[str, str], timedelta]) -> None:
+    if isinstance(provider, BootTimes):
+        boots.update({(template.kind, template.name): said for template, said in provider.boot_timeouts().items()})
 
 
 def acknowledge(providers: Providers, seen: ProvidersSeen) -> tuple[Trouble, ...]:
@@ -194,7 +212,7 @@ def _doubts(mine: Iterable[ProvisionedNode], machines: Mapping[str, Instance], c
 def verdicts(providers: Providers) -> tuple[tuple[TemplateStatus, ...], tuple[Trouble, ...]]:
     """What the providers say of their node templates, and what kept one from saying it other than its cloud.
 
-    One that could not say is asked again at the next tick.
+    One that could not say is asked again at the next reconcile.
     """
     found: list[TemplateStatus] = []
     troubles: list[Trouble] = []

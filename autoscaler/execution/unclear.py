@@ -1,24 +1,61 @@
-"""A call whose outcome nobody knows, for a pool that observes: read what came of it, and never repeat it.
+"""A call whose outcome nobody knows and that is not repeated, because its pool observes or its provider refuses to:
+read what came of it.
 
 What the provider lists with the batch's tag is what the call has launched. What is not listed long enough after the
 last call that can be under way was not launched. A group whose size is set names no machine until the call is repeated:
-there the batch waits until its pool acts again.
+there the batch waits until the call can be repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
-from autoscaler.execution.launch import wanted
+from autoscaler.execution.launch import RepetitionRefusedError, wanted
 from autoscaler.execution.terminate import ALIVE
 from autoscaler.model.provisioned_node import LaunchBatch
-from providers.contract import TAG_BATCH, Instance, LaunchAnswer, Traits
+from providers.contract import TAG_BATCH, Clock, Instance, LaunchAnswer, Traits
 
 # A call of the process before this one may still be under way; none takes longer.
 _LONGEST_CALL: Final = timedelta(minutes=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """The batches whose answer is read, and since when (monotonic) nothing has been asked for them that may launch."""
+
+    clock: Clock
+    _since: dict[str, float] = field(default_factory=dict)
+
+    def __contains__(self, batch: str) -> bool:
+        return batch in self._since
+
+    def waited(self, batch: str) -> timedelta:
+        """For how long; asked for a batch that is not here, it begins now."""
+        now = self.clock.monotonic()
+        return timedelta(seconds=now - self._since.setdefault(batch, now))
+
+    def repeat(self, batch: str, call: Callable[[], None]) -> None:
+        """Make the batch's call. Only when it is refused is the answer read: any other call may launch."""
+        try:
+            call()
+        except RepetitionRefusedError:
+            self.waited(batch)
+            raise
+        except Exception:
+            self.forget(batch)
+            raise
+
+    def forget(self, batch: str) -> None:
+        """Read no answer for it."""
+        self._since.pop(batch, None)
+
+    def keep(self, batches: Collection[str]) -> None:
+        """Forget all others."""
+        for batch in self._since.keys() - set(batches):
+            self.forget(batch)
 
 
 def read_answer(
@@ -27,7 +64,7 @@ def read_answer(
     """What the call has launched, None while that is not known. `machines` are those the provider lists, by provider
     id; `waited` is how long nothing has been asked for the batch."""
     names = wanted(batch)
-    known = set(batch.instances)
+    known = {member.provider_id for member in batch.members}
     found = sorted(
         (m for m in machines.values() if m.tags.get(TAG_BATCH) == batch.name and m.provider_id not in known),
         key=lambda machine: machine.id,

@@ -18,7 +18,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
-    """spec.affinity. `unknown` are fields nobody understands."""
+    """spec.affinity. `unknown` are fields that are not supported."""
 
     nodes: NodeSelector | None = None
     preferred_nodes: tuple[PreferredTerm, ...] = ()

@@ -229,7 +229,7 @@ class Fields:
         return found
 
     def unread(self) -> tuple[str, ...]:
-        """Report every field that nobody asked for as unknown, and return their names."""
+        """Report every field that was not read as unknown, and return their names."""
         unknown = tuple(name for name in self.names() if name not in self._seen)
         for name in unknown:
             self.problems.unknown_field((*self.path, name), self._seen - set(unknown))

@@ -26,7 +26,7 @@ _UNITS: Final = {
 }
 _TERM: Final = re.compile(r"(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})(ns|us|µs|ms|s|m|h)", re.ASCII)
 _DURATION: Final = re.compile(rf"(?:{_TERM.pattern})+", re.ASCII)
-# Nobody waits longer, and beyond it a moment cannot be written.
+# No longer wait makes sense, and beyond it a moment cannot be written.
 _LONGEST: Final = Decimal(10 * 365 * 24 * 3600)
 
 

@@ -41,7 +41,7 @@ FLAT_VERSION = "resource.k8s.io/v1beta1"  # requests and devices without the nes
 
 
 def parse_resource_claim(raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER) -> ResourceClaim:
-    """A ResourceClaim, whatever is wrong with it; without `problems` nobody asks what was."""
+    """A ResourceClaim, whatever is wrong with it; without `problems` nothing is reported."""
     fields = Fields(raw, problems)
     metadata = parse_metadata(fields)
     fields.ignore("apiVersion", "kind")

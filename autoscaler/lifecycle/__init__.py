@@ -1,4 +1,4 @@
-"""What a node and a block go through. States move to what was observed; what to do next is decided in planning.
+"""The phases of nodes and blocks, moved to what was observed. planning/ decides what to do next.
 
 Each life is a table in one file; the diagrams in docs/lifecycle.md are drawn from the same tables.
 """

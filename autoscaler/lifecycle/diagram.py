@@ -9,7 +9,7 @@ from pathlib import Path
 from autoscaler.lifecycle import capacity_block, provisioned_node
 from autoscaler.lifecycle.capacity_block import BLOCK_EDGES, BlockEdge, BlockPhase
 from autoscaler.lifecycle.leaving import WHY_IT_GOES
-from autoscaler.lifecycle.provisioned_node import EDGES, Actor, Edge
+from autoscaler.lifecycle.provisioned_node import EDGES, Actor, Edge, Why
 from autoscaler.model.provisioned_node import Phase
 
 PAGE = Path("docs/lifecycle.md")
@@ -40,7 +40,7 @@ def _page() -> Iterable[str]:
         ("from", "to", "reason", "moved by"),
         ((e.source.value, e.target.value, e.why.value, _moved_by(e)) for e in EDGES),
     )
-    yield "What becomes of pods on a node that goes:\n"
+    yield "What happens to the pods of a node that is removed:\n"
     yield from _table(("reason", "pods"), ((code.value, pods.value) for code, pods in WHY_IT_GOES.items()))
     yield "## CapacityBlock\n"
     yield "All moments are counted back from the one at which the provider takes the machines (`reclaimAt`). It is read"
@@ -92,6 +92,8 @@ def _label(edge: Edge) -> str:
 
 
 def _moved_by(edge: Edge) -> str:
+    if edge.why is Why.BOOT_TIMED_OUT and edge.after is not None:
+        return f"the clock, after spec.bootTimeout of the node, {_minutes(edge.after)} without one"
     return f"the clock, after {_minutes(edge.after)}" if edge.after is not None else _BY[edge.by]
 
 

@@ -20,7 +20,7 @@ class PodsThen(Enum):
     """What becomes of the pods on a node that is to go; the value is the sentence of the documentation."""
 
     EVICTED = "Its pods are evicted."
-    KEPT = "It goes only while it is empty; no pod is evicted."
+    KEPT = "It is removed only while it is empty; no pod is evicted."
 
 
 WHY_IT_GOES: Final[Mapping[Code, PodsThen]] = MappingProxyType(

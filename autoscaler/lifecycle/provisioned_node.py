@@ -21,6 +21,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
+from autoscaler.lifecycle.booting import BOOT
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 
 
@@ -72,7 +73,8 @@ class Assumption(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A way from one phase to another. `after` is the time-out of CLOCK edges, counted from entering `source`."""
+    """A way from one phase to another. `after` is the time-out of CLOCK edges, counted from entering `source`; for
+    booting, that of nodes that do not say."""
 
     source: Phase
     target: Phase
@@ -81,7 +83,6 @@ class Edge:
     after: timedelta | None = None
 
 
-_BOOT: Final = timedelta(minutes=15)  # Karpenter's registration time-out; GPU images boot in 3 to 8 minutes
 _DRIVERS: Final = timedelta(minutes=10)
 _READY: Final = timedelta(minutes=10)
 
@@ -98,7 +99,7 @@ EDGES: Final[tuple[Edge, ...]] = (
     Edge(Phase.LAUNCHING, Phase.FAILED, Why.NO_OFFERING_LEFT, _EXECUTION),
     *(Edge(phase, Phase.FAILED, Why.BATCH_LOST, _SEEN) for phase in (Phase.INTENDED, Phase.LAUNCHING)),
     Edge(Phase.LAUNCHED, Phase.REGISTERED, Why.NODE_REGISTERED, _SEEN),
-    Edge(Phase.LAUNCHED, Phase.FAILED, Why.BOOT_TIMED_OUT, _CLOCK, _BOOT),
+    Edge(Phase.LAUNCHED, Phase.FAILED, Why.BOOT_TIMED_OUT, _CLOCK, BOOT),
     Edge(Phase.REGISTERED, Phase.DRIVERS_READY, Why.SLICES_COMPLETE, _SEEN),
     Edge(Phase.REGISTERED, Phase.FAILED, Why.DRIVER_NEVER_PUBLISHED, _CLOCK, _DRIVERS),
     Edge(Phase.DRIVERS_READY, Phase.READY, Why.NODE_READY, _SEEN),
@@ -225,7 +226,8 @@ class MachineState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one tick saw of a node. `machine` None: the provider was not asked or did not answer, so nothing follows.
+    """What one reconcile saw of a node. `machine` None: the provider was not asked or did not answer, so nothing
+    follows.
 
     `slices_complete`: every expected driver has published a complete pool. `batch_lost`: its LaunchBatch is gone, and
     the providers, which all were asked, list no machine of it.
@@ -249,10 +251,8 @@ def decide(node: ProvisionedNode, seen: Observation, now: datetime) -> Edge | No
         edge = _EDGES_BY.get((node.phase, why))
         if edge is not None:
             return edge
-    due = _TIMEOUTS.get(node.phase)
-    if due is not None and due.after is not None and node.phase_since is not None:
-        return due if now >= node.phase_since + due.after else None
-    return None
+    end = times_out_at(node)
+    return _TIMEOUTS[node.phase] if end is not None and now >= end else None
 
 
 def advance(node: ProvisionedNode, seen: Observation, now: datetime) -> ProvisionedNode:
@@ -275,7 +275,7 @@ def times_out_at(node: ProvisionedNode) -> datetime | None:
     due = _TIMEOUTS.get(node.phase)
     if due is None or due.after is None or node.phase_since is None:
         return None
-    return node.phase_since + due.after
+    return node.phase_since + (node.boot_timeout if due.why is Why.BOOT_TIMED_OUT and node.boot_timeout else due.after)
 
 
 def _ends(seen: Observation) -> Iterator[Why]:

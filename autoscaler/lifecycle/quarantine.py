@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import Why, became_ready, has_failed, is_coming, last_edge
@@ -39,6 +39,10 @@ LONGEST: Final = timedelta(hours=24)
 _EVIDENCE: Final = 10
 
 _BOOT_FAILURES: Final = frozenset({Why.BOOT_TIMED_OUT, Why.DRIVER_NEVER_PUBLISHED, Why.NEVER_READY})
+
+
+Pair: TypeAlias = tuple[str, str, tuple[str, ...]]
+"""A pool, with an instance type and the driver profiles that it is launched with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +99,13 @@ def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Mispred
 def quarantined(
     snapshot: Snapshot, mispredictions: Iterable[Misprediction], now: datetime, *, drifts: Iterable[Drift] = ()
 ) -> tuple[Quarantine, ...]:
-    """What the pools know after this tick, with boots that failed and succeeded, mispredictions and drift.
+    """What the pools know after this reconcile, with boots that failed and succeeded, mispredictions and drift.
 
     A node that becomes ready as predicted proves all that was held against its type wrong; one that has drifted to be
     avoided only proves that the type boots.
     """
     drifted = {drift.node.name: drift for drift in drifts if drift.avoided}
-    known = {(q.pool, q.instance_type, q.drivers): q for q in snapshot.quarantines}
+    known = {pair_of(q): q for q in snapshot.quarantines}
     for node in snapshot.provisioned:
         if became_ready(node, now) and node.name not in drifted:
             known.pop(_key(node), None)
@@ -119,15 +123,17 @@ def lasts(times: int) -> timedelta:
     return min(FIRST * (1 << min(max(times, 1) - 1, 10)), LONGEST)
 
 
-_Key = tuple[str, str, tuple[str, ...]]
+def pair_of(quarantine: Quarantine) -> Pair:
+    """What it is about."""
+    return (quarantine.pool, quarantine.instance_type, quarantine.drivers)
 
 
-def _key(node: ProvisionedNode) -> _Key:
+def _key(node: ProvisionedNode) -> Pair:
     return (node.pool, node.offering.instance_type, node.prediction.drivers)
 
 
 def _add(
-    known: dict[_Key, Quarantine],
+    known: dict[Pair, Quarantine],
     node: ProvisionedNode,
     now: datetime,
     *,

@@ -107,7 +107,7 @@ class _Linter:
             yield from self._texts(subject.object, path, request.selectors, stored=subject.stored)
             device_class = self._classes.get(request.device_class)
             if device_class is None:
-                continue  # told by manifests/
+                continue  # manifests/ reports it
             selectors = (*device_class.selectors, *request.selectors)
             found = self._reach(selectors)
             yield from self._not_tried(subject.object, path, selectors)
@@ -164,6 +164,6 @@ def _other_version(subject: Subject, usual: str) -> Iterator[Finding]:
     if subject.version != usual:
         message = f"is written for {subject.version}, others for {usual}"
         step = f"write apiVersion: {usual}" + (
-            "; the fields of a request then stand below `exactly`" if usual == _V1 else ""
+            "; the fields of a request are then below `exactly`" if usual == _V1 else ""
         )
         yield Finding(MIXED_VERSIONS, subject.object, ("apiVersion",), message, step)

@@ -22,7 +22,7 @@ _SUBDOMAIN: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL.pattern}(\.{_LABEL.pat
 
 
 def check_claim_names(subject: ClaimSubject) -> Iterator[Finding]:
-    """Names that are malformed, given twice, or of nothing there is. Constraints of nothing are told by kube/."""
+    """Names that are malformed, duplicate or unknown. kube/ reports constraints on unknown requests."""
     known: list[str] = []
     for index, request in enumerate(subject.claim.requests):
         path = (*subject.path, "requests", index)

@@ -13,8 +13,8 @@ from autoscaler.model.origin import CLUSTER, Origin
 class Finding:
     """`object` as "ResourceClaim default/gpu", `path` the field inside it, () for the whole object.
 
-    `origin` is the line of the field once manifests/ has told it, until then that of the object. `written` is the field
-    as text where a path is not known.
+    `origin` is the line of the field once manifests/ has found it, until then that of the object. `written` is the
+    field as text where a path is not known.
     """
 
     rule: Rule

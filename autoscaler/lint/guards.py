@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from autoscaler.cel.common.outcome import Outcome
 from autoscaler.cel.interpreter.device import DeviceView
@@ -12,9 +14,13 @@ from autoscaler.lint.finding import Finding
 from autoscaler.lint.rules import UNGUARDED_CLASS
 from autoscaler.lint.subjects import ClassSubject
 from instance_catalog.kubernetes.profile import KubernetesProfile
+from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 from instance_catalog.kubernetes.resource_slice import Device
 
-# A driver nobody has heard of, with a device that publishes nothing: a guarded class says false.
+QUANTITY_LITERAL: Final = re.compile(r"quantity\(\s*[\"']([^\"']*)[\"']\s*\)")
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+_UNITS: Final = frozenset("KMGTPE")
+# A driver that does not exist, with a device that publishes nothing: a guarded class says false.
 _STRANGER = "stranger.invalid"
 
 
@@ -41,8 +47,24 @@ def guard_for(chain: Sequence[Program], found: Reach) -> str:
     return f'device.driver == "{driver}"'
 
 
+def quantity_mistake(written: str) -> str | None:
+    """What to write for an amount that is no quantity of Kubernetes; None for one that is."""
+    try:
+        Quantity.parse(written)
+    except QuantityError:
+        number = _NUMBER.match(written.strip())
+        unit = written.strip()[number.end() :].strip()[:1].upper() if number else ""
+        if number and unit in _UNITS:
+            return f'quantity("{written}") has an invalid suffix: write "{number[0]}{unit}i" or "{number[0]}{unit}"'
+        return f'quantity("{written}") is not a quantity: write a number with a suffix such as Gi, as in "40Gi"'
+    return None
+
+
 def guard_against(failing: Failing, program: Program, found: Reach) -> str:
     """How to keep a selector from failing: turn down other drivers, or ask whether the name is there."""
+    for written in QUANTITY_LITERAL.findall(program.expression):
+        if (right := quantity_mistake(written)) is not None:
+            return right
     matching = {specimen.driver for specimen in found.possible}
     if matching and failing.specimen.driver not in matching:
         return f"put `{guard_for((program,), found)} && …` in front"

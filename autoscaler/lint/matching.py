@@ -32,7 +32,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Selectors in their place: those of `own` stand at `path`, `before` are the class's, which are judged there."""
+    """Selectors with their path: those of `own` are at `path`; `before` are the class's, which are checked there."""
 
     object: str
     path: Path

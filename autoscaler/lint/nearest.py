@@ -1,4 +1,4 @@
-"""The device that comes closest to selectors which nothing meets, and what it lacks."""
+"""The device that matches the most of selectors that no device meets, and what it lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands between matching devices and a placed claim: how many a node has, constraints, taints, capacity."""
+"""Why a claim may not be placed although devices match: number of devices, constraints, taints, capacity."""
 
 from __future__ import annotations
 

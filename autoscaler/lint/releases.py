@@ -16,7 +16,7 @@ from instance_catalog.types.catalog import Catalog
 def names_of_releases(catalog: Catalog, profile: KubernetesProfile) -> Mapping[str, str]:
     """ "domain/identifier" of attributes and capacities to the latest release that publishes it: "nvidia@v0.4.1".
 
-    One instance type stands for all: what a release publishes differs little from type to type.
+    One instance type represents all: what a release publishes differs little from type to type.
     """
     found: dict[str, str] = {}
     for name, facts in driver_facts().items():

@@ -67,6 +67,12 @@ CEL_UNRELIABLE: Final = Rule(
     "A selector with unreliable results",
     "The same device may match in one attempt and not in the next.",
 )
+INVALID_QUANTITY: Final = Rule(
+    "invalid-quantity",
+    Level.ERROR,
+    "A selector with an amount that is no quantity",
+    "It compiles, and fails on every device that it is evaluated on: the scheduler gives up on the pod.",
+)
 TOO_MANY_ENTRIES: Final = Rule(
     "too-many-entries",
     Level.ERROR,
@@ -191,6 +197,7 @@ RULES: Final = (
     CEL_COST,
     CEL_SIZE,
     CEL_UNRELIABLE,
+    INVALID_QUANTITY,
     TOO_MANY_ENTRIES,
     UNQUALIFIED_NAME,
     TOO_MANY_DEVICES,

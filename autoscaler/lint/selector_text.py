@@ -12,8 +12,9 @@ from autoscaler.cel.program import Program, compile_selector, estimated_cost
 from autoscaler.kube.problem import Path
 from autoscaler.lint.expressions import drivers_named
 from autoscaler.lint.finding import Finding
+from autoscaler.lint.guards import QUANTITY_LITERAL, quantity_mistake
 from autoscaler.lint.published_names import PublishedNames
-from autoscaler.lint.rules import CEL_COMPILE, CEL_COST, CEL_SIZE, CEL_UNRELIABLE, UNKNOWN_ATTRIBUTE
+from autoscaler.lint.rules import CEL_COMPILE, CEL_COST, CEL_SIZE, CEL_UNRELIABLE, INVALID_QUANTITY, UNKNOWN_ATTRIBUTE
 from instance_catalog.kubernetes.profile import KubernetesProfile
 
 _MAX_SIZE: Final = 10 * 1024  # bytes (k8s.io/api resource/v1 CELSelectorExpressionMaxLength)
@@ -34,6 +35,9 @@ def check_selector(
         return
     if not stored:
         yield from _cost(name, path, expression, profile)
+    for written in QUANTITY_LITERAL.findall(expression):
+        if (right := quantity_mistake(written)) is not None:
+            yield Finding(INVALID_QUANTITY, name, path, f'quantity("{written}") fails on every device', right)
     if compiled.warning:
         step = "compare with isGreaterThan, isLessThan or compareTo instead"
         yield Finding(CEL_UNRELIABLE, name, path, compiled.warning, step)

@@ -1,1 +1,1 @@
-"""One tick: reflect, decide, record, carry out, publish."""
+"""One reconcile: observe, decide, record, carry out, publish. `decision.py` is pure."""

@@ -2,52 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import yaml
+from pathlib import PurePath
+from typing import Any, Final
 
 from autoscaler.kube.metadata import header
 from autoscaler.kube.problem import Problems
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.kinds import KINDS, Kind, kind_of, reason_to_ignore
+from autoscaler.manifests.removed import Parameters, is_parameters, removed
 from instance_catalog.spelling import did_you_mean
 
-_CLAIM_V1 = "resource.k8s.io/v1"
+_NONE: Final[Parameters] = {}
 _GROUPS = {kind.group for kind in KINDS} | {"extensions"}  # where Deployments and DaemonSets once were
 
 
-def classify(document: Document, problems: Problems) -> Kind | None:
-    """The kind of a document; None, with a problem, where it is ignored or cannot be used."""
+def classify(
+    document: Document, problems: Problems, parameters: Parameters = _NONE, *, skip: bool = False
+) -> Kind | None:
+    """The kind of a document; None, with a problem, where it is ignored or cannot be used.
+
+    `parameters` are what claims of v1alpha2 refer to. With `skip`, what is unknown is a warning.
+    """
     value = document.value
+    report = problems.warn if skip else problems.error
     if not isinstance(value, dict):
-        problems.error((), "is not a Kubernetes object", "an object has apiVersion, kind and metadata")
+        report((), "not a Kubernetes object", "an object has apiVersion, kind and metadata")
         return None
     version, name = header(value)
     if not version or not name:
         missing = " and ".join(part for part, found in (("apiVersion", version), ("kind", name)) if not found)
-        step = "Helm values and Kustomize patches are not objects: give rendered manifests"
-        problems.error((), f"is not a Kubernetes object: {missing} is missing", step)
+        other = _other_file(document.file, value)
+        if other:
+            problems.warn((), f"ignored: {other}")
+            return None
+        step = "Helm values and Kustomize patches are not objects: give rendered manifests, or pass --skip-unknown"
+        report((), f"not a Kubernetes object: missing {missing}", step)
         return None
     group, _, short = version.rpartition("/")
     kind = kind_of(group, name)
     if kind is not None and short in kind.versions:
         return kind
     if group == "resource.k8s.io" and (name, short) != ("DeviceTaintRule", "v1alpha3"):
-        removed = _removed(value, name, short)
-        if removed is not None:
-            problems.error(*removed)
+        gone = removed(value, name, short, parameters)
+        if gone is not None:
+            problems.error(*gone)
             return None
     if kind is not None:
         step = f"write apiVersion: {'/'.join(part for part in (group, kind.versions[0]) if part)}"
         problems.error(("apiVersion",), f"{name} of {version} is not known", step)
         return None
+    if is_parameters(value):
+        problems.warn((), "ignored: parameters of a ResourceClaim of v1alpha2, which v1 writes into the claim")
+        return None
     reason = reason_to_ignore(group, name)
     if reason is not None:
         problems.warn((), f"ignored: {reason}")
         return None
-    problems.error(*_unknown(version, name))
+    report(*_unknown(version, name))
     return None
+
+
+def _other_file(file: str, value: dict[str, Any]) -> str:
+    """What a file without apiVersion and kind is, where its name says so; "" for all others."""
+    name = PurePath(file).name
+    if name in ("kustomization.yaml", "kustomization.yml"):
+        return "an instruction to kustomize; give the output of `kubectl kustomize`"
+    if name in ("Chart.yaml", "Chart.lock") or (name.startswith("values") and "kind" not in value):
+        return "part of a Helm chart; give the output of `helm template`"
+    if "NAME" in value and "STATUS" in value:
+        return "what `helm install --dry-run` says beside the manifests"
+    return ""
 
 
 def _unknown(version: str, name: str) -> tuple[tuple[str, ...], str, str]:
@@ -61,71 +85,5 @@ def _unknown(version: str, name: str) -> tuple[tuple[str, ...], str, str]:
         near = did_you_mean(name, {kind.name for kind in KINDS if kind.group == group})
         if near:
             return ("kind",), f"unknown kind {name!r}", near
-    step = "if it makes pods, give the pods instead (kubectl get pods -o yaml); otherwise leave it out"
-    return ("kind",), f"unknown kind {name!r} of {version}: its pods cannot be known", step
-
-
-def _removed(value: dict[str, Any], name: str, version: str) -> tuple[tuple[str, ...], str, str] | None:
-    """What to say about kinds and versions that resource.k8s.io no longer has, with the YAML that replaces them."""
-    replacements: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-        "ResourceClass": _class_for,
-        "ResourceClaim": _claim_for,
-        "ResourceClaimTemplate": _template_for,
-    }
-    if name == "PodSchedulingContext":
-        return (
-            (),
-            "PodSchedulingContext is no longer served",
-            "leave it out: the scheduler allocates itself",
-        )
-    if name == "ResourceClass" or (version == "v1alpha2" and name in replacements):
-        written = yaml.safe_dump(replacements[name](value), sort_keys=False, allow_unicode=True).rstrip()
-        message = f"{name} of resource.k8s.io/{version} was removed with Kubernetes 1.31"
-        return (), message, f"write it for {_CLAIM_V1}:\n{written}"
-    if version == "v1alpha3":
-        step = "write apiVersion: resource.k8s.io/v1beta1, which has the same form, or v1"
-        return ("apiVersion",), f"{name} of resource.k8s.io/v1alpha3 is no longer served", step
-    return None
-
-
-def _metadata(value: dict[str, Any]) -> dict[str, str]:
-    metadata = value.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    found = {part: metadata.get(part) for part in ("name", "namespace")}
-    return {part: text for part, text in found.items() if isinstance(text, str)}
-
-
-def _class_for(value: dict[str, Any]) -> dict[str, Any]:
-    driver = value.get("driverName")
-    driver = driver if isinstance(driver, str) else "<driver name>"
-    return {
-        "apiVersion": _CLAIM_V1,
-        "kind": "DeviceClass",
-        "metadata": _metadata(value),
-        "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]},
-    }
-
-
-def _claim_for(value: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "apiVersion": _CLAIM_V1,
-        "kind": "ResourceClaim",
-        "metadata": _metadata(value),
-        "spec": _claim_spec(value.get("spec")),
-    }
-
-
-def _template_for(value: dict[str, Any]) -> dict[str, Any]:
-    spec = value.get("spec")
-    return {
-        "apiVersion": _CLAIM_V1,
-        "kind": "ResourceClaimTemplate",
-        "metadata": _metadata(value),
-        "spec": {"spec": _claim_spec(spec.get("spec") if isinstance(spec, dict) else None)},
-    }
-
-
-def _claim_spec(spec: object) -> dict[str, Any]:
-    name = spec.get("resourceClassName") if isinstance(spec, dict) else None
-    name = name if isinstance(name, str) else "<device class>"
-    return {"devices": {"requests": [{"name": "device", "exactly": {"deviceClassName": name}}]}}
+    step = "if it does, give the pods instead (kubectl get pods -o yaml); otherwise remove it, or pass --skip-unknown"
+    return ("kind",), f"unsupported kind {name} of {version}: Foreslice cannot tell whether it creates pods", step

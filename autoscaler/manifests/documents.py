@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from autoscaler.kube.metadata import header
-from autoscaler.manifests.document import Document, UnreadableError
+from autoscaler.kube.problem import Path
+from autoscaler.manifests.document import Document, Locator, UnreadableError
 from autoscaler.manifests.json_documents import read_json
 from autoscaler.manifests.problem import LocatedProblem
 from autoscaler.manifests.sources import Source
@@ -15,7 +16,12 @@ from autoscaler.manifests.yaml_documents import read_yaml
 _MOST_PROBLEMS = 20  # of one file; more would be noise
 
 
-def read_documents(source: Source) -> Iterator[Document | LocatedProblem]:
+@dataclass(frozen=True, slots=True)
+class EmptyList:
+    """A List without items, as `kubectl get` prints where there is nothing: an answer, and no mistake."""
+
+
+def read_documents(source: Source) -> Iterator[Document | EmptyList | LocatedProblem]:
     """The objects of a text. After a document that cannot be read, reading continues at the next `---`."""
     lines = source.text.split("\n")
     start = 0
@@ -46,17 +52,41 @@ def _values(source: Source) -> Iterator[Document]:
         return read_yaml(source.text, source.file)
 
 
-def _objects(document: Document) -> Iterator[Document]:
+def _objects(document: Document) -> Iterator[Document | EmptyList]:
     """The document itself, or the objects in it if it is a list."""
+    if isinstance(document.value, list) and document.value and all(isinstance(one, dict) for one in document.value):
+        # Several objects in one JSON array, as scripts write them.
+        for index, item in enumerate(document.value):
+            yield from _objects(
+                Document(document.file, document.locate((index,)), item, _Below(document.locate, index))
+            )
+        return
     version, kind = header(document.value)
     items = document.value.get("items") if isinstance(document.value, dict) else None
     if kind == "List" and items is None:
+        yield EmptyList()
         return
     if not kind.endswith("List") or not isinstance(items, list):
         yield document
         return
+    if not items:
+        yield EmptyList()
     for item, locate in zip(items, document.locate.items("items"), strict=True):
         yield from _objects(Document(document.file, locate(()), _with_header(item, version, kind), locate))
+
+
+class _Below:
+    """Where the parts of an entry of a list stand."""
+
+    def __init__(self, locate: Locator, index: int) -> None:
+        self._locate = locate
+        self._index = index
+
+    def __call__(self, path: Path) -> int:
+        return self._locate((self._index, *path))
+
+    def items(self, name: str) -> Sequence[Locator]:
+        return ()
 
 
 def _with_header(item: object, version: str, kind: str) -> object:

@@ -97,6 +97,16 @@ _OTHER_AUTOSCALER = "it belongs to another autoscaler"
 _OWN_REPLICAS = "replicas are taken from the workload itself"
 _NO_QUOTA = "quota is not considered: the plan takes every pending pod as admitted"
 
+_PROGRAMS = (
+    "kind.x-k8s.io kubeadm.k8s.io kubelet.config.k8s.io kubescheduler.config.k8s.io kubeproxy.config.k8s.io "
+    "apiserver.config.k8s.io config.kueue.x-k8s.io config.jobset.x-k8s.io config.leaderworkerset.x-k8s.io eksctl.io "
+    "skaffold ctlptl.dev audit.k8s.io config.karmada.io"
+)
+_NODE_SOFTWARE = (
+    "nvidia.com mellanox.com amd.com sriovnetwork.openshift.io nfd.k8s-sigs.io nfd.openshift.io deviceplugin.intel.com "
+    "machineconfiguration.openshift.io sriov.openshift.io"
+)
+
 
 def _groups(reason: str, names: str) -> dict[tuple[str, str], str]:
     """Every kind of these groups, unless the kind has a reason of its own."""
@@ -125,8 +135,12 @@ IGNORED = {
         _NO_ADMISSION,
         "admissionregistration.k8s.io kyverno.io constraints.gatekeeper.sh templates.gatekeeper.sh",
     ),
+    **_groups("it configures a program and is no object of a cluster", _PROGRAMS),
+    **_groups("it configures drivers and networks of nodes; give the nodes and DaemonSets that follow", _NODE_SOFTWARE),
     **_groups(
         _NO_PLACEMENT,
+        "inference.networking.k8s.io inference.networking.x-k8s.io gateway.envoyproxy.io networking.gke.io "
+        "cloud.google.com route.openshift.io security.openshift.io cdi.kubevirt.io "
         "policy rbac.authorization.k8s.io networking.k8s.io gateway.networking.k8s.io discovery.k8s.io "
         "coordination.k8s.io events.k8s.io certificates.k8s.io apiextensions.k8s.io apiregistration.k8s.io "
         "flowcontrol.apiserver.k8s.io monitoring.coreos.com cert-manager.io external-secrets.io networking.istio.io "

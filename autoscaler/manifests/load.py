@@ -12,12 +12,14 @@ from autoscaler.kube.problem import Problems, Severity
 from autoscaler.manifests.assemble import assemble, complete
 from autoscaler.manifests.classify import classify
 from autoscaler.manifests.document import Document
-from autoscaler.manifests.documents import read_documents
+from autoscaler.manifests.documents import EmptyList, read_documents
 from autoscaler.manifests.kinds import KINDS, Kind
 from autoscaler.manifests.manifest_set import ManifestSet
+from autoscaler.manifests.names import check_names
 from autoscaler.manifests.plan_context import PlanContext
 from autoscaler.manifests.problem import LocatedProblem
-from autoscaler.manifests.references import check_references, check_use
+from autoscaler.manifests.references import check_references, check_use, pods_in
+from autoscaler.manifests.removed import parameters_of
 from autoscaler.manifests.selectors import check_selectors
 from autoscaler.manifests.sources import read_sources
 from autoscaler.model.snapshot import Snapshot
@@ -75,16 +77,19 @@ def load(
     profile: KubernetesProfile | None = None,
     strict: bool = False,
     drivers: Iterable[CustomDriver] = (),
+    skip_unknown: bool = False,
 ) -> Loaded:
     """Everything the files say, as a Snapshot, and everything that is wrong with them.
 
     `paths` are files, directories, or "-" for `stdin`. `profile` overrides the Kubernetes version of a PlanContext in
     the files, whose feature gates count in any case. With `strict`, unknown fields are errors. `drivers` are those that
-    the catalog describes, whose DeviceClasses are there as well. Never raises for what is in the files.
+    the catalog describes, whose DeviceClasses are there as well. With `skip_unknown`, kinds that nobody knows are
+    warnings. Never raises for what is in the files.
     """
     objects: list[_Object] = []
     problems: list[LocatedProblem] = []
-    for found in _read(paths, stdin):
+    read = _documents(paths, stdin)
+    for found in _classified(read, skip_unknown=skip_unknown):
         if isinstance(found, _Object):
             objects.append(found)
         else:
@@ -103,7 +108,7 @@ def load(
             check_references(found.document, manifests, found.problems)
             check_use(found.document, manifests, found.problems)
         problems += (found.document.located(problem, strict=strict) for problem in found.problems)
-    if not objects and not problems:
+    if not objects and not problems and not any(isinstance(one, EmptyList) for one in read):
         step = "give manifests of pods, or workloads that make pods, and the claims they use"
         problems.append(LocatedProblem(", ".join(paths), 0, "no Kubernetes objects found", next_step=step))
     return Loaded(
@@ -116,21 +121,29 @@ def load(
     )
 
 
-def _read(paths: Sequence[str], stdin: TextIO | None) -> Iterator[_Object | LocatedProblem]:
-    """All objects of known kinds; problems for everything else."""
+def _documents(paths: Sequence[str], stdin: TextIO | None) -> list[Document | EmptyList | LocatedProblem]:
+    """Everything in the files, in their order."""
+    found: list[Document | EmptyList | LocatedProblem] = []
     for source in read_sources(paths, stdin):
-        if isinstance(source, LocatedProblem):
-            yield source
-            continue
-        for document in read_documents(source):
-            if isinstance(document, LocatedProblem):
-                yield document
-                continue
+        found += [source] if isinstance(source, LocatedProblem) else read_documents(source)
+    return found
+
+
+def _classified(
+    read: Sequence[Document | EmptyList | LocatedProblem], *, skip_unknown: bool
+) -> Iterator[_Object | LocatedProblem]:
+    """All objects of known kinds; problems for everything else."""
+    parameters = parameters_of(document.value for document in read if isinstance(document, Document))
+    for document in read:
+        if isinstance(document, LocatedProblem):
+            yield document
+        elif isinstance(document, Document):
             problems = Problems()
-            kind = classify(document, problems)
+            kind = classify(document, problems, parameters, skip=skip_unknown)
             if kind is None:
                 yield from (document.located(problem) for problem in problems)
             else:
+                check_names(document.value, kind.name, pods_in(Fields(document.value)), problems)
                 yield _Object(document, kind, parse_metadata(Fields(document.value)), problems)
 
 
@@ -146,7 +159,9 @@ def _interpret(objects: Sequence[_Object], manifests: ManifestSet) -> set[tuple[
         # Gangs of all APIs share one namespace of names in the model.
         key = ("", *found.key[1:]) if found.kind.name == "PodGroup" else found.key
         earlier = first.setdefault(key, found)
-        if earlier is not found and found.metadata.name:
+        if earlier is not found and found.metadata.name and earlier.document.value == found.document.value:
+            found.problems.warn((), f"the same object is in {earlier.document.origin}; it counts once")
+        elif earlier is not found and found.metadata.name:
             place = earlier.document.origin
             found.problems.error(("metadata", "name"), f"is already defined at {place}", "remove one of the two")
         elif not (found.kind.expands and found.key in controllers):

@@ -122,6 +122,7 @@ def read_overlay(manifests: ManifestSet, document: Document, problems: Problems)
 def read_node_template(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """A node template: its provider gets it. Those of providers in the cloud are checked by the provider."""
     from autoscaler.kube.custom.aws_node_template import parse_aws_group_node_template, parse_aws_node_template
+    from autoscaler.kube.custom.gcp_node_template import parse_gcp_node_template
     from autoscaler.kube.custom.node_template import parse_kwok_node_template, parse_simulated_node_template
 
     match header(document.value)[1]:
@@ -133,4 +134,6 @@ def read_node_template(manifests: ManifestSet, document: Document, problems: Pro
             parse_aws_node_template(document.value, problems)
         case "AWSGroupNodeTemplate":
             parse_aws_group_node_template(document.value, problems)
+        case "GCPNodeTemplate":
+            parse_gcp_node_template(document.value, problems)
     manifests.node_templates.append(document)

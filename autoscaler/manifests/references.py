@@ -24,7 +24,7 @@ def check_references(document: Document, manifests: ManifestSet, problems: Probl
     """Report every name in the object that leads nowhere."""
     fields = Fields(document.value)
     namespace = parse_metadata(fields).namespace
-    for pod in _pods(fields):
+    for pod in pods_in(fields):
         _check_pod(pod, namespace, manifests, problems)
         _check_gang(pod, namespace, manifests, problems)
     match header(document.value)[1]:
@@ -47,7 +47,7 @@ def check_use(document: Document, manifests: ManifestSet, problems: Problems) ->
     problems.warn((), "no pod uses this claim, so nothing is planned for it", "add the pod that names it")
 
 
-def _pods(fields: Fields) -> Iterator[Fields]:
+def pods_in(fields: Fields) -> Iterator[Fields]:
     """The pods and pod templates inside an object of any kind, with their paths."""
     spec = fields.child("spec")
     match fields.text("kind"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
+from typing import Literal, TypeAlias
 
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.origin import CLUSTER, Origin
@@ -13,6 +14,9 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
+
+DeletionPolicy: TypeAlias = Literal["Drain", "Retain"]
+"""What happens to the nodes when their pool or block is deleted."""
 
 
 class Mode(Enum):
@@ -72,14 +76,14 @@ class DisruptionBudget:
 
 @dataclass(frozen=True, slots=True)
 class Disruption:
-    """When nodes may go. `after` is how long a node must have been empty. `stopped`: whether a machine that somebody
-    stopped is kept for whoever starts it again, or ended."""
+    """When nodes may be removed. `after` is how long a node must have been empty. `stopped`: whether a
+    machine that was stopped in the cloud is kept for a later start, or ended."""
 
-    consolidate: str = "WhenEmpty"
+    consolidate: Literal["Never", "WhenEmpty"] = "WhenEmpty"
     after: timedelta = timedelta(minutes=5)
-    drift: str = "WhenEmpty"
+    drift: Literal["Never", "WhenEmpty"] = "WhenEmpty"
     budgets: tuple[DisruptionBudget, ...] = ()
-    stopped: str = "Keep"  # or End
+    stopped: Literal["Keep", "End"] = "Keep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +106,18 @@ class CapacityPool:
     kubelet_reserved: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     drivers: tuple[str, ...] = ()
     limits: Limits = Limits()
-    overflow: str = "Never"
+    overflow: Literal["Never", "Allow"] = "Never"
     baselines: tuple[Baseline, ...] = ()
     disruption: Disruption = Disruption()
     weight: int = 0
-    deletion_policy: str = "Drain"  # or Retain: what happens to the nodes when the pool is deleted
+    fractional: str = "Never"  # or Allow: whether types with a part of a card (a vGPU) are offered
+    deletion_policy: DeletionPolicy = "Drain"
     scope: Scope = Scope()
+    boot_timeout: timedelta | None = None  # from launch to Node; None: the node template's, or that of the machine
     implicit: bool = False
     held_back: bool = False  # a check before buying failed: it only proposes until that is put right
     uid: str = ""
-    deleting: bool = False  # somebody deleted it, and our finalizer holds it until its nodes are gone
+    deleting: bool = False  # it was deleted, and its finalizer keeps it until its nodes are gone
     guarded: bool = False  # that finalizer is there
     generation: int = 0  # which version of the spec this is
     origin: Origin = field(default=CLUSTER, compare=False)
@@ -137,7 +143,7 @@ class Drain:
 
     notice: timedelta = timedelta(minutes=30)
     budget: timedelta = timedelta(minutes=15)
-    at_deadline: str = "Delete"
+    at_deadline: Literal["Delete", "Leave"] = "Delete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +163,10 @@ class CapacityBlock:
     ends_at: datetime
     pool: str = ""
     reservation: str = ""  # provider's id
-    hold: str = "Always"
+    hold: Literal["Always", "WhileNeeded"] = "Always"
     consumers: Consumers = Consumers()
     taint: Taint | None = None
-    unknown_duration: str = "Allow"
+    unknown_duration: Literal["Allow", "Deny"] = "Allow"
     min_remaining: timedelta = timedelta(0)
     drain: Drain = Drain()
     reclaim_at: datetime | None = None
@@ -168,7 +174,7 @@ class CapacityBlock:
     drivers: tuple[str, ...] = ()
     reservation_tags: FrozenMap[str, str] = field(default_factory=FrozenMap)  # finds the reservation instead of an id
     note: str = ""  # why the reservation cannot be used, as last observed
-    deletion_policy: str = "Retain"  # or Drain: what happens to the nodes when the block's object is deleted
+    deletion_policy: DeletionPolicy = "Retain"
     uid: str = ""
     generation: int = 0  # which version of the spec this is
     origin: Origin = field(default=CLUSTER, compare=False)
@@ -185,7 +191,7 @@ class CapacityBlock:
 
     @property
     def notice_at(self) -> datetime:
-        """From here on pods are told."""
+        """From here on pods have a notice."""
         return self.drain_starts - self.drain.notice
 
     def open_at(self, now: datetime) -> bool:

@@ -16,7 +16,7 @@ class Node:
     """A node as the scheduler sees it. `provider_id` links it to an instance.
 
     `volume_limits` are attachable volumes by CSI driver (CSINode); a driver without one has no limit. None there, or
-    in `declared_features`: nobody knows, as of a node that does not exist yet.
+    in `declared_features`: unknown, as of a node that does not exist yet.
     """
 
     name: str

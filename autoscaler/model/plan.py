@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
+from typing import Literal, TypeAlias
 
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import OfferingRef, Prediction
@@ -14,9 +15,12 @@ from autoscaler.model.resource_claim import Allocation
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import DeviceId, ResourceSlice
 
+ConsideredOutcome: TypeAlias = Literal["chosen", "fits", "does-not-fit", "fatal", "unknown"]
+LeftOutVerdict: TypeAlias = Literal["does-not-fit", "fatal", "unknown", "out-of-scope"]
+
 
 class Target(Enum):
-    """What kind of node a pod goes to."""
+    """The kind of node that a pod is placed on."""
 
     EXISTING = "existing"
     COMING = "coming"
@@ -25,7 +29,7 @@ class Target(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a pod goes and what its unallocated claims get (by claim key). `reasons` say why there."""
+    """Where a pod is placed and what its unallocated claims get (by claim key). `reasons` say why there."""
 
     pod: str
     target: Target
@@ -56,6 +60,7 @@ class PlannedNode:
     usd_per_hour: Decimal | None
     prediction: Prediction
     reasons: tuple[Reason, ...] = ()
+    boot_timeout: timedelta | None = None
 
     @property
     def offering(self) -> OfferingRef:
@@ -67,14 +72,13 @@ class PlannedNode:
 class Considered:
     """An offering that was looked at for a group of equal demands.
 
-    `outcome` is "chosen", "fits", "does-not-fit", "fatal" or "unknown"; `reasons` say why it does not fit, or why
-    another won.
+    `reasons` say why it does not fit, or why another won.
     """
 
     pool: str
     drivers: tuple[str, ...]
     offering: OfferingRef
-    outcome: str
+    outcome: ConsideredOutcome
     reasons: tuple[Reason, ...] = ()
     nodes: int = 0  # how many of it the plan launches
 
@@ -90,13 +94,17 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A pod that gets no node, its claims, and why. `verdict` is "does-not-fit", "fatal" or "unknown"."""
+    """A pod that gets no node, its claims, and why.
+
+    `types` is how many instance types were on offer.
+    """
 
     pod: str
-    verdict: str
+    verdict: LeftOutVerdict
     reasons: tuple[Reason, ...]
     claims: tuple[str, ...] = ()
     near_misses: tuple[NearMiss, ...] = ()
+    types: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +126,7 @@ class NodeAction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeDecision:
-    """What happens to an existing or coming node of ours, and why."""
+    """What happens to an existing or starting node of Foreslice, and why."""
 
     provisioned_node: str
     action: NodeAction

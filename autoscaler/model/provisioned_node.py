@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
-from enum import Enum
+from datetime import datetime, timedelta
+from enum import Enum, StrEnum
 
 from autoscaler.model.reason import Reason
 from instance_catalog.frozen_map import FrozenMap
@@ -75,22 +75,50 @@ class ProvisionedNode:
     token: str = ""
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
     pods: tuple[str, ...] = ()  # keys of the pods it was bought for
+    boot_timeout: timedelta | None = None  # from launch to Node, as it was at the launch; None: of an earlier version
     reasons: tuple[Reason, ...] = ()
     empty_since: datetime | None = None
     unhealthy_since: datetime | None = None  # its Node was ready once and is not now
     reclaim_at: datetime | None = None  # when the provider takes this one machine, if it has said so
     noticed_at: datetime | None = None  # an end that the provider announced once and does not repeat
-    stopped_since: datetime | None = None  # somebody stopped its machine, which may be started again
+    stopped_since: datetime | None = None  # its machine was stopped, and may be started again
     history: tuple[tuple[Phase, datetime, str], ...] = ()
     uid: str = ""
     resource_version: str = ""
-    deleting: bool = False  # somebody deleted the object; its finalizer holds it until the machine is gone
+    deleting: bool = False  # the object was deleted; its finalizer keeps it until the machine is gone
     created: float = field(default=0.0, compare=False)  # when the API server made it, seconds of the epoch; 0: never
 
     @property
     def offering(self) -> OfferingRef:
-        """What was obtained, or the one that is asked for first."""
+        """What was obtained, or the one that is requested first."""
         return self.obtained or self.offerings[0]
+
+
+class BatchOutcome(StrEnum):
+    """How far a LaunchBatch got: its nodes wait for a call, a call is under way, all that can be had is there."""
+
+    INTENDED = "Intended"
+    CALLING = "Calling"
+    LAUNCHED = "Launched"
+    FAILED = "Failed"
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing will be asked for any more."""
+        return self in (BatchOutcome.LAUNCHED, BatchOutcome.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMember:
+    """One node of a LaunchBatch, with the keys of the pods that it is bought for.
+
+    `provider_id` and `obtained` are the machine and the offering that it got, "" and None as long as there is none.
+    """
+
+    node: str
+    pods: tuple[str, ...] = ()
+    provider_id: str = ""
+    obtained: OfferingRef | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,30 +126,38 @@ class LaunchBatch:
     """Nodes launched together. Written before any provider call, with everything the calls and the nodes derive from.
 
     The parameters (`labels`, `taints`, `kubelet_reserved`, `template`) are copied from the pool, so that a repetition
-    after a restart is identical even when the pool changed meanwhile. `token` is hash(batch, attempt, zone). `pods`,
-    `instances` and `obtained` are in the order of `nodes`; the latter two are () until an answer was persisted.
+    after a restart is identical even when the pool changed meanwhile. `token` is hash(batch, attempt, zone).
     """
 
     name: str
     pool: str
-    nodes: tuple[str, ...]
+    members: tuple[BatchMember, ...]
     offerings: tuple[OfferingRef, ...]
-    attempt: int = 0  # index of the offering that is asked for
+    attempt: int = 0  # index of the offering that is requested
     token: str = ""
     parameter_hash: str = ""
-    instances: tuple[str, ...] = ()  # provider ids, "" where no offering could be had yet
-    outcome: str = "Intended"  # Intended, Calling, Launched, Failed
+    answered: bool = False  # whether the answer of a call was persisted
+    outcome: BatchOutcome = BatchOutcome.INTENDED
     uid: str = ""
     resource_version: str = ""
     minimum: int = 1  # so many nodes come together or none
     provider: str = ""
-    pods: tuple[tuple[str, ...], ...] = ()  # keys of the pods each node is bought for
     prediction: Prediction | None = None
     labels: FrozenMap[str, str] = field(default_factory=FrozenMap)
     taints: tuple[Taint, ...] = ()
     kubelet_reserved: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     template: tuple[str, str] = ("", "")  # (kind, name)
-    obtained: tuple[int, ...] = ()  # index into `offerings`, -1 where no instance was obtained
-    deleting: bool = False  # somebody deleted the object; its finalizer holds it until it is finished
+    deleting: bool = False  # the object was deleted; its finalizer keeps it until it is finished
     guarded: bool = False  # that finalizer is there
     place: str = ""  # account/region that the provider calls for its attempt
+    boot_timeout: timedelta | None = None
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of its nodes."""
+        return tuple(member.node for member in self.members)
+
+    @property
+    def pods(self) -> tuple[str, ...]:
+        """The keys of the pods that it is for."""
+        return tuple(pod for member in self.members for pod in member.pods)

@@ -54,7 +54,7 @@ class Code(Enum):
     RUNTIME_ATTRIBUTE = "RuntimeAttribute"  # decided by a value that exists only at run time
     CATALOG_UNKNOWN = "CatalogUnknown"  # decided by a fact the catalog does not have
     UNSUPPORTED = "Unsupported"  # a field or feature this version does not understand
-    WORK_BUDGET = "WorkBudget"  # expression: deciding it takes more work than a round may spend on it
+    WORK_BUDGET = "WorkBudget"  # expression: deciding it takes more work than a plan may spend on it
     UNREADABLE = "Unreadable"  # right: without it a kind cannot be read that decides this
     # other predicates
     INSUFFICIENT_RESOURCE = "InsufficientResource"  # resource, wanted, free
@@ -88,9 +88,12 @@ class Code(Enum):
     SCHEDULER_ERROR = "SchedulerError"  # what kube-scheduler failed on
     NO_CANDIDATE = "NoCandidate"  # no offering of any pool fits
     NO_POOL = "NoPool"  # no pool admits the offering that would fit
+    NOTHING_HAS = "NothingHas"  # name, wanted, where; largest or best, instance_type, accelerator
     POOL_LIMIT = "PoolLimit"  # resource, limit, wanted
     POOL_REFUSES = "PoolRefuses"  # requirement of the pool
     NO_PRICE = "NoPrice"  # never bought without a price
+    NOT_RUNNABLE = "NotRunnable"  # problem, source: the drivers or node images do not run on the instance type
+    FRACTION_UNASKED = "FractionUnasked"  # share: a part of a card, which the pool does not ask for
     NEEDS_RESERVATION = "NeedsReservation"  # capacity_type: sold only to holders of a reservation or block
     ARCHITECTURE_UNASKED = "ArchitectureUnasked"  # an implicit pool does not offer it unless the pod names it
     SHORTAGE = "Shortage"  # the provider had none
@@ -107,6 +110,7 @@ class Code(Enum):
     SPENDING_GUARD = "SpendingGuard"
     REPLAY_STUCK = "ReplayStuck"
     PRICE_GUESSED = "PriceGuessed"  # types: what is bought is priced by a guess
+    ADVICE = "Advice"  # problem: what is allowed and will probably surprise
     PLAN_BUDGET = "PlanBudget"  # the search ran out of its step budget
     # checks before buying
     UNUSABLE = "Invalid"  # field, problem: what no schema can know is wrong with a pool or block
@@ -135,7 +139,7 @@ class Code(Enum):
     BLOCK_ENDING = "BlockEnding"
     NODE_EMPTY = "NodeEmpty"
     NODE_UNHEALTHY = "NodeUnhealthy"
-    NODE_STOPPED = "NodeStopped"  # since: somebody stopped its machine
+    NODE_STOPPED = "NodeStopped"  # since: its machine was stopped
     NODE_FAILED = "NodeFailed"  # why: the edge of its life on which it failed
     NODE_DRIFTED = "NodeDrifted"  # what: the pool's field that it does not match any more
     NODE_RECLAIMED = "NodeReclaimed"  # the provider takes the machine

@@ -16,7 +16,7 @@ _NOTHING = Quantity.of(0)
 @dataclass(frozen=True, slots=True)
 class PersistentVolume:
     """`topology` are its zone and region labels with their values ("a__b" is two); `claim` is namespace/name, and
-    `claim_uid` tells it from others that had the name before, where that is known.
+    `claim_uid` distinguishes it from others that had the name before, where that is known.
 
     `driver` and `handle` are those of a CSI volume; `in_tree` is a volume of a plugin that became a CSI driver.
     """

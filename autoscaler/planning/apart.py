@@ -17,7 +17,7 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys, pending_pods
 
-# Pods that are looked for in one round; each costs as many plans as their number has binary digits.
+# Pods that are looked for in one plan; each costs as many plans as their number has binary digits.
 _MOST: Final = 4
 
 

@@ -1,19 +1,21 @@
 """plan_for: from a snapshot to a plan. Pure and deterministic; the one way in for CLI, controller and simulation.
 
-The order of thought: which pods want a node (demand), which of them belong together and are equal (bundles), what
-present and coming nodes take (existing), what can be bought (market), the best way to buy (packing), the same again
-with everything in sight (launches), what is kept up without pods (upkeep), what becomes of our nodes (disposal), and
-why (explain).
+The steps: which pods need a node (demand/), which of them belong together or are equal (bundles), which of them
+existing and starting nodes take (placement/existing), what can be bought (supply/), the cheapest way to buy it
+(packing/), the schedule of the complete plan (placement/launches), nodes kept without pods (disruption/baseline), what
+happens to existing nodes (disruption/node_actions), and why a pod gets no node (unplaced).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import cache, partial
+from typing import Final
 
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import Demand, LeftOut, Placement, Plan, Target
 from autoscaler.model.reason import Code, Reason
@@ -41,6 +43,7 @@ from autoscaler.planning.placement.packing_input import PackingInput, build_pack
 from autoscaler.planning.placement.purchases import Buying, buy, combined, each_alone
 from autoscaler.planning.placement.topology import PlacedGang, place_gang
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.candidates import excluded_by
 from autoscaler.planning.unplaced import Outcome, unplaced
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
@@ -55,11 +58,11 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
     present = present_nodes(snapshot, catalog, world)
     classes = classes_of(bundles_of(pods.wanted, snapshot.claims), snapshot)
     ledger, hints = _ledger(classes, present, snapshot, policy=policy, now=now), Ledger.for_hints(classes, policy)
-    market = build_packing_input(
+    packing = build_packing_input(
         classes, present.world, snapshot, catalog, scopes=scopes, policy=policy, now=now, ledger=ledger
     )
-    decided = _decide(market, present, policy, catalog)
-    kept = holds(market, decided.launches.nodes, decided.assigned, catalog.digest)
+    decided = _decide(packing, present, policy, catalog)
+    kept = holds(packing, decided.launches.nodes, decided.assigned, catalog.digest)
     launches = (*decided.launches.nodes, *kept)
     implicit = replace(snapshot, pools=(), blocks=())
     everyone = replace(scopes, snapshot=implicit)
@@ -74,12 +77,12 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         now=now,
         ledger=hints,
     )
-    left_out = tuple(_left_out(market, decided, whole, policy))
+    left_out = tuple(_left_out(packing, decided, whole, policy))
     return Plan(
         launches=launches,
         placements=tuple(_placements((*decided.assigned.placed, *decided.launches.placed))),
-        left_out=(*left_out, *_postponed(market, decided.assigned), *pods.waiting),
-        demands=_demands(market, decided, policy) if policy.considered else (),
+        left_out=(*left_out, *_postponed(packing, decided.assigned), *pods.waiting),
+        demands=_demands(packing, decided, policy) if policy.considered else (),
         nodes=decide(snapshot, _needed(snapshot, decided.assigned, now), now, custom=catalog.drivers),
         outside=pods.outside,
         warnings=(
@@ -120,15 +123,15 @@ class _Decided:
     refused: Mapping[str, Verdict]  # by key of the bundle: what the replay said
 
 
-def _decide(market: PackingInput, present: Present, policy: Policy, catalog: Catalog) -> _Decided:
+def _decide(packing: PackingInput, present: Present, policy: Policy, catalog: Catalog) -> _Decided:
     """Try until no gang is half placed: each round leaves out the gangs that turned out to be impossible."""
     dropped: dict[str, int] = {}
     while True:
-        tried = _attempt(market, present, policy, catalog, dropped)
+        tried = _attempt(packing, present, policy, catalog, dropped)
         halves = {
             key: count
             for key, count in _members((*tried.assigned.placed, *tried.launches.placed)).items()
-            if started_members(market, {key: count})[key] < market.snapshot.gangs[key].min_count
+            if started_members(packing, {key: count})[key] < packing.snapshot.gangs[key].min_count
         }
         if not halves:
             return tried
@@ -136,44 +139,44 @@ def _decide(market: PackingInput, present: Present, policy: Policy, catalog: Cat
 
 
 def _attempt(
-    market: PackingInput, present: Present, policy: Policy, catalog: Catalog, dropped: Mapping[str, int]
+    packing: PackingInput, present: Present, policy: Policy, catalog: Catalog, dropped: Mapping[str, int]
 ) -> _Decided:
     dropped = dict(dropped)
-    offered, settled = market.everything(), list[PlacedGang]()
-    for gang in _bound_to_a_domain(market, dropped):
-        found = place_gang(gang, market, present, offered, policy)
+    offered, settled = packing.everything(), list[PlacedGang]()
+    for gang in _bound_to_a_domain(packing, dropped):
+        found = place_gang(gang, packing, present, offered, policy)
         if found is None:
             dropped[gang.key] = 0
             continue
         settled.append(found)
         present = replace(present, world=found.assigned.world)
         offered = replace(offered, bought=(*offered.bought, *(p.candidate for p in found.buying.purchases)))
-    wanted = {i: c for i, c in enumerate(market.classes) if _is_free(c, market.snapshot, dropped)}
-    assigned = assign(wanted, present, market.snapshot, now=market.now, ledger=market.trials.ledger)
+    wanted = {i: c for i, c in enumerate(packing.classes) if _is_free(c, packing.snapshot, dropped)}
+    assigned = assign(wanted, present, packing.snapshot, now=packing.now, ledger=packing.trials.ledger)
     rest = {i: bundles for i, bundles in assigned.rest.items() if i not in assigned.stuck}
     # A pod that is stuck on present nodes is broken already, and one that has a place there needs no protection.
     offered = replace(offered, protected=tuple(rest))
-    buying = buy(market, rest, started_members(market, _members(assigned.placed)), offered, policy)
+    buying = buy(packing, rest, started_members(packing, _members(assigned.placed)), offered, policy)
     buying = combined([buying, *(s.buying for s in settled)])
     assigned = joined([assigned, *(s.assigned for s in settled)])
     replay = partial(
         launch,
         world=assigned.world,
-        snapshot=market.snapshot,
+        snapshot=packing.snapshot,
         catalog_digest=catalog.digest,
-        together=market.pods_relate,
+        together=packing.pods_relate,
     )
     launches, refused = replay(buying.purchases), dict[str, Verdict]()
     if launches.failed:
         # Pods that look at other pods (spreading, anti-affinity) may refuse company that the packing gave them.
         refused = {bundle.key: verdict for bundle, verdict in launches.failed}
-        again = each_alone(market, buying.purchases, [bundle for bundle, _ in launches.failed], launches.world)
+        again = each_alone(packing, buying.purchases, [bundle for bundle, _ in launches.failed], launches.world)
         launches = replay(again)
     return _Decided(assigned, buying, launches, dropped, refused)
 
 
-def _bound_to_a_domain(market: PackingInput, dropped: Mapping[str, int]) -> list[Gang]:
-    gangs = [market.snapshot.gangs[key] for key in market.gangs if key not in dropped]
+def _bound_to_a_domain(packing: PackingInput, dropped: Mapping[str, int]) -> list[Gang]:
+    gangs = [packing.snapshot.gangs[key] for key in packing.gangs if key not in dropped]
     return [gang for gang in gangs if gang.topology_key]
 
 
@@ -214,7 +217,7 @@ def _placements(placed: Iterable[Placed]) -> Iterable[Placement]:
 
 
 def _left_out(
-    market: PackingInput, decided: _Decided, whole: Callable[[], PackingInput], policy: Policy
+    packing: PackingInput, decided: _Decided, whole: Callable[[], PackingInput], policy: Policy
 ) -> Iterator[LeftOut]:
     outcome = Outcome(
         placed=frozenset(p.bundle.key for p in (*decided.assigned.placed, *decided.launches.placed))
@@ -226,12 +229,12 @@ def _left_out(
         undecided=decided.assigned.undecided,
     )
     outside = cache(whole)
-    return unplaced(market, outcome, policy, lambda item: _outside_the_pools(outside(), item))
+    return unplaced(packing, outcome, policy, lambda item: _outside_the_pools(outside(), packing.snapshot.pools, item))
 
 
-def _postponed(market: PackingInput, assigned: Assigned) -> Iterator[LeftOut]:
+def _postponed(packing: PackingInput, assigned: Assigned) -> Iterator[LeftOut]:
     """The pods that fit no node that is there, and for which nothing is bought yet."""
-    for bundle in (bundle for found in market.classes for bundle in found.members):
+    for bundle in (bundle for found in packing.classes for bundle in found.members):
         reason = assigned.postponed.get(bundle.key)
         for pod in bundle.pods if reason else ():
             yield LeftOut(pod.key, "does-not-fit", (reason,) if reason else (), claims=claim_keys(pod))
@@ -244,25 +247,32 @@ def _needed(snapshot: Snapshot, assigned: Assigned, now: datetime) -> frozenset[
     return frozenset({*(entry.node for entry in assigned.placed), *awaited})
 
 
-def _outside_the_pools(whole: PackingInput, item: int) -> Iterator[Reason]:
-    """The cheapest type of the catalog that would fit if a pool admitted it."""
+_POOLS: Final = 3  # whose reasons are named; more would hide the first
+
+
+def _outside_the_pools(whole: PackingInput, pools: Sequence[CapacityPool], item: int) -> Iterator[Reason]:
+    """The cheapest type of the catalog that would fit if a pool admitted it, and what keeps each pool from that."""
     for candidate, shape in ((whole.candidates[i], whole.shape_of[i]) for i in whole.by_cost):
         if whole.trials.ledger.refused(item):
             return
         if candidate.barred is None and isinstance(whole.trials.verdict(shape, item), Fits):
             name, drivers = candidate.instance_type.name, ",".join(candidate.profiles)
-            yield Reason.of(Code.NO_POOL, instance_type=name, drivers=drivers)
+            excluding = {pool.name: why for pool in pools if (why := excluded_by(pool, candidate))}
+            if not excluding:
+                yield Reason.of(Code.NO_POOL, instance_type=name, drivers=drivers)
+            for pool, why in list(excluding.items())[:_POOLS]:
+                yield Reason.of(Code.NO_POOL, instance_type=name, pool=pool, why=why)
             return
 
 
-def _demands(market: PackingInput, decided: _Decided, policy: Policy) -> tuple[Demand, ...]:
+def _demands(packing: PackingInput, decided: _Decided, policy: Policy) -> tuple[Demand, ...]:
     """What was considered for everything that present nodes do not take, gangs that stay out included."""
-    rest = {i: c.members for i, c in enumerate(market.classes) if c.sample.gang in decided.dropped}
+    rest = {i: c.members for i, c in enumerate(packing.classes) if c.sample.gang in decided.dropped}
     rest |= decided.assigned.rest
     return tuple(
         Demand(
             pods=tuple(pod.key for bundle in bundles for pod in bundle.pods),
-            considered=considered(market, item, decided.buying.chosen_for(item), decided.buying.bought, policy),
+            considered=considered(packing, item, decided.buying.chosen_for(item), decided.buying.bought, policy),
         )
         for item, bundles in sorted(rest.items())
         if item not in decided.assigned.stuck

@@ -14,7 +14,7 @@ from autoscaler.planning.packing.problem import Budget
 
 @dataclass(frozen=True, slots=True)
 class WorkLimits:
-    """How much work a round may spend on selectors and searches, in units of CEL's cost: some five million a second."""
+    """How much work a plan may spend on selectors and searches, in units of CEL's cost: five million take a second."""
 
     per_round: int = 10_000_000  # for looking at nodes and for usual selectors
     selectors_per_round: int = 3_000_000  # for expensive selectors and searches

@@ -5,16 +5,19 @@ Only codes and facts; report/ makes the text. It decides nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
-from autoscaler.model.plan import LeftOut, NearMiss
+from autoscaler.model.plan import LeftOut, LeftOutVerdict, NearMiss
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.verdict import Fatal, Fits, Unknown, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.placement.considered import Bought, why_not
+from autoscaler.planning.placement.nothing_has import nothing_has
 from autoscaler.planning.placement.packing_input import PackingInput, started_members
 from autoscaler.planning.policy import Policy
 from instance_catalog.frozen_map import FrozenMap
@@ -34,6 +37,11 @@ _FARNESS = {
     Code.CAPACITY_INSUFFICIENT: 1,
 }
 _MIDDLE = 5
+_WORD = re.compile(r"[^ ,]+")
+# What a node may lack only because all pods of the bundle must be on it.
+_CROWDED = frozenset(
+    {Code.INSUFFICIENT_RESOURCE, Code.PORT_CONFLICT, Code.POD_ANTI_AFFINITY, Code.TOPOLOGY_SPREAD, Code.VOLUME_LIMIT}
+)
 # Amounts found differ from type to type; they do not make a different finding.
 _AMOUNTS = ("found", "free", "devices")
 
@@ -59,24 +67,25 @@ class Outcome:
 class _Diagnosis:
     """Why one class is left out, in the words of its sample."""
 
-    verdict: str
+    verdict: LeftOutVerdict
     reasons: tuple[Reason, ...]
     misses: tuple[NearMiss, ...] = ()
+    types: int = 0
 
 
 Elsewhere: TypeAlias = Callable[[int], Iterable[Reason]]
 
 
-def unplaced(market: PackingInput, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> Iterator[LeftOut]:
+def unplaced(packing: PackingInput, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> Iterator[LeftOut]:
     """One entry for each pod without a place. `elsewhere` says what a class would need that no pool offers."""
-    for item, bundle_class in enumerate(market.classes):
+    for item, bundle_class in enumerate(packing.classes):
         bundles = [bundle for bundle in bundle_class.members if bundle.key not in outcome.placed]
         if not bundles:
             continue
         if not policy.explains:
             yield from (LeftOut(pod.key, "does-not-fit", ()) for bundle in bundles for pod in bundle.pods)
             continue
-        found = _diagnosis(market, item, outcome, policy, elsewhere)
+        found = _diagnosis(packing, item, outcome, policy, elsewhere)
         for bundle in bundles:
             refused = outcome.refused.get(bundle.key)
             own = () if refused is None else _reasons(refused)
@@ -91,55 +100,62 @@ def _entries(found: _Diagnosis, sample: Bundle, bundle: Bundle) -> Iterator[Left
         reasons = tuple(_renamed(reason, names) for reason in reasons)
         misses = tuple(replace(miss, reason=_renamed(miss.reason, names)) for miss in misses)
     for pod in bundle.pods:
-        yield LeftOut(pod.key, found.verdict, reasons, claims=claim_keys(pod), near_misses=misses)
+        yield LeftOut(pod.key, found.verdict, reasons, claims=claim_keys(pod), near_misses=misses, types=found.types)
 
 
-def _diagnosis(market: PackingInput, item: int, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> _Diagnosis:
+def _diagnosis(packing: PackingInput, item: int, outcome: Outcome, policy: Policy, elsewhere: Elsewhere) -> _Diagnosis:
     stuck = outcome.stuck.get(item)
     if stuck:
         return _Diagnosis("fatal" if isinstance(stuck, Fatal) else "unknown", stuck.reasons)
-    gang = market.classes[item].sample.gang
-    nodes = sum(len(c.members) for c in market.classes if c.sample.gang == gang) if gang else 1
-    found = _over_candidates(market, item, outcome, policy, nodes=nodes)
+    gang = packing.classes[item].sample.gang
+    nodes = sum(len(c.members) for c in packing.classes if c.sample.gang == gang) if gang else 1
+    found = _over_candidates(packing, item, outcome, policy, nodes=nodes)
     if found.reasons and all(r.code in _NOWHERE for r in found.reasons):
-        found = replace(found, reasons=(*found.reasons, *(elsewhere(item) if market.snapshot.pools else ())))
-    return replace(found, reasons=(*_gang_reasons(market, gang, outcome), *found.reasons)) if gang else found
+        found = replace(found, reasons=(*found.reasons, *(elsewhere(item) if packing.snapshot.pools else ())))
+    return replace(found, reasons=(*_gang_reasons(packing, gang, outcome), *found.reasons)) if gang else found
 
 
-def _gang_reasons(market: PackingInput, key: str, outcome: Outcome) -> Iterator[Reason]:
-    gang = market.snapshot.gangs[key]
-    progress = started_members(market, {key: outcome.dropped.get(key, 0)})[key]
+def _gang_reasons(packing: PackingInput, key: str, outcome: Outcome) -> Iterator[Reason]:
+    gang = packing.snapshot.gangs[key]
+    progress = started_members(packing, {key: outcome.dropped.get(key, 0)})[key]
     yield Reason.of(Code.GANG_INCOMPLETE, f"gang {key}", wanted=gang.min_count, placed=progress)
     if gang.topology_key:
         yield Reason.of(Code.GANG_TOPOLOGY, f"gang {key}", key=gang.topology_key)
 
 
-def _over_candidates(market: PackingInput, item: int, outcome: Outcome, policy: Policy, *, nodes: int) -> _Diagnosis:
+def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy: Policy, *, nodes: int) -> _Diagnosis:
     """The verdict over all candidates: what would have to change for the class to be placed."""
     bought = outcome.bought
-    verdicts = [(i, market.trials.verdict(market.shape_of[i], item)) for i in range(len(market.candidates))]
+    verdicts = [(i, packing.trials.explained(packing.shape_of[i], item)) for i in range(len(packing.candidates))]
     fitting = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
-    misses = near_misses(verdicts, market, policy)
+    misses = near_misses(verdicts, packing, policy)
+    types = len({candidate.instance_type.name for candidate in packing.candidates})
+    diagnosis = partial(_Diagnosis, misses=misses, types=types)
     if fitting:
-        reasons = dict.fromkeys(r for i in fitting for r in why_not(market, i, item, bought, nodes=nodes))
-        return _Diagnosis("does-not-fit", _few(reasons, policy), misses)
+        reasons = dict.fromkeys(r for i in fitting for r in why_not(packing, i, item, bought, nodes=nodes))
+        return diagnosis("does-not-fit", _few(reasons, policy))
     # Where nothing fits, one node on which a selector fails is enough: kube-scheduler then aborts the whole attempt.
     undecided = [outcome.undecided[item]] if item in outcome.undecided else []
-    for kind, name in ((Unknown, "unknown"), (Fatal, "fatal")):
-        hits = [verdict for verdict in (*undecided, *(found for _, found in verdicts)) if isinstance(verdict, kind)]
+    kinds: tuple[tuple[type[Unknown | Fatal], LeftOutVerdict], ...] = ((Unknown, "unknown"), (Fatal, "fatal"))
+    # What would not be bought whatever its devices are leaves nothing undecided.
+    possible = [found for i, found in verdicts if not packing.candidates[i].excluded]
+    for kind, name in kinds:
+        hits = [verdict for verdict in (*undecided, *possible) if isinstance(verdict, kind)]
         if hits:
             reasons = dict.fromkeys(r for verdict in hits for r in _reasons(verdict))
-            return _Diagnosis(name, _few(reasons, policy), misses)
-    split = tuple(_split(market, item))
+            return diagnosis(name, _few(reasons, policy))
     everywhere = {_reasons(verdict) for _, verdict in verdicts}
+    crowded = any(reason.code in _CROWDED for found in everywhere for reason in found)
+    split = (*(_split(packing, item) if crowded else ()), *nothing_has(packing, item))
     if len(everywhere) == 1:
-        return _Diagnosis("does-not-fit", (*split, *everywhere.pop()))
-    return _Diagnosis("does-not-fit", (*split, Reason.of(Code.NO_CANDIDATE, offerings=len(verdicts))), misses)
+        return diagnosis("does-not-fit", (*split, *everywhere.pop()))
+    return diagnosis("does-not-fit", (*split, Reason.of(Code.NO_CANDIDATE, offerings=len(verdicts))))
 
 
 # Reasons that say no more than that nothing on offer fits.
 _NOWHERE = (
     Code.NO_CANDIDATE,
+    Code.NOTHING_HAS,
     Code.BUNDLE_SPLIT,
     Code.INSUFFICIENT_RESOURCE,
     Code.TOO_FEW_DEVICES,
@@ -167,18 +183,18 @@ def _reasons(verdict: Verdict) -> tuple[Reason, ...]:
     return () if isinstance(verdict, Fits) else verdict.reasons
 
 
-def _split(market: PackingInput, item: int) -> Iterable[Reason]:
+def _split(packing: PackingInput, item: int) -> Iterable[Reason]:
     """For pods that share a claim, which claim binds them."""
-    shared = market.classes[item].sample.shared_claims
+    shared = packing.classes[item].sample.shared_claims
     if shared:
-        yield Reason.of(Code.BUNDLE_SPLIT, f"claim {shared[0]}", pods=len(market.classes[item].sample.pods))
+        yield Reason.of(Code.BUNDLE_SPLIT, f"claim {shared[0]}", pods=len(packing.classes[item].sample.pods))
 
 
-def near_misses(verdicts: Iterable[tuple[int, Verdict]], market: PackingInput, policy: Policy) -> tuple[NearMiss, ...]:
+def near_misses(verdicts: Iterable[tuple[int, Verdict]], packing: PackingInput, policy: Policy) -> tuple[NearMiss, ...]:
     """Each type's nearest miss over its variants, equal findings counted; nearest first."""
     nearest: dict[str, Reason] = {}
     for index, verdict in verdicts:
-        name = market.candidates[index].instance_type.name
+        name = packing.candidates[index].instance_type.name
         for reason in _reasons(verdict)[:1]:
             if name not in nearest or _farness(reason) < _farness(nearest[name]):
                 nearest[name] = reason
@@ -200,8 +216,14 @@ def _kind(reason: Reason) -> FrozenMap[str, object]:
 
 def _best(group: Sequence[tuple[str, Reason]]) -> tuple[str, Reason]:
     """The type that came nearest by the amount found; the first by price otherwise, as candidates are ordered."""
-    found = [entry for entry in group if isinstance(entry[1].detail.get("found"), int)]
-    return max(found, key=lambda entry: entry[1].detail["found"]) if found else group[0]
+    return max(group, key=lambda entry: max(_amounts(entry[1]), default=-1))
+
+
+def _amounts(reason: Reason) -> Iterator[int]:
+    for name in ("found", "free"):
+        amount = reason.detail.get(name)
+        if isinstance(amount, int):
+            yield amount
 
 
 def _names(sample: Bundle, bundle: Bundle) -> dict[str, str]:
@@ -215,6 +237,6 @@ def _names(sample: Bundle, bundle: Bundle) -> dict[str, str]:
 
 def _renamed(reason: Reason, names: Mapping[str, str]) -> Reason:
     """Verdicts are shared by equal bundles and speak of the sample; here each bundle gets its own names back."""
-    subject = " ".join(names.get(word, word) for word in reason.subject.split(" "))
+    subject = _WORD.sub(lambda found: names.get(found[0], found[0]), reason.subject)
     detail = {k: names.get(v, v) if isinstance(v, str) else v for k, v in reason.detail.items()}
     return Reason(reason.code, subject, FrozenMap(detail))

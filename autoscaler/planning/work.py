@@ -1,4 +1,4 @@
-"""Who pays for the work of a plan: a bound for a round, in shares for namespaces and the kinds of pods in each.
+"""Who pays for the work of a plan: a bound for a plan, in shares for namespaces and the kinds of pods in each.
 
 Work is counted in units of CEL's cost, about five million a second; other steps are weighed against it. What was
 worked out before and is kept costs nothing. A kind of pods that spends its share is *unknown*, and only that kind: the
@@ -7,7 +7,7 @@ shares of others do not depend on what it spends. It must not know how work is d
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -24,7 +24,7 @@ from autoscaler.scheduling.world import World
 
 # One look at a node, without what claims need there: some 20 to 50 µs.
 _LOOK = 200
-# Present nodes for which a round has its units for looks once more.
+# Present nodes for which a plan has its units for looks once more.
 _NODES = 200
 # What a class may spend on each present node that has room for it: the look, and a search of some devices.
 _VISIT = 2 * _LOOK
@@ -52,7 +52,7 @@ class Ledger:
     turns: Mapping[int, _Turns] = field(default_factory=dict)
     """By class, the turns of its namespace; for classes in namespaces where some wait."""
     waiting: set[int] = field(default_factory=set)
-    """The classes that are not decided in this round, because the units do not suffice for all."""
+    """The classes that are not decided in this plan, because the units do not suffice for all."""
     needs: Sequence[int] = ()
 
     @staticmethod
@@ -104,7 +104,7 @@ class Ledger:
         return item in self.waiting or self.accounts[item].refused is not None
 
     def waits(self, item: int) -> bool:
-        """Whether the class is not decided in this round."""
+        """Whether the class is not decided in this plan."""
         return item in self.waiting
 
     def pass_on(self, item: int, among: Container[int]) -> Iterator[int]:
@@ -135,23 +135,27 @@ class Ledger:
         aside = min(account.own, self.given[item] // 2)
         account.own -= aside
         try:
-            return self._fit(account, pods, node, world)
+            return self._decide(account, pods, lambda paid: fit(paid, node, world))
         finally:
             account.own += aside
 
     def fit(self, item: int, pods: Sequence[Pod], node: str, world: World) -> Verdict:
         """The verdict about these pods of a class on a node; Unknown if the class has spent its share, or waits."""
+        return self.decide(item, pods, lambda paid: fit(paid, node, world))
+
+    def decide(self, item: int, pods: Sequence[Pod], verdict: Callable[[Iterable[Pod]], Verdict]) -> Verdict:
+        """The same for another way to the verdict: it gets the pods, each paid for when it is taken."""
         if item in self.waiting:
             return Unknown((budget_reason(pods[0], BudgetSpentError()),))
-        return self._fit(self.accounts[item], pods, node, world)
+        return self._decide(self.accounts[item], pods, verdict)
 
-    def _fit(self, account: Account, pods: Sequence[Pod], node: str, world: World) -> Verdict:
+    def _decide(self, account: Account, pods: Sequence[Pod], decide: Callable[[Iterable[Pod]], Verdict]) -> Verdict:
         if account.refused is not None:
             return Unknown((budget_reason(pods[0], account.refused),))
         try:
             with on_account(account):
                 own = account.own
-                verdict = fit(_paid(pods), node, world)
+                verdict = decide(_paid(pods))
                 if isinstance(verdict, Fits):
                     # There is no bound on how many equal pods find a place: only what was shared stays paid.
                     account.most += own - account.own
@@ -230,7 +234,7 @@ def _opened(
     accounts: dict[int, Account] = {}
     turns: dict[int, _Turns] = {}
     waiting: set[int] = set()
-    # Every namespace decides one class at least, as long as the round does not cost twice as much for it.
+    # Every namespace decides one class at least, as long as the plan does not cost twice as much for it.
     beyond = max(own, *needs, 0)
     for namespace in queue.namespaces(purses):
         purse = purses[namespace]

@@ -221,7 +221,7 @@ def _done_lines(found: Mapping[str, Any]) -> Iterator[str]:
     if found["done"] or not decision or decision["outcome"] != "new":
         return
     if decision["acts"]:
-        yield "nothing yet; a pool in mode Act launches in its controller's next tick"
+        yield "nothing yet; a pool in mode Act launches in its controller's next reconcile"
     elif not decision["pool"]:
         yield "nothing: create a CapacityPool that offers this type with these drivers (docs/install.md)"
     elif decision["heldBackBy"]:

@@ -47,7 +47,7 @@ class WaitingPod:
 
 @dataclass(frozen=True, slots=True)
 class StatusPage:
-    """Everything on the page, in reading order. `as_of` is the moment of the tick that it shows."""
+    """Everything on the page, in reading order. `as_of` is the moment of the reconcile that it shows."""
 
     as_of: datetime
     namespace: str
@@ -69,7 +69,7 @@ class Explanation:
 
 
 def status_page(snapshot: Snapshot, plan: Plan, now: datetime, *, namespace: str = "") -> StatusPage:
-    """The page as of a tick; of one namespace's pods, or of all."""
+    """The page as of a reconcile; of one namespace's pods, or of all."""
     fates, readable = _Fates.of(snapshot, plan), of_namespace(namespace)
     pending = [pod for pod in snapshot.pods if pod.key in fates.told and pod.node_name is None]
     shown = [pod for pod in pending if namespace in ("", pod.namespace)]
@@ -152,7 +152,7 @@ def _state(pod: Pod, fates: _Fates, readable: Readable) -> tuple[str, tuple[str,
         return _destination(placement, launch, fates), tuple(map(text_of, telling))
     left = fates.left.get(pod.key)
     if left is None:
-        return "not planned yet", ()
+        return "not planned yet: the next reconcile decides", ()
     return _STATES.get(left.verdict, "no node fits"), tuple(_why_not(left, readable))
 
 

@@ -1,10 +1,13 @@
 """Plan → the documented, versioned `Plan` object that `-o json|yaml` prints (docs/plan.md lists its fields).
 
-Numbers of dollars are decimal strings, so that no reader rounds them.
+Offerings and reasons are written once, under an id, and named by it. Numbers of dollars are decimal strings, so that no
+reader rounds them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -15,12 +18,14 @@ from autoscaler.model.resource_claim import Allocation
 from autoscaler.report.reasons import text_of
 
 Document: TypeAlias = dict[str, Any]
-API_VERSION = "foreslice.dev/v1alpha1"
+API_VERSION = "foreslice.dev/v1alpha2"
 
 
 def document_of(plan: Plan) -> Document:
     """The whole plan as plain data. Key order is the reading order; absent optional facts are left out."""
-    return {
+    shared = _Shared()
+    prices = {(n.offering.price_region, n.offering.price_date) for n in plan.launches if n.offering.price_region}
+    document: Document = {
         "apiVersion": API_VERSION,
         "kind": "Plan",
         "kubernetesProfile": plan.profile,
@@ -28,21 +33,28 @@ def document_of(plan: Plan) -> Document:
         "summary": {
             "nodesToLaunch": len(plan.launches),
             "usdPerHour": dollars(plan.usd_per_hour),
+            "pricesOf": [{"region": region, "date": date} for region, date in sorted(prices)],
             "podsPlaced": len(plan.placements),
             "podsLeftOut": len(plan.left_out),
             "podsOutOfScope": len(plan.out_of_scope),
         },
-        "launches": [_launch(node) for node in plan.launches],
-        "placements": [_placement(placement) for placement in plan.placements],
-        "leftOut": [_left_out(entry) for entry in plan.left_out],
-        "demands": [_demand(demand) for demand in plan.demands],
-        "nodes": [_decision(decision) for decision in plan.nodes],
-        "outOfScope": list(plan.out_of_scope),
         "warnings": reasons_document(plan.warnings),
+        "launches": [shared.launch(node) for node in plan.launches],
+        "placements": [shared.placement(placement) for placement in plan.placements],
+        "leftOut": [shared.left_out(entry) for entry in plan.left_out],
+        "outOfScope": [{"pod": entry.pod, "reasons": shared.reasons_of(_own(entry))} for entry in plan.outside],
+        "demands": shared.demands(plan.demands),
+        "nodes": [shared.decision(decision) for decision in plan.nodes],
+    }
+    return {
+        **document,
+        "candidates": shared.candidates,
+        "offerings": shared.offerings,
+        "reasons": shared.reasons,
     }
 
 
-def reasons_document(reasons: tuple[Reason, ...]) -> list[Document]:
+def reasons_document(reasons: Iterable[Reason]) -> list[Document]:
     """Reasons with their stable code, data and text."""
     return [
         {
@@ -65,51 +77,160 @@ def dollars(amount: Decimal | None) -> str | None:
 
 
 def offering_document(offering: OfferingRef) -> Document:
-    """An offering by its coordinates."""
+    """An offering by its coordinates, and where and when its price was read."""
     document: Document = {
         "instanceType": offering.instance_type,
         "zone": offering.zone,
         "capacityType": offering.capacity_type,
         "usdPerHour": dollars(Decimal(offering.usd_per_hour)) if offering.usd_per_hour is not None else None,
     }
-    if offering.block:
-        document["capacityBlock"] = offering.block
-    if offering.reservation:
-        document["reservation"] = offering.reservation
-    return document
-
-
-def _launch(node: PlannedNode) -> Document:
-    return {
-        "name": node.name,
-        "pool": node.pool,
-        "drivers": list(node.drivers),
-        "offering": offering_document(node.offering),
-        "usdPerHour": dollars(node.usd_per_hour),
-        "pods": list(node.pods),
-        "devices": {
-            "used": [str(device) for device in node.devices_used],
-            "free": node.devices_total - len(node.devices_used),
-        },
-        "alternatives": [offering_document(offering) for offering in node.offerings[1:]],
-        "prediction": {
-            "instanceType": node.prediction.instance_type,
-            "catalogDigest": node.prediction.catalog_digest,
-            "slicesDigest": node.prediction.slices_digest,
-        },
-        "reasons": reasons_document(node.reasons),
+    optional = {
+        "region": offering.region,
+        "priceRegion": offering.price_region,
+        "priceDate": offering.price_date,
+        "capacityBlock": offering.block,
+        "reservation": offering.reservation,
     }
+    return document | {key: value for key, value in optional.items() if value}
 
 
-def _placement(placement: Placement) -> Document:
-    return {
-        "pod": placement.pod,
-        "target": placement.target.value,
-        "node": placement.node,
-        "preference": placement.preference,
-        "claims": {key: _allocation(allocation) for key, allocation in placement.allocations.items()},
-        "reasons": reasons_document(placement.reasons),
-    }
+class _Shared:
+    """Offerings, reasons and candidates (an offering of a pool, with drivers) by id, in the order of their naming."""
+
+    def __init__(self) -> None:
+        self.offerings: dict[str, Document] = {}
+        self.reasons: dict[str, Document] = {}
+        self.candidates: dict[str, Document] = {}
+        self._candidate_ids: dict[tuple[object, ...], str] = {}
+        self._offering_ids: dict[tuple[object, ...], str] = {}
+        self._reason_ids: dict[Reason, str] = {}
+
+    def offering(self, offering: OfferingRef) -> str:
+        key = (offering, offering.region)
+        if key not in self._offering_ids:
+            self._offering_ids[key] = f"o{len(self.offerings) + 1}"
+            self.offerings[self._offering_ids[key]] = offering_document(offering)
+        return self._offering_ids[key]
+
+    def reasons_of(self, reasons: Iterable[Reason]) -> list[str]:
+        return [self._reason(reason) for reason in reasons]
+
+    def _reason(self, reason: Reason) -> str:
+        if reason not in self._reason_ids:
+            self._reason_ids[reason] = f"r{len(self.reasons) + 1}"
+            (self.reasons[self._reason_ids[reason]],) = reasons_document([reason])
+        return self._reason_ids[reason]
+
+    def launch(self, node: PlannedNode) -> Document:
+        return {
+            "name": node.name,
+            "pool": node.pool,
+            "drivers": list(node.drivers),
+            "offering": self.offering(node.offering),
+            "usdPerHour": dollars(node.usd_per_hour),
+            "pods": list(node.pods),
+            "devices": {
+                "used": [str(device) for device in node.devices_used],
+                "free": node.devices_total - len(node.devices_used),
+            },
+            "alternatives": [self.offering(offering) for offering in node.offerings[1:]],
+            "prediction": {
+                "instanceType": node.prediction.instance_type,
+                "catalogDigest": node.prediction.catalog_digest,
+                "slicesDigest": node.prediction.slices_digest,
+            },
+            "reasons": self.reasons_of(node.reasons),
+        }
+
+    def placement(self, placement: Placement) -> Document:
+        return {
+            "pod": placement.pod,
+            "target": placement.target.value,
+            "node": placement.node,
+            "preference": placement.preference,
+            "claims": {key: _allocation(allocation) for key, allocation in placement.allocations.items()},
+            "reasons": self.reasons_of(placement.reasons),
+        }
+
+    def left_out(self, entry: LeftOut) -> Document:
+        return {
+            "pod": entry.pod,
+            "verdict": entry.verdict,
+            "claims": list(entry.claims),
+            "reasons": self.reasons_of(_own(entry)),
+            "instanceTypes": entry.types,
+            "nearMisses": [
+                {"reason": self._reason(reason), "instanceTypes": miss.types, "example": miss.example}
+                for miss, reason in zip(
+                    entry.near_misses, _own(entry, [miss.reason for miss in entry.near_misses]), strict=True
+                )
+            ],
+        }
+
+    def demands(self, demands: Iterable[Demand]) -> list[Document]:
+        """Demands for which the same was considered are one entry."""
+        found: dict[str, Document] = {}
+        for demand in demands:
+            considered = self._considered_for(demand)
+            entry = found.setdefault(repr(considered), {"pods": [], "considered": considered})
+            entry["pods"] += demand.pods
+        return list(found.values())
+
+    def _considered_for(self, demand: Demand) -> list[Document]:
+        """What was considered, offerings with the same outcome and reasons together."""
+        subjects = (reason.subject.partition(", ")[0] for entry in demand.considered for reason in entry.reasons)
+        claims = {subject for subject in subjects if subject.startswith("claim ")}
+        only = next(iter(claims)) if len(claims) == 1 else None
+        groups: dict[tuple[object, ...], list[Considered]] = {}
+        for entry in demand.considered:
+            key = (entry.outcome, entry.nodes, tuple(_impersonal(entry, demand, only)))
+            groups.setdefault(key, []).append(entry)
+        return [self._considered(group, tuple(_impersonal(group[0], demand, only))) for group in groups.values()]
+
+    def _considered(self, group: list[Considered], reasons: tuple[Reason, ...]) -> Document:
+        return {
+            "outcome": group[0].outcome,
+            "nodes": group[0].nodes,
+            "reasons": self.reasons_of(reasons),
+            "candidates": [self._candidate(entry) for entry in group],
+        }
+
+    def _candidate(self, entry: Considered) -> str:
+        key = (entry.pool, entry.drivers, entry.offering, entry.offering.region)
+        if key not in self._candidate_ids:
+            self._candidate_ids[key] = f"c{len(self.candidates) + 1}"
+            self.candidates[self._candidate_ids[key]] = {
+                "pool": entry.pool,
+                "drivers": list(entry.drivers),
+                "offering": self.offering(entry.offering),
+            }
+        return self._candidate_ids[key]
+
+    def decision(self, decision: NodeDecision) -> Document:
+        return {
+            "provisionedNode": decision.provisioned_node,
+            "disposal": decision.action.value,
+            "deadline": decision.deadline.isoformat() if decision.deadline else None,
+            "reasons": self.reasons_of(decision.reasons),
+        }
+
+
+def _own(entry: LeftOut, reasons: Iterable[Reason] | None = None) -> Iterable[Reason]:
+    """Reasons of a pod without its own name, or that of its only claim, as the subject: equal pods then share them."""
+    claim = f"claim {entry.claims[0]}" if len(entry.claims) == 1 else None
+    own = (f"pod {entry.pod}", claim)
+    return [_without(reason, own) for reason in (entry.reasons if reasons is None else reasons)]
+
+
+def _impersonal(entry: Considered, demand: Demand, claim: str | None) -> Iterable[Reason]:
+    """Reasons without the names of the demand's pods, of its only claim, and of the offering itself."""
+    own = (f"offering {entry.offering.instance_type}", f"pod {demand.pods[0]}", claim)
+    return [_without(reason, own) for reason in entry.reasons]
+
+
+def _without(reason: Reason, own: tuple[str | None, ...]) -> Reason:
+    subject, _, rest = reason.subject.partition(", ")
+    return replace(reason, subject=rest) if subject in own else reason
 
 
 def _allocation(allocation: Allocation) -> list[Document]:
@@ -117,40 +238,3 @@ def _allocation(allocation: Allocation) -> list[Document]:
         {"request": device.request, "driver": device.driver, "pool": device.pool, "device": device.device}
         for device in allocation.devices
     ]
-
-
-def _left_out(entry: LeftOut) -> Document:
-    return {
-        "pod": entry.pod,
-        "verdict": entry.verdict,
-        "claims": list(entry.claims),
-        "reasons": reasons_document(entry.reasons),
-        "nearMisses": [
-            {"reason": reasons_document((miss.reason,))[0], "instanceTypes": miss.types, "example": miss.example}
-            for miss in entry.near_misses
-        ],
-    }
-
-
-def _demand(demand: Demand) -> Document:
-    return {"pods": list(demand.pods), "considered": [_considered(entry) for entry in demand.considered]}
-
-
-def _considered(entry: Considered) -> Document:
-    return {
-        "pool": entry.pool,
-        "drivers": list(entry.drivers),
-        "offering": offering_document(entry.offering),
-        "outcome": entry.outcome,
-        "nodes": entry.nodes,
-        "reasons": reasons_document(entry.reasons),
-    }
-
-
-def _decision(decision: NodeDecision) -> Document:
-    return {
-        "provisionedNode": decision.provisioned_node,
-        "disposal": decision.action.value,
-        "deadline": decision.deadline.isoformat() if decision.deadline else None,
-        "reasons": reasons_document(decision.reasons),
-    }

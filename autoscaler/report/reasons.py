@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from autoscaler.model.reason import Code, Fact, Reason
+from autoscaler.report.cel_words import one_line_cel, short_cel
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
 
 _TEXTS: dict[Code, tuple[str, ...]] = {
@@ -63,7 +64,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.CATALOG_UNKNOWN: ("depends on {attributes}: not in the catalog",),
     Code.UNSUPPORTED: ("{feature} is not supported", "fields not supported: {fields}", "is not supported"),
     Code.UNREADABLE: ("is unknown without the right to {right}: grant it, as the ClusterRole foreslice-observe does",),
-    Code.INSUFFICIENT_RESOURCE: ("{free} of {wanted} {resource} free",),
+    Code.INSUFFICIENT_RESOURCE: ("Insufficient {resource}: {wanted} requested, {free} free",),
     Code.NODE_SELECTOR_MISMATCH: ("node selector wants {key}={wanted}",),
     Code.NODE_AFFINITY_MISMATCH: ("node affinity on {keys} does not match",),
     Code.NODE_NAME_MISMATCH: ("is pinned to node {wanted}",),
@@ -84,9 +85,17 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.POD_AFFINITY: ("pod affinity over {keys} is not met",),
     Code.POD_ANTI_AFFINITY: ("pod anti-affinity over {key} is violated",),
     Code.SCHEDULING_GATED: ("waits for scheduling gates {gates}",),
-    Code.OTHER_SCHEDULER: ("is left to scheduler {scheduler}",),
-    Code.OUT_OF_SCOPE: ("has no resource claim and no extended resource served by DRA",),
-    Code.NOT_SELECTED: ("the scope of pool {pool} selects other pods",),
+    Code.OTHER_SCHEDULER: (
+        "schedulerName {scheduler} is in no pool's scope: add spec.scope.schedulerNames: [{scheduler}] to a "
+        "CapacityPool",
+    ),
+    Code.OUT_OF_SCOPE: (
+        "asks for {resources}, which no DeviceClass serves, and has no resource claim: use a claim, or set "
+        "spec.scope.pods: All in a CapacityPool",
+        "has no resource claim and no extended resource served by DRA: to serve it, set spec.scope.pods: All in a "
+        "CapacityPool",
+    ),
+    Code.NOT_SELECTED: ("the scope of pool {pool} selects other pods: see its spec.scope.podSelector",),
     Code.PROVISIONING_REQUEST: ("gets its capacity through ProvisioningRequest {request}",),
     Code.NOMINATED: ("is nominated to node {node}, where a place is being made for it",),
     Code.AWAITS_BINDING: ("waits for kube-scheduler to bind it to node {node}, which was launched for it",),
@@ -94,8 +103,17 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.NOT_TRIED: ("kube-scheduler has not tried it yet",),
     Code.UNSCHEDULABLE: ("kube-scheduler finds no node: {message}", "kube-scheduler finds no node"),
     Code.SCHEDULER_ERROR: ("kube-scheduler fails on it, {error}: {message}", "kube-scheduler fails on it, {error}"),
-    Code.NO_CANDIDATE: ("0/{offerings} offerings fit", "no offering fits"),
-    Code.NO_POOL: ("an offering would fit, but no CapacityPool allows it",),
+    Code.NO_CANDIDATE: ("no instance type on offer fits",),
+    Code.NOTHING_HAS: (
+        "no accelerator {where} has {name} {wanted}; the nearest is {best} ({accelerator}, {instance_type})",
+        "no accelerator {where} has {name} {wanted}; the largest is {accelerator} with {largest} ({instance_type})",
+        "no accelerator {where} has {name} {wanted}",
+    ),
+    Code.NO_POOL: (
+        "{instance_type} would fit, but pool {pool} excludes it: {why}",
+        "{instance_type} would fit with drivers {drivers}, but no CapacityPool allows it",
+        "an offering would fit, but no CapacityPool allows it",
+    ),
     Code.POOL_LIMIT: ("the limit of pool {pool} on {resource} ({limit}) is reached",),
     Code.POOL_REFUSES: ("the pool's requirement on {key} excludes it", "the pool excludes it"),
     Code.NO_PRICE: (
@@ -103,6 +121,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "set one with `foreslice catalog set TYPE price.{region}=DOLLARS --into DIR`; then give --catalog DIR",
         "no price is known: get prices with `foreslice catalog sync`, or set one with `foreslice catalog set` or an "
         "InstanceTypeOverlay",
+    ),
+    Code.NOT_RUNNABLE: ("{problem} (source: {source})", "{problem}"),
+    Code.FRACTION_UNASKED: (
+        "has {share}: set spec.fractional to Allow in a CapacityPool to be offered parts of a card",
+        "has a part of a card",
     ),
     Code.NEEDS_RESERVATION: ("{capacity_type} capacity needs a CapacityBlock", "needs a CapacityBlock"),
     Code.ARCHITECTURE_UNASKED: ("{architecture} nodes are offered to pods that select kubernetes.io/arch",),
@@ -138,12 +161,13 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "the price of {types} is a guess, so another offering may be cheaper: set the price in a catalog overlay",
     ),
     Code.WORK_BUDGET: (
-        "the decision needs more work than a tick may spend on it (settings work.*), last for the selector "
+        "the decision needs more work than a plan may spend on it (settings work.*), last for the selector "
         "{expression}: simplify the selector or raise the budget (`foreslice plan --work 10`)",
-        "the decision needs more work than a tick may spend on it (settings work.*): ask for fewer devices or "
+        "the decision needs more work than a plan may spend on it (settings work.*): ask for fewer devices or "
         "alternatives at once, or raise the budget (`foreslice plan --work 10`)",
     ),
     Code.PLAN_BUDGET: ("search limit reached: the plan is valid but may not be the cheapest",),
+    Code.ADVICE: ("{problem}",),
     Code.UNUSABLE: ("{field}: {problem}",),
     Code.MAY_NOT_ACT: (
         "the controller may only observe, {problem}: install it with rbac.act=true, or put the pool into mode Observe",
@@ -191,8 +215,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "spec.labels of the pool, or uninstall it",
     ),
     Code.FITS: ("fits",),
-    Code.CHEAPEST: ("cheapest that fits",),
-    Code.PREFERRED: ("satisfies a preferred alternative of firstAvailable",),
+    Code.CHEAPEST: ("cheapest that fits; it has {share}", "cheapest that fits"),
+    Code.PREFERRED: (
+        "satisfies a preferred alternative of firstAvailable; it has {share}",
+        "satisfies a preferred alternative of firstAvailable",
+    ),
     Code.PREPAID: ("prepaid by capacity block {block}",),
     Code.ALREADY_BOUND: ("pods are bound to it",),
     Code.EXISTING_NODE: ("fits an existing node",),
@@ -212,19 +239,24 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
 }
 
 _AMOUNTS = frozenset({"wanted", "free"})
+_SELECTORS = frozenset({"expression", "expressions"})
 _BYTES = frozenset({"memory", "ephemeral-storage"})
 _READABLE = 10**30  # greater numbers are written as powers of two
 # Facts that the sentence says in other words already.
 _IMPLIED = frozenset(
-    {"cloud", "device_class", "devices", "wanted", "found", "of", "offerings", "stage", "existing", "requests"}
+    {"cloud", "device_class", "devices", "wanted", "found", "of", "offerings", "stage", "existing", "requests", "pods"}
 )
 
 
-def text_of(reason: Reason) -> str:
-    """One line: "claim default/gpu, request gpu: 4 of 8 devices"."""
+def text_of(reason: Reason, *, short: bool = False) -> str:
+    """One line: "claim default/gpu, request gpu: 4 of 8 devices". `short`: long selectors are abbreviated."""
     facts = {key: fact_text(value) for key, value in reason.detail.items() if value not in ("", ())}
+    for key in _SELECTORS & facts.keys():
+        value = reason.detail[key]
+        texts = value if isinstance(value, tuple) else (str(value),)
+        facts[key] = ", ".join(map(short_cel if short else one_line_cel, texts))
     if reason.code is Code.INSUFFICIENT_RESOURCE:
-        facts |= {key: _amount(facts.get("resource", ""), reason.detail[key]) for key in _AMOUNTS & facts.keys()}
+        facts |= {key: amount_text(facts.get("resource", ""), reason.detail[key]) for key in _AMOUNTS & facts.keys()}
     template = next((t for t in _TEXTS[reason.code] if _fields(t) <= facts.keys()), _TEXTS[reason.code][-1])
     sentence = template.format_map(_Shown(facts))
     rest = [f"{key} {facts[key]}" for key in facts if key not in _fields(template) and key not in _IMPLIED]
@@ -235,9 +267,9 @@ def text_of(reason: Reason) -> str:
     return f"{subject}: {sentence}" if subject else sentence
 
 
-def texts_of(reasons: tuple[Reason, ...]) -> str:
+def texts_of(reasons: tuple[Reason, ...], *, short: bool = False) -> str:
     """All reasons on one line; what is said of several devices alike is said once."""
-    return "; ".join(map(text_of, joined(reasons)))
+    return "; ".join(text_of(reason, short=short) for reason in joined(reasons))
 
 
 def joined(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
@@ -255,7 +287,7 @@ def _joined(group: list[Reason]) -> Reason:
     return replace(group[0], subject=f"{group[0].subject} and {len(subjects) - 1} more")
 
 
-def _amount(resource: str, units: Fact) -> str:
+def amount_text(resource: str, units: Fact) -> str:
     """An amount in scheduler units (thousandths of a core, bytes) as people write it."""
     assert isinstance(units, int), f"{resource}: {units!r} is not a number of units"
     if abs(units) > _READABLE:

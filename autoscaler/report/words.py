@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from decimal import Decimal
+from typing import Final
+
+_CENT: Final = Decimal("0.01")
 
 
 def counted(number: int, noun: str) -> str:
     """ "1 pod", "2 pods"."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def money(amount: Decimal | str | None, otherwise: str = "no price") -> str:
+    """Dollars with two digits: nobody compares thousandths of a dollar by eye."""
+    if amount is None:
+        return otherwise
+    exact = Decimal(amount)
+    return "<0.01" if 0 < exact < _CENT else f"{exact:.2f}"
+
+
+def few(names: Sequence[str], most: int = 3) -> str:
+    """The first names and how many more there are."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def advised(wrong: str, step: str) -> str:

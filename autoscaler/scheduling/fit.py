@@ -6,11 +6,13 @@ from collections.abc import Iterable
 
 from autoscaler.dra.filter import filter_claims
 from autoscaler.dra.prepare import refusals
+from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import Allocation
 from autoscaler.model.verdict import DoesNotFit, Fits, Unknown, Verdict
 from autoscaler.scheduling.filters import FILTERS
+from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 
@@ -37,16 +39,25 @@ def fit(pods: Iterable[Pod], node_name: str, world: World) -> Verdict:
 
 def fit_one(pod: Pod, node_name: str, world: World) -> Verdict:
     """The same for one pod: the filters in order, the claims last, then what the drivers would say."""
+    return filtered(pod, world.nodes[node_name], world) or fit_claims(pod, world.nodes[node_name].node, world)
+
+
+def filtered(pod: Pod, state: NodeState, world: World) -> DoesNotFit | Unknown | None:
+    """What the first filter that does not let the pod pass says; None if all do. The claims are not looked at."""
     if pod.unsupported:
         return Unknown(tuple(Reason.of(Code.UNSUPPORTED, f"pod {pod.key}", feature=f) for f in pod.unsupported))
-    state = world.nodes[node_name]
     for entry in FILTERS:
         reasons = entry.rule(pod, state, world)
         if reasons:
             return Unknown(reasons) if any(r.code in _UNKNOWN for r in reasons) else DoesNotFit(reasons)
+    return None
+
+
+def fit_claims(pod: Pod, node: Node, world: World) -> Verdict:
+    """Whether a pod that passed the filters gets its claims on the node, and the drivers prepare them there."""
     verdict = filter_claims(
         pod,
-        state.node,
+        node,
         claims=world.claims,
         extended_resources=world.extended_resources,
         devices=world.devices,
@@ -54,6 +65,6 @@ def fit_one(pod: Pod, node_name: str, world: World) -> Verdict:
         pod_groups=world.snapshot.gangs,
     )
     if isinstance(verdict, Fits) and verdict.allocations:
-        refused = refusals(verdict.allocations, state.node, world.devices, world.claims, world.drivers)
+        refused = refusals(verdict.allocations, node, world.devices, world.claims, world.drivers)
         return DoesNotFit(refused) if refused else verdict
     return verdict

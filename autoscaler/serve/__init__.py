@@ -1,1 +1,1 @@
-"""What the process tells: logs, traces, metrics, health, and the status page."""
+"""What the process shows: logs, traces, metrics, health, and the status page."""

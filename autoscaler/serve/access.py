@@ -18,13 +18,13 @@ _LONGEST_TOKEN = 16_384
 
 
 class UnauthenticatedError(ForesliceError):
-    """Nobody known asks."""
+    """The user is unknown."""
 
     reason = "Unauthenticated"
 
 
 class UnauthorizedError(ForesliceError):
-    """Somebody asks for what they may not read."""
+    """The user may not read this."""
 
     reason = "Unauthorized"
 
@@ -75,7 +75,7 @@ class RequestAuthorizer:
             where = f" -n {namespace}" if namespace else " -A"
             raise UnauthorizedError(
                 f"{user.name} may not {verb} {what}",
-                next_step=f"ask for that right (kubectl auth can-i {verb} pods{where} tells)"
+                next_step=f"ask for that right (kubectl auth can-i {verb} pods{where} shows it)"
                 + ("" if namespace else ", or look at one namespace: /?namespace=<name>"),
             )
 

@@ -1,7 +1,7 @@
 """Whether the process lives and is of use, as the kubelet asks it.
 
 The loop says before everything it begins when it will be heard of again; it lives as long as it keeps its word. So a
-tick that hangs is found, and a long rest is not mistaken for one. An API server that does not answer makes nobody
+reconcile that hangs is found, and a long rest is not mistaken for one. An API server that does not answer makes nobody
 dead: it makes what is known old, and that is readiness.
 """
 

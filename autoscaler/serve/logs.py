@@ -98,7 +98,7 @@ def log_to_stderr(settings: LogSettings, stream: TextIO | None = None) -> None:
     root.handlers[:] = [handler]
     root.setLevel(settings.level.value.upper())
     for library in _TALKATIVE:
-        # What they do is told by us where it matters: a line for every duty that comes round helps nobody.
+        # Foreslice logs what matters of them itself: a line for every periodic task is noise.
         logging.getLogger(library).setLevel(logging.DEBUG if settings.level is LogLevel.DEBUG else logging.WARNING)
     structlog.configure(
         processors=[

@@ -1,7 +1,7 @@
 """What is counted while the process lives: the values behind /metrics.
 
 Its registry is its own, so that two recorders in one process (tests, simulations) never share a counter. Gauges are
-those of the last tick as a whole: a pool that is gone takes its series with it.
+those of the last reconcile as a whole: a pool that is gone takes its series with it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from autoscaler.report.metrics.table import (
     CATALOG_SYNCS,
     EVENTS,
     EVENTS_WAITING,
+    INFORMER_AGE,
     LEADER,
     METRICS,
-    MIRROR_AGE,
     STAGE_SECONDS,
     TICK_SECONDS,
     TICKS,
@@ -69,7 +69,7 @@ class Recorder:
         self._stage_seconds = self._histogram(STAGE_SECONDS)
 
     def ticked(self, snapshot: Snapshot, plan: Plan, now: datetime, troubles: Iterable[tuple[str, str]] = ()) -> None:
-        """A tick succeeded. `troubles` are (kind, reason) of what could not be carried out in it."""
+        """A reconcile succeeded. `troubles` are (kind, reason) of what could not be carried out in it."""
         moment = self._clock.monotonic()
         grown = [Sample(TICKS, ("ok",), 1), *(Sample(TROUBLES, trouble, 1) for trouble in troubles)]
         grown += begun(snapshot.pools)
@@ -84,7 +84,7 @@ class Recorder:
             self._add(grown)
 
     def cut_short(self) -> None:
-        """A tick ended with an error."""
+        """A reconcile ended with an error."""
         with self._lock:
             self._add([Sample(TICKS, ("failed",), 1)])
 
@@ -109,7 +109,7 @@ class Recorder:
 
     @contextmanager
     def timing_tick(self) -> Iterator[None]:
-        """Observes the duration of a tick."""
+        """Observes the duration of a reconcile."""
         began = self._clock.monotonic()
         try:
             yield
@@ -118,7 +118,7 @@ class Recorder:
 
     @contextmanager
     def timing_stage(self, stage: str) -> Iterator[None]:
-        """Observes the duration of a stage of a tick."""
+        """Observes the duration of a stage of a reconcile."""
         began = self._clock.monotonic()
         try:
             yield
@@ -149,7 +149,7 @@ class Recorder:
             ]
         samples += [Sample(EVENTS, (fate,), count) for fate, count in self._fates().items()]
         samples.append(Sample(EVENTS_WAITING, (), self._waiting()))
-        samples += [Sample(MIRROR_AGE, (resource,), age) for resource, age in self._ages().items()]
+        samples += [Sample(INFORMER_AGE, (resource,), age) for resource, age in self._ages().items()]
         samples.append(Sample(LEADER, (), self._leads()))
         samples.append(Sample(CATALOG_AGE, (), self._clock.monotonic() - self._catalog_read_at))
         samples.append(Sample(BUILD, (self._version,), 1))

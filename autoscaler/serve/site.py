@@ -40,7 +40,7 @@ _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="Foreslice: any name, a to
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What a tick observed and decided."""
+    """What a reconcile observed and decided."""
 
     snapshot: Snapshot
     plan: Plan
@@ -48,19 +48,19 @@ class Tick:
 
 
 class LatestTick:
-    """The latest tick. The loop's thread writes it, request threads read it."""
+    """The latest reconcile. The loop's thread writes it, request threads read it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tick: Tick | None = None
 
     def set(self, snapshot: Snapshot, plan: Plan, now: datetime) -> None:
-        """A tick has ended."""
+        """A reconcile has ended."""
         with self._lock:
             self._tick = Tick(snapshot, plan, now)
 
     def get(self) -> Tick | None:
-        """None before the first tick, and on replicas that do not lead."""
+        """None before the first reconcile, and on replicas that do not lead."""
         with self._lock:
             return self._tick
 
@@ -109,7 +109,7 @@ def page_app(
 
 
 class _Pages:
-    """The handlers. They run in worker threads, so asking the API server blocks nobody else."""
+    """The handlers. They run in worker threads, so a request to the API server blocks no other."""
 
     def __init__(
         self, latest: LatestTick, authorizer: RequestAuthorizer, cluster: str, holder: Callable[[], str]
@@ -130,7 +130,7 @@ class _Pages:
         return self._html("status.html", page=page, shown=namespace)
 
     def pod(self, request: Request) -> Response:
-        """Why one pod waits. That a pod does not exist is told only to those who might read it."""
+        """Why one pod waits. Only users who may read the pod learn that it does not exist."""
         namespace, name = request.path_params["namespace"], request.path_params["pod"]
         self._authorizer.require(self._user(request), "get", namespace=namespace, name=name)
         shown = self._latest.get()
@@ -139,7 +139,7 @@ class _Pages:
         found = explanation(shown.snapshot, shown.plan, shown.now, pod=f"{namespace}/{name}")
         if found is None:
             step = (
-                f"kubectl get pod {name} -n {namespace} tells whether it exists; a new one is known after a few seconds"
+                f"kubectl get pod {name} -n {namespace} shows whether it exists; a new one is known after a few seconds"
             )
             return self._notice(HTTPStatus.NOT_FOUND, f"There is no pod {namespace}/{name} here.", step)
         return self._html("pod.html", pod=found, shown=namespace)

@@ -1,4 +1,4 @@
-"""OpenTelemetry traces, for those who ask for them: a trace for each tick, a span for each of its stages.
+"""OpenTelemetry traces, for those who ask for them: a trace for each reconcile, a span for each of its stages.
 
 The SDK is an extra and is imported only when an endpoint is set; without one, nothing is measured twice.
 """

@@ -74,12 +74,21 @@ class AwsSettings:
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
+class GcpSettings:
+    """Google Cloud, where cluster.providers names it."""
+
+    project: str = ""
+    """Id of the project that the machines are in. Empty: that of the environment (GOOGLE_CLOUD_PROJECT) or of the
+    credentials, in a pod on GKE the cluster's."""
+
+
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class LoopSettings:
     """When the loop runs again without a change in the cluster."""
 
     resync: Duration = timedelta(minutes=1)
-    """The longest time between two passes. Machines report nothing by themselves; a minute is short beside a boot.
-    Each pass also looks for machines without an object."""
+    """The longest time between two reconciles. Machines report nothing by themselves; a minute is short beside a boot.
+    Each reconcile also looks for machines without an object."""
 
     retry: Duration = timedelta(seconds=5)
     """After a provider call whose outcome is unknown, or a launch that failed: the pods wait, so it is short."""
@@ -92,10 +101,11 @@ class LoopSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class BatchSettings:
-    """How long changes are collected before a reconcile pass, as Karpenter's batch durations."""
+    """How long changes are collected before a reconcile, as Karpenter's batch durations."""
 
     idle: Duration = timedelta(seconds=1)
-    """Without any change for this long, the pass begins: pods of one Job arrive within milliseconds of each other."""
+    """Without any change for this long, the reconcile begins: pods of one Job arrive within milliseconds of each
+    other."""
 
     longest: Duration = timedelta(seconds=10)
     """However many changes keep coming, the first one waits no longer than this."""
@@ -121,7 +131,7 @@ class SpendingSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class WorkSettings:
-    """How much work a round may spend on selectors and searches, in units of CEL's cost: some five million a second."""
+    """How much work a plan may spend on selectors and searches, in units of CEL's cost: five million take a second."""
 
     per_round: Count = _WORK.per_round
     """For looking at nodes and for usual selectors, in equal shares for namespaces and for the kinds of pods in each.
@@ -144,7 +154,7 @@ class DriftSettings:
 
     policy: DriftPolicy = DriftPolicy.MATTERS
     """When the type is quarantined with its drivers: Matters where the claims it was bought for are decided otherwise.
-    A driver's patch version matters to nobody, and Always would stop a fleet for it."""
+    A driver's patch version is no reason to stop launching, as Always would."""
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
@@ -223,7 +233,7 @@ class ServeSettings:
     """The status page and /explain. Only `kubectl port-forward` reaches it: tokens do not cross a network in clear."""
 
     liveness: Duration = timedelta(minutes=5)
-    """The longest that one round may take before /healthz fails and the kubelet restarts the process."""
+    """The longest that one reconcile may take before /healthz fails and the kubelet restarts the process."""
 
 
 class LogFormat(Enum):
@@ -256,7 +266,7 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class TracingSettings:
-    """OpenTelemetry traces of the loop's rounds."""
+    """OpenTelemetry traces of the loop's reconciles."""
 
     endpoint: str = OFF
     """URL of an OTLP collector over HTTP, http://collector:4318/v1/traces. Needs the extra `foreslice[tracing]`."""
@@ -268,6 +278,7 @@ class Settings:
 
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     aws: AwsSettings = field(default_factory=AwsSettings)
+    gcp: GcpSettings = field(default_factory=GcpSettings)
     loop: LoopSettings = field(default_factory=LoopSettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
     spending: SpendingSettings = field(default_factory=SpendingSettings)

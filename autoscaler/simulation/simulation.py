@@ -17,7 +17,7 @@ from autoscaler.cluster.resources import DEVICE_CLASSES, NAMESPACES, Resource
 from autoscaler.cluster.store import Store
 from autoscaler.errors import InternalError
 from autoscaler.execution.launch import Providers
-from autoscaler.loop.loop import Decided, Loop, Tick
+from autoscaler.loop.loop import Loop, Recorded, Tick
 from autoscaler.scheduling.schedule import Choice, first
 from autoscaler.settings.settings import DEFAULTS, Settings
 from autoscaler.simulation.api_server import ApiServer
@@ -36,7 +36,7 @@ from providers.simulated.provider import SimulatedProvider
 TEMPLATE_KIND: Final = "SimulatedNodeTemplate"
 # A GPU machine takes minutes from the call to its Ready node.
 ORDINARY: Final = Behaviour(boot=timedelta(seconds=150))
-# A moment that needs more rounds than this goes round in circles.
+# A moment that needs more rounds than this does not settle.
 _ROUNDS: Final = 100
 
 
@@ -78,11 +78,11 @@ class Simulation:
         *,
         catalog: Catalog | None = None,
         events: EventQueue | None = None,
-        announce: Callable[[Decided], None] = lambda decided: None,
+        announce: Callable[[Recorded], None] = lambda recorded: None,
     ) -> Loop:
         """The production loop with empty memory, as after a restart. `catalog`: what it believes, if not the truth.
 
-        `events` and `announce` are the loop's: without the former, it writes events at the end of each round.
+        `events` and `announce` are the loop's: without the former, it writes events at the end of each reconcile.
         """
         self.loop = Loop(
             api=api or self.api,
@@ -102,7 +102,7 @@ class Simulation:
         self._arrivals.sort(key=lambda arrival: arrival[0])
 
     def run(self, until: datetime, observe: Callable[[Tick], None] = lambda tick: None) -> None:
-        """Live until `until`; `observe` sees every tick of the loop."""
+        """Live until `until`; `observe` sees every reconcile of the loop."""
         while True:
             self._settle(observe)
             moment = self._next_moment()

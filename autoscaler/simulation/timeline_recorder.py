@@ -1,4 +1,4 @@
-"""Writes down what happens in a simulated cluster, from what its API server and the ticks of the loop show."""
+"""Writes down what happens in a simulated cluster, from what its API server and the reconciles of the loop show."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TimelineRecorder:
         self._terminated = 0
 
     def observe(self, tick: Tick) -> None:
-        """Take note of a tick: what it decided, and what has happened in the cluster since the last one."""
+        """Take note of a reconcile: what it decided, and what has happened in the cluster since the last one."""
         seen = self._seen(tick.now)
         decided = [what for key, what in self._decided(tick) if self._first(key)]
         self._say(tick.now, [*seen, *decided])
@@ -102,7 +102,7 @@ class TimelineRecorder:
         return new
 
     def _decided(self, tick: Tick) -> Iterator[tuple[object, Occurrence]]:
-        """What a tick decided, each with a key that is the same as long as it is the same decision."""
+        """What a reconcile decided, each with a key that is the same as long as it is the same decision."""
         plan = tick.plan
         for placement in plan.placements:
             new = self._first(("placed", placement.pod))

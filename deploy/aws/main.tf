@@ -145,7 +145,7 @@ resource "aws_iam_policy" "buyer" {
 
 resource "aws_sqs_queue" "notices" {
   name                      = "foreslice-${var.cluster_name}"
-  message_retention_seconds = 300 # older notices are news to nobody
+  message_retention_seconds = 300 # an older notice is useless
   sqs_managed_sse_enabled   = true
 }
 

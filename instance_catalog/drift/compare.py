@@ -73,7 +73,7 @@ class Difference:
 class Unified:
     """Both sides in one form: same node, names and order.
 
-    `bound` says which value each token stands for. `answers` are gaps of the catalog that the published slices fill;
+    `bound` is the value of each token. `answers` are gaps of the catalog that the published slices fill;
     they are no differences.
     """
 
@@ -213,7 +213,7 @@ def _newest(slices: tuple[ResourceSlice, ...]) -> tuple[ResourceSlice, ...]:
 
 
 def _canonical(slices: Iterable[ResourceSlice], node: str) -> tuple[ResourceSlice, ...]:
-    """One form for both sides: slices of a driver ordered by what they hold, and named by that order."""
+    """One form for both sides: slices of a driver sorted by their content, and named by that order."""
     ordered = sorted((_ordered(slice_) for slice_ in slices), key=_content)
     numbers: dict[str, int] = {}
     found = []

@@ -20,7 +20,7 @@ _Content: TypeAlias = dict[str, Any]
 
 _GPU_DRIVER: Final = "gpu.nvidia.com"
 _NETWORK_DRIVER: Final = "dra.net"
-# Attribute → field of the accelerator model. They hold for every type that has the model.
+# Attribute → field of the accelerator model. They apply to every type that has the model.
 _OF_MODEL: Final = {
     "architecture": "architecture",
     "brand": "brand",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from instance_catalog.files.overlay import Source, Written
-from instance_catalog.files.schema import AttachmentEntry, CatalogFile
+from instance_catalog.files.schema import AttachmentEntry, CatalogFile, MachineEntry
 from instance_catalog.types.instance_type import Accelerator
 
 
@@ -26,12 +26,30 @@ def expanded(
         attached = {key: written[key] for key in ("accelerator", "fabric") if key in written}
         for position, machine in enumerate(file.machines):
             if machine.vcpu <= attachment.max_vcpu and machine.memory <= attachment.max_memory:
-                named = {**raw["machines"][position], "name": machine.name + suffix, "machine": machine.name}
-                sources = (
-                    Source(name, ("machines", position), named),
-                    Source(name, ("attachments", index), attached),
-                )
+                own = {key: value for key, value in raw["machines"][position].items() if key != "prices"}
+                named = {**own, "name": machine.name + suffix, "machine": machine.name}
+                priced = {**attached, **_prices(file, machine, attachment)}
+                sources = (Source(name, ("machines", position), named), Source(name, ("attachments", index), priced))
                 yield machine.name + suffix, sources
+
+
+def _prices(file: CatalogFile, machine: MachineEntry, attachment: AttachmentEntry) -> dict[str, Any]:
+    """Machine and accelerators are billed apart: nobody quotes the sum, so it is marked as a guess."""
+    given = file.prices_as_of
+    both = [kind for kind in machine.prices if kind in attachment.prices]
+    if given is None or not both:
+        return {}
+    return {
+        "prices": {
+            kind.value: {
+                "usdPerHour": str(machine.prices[kind] + attachment.prices[kind]),
+                "region": given.region,
+                "date": given.date,
+                "guess": True,
+            }
+            for kind in both
+        }
+    }
 
 
 def _api_name(attachment: AttachmentEntry, cloud: str, accelerators: Mapping[str, Accelerator]) -> str:

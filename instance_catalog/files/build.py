@@ -15,6 +15,7 @@ from instance_catalog.drivers.schema import DriverEntry
 from instance_catalog.files import schema
 from instance_catalog.files.yaml_text import Path
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.spelling import completed, question
 from instance_catalog.types.instance_type import (
     UNKNOWN_CPU,
@@ -52,30 +53,38 @@ def accelerator_of(entry: schema.AcceleratorEntry) -> Accelerator:
         key=entry.key,
         vendor=entry.vendor,
         model=entry.model,
-        product_name=entry.product_name,
+        **_named(entry.product_name),
         architecture=entry.architecture,
         cuda_compute_capability=entry.cuda_compute_capability,
         brand=entry.brand,
-        memory=entry.memory,
+        **_sized(entry.memory),
         api_memory=entry.api_memory,
         mig_table=entry.mig_table,
         virtual=entry.virtual,
         node_label=entry.node_label,
+        unknown=FrozenMap({str(name): reason for name, reason in entry.unknown.items()}),
         api_names=FrozenMap(entry.api_names),
         provenance=_provenance(entry.provenance),
     )
 
 
 def accelerator_mismatches(entry: schema.AcceleratorEntry) -> Iterator[Mismatch]:
-    """A partition table that nobody has written."""
+    """A partition table that does not exist; bounds that exclude each other."""
+    yield from _memory_mismatches(entry.memory, ("memory",))
     tables = mig_tables()
     if entry.mig_table is not None and entry.mig_table not in tables:
         hint = question(completed(entry.mig_table, tables))
         yield Mismatch(("migTable",), repr(entry.mig_table), ", ".join(tables), hint)
 
 
+def _memory_mismatches(given: object, path: Path) -> Iterator[Mismatch]:
+    if isinstance(given, schema.BoundsEntry) and given.at_least > given.at_most:
+        found = f"atLeast {given.at_least} above atMost {given.at_most}"
+        yield Mismatch(path, found, "atLeast up to atMost")
+
+
 def unknown_accelerator(raw: Mapping[str, Any], accelerators: Collection[str]) -> Iterator[Mismatch]:
-    """The accelerator that an entry names and nobody describes; found also where the entry has other defects.
+    """An accelerator that an entry names and no file describes; found also where the entry has other defects.
 
     `accelerators` are the keys of all that are described, rightly or not.
     """
@@ -93,6 +102,7 @@ def unknown_accelerator(raw: Mapping[str, Any], accelerators: Collection[str]) -
 def mismatches(entry: schema.InstanceTypeEntry) -> Iterator[Mismatch]:
     """Everything in the entry that contradicts itself."""
     use = entry.accelerator
+    yield from _memory_mismatches(use.memory if use else None, ("accelerator", "memory"))
     if use is None and entry.pci is not None:
         yield Mismatch(("pci",), "PCI facts without accelerator", "accelerator and pci, or neither")
     if use is not None and entry.pci is not None:
@@ -179,7 +189,11 @@ def instance_type_of(
         prices=_prices(entry.prices),
         zones=FrozenMap({region: tuple(zones) for region, zones in entry.zones.items()}),
         zone_prices=FrozenMap({place: _prices(prices) for place, prices in entry.zone_prices.items()}),
+        unpriced=entry.unpriced,
         min_driver=entry.min_driver,
+        max_driver=entry.max_driver,
+        bare_metal=entry.bare_metal,
+        extended_resources=FrozenMap(entry.extended_resources),
         reservation=reservation,
         allocatable=FrozenMap(entry.allocatable),
         notes=tuple(entry.notes),
@@ -191,12 +205,26 @@ def instance_type_of(
 def _accelerator_in(cloud: str, use: schema.AcceleratorUse, model: Accelerator) -> Accelerator:
     """The model as it is in this type. `productName: null` there says that the name is not known for the type."""
     if "product_name" in use.model_fields_set:
-        model = replace(model, product_name=use.product_name)
+        model = replace(model, **_named(use.product_name))
     if use.memory is not None:
-        model = replace(model, memory=use.memory)
+        model = replace(model, **_sized(use.memory))
     if use.api_name is not None:
         model = replace(model, api_names=model.api_names.with_items({cloud: use.api_name}))
     return model
+
+
+def _named(given: str | schema.OneOfEntry | None) -> dict[str, Any]:
+    """The fields of an accelerator for its name: known, one of a few, or not known."""
+    if isinstance(given, schema.OneOfEntry):
+        return {"product_name": None, "product_names": tuple(given.one_of)}
+    return {"product_name": given, "product_names": ()}
+
+
+def _sized(given: Quantity | schema.BoundsEntry | None) -> dict[str, Any]:
+    """The fields of an accelerator for its memory: exact, within bounds, or not known."""
+    if isinstance(given, schema.BoundsEntry):
+        return {"memory": None, "memory_bounds": (given.at_least, given.at_most)}
+    return {"memory": given, "memory_bounds": None}
 
 
 def _prices(entries: Mapping[CapacityType, schema.PriceEntry | None]) -> FrozenMap[CapacityType, Price]:

@@ -110,7 +110,7 @@ def _dumped(document: CommentedMap) -> str:
 
 
 def _head(document: CommentedMap, header: Header) -> None:
-    """New header fields stand at the top, in this order."""
+    """New header fields are written at the top, in this order."""
     given = {"priority": header.priority, "reason": header.reason or None, "expires": header.expires or None}
     for place, (name, value) in enumerate((n, v) for n, v in given.items() if v is not None):
         if name in document:

@@ -25,21 +25,22 @@ Entry: TypeAlias = dict[str, Any]
 
 
 def accelerator_entry(accelerator: Accelerator) -> Entry:
-    """The model as it stands under `accelerators`."""
+    """The model as it is written under `accelerators`."""
     return _present(
         {
             "key": accelerator.key,
             "vendor": accelerator.vendor,
             "model": accelerator.model,
-            "productName": accelerator.product_name,
+            "productName": _name(accelerator),
             "architecture": accelerator.architecture,
             "cudaComputeCapability": accelerator.cuda_compute_capability,
             "brand": accelerator.brand,
-            "memory": _text(accelerator.memory),
+            "memory": _memory(accelerator),
             "apiMemory": _text(accelerator.api_memory),
             "migTable": accelerator.mig_table,
             "virtual": accelerator.virtual or None,
             "nodeLabel": accelerator.node_label,
+            "unknown": dict(accelerator.unknown),
             "apiNames": dict(accelerator.api_names),
             "provenance": _provenance(accelerator.provenance),
         }
@@ -47,7 +48,7 @@ def accelerator_entry(accelerator: Accelerator) -> Entry:
 
 
 def type_entry(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry:
-    """The type as it stands under `types`, where `models` are the catalog's accelerators."""
+    """The type as it is written under `types`, where `models` are the catalog's accelerators."""
     return _present(
         {
             "name": t.name,
@@ -75,7 +76,11 @@ def type_entry(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry:
             "zones": {region: list(zones) for region, zones in t.zones.items()},
             "prices": _prices(t.prices),
             "zonePrices": {place: _prices(prices) for place, prices in t.zone_prices.items()},
+            "unpriced": t.unpriced or None,
             "minDriver": t.min_driver,
+            "maxDriver": t.max_driver,
+            "bareMetal": t.bare_metal or None,
+            "extendedResources": {name: str(amount) for name, amount in t.extended_resources.items()},
             "allocatable": {name: str(amount) for name, amount in t.allocatable.items()},
             "notes": list(t.notes),
             "provenance": _provenance(t.provenance),
@@ -109,17 +114,29 @@ def _use(t: InstanceType, models: Mapping[str, Accelerator]) -> Entry | None:
     model = models[accelerator.key]
     whole = t.accelerator_count.denominator == 1
     found: Entry = {"model": accelerator.key, "count": int(t.accelerator_count) if whole else str(t.accelerator_count)}
-    if accelerator.product_name != model.product_name:
-        found["productName"] = accelerator.product_name
-    if accelerator.memory is not None and accelerator.memory != model.memory:
-        found["memory"] = str(accelerator.memory)
+    if _name(accelerator) != _name(model):
+        found["productName"] = _name(accelerator)
+    memory = _memory(accelerator)
+    if memory is not None and memory != _memory(model):
+        found["memory"] = memory
     if accelerator.api_names.get(t.cloud) != model.api_names.get(t.cloud):
         found["apiName"] = accelerator.api_names.get(t.cloud)
     return found
 
 
+def _name(accelerator: Accelerator) -> str | Entry | None:
+    return {"oneOf": list(accelerator.product_names)} if accelerator.product_names else accelerator.product_name
+
+
+def _memory(accelerator: Accelerator) -> str | Entry | None:
+    if accelerator.memory_bounds is None:
+        return _text(accelerator.memory)
+    low, high = accelerator.memory_bounds
+    return {"atLeast": str(low), "atMost": str(high)}
+
+
 def _pci(places: Sequence[PciPlacement]) -> Entry:
-    """Columns that are known for every device; a column of one value stands for all."""
+    """Columns that are known for every device; a column of one value applies to all."""
     roots = [place.pcie_root for place in places]
     columns: dict[str, list[Any]] = {
         "bus": [place.bus_id for place in places],

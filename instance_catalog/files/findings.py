@@ -1,4 +1,4 @@
-"""Collecting what is wrong with catalog files: pydantic's errors in the words of the person who wrote the file."""
+"""Collecting what is wrong with catalog files: pydantic's errors with the names of the file's fields."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CatalogError(ValueError):
 
 
 class Findings:
-    """The defects found so far, and the texts that are needed to say on which line each stands."""
+    """The defects found so far, and the texts that show on which line each is."""
 
     def __init__(self, problems: Iterable[Diagnostic] = ()) -> None:
         self._texts: dict[str, str] = {}

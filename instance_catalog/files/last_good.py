@@ -107,7 +107,7 @@ def _tried(layers: Sequence[Layer], given: Sequence[Layer]) -> tuple[Catalog | N
 
 
 def _ordered(layers: Collection[Layer], given: Sequence[Layer]) -> list[Layer]:
-    """In the order in which they, or what stands for them now, were given."""
+    """In the order in which they, or their last good versions, were given."""
     place = {layer.name: index for index, layer in reversed(list(enumerate(given)))}
     return sorted(layers, key=lambda layer: place.get(layer.name, place.get(layer.group, len(place))))
 

@@ -1,7 +1,7 @@
 """What a catalog is made of: files, and what would be files (InstanceTypeOverlay objects).
 
 A layer is one of them, read and of the right shape, or the reasons why it is not. Overlays are layers that say how
-important they are, why they exist or when they end. Pure: text and mappings come in from loader.py and from the
+important they are, why they exist or when they end. Pure: loader.py reads text and mappings and from the
 cluster; what the layers say together is merging.py.
 """
 
@@ -22,7 +22,7 @@ SHIPPED: Final = "shipped"
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """What a catalog file would hold, said elsewhere (an InstanceTypeOverlay): `name` and `line` tell where."""
+    """The content of a catalog file from another source (an InstanceTypeOverlay); `name` and `line` say where."""
 
     name: str
     line: int

@@ -30,7 +30,7 @@ def load_catalog(
 ) -> Catalog:
     """The shipped catalog with the files below `extra_dirs` (YAML, recursively, in the order of their names) over it.
 
-    `corrections` come last. Overlays that have expired at `now` do not count (None: expiry is not looked at). Raises
+    `corrections` come last. Overlays that have expired at `now` do not count (None: expiry is ignored). Raises
     CatalogError with every defect of every file.
     """
     return catalog_of(_layers(extra_dirs, corrections), now=now)

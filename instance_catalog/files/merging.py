@@ -37,7 +37,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ValueOrigin:
-    """Where a value of an entry comes from: the place that won, and those it overrides, the nearest first.
+    """The origin of a value: the place that is used, and those that it overrides, the most recent first.
 
     `entry` is "types" or "accelerators", `field` a path such as "pci.root".
     """

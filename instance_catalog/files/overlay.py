@@ -1,7 +1,7 @@
 """Layers of catalog entries: later files complete or override earlier ones, field by field.
 
 Pure, on plain mappings as read from YAML; whether the result makes sense is checked afterwards, once, on the merged
-entry. Every entry remembers the places it was written, latest last, so that a defect is reported where it stands.
+entry. Every entry remembers the places it was written, latest last, so that a defect is reported with its line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from instance_catalog.files.yaml_text import Path, contains
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A part of a file that contributed to an entry: `value` stands at `path` in `file`."""
+    """A part of a file that contributed to an entry: `value` is at `path` in `file`."""
 
     file: str
     path: Path
@@ -59,7 +59,7 @@ def origins(entry: Layered) -> Iterator[Origin]:
 
 
 def value_at(value: Any, path: Path) -> Any:
-    """What stands at `path`. Raises LookupError."""
+    """The value at `path`. Raises LookupError."""
     for step in path:
         value = value[step]
     return value

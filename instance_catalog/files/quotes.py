@@ -34,7 +34,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """The catalog that stands, with what is quoted at this moment."""
+    """The effective catalog with the prices that are quoted now."""
 
     effective: EffectiveCatalog
     quotes: tuple[Quote, ...]
@@ -42,7 +42,7 @@ class Priced:
 
 
 def priced(effective: EffectiveCatalog, quotes: tuple[Quote, ...], *, before: Priced | None = None) -> Priced:
-    """The quotes over what stands. Nothing is computed when nothing has changed: the answer is `before` then."""
+    """The effective catalog with these quotes; `before`, if nothing has changed."""
     if before is not None and before.effective is effective and before.quotes == quotes:
         return before
     if not quotes:

@@ -1,4 +1,4 @@
-"""What may stand in a catalog file, as pydantic models.
+"""The schema of catalog files, as pydantic models.
 
 Edge code: only loader.py (and through it the command line) imports pydantic. Cross-references between entries, which no
 schema can express, are checked in build.py.
@@ -116,6 +116,7 @@ Share: TypeAlias = Annotated[
     WithJsonSchema({"type": ["number", "string"], "minimum": 0, "maximum": 1}),
 ]
 Whole: TypeAlias = Annotated[int, Field(strict=True)]
+DriverBranch: TypeAlias = Annotated[str, Field(pattern=r"^\d{1,6}(\.\d{1,6}){0,2}$")]
 
 
 class _Entry(BaseModel):
@@ -123,11 +124,24 @@ class _Entry(BaseModel):
 
 
 class ProvenanceEntry(_Entry):
-    """Where a group of facts comes from; a guess gives way to what nodes really publish."""
+    """The source of a group of facts; what nodes publish overrides a guess."""
 
     source: str = Field(min_length=1)
     date: Day
     guess: bool = False
+
+
+class OneOfEntry(_Entry):
+    """A text that is one of these; which one is not known."""
+
+    one_of: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1, max_length=8)
+
+
+class BoundsEntry(_Entry):
+    """An amount that is not known exactly."""
+
+    at_least: QuantityText
+    at_most: QuantityText
 
 
 class AcceleratorEntry(_Entry):
@@ -136,15 +150,16 @@ class AcceleratorEntry(_Entry):
     key: str = Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", description="what instance types refer to")
     vendor: Literal["NVIDIA", "AMD", "AWS", "Google", "Habana", "Intel", "Qualcomm"]
     model: str = Field(min_length=1, description="the short name people say: H100")
-    product_name: str | None = Field(None, description="NVML's name, which selectors compare")
+    product_name: str | OneOfEntry | None = Field(None, description="NVML's name, which selectors compare")
     architecture: str | None = Field(None, description="as the driver publishes it: Hopper")
     cuda_compute_capability: str | None = Field(None, pattern=r"^\d+\.\d+\.\d+$")
     brand: str | None = None
-    memory: QuantityText | None = Field(None, description="as the driver reports it without MIG")
+    memory: QuantityText | BoundsEntry | None = Field(None, description="as the driver reports it without MIG")
     api_memory: QuantityText | None = Field(None, description="as the cloud's API reports it")
     mig_table: str | None = Field(None, description="partition table in data/mig")
     virtual: bool = Field(False, description="a vGPU")
     node_label: str | None = Field(None, description="value of the cloud's accelerator node label")
+    unknown: dict[Literal["productName", "memory"], str] = Field({}, description="why a field is not known")
     api_names: dict[str, str] = Field({}, description="by cloud: what its API calls the model")
     provenance: dict[Literal["identity", "productName", "memory"], ProvenanceEntry] = {}
 
@@ -155,8 +170,8 @@ class AcceleratorUse(_Entry):
     model: str = Field(description="key of an accelerator")
     count: Count
     api_name: str | None = Field(None, description="what the cloud's API calls it on this type")
-    product_name: str | None = Field(None, description="null: not known on this type")
-    memory: QuantityText | None = Field(None, description="what the driver reports on this type")
+    product_name: str | OneOfEntry | None = Field(None, description="null: not known on this type")
+    memory: QuantityText | BoundsEntry | None = Field(None, description="what the driver reports on this type")
 
 
 class PciEntry(_Entry):
@@ -207,7 +222,9 @@ class PriceEntry(_Entry):
     guess: bool = Field(False, description="put together or copied; marked with ~, and a plan that rests on it says so")
 
 
-FactGroup: TypeAlias = Literal["shape", "cpu", "accelerator", "pci", "fabric", "network", "price", "allocatable"]
+FactGroup: TypeAlias = Literal[
+    "shape", "cpu", "accelerator", "pci", "fabric", "network", "price", "allocatable", "driver", "extendedResources"
+]
 
 
 class InstanceTypeEntry(_Entry):
@@ -231,7 +248,7 @@ class InstanceTypeEntry(_Entry):
     )
     network: str = ""
     local_nvme_gb: Whole | None = Field(None, ge=0, alias="localNvmeGB")
-    capacity_types: list[CapacityType] = Field(min_length=1, description="what is sold at all")
+    capacity_types: list[CapacityType] = Field(min_length=1, description="how machines of the type are sold")
     prices: dict[CapacityType, PriceEntry | None] = Field({}, description="null: not known")
     zones: dict[str, list[str]] = Field(
         {}, description="by region: where it is sold; of other regions nothing is known"
@@ -239,8 +256,14 @@ class InstanceTypeEntry(_Entry):
     zone_prices: dict[str, dict[CapacityType, PriceEntry | None]] = Field(
         {}, description="by zone or region, where they differ from prices"
     )
-    min_driver: str | None = Field(
-        None, pattern=r"^\d{1,6}(\.\d{1,6}){0,2}$", description="oldest NVIDIA driver branch that knows the device: 595"
+    unpriced: str = Field(
+        "", description="why no price is known: not sold by the hour, no source; a price wins over it"
+    )
+    min_driver: DriverBranch | None = Field(None, description="oldest NVIDIA driver branch that knows the device: 595")
+    max_driver: DriverBranch | None = Field(None, description="last NVIDIA driver branch that runs the device: 580")
+    bare_metal: bool = Field(False, description="no hypervisor below the node: it has an IOMMU")
+    extended_resources: dict[ResourceName, QuantityText] = Field(
+        {}, description="what device plugins offer beside DRA: vpc.amazonaws.com/efa"
     )
     allocatable: dict[ResourceName, QuantityText] = Field(
         {}, description="measured on a node; wins over the model of the cloud"
@@ -255,6 +278,7 @@ class MachineEntry(_Entry):
     name: str
     vcpu: Whole = Field(gt=0)
     memory: QuantityText
+    prices: dict[CapacityType, Usd] = Field({}, description="of the machine alone; pricesAsOf says where and when")
 
 
 class AttachmentEntry(_Entry):
@@ -263,6 +287,7 @@ class AttachmentEntry(_Entry):
     accelerator: AcceleratorUse
     max_vcpu: Whole = Field(gt=0)
     max_memory: QuantityText
+    prices: dict[CapacityType, Usd] = Field({}, description="of these accelerators alone")
     fabric: FabricEntry | None = None
 
 
@@ -340,7 +365,7 @@ class CatalogFile(_Entry):
     """One file of the instance catalog; entries are checked after defaults and overlays were merged in."""
 
     priority: Annotated[Whole, Field(ge=-1000, le=1000)] = Field(
-        0, description="a file of higher priority overrides others, wherever it stands"
+        0, description="a file of higher priority overrides others, wherever it is"
     )
     reason: str = Field("", description="why this overlay exists")
     expires: Moment | None = Field(

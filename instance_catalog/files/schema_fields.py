@@ -1,4 +1,4 @@
-"""What the pydantic models of files allow at a path, for people who wrote something else there.
+"""What the pydantic models of files allow at a path, for messages about something else there.
 
 Must not know files or what is wrong with them.
 """

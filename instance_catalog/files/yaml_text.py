@@ -1,4 +1,4 @@
-"""YAML as people mean it, and where in the text a value stands.
+"""YAML with dates and numbers as people mean them, and the line of each value.
 
 Catalog files are read with libyaml and a small set of scalar rules, because YAML 1.1 reads 0000:53:00.0 as a number to
 the base of 60, 2026-08-03 as a date object, 0.202 as a binary fraction, and `no` as false. Numbers with a point and
@@ -62,7 +62,7 @@ def read(text: str) -> Any:
 def _check_nesting(text: str) -> None:
     """Refuse nesting that would overflow the stack of libyaml's composer, which ends the process.
 
-    Events come without recursion. Most texts cannot nest that deep, which their brackets and first characters tell.
+    Events need no recursion. Most texts cannot nest that deep, which their brackets and first characters tell.
     """
     if text.count("[") + text.count("{") < _SUSPICIOUS and not _LONG_BEGINNING.search(text):
         return

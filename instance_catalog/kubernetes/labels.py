@@ -58,6 +58,8 @@ GKE_ACCELERATOR_COUNT: Final = "cloud.google.com/gke-accelerator-count"
 GKE_TPU_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"  # TPU kind; the TPU driver reads its facts from it
 GKE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"  # "2x4"; the same
 GKE_GPU_DRA_DRIVER: Final = "cloud.google.com/gke-gpu-dra-driver"  # pools without the built-in device plugin
+GKE_MACHINE_FAMILY: Final = "cloud.google.com/machine-family"  # g2, a3
+GKE_SPOT: Final = "cloud.google.com/gke-spot"  # "true" on Spot nodes
 GKE_NO_DEVICE_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
 
 
@@ -67,7 +69,19 @@ KWOK_NODE: Final = "kwok.x-k8s.io/node"  # annotation (value "fake") of nodes th
 # --- marks of other autoscalers and of users ---------------------------------------------------------------------
 KARPENTER_DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"  # pod: "true" or a Go duration; node: "true"
 KARPENTER_NODE_POOL: Final = "karpenter.sh/nodepool"  # label of nodes that belong to Karpenter
-KARPENTER_CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"  # requirement key of pools, the same as CAPACITY_TYPE
+KARPENTER_CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"  # label and requirement key: CAPACITY_TYPE to Karpenter
+KARPENTER_FAMILY: Final = "karpenter.k8s.aws/instance-family"  # p5, p6-b200
+KARPENTER_SIZE: Final = "karpenter.k8s.aws/instance-size"  # 48xlarge
+KARPENTER_CATEGORY: Final = "karpenter.k8s.aws/instance-category"  # p, trn
+KARPENTER_GENERATION: Final = "karpenter.k8s.aws/instance-generation"  # 5
+KARPENTER_CPU: Final = "karpenter.k8s.aws/instance-cpu"  # vCPUs
+KARPENTER_MEMORY: Final = "karpenter.k8s.aws/instance-memory"  # MiB
+KARPENTER_LOCAL_NVME: Final = "karpenter.k8s.aws/instance-local-nvme"  # GB
+KARPENTER_GPU_NAME: Final = "karpenter.k8s.aws/instance-gpu-name"  # h100
+KARPENTER_GPU_MANUFACTURER: Final = "karpenter.k8s.aws/instance-gpu-manufacturer"  # nvidia
+KARPENTER_GPU_COUNT: Final = "karpenter.k8s.aws/instance-gpu-count"
+KARPENTER_GPU_MEMORY: Final = "karpenter.k8s.aws/instance-gpu-memory"  # MiB, as the EC2 API says
+EKS_CAPACITY_TYPE: Final = "eks.amazonaws.com/capacityType"  # ON_DEMAND, SPOT, CAPACITY_BLOCK
 KARPENTER_DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"
 CA_SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"  # pod: "false", "true", "on-completion"
 CA_DAEMON_SET_POD: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"  # pod: treat as a DaemonSet's

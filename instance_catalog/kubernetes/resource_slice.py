@@ -32,10 +32,12 @@ class RuntimeOnly:
 
     Two tokens are the same value if and only if `kind` and `group` are equal; `group` is unique to the node it was
     predicted for once `prediction.concrete.for_node` has scoped it. A token never equals a known value.
+    `one_of` are all values it can have, () if they are not known.
     """
 
     kind: AttributeKind
     group: str
+    one_of: tuple[str | int | bool | Version, ...] = ()
 
     @property
     def is_catalog_gap(self) -> bool:
@@ -100,12 +102,14 @@ class RequestPolicy:
 class Capacity:
     """A capacity of a device: its total value and, for shareable devices, how it may be requested.
 
-    `guess` marks a predicted value without a source: what depends on it is unknown.
+    `guess` marks a predicted value without a source: what depends on it is unknown, unless the `bounds` (the least and
+    the most it can be) decide it.
     """
 
     value: Quantity
     policy: RequestPolicy | None = None
     guess: bool = False
+    bounds: tuple[Quantity, Quantity] | None = None
 
     @property
     def form(self) -> Hashable:

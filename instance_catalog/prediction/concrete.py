@@ -99,6 +99,8 @@ def _values(slices: tuple[ResourceSlice, ...]) -> Iterator[AttributeValue]:
 
 def _value(token: RuntimeOnly, text: str, taken: set[str | int]) -> _Made:
     """A value for what the token stands for; texts and numbers are tried until one is free."""
+    if token.one_of:
+        return token.one_of[0]
     match token.kind:
         case "version":
             return Version(_VERSIONS.get(_thing(token), "1.0.0"))

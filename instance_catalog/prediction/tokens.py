@@ -30,16 +30,16 @@ def of_unit(kind: AttributeKind, *path: str) -> RuntimeOnly:
     return RuntimeOnly(kind, f"{UNIT}:{'/'.join(path)}")
 
 
-def catalog_gap(kind: AttributeKind, *path: str) -> RuntimeOnly:
-    """A fact that the catalog lacks: catalog_gap("string", "rtx-pro-4500", "productName")."""
-    return RuntimeOnly(kind, f"{CATALOG}:{'/'.join(path)}")
+def catalog_gap(kind: AttributeKind, *path: str, one_of: tuple[str, ...] = ()) -> RuntimeOnly:
+    """A fact that the catalog lacks: catalog_gap("string", "rtx-pro-4500", "productName"); it is one of `one_of`."""
+    return RuntimeOnly(kind, f"{CATALOG}:{'/'.join(path)}", one_of)
 
 
 def scoped(token: RuntimeOnly, node_name: str) -> RuntimeOnly:
     """The token of this node: tokens of two nodes differ unless a capacity unit or the catalog is their scope."""
     if scope_of(token) != NODE:
         return token
-    return RuntimeOnly(token.kind, f"{NODE}={node_name}:{token.group.partition(':')[2]}")
+    return RuntimeOnly(token.kind, f"{NODE}={node_name}:{token.group.partition(':')[2]}", token.one_of)
 
 
 def scope_of(token: RuntimeOnly) -> str:

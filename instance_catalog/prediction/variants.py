@@ -6,10 +6,11 @@ is offered in every way that can be predicted, and the plan names the driver pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import product
 
+from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.drivers.profile import DriverSet, assumed_profile
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.prediction.predict import PREDICTIONS, unpredictable
@@ -25,6 +26,32 @@ def implicit_driver_sets(instance_type: InstanceType, kubernetes: KubernetesProf
     any machine, which are an operator's choice.
     """
     return tuple(s for s in _all_driver_sets(instance_type, kubernetes) if unpredictable(instance_type, s) is None)
+
+
+@lru_cache(maxsize=4096)
+def with_drivers(
+    instance_type: InstanceType, kubernetes: KubernetesProfile, drivers: frozenset[str]
+) -> tuple[DriverSet, ...]:
+    """The plainest driver set of a type together with drivers that are an operator's choice, by driver name; empty
+    where none of them runs on the type."""
+    chosen = tuple(
+        assumed_profile(name)
+        for name, driver in PREDICTIONS.items()
+        if not driver.in_implicit_pools and driver_facts()[name].driver in drivers and driver.runs_on(instance_type)
+    )
+    plainest = implicit_driver_sets(instance_type, kubernetes)[:1] or (DriverSet(()),)
+    found = (DriverSet((*driver_set.profiles, *chosen)) for driver_set in plainest if chosen)
+    return tuple(s for s in found if unpredictable(instance_type, s) is None)
+
+
+def chosen_profiles(drivers: Iterable[str]) -> tuple[DriverSet, ...]:
+    """Each of the drivers that is an operator's choice, as a set of its own; `drivers` are driver names."""
+    wanted = frozenset(drivers)
+    return tuple(
+        DriverSet((assumed_profile(name),))
+        for name, driver in PREDICTIONS.items()
+        if not driver.in_implicit_pools and driver_facts()[name].driver in wanted
+    )
 
 
 def left_out(instance_type: InstanceType, kubernetes: KubernetesProfile) -> tuple[tuple[DriverSet, str], ...]:

@@ -1,8 +1,8 @@
 """A cloud's own listing, merged into the catalog: what to write, what people say otherwise, what has gone. Pure.
 
 The result is one catalog file that the sync alone owns, with a priority below everything a person or a node said. So a
-human's edit is never overwritten; where the two contradict each other, that is told. Only what differs from the catalog
-without the file is written, which keeps the file short enough to be read.
+human's edit is never overwritten; where the two contradict each other, the conflict is reported. Only what differs from
+the catalog without the file is written, which keeps the file short enough to be read.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class CloudListing:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The cloud says `theirs`, the catalog `ours`, which stays in force."""
+    """The cloud says `theirs`, the catalog `ours`, which remains effective."""
 
     type_name: str
     field: str
@@ -88,7 +88,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a sync comes to. `gone` are types that the file had and the listing has no longer."""
+    """The result of a sync. `gone` are types that the file had and the listing has no longer."""
 
     content: Content
     conflicts: tuple[Conflict, ...] = ()
@@ -97,7 +97,7 @@ class Merged:
 
 
 class ShrunkListingError(ValueError):
-    """The listing lost so many types that it is not believed without a person's consent."""
+    """The listing lacks so many types that a person has to confirm it."""
 
 
 def merge_listing(
@@ -108,8 +108,8 @@ def merge_listing(
     accept_removals: bool = False,
     spoken_of: Collection[str] = (),
 ) -> Merged:
-    """The file that a listing comes to. `below` is the catalog of everything that gives way to a sync, `last` what the
-    file holds now. Types and accelerators that are no longer listed stay where people have `spoken_of` them: what they
+    """The file for a listing. `below` is the catalog of everything that a sync overrides, `last` what the
+    file contains now. Types and accelerators that are no longer listed stay if people have `spoken_of` them: what they
     wrote would complete nothing any more. Raises ShrunkListingError.
     """
     last = last or {}
@@ -217,7 +217,7 @@ def _conflicts(listed: ListedType, known: InstanceType, below: Catalog) -> Itera
 
 
 def overruled(content: Content, after: Catalog) -> tuple[Conflict, ...]:
-    """What the file says and the catalog, with the file in it, does not: somebody of higher priority says otherwise."""
+    """What the file says and the catalog, with the file in it, does not: a layer of higher priority says otherwise."""
     return tuple(
         conflict for entry in content.get("types", ()) for conflict in _overruled(entry, after.get(entry["name"]))
     )

@@ -27,6 +27,9 @@ ANY_ZONE: Final = "any"
 _IN_REGION: Final = re.compile(r"([a-z]+(?:-[a-z]+)*-?\d+)-?[a-z]\Z", re.ASCII)
 
 
+_SPOKEN_WITH_VOWEL: Final = "AEFHILMNORSX"  # letters whose names begin with a vowel: an L4, but a T4
+
+
 class CapacityType(Enum):
     """How a machine is paid for and assured."""
 
@@ -47,7 +50,9 @@ class Accelerator:
 
     `model` is the short name people say ("H100"), `api_names` what each cloud's API calls it; neither is the
     `product_name`, which is NVML's and what selectors compare (None: not known, so selectors on it are *unknown*).
+    `product_names` are all that it can be where it is one of a few.
     `memory` is the capacity the driver reports without MIG (None: not known, or the driver publishes none);
+    `memory_bounds` are the least and the most it can be where it is not known exactly;
     `api_memory` is the figure of the cloud's API, which differs and is never what a claim compares with.
     `cuda_compute_capability` is a version with patch ("9.0.0"). `mig_table` names the partition table of prediction,
     None for devices that cannot be partitioned. A `virtual` device is a vGPU: never partitioned.
@@ -60,14 +65,17 @@ class Accelerator:
     vendor: str  # NVIDIA, AMD, AWS, Google, Habana, Qualcomm
     model: str
     product_name: str | None = None
+    product_names: tuple[str, ...] = ()
     architecture: str | None = None  # as published: "Hopper", "Ada Lovelace"
     cuda_compute_capability: str | None = None
     brand: str | None = None  # as published: "Nvidia", "Tesla", "NvidiaVWS"
     memory: Quantity | None = None
+    memory_bounds: tuple[Quantity, Quantity] | None = None
     api_memory: Quantity | None = None
     mig_table: str | None = None
     virtual: bool = False
     node_label: str | None = None
+    unknown: FrozenMap[str, str] = field(default_factory=FrozenMap)  # by field: why it is not known
     api_names: FrozenMap[str, str] = field(default_factory=FrozenMap)  # by cloud
     provenance: FrozenMap[str, Provenance] = field(default_factory=FrozenMap)
 
@@ -197,9 +205,12 @@ class InstanceType:
     node shows. `placements` are the accelerators' PCI facts in device order, () if nothing is known.
     `topology` is the accelerators' wiring as the node label says it (TPU "2x4"). `prices` are list prices by capacity
     type, `zone_prices` those that are known better for a zone or a region; `capacity_types` what is sold at all, in the
-    order of CapacityType; `zones` where, by region; of others nothing is known. `min_driver` is the oldest NVIDIA
-    driver branch that knows the device. `allocatable` was measured on a node, and wins over the cloud's model.
-    `provenance` is by fact group: "shape", "cpu", "accelerator", "pci", "fabric", "network", "price", "allocatable".
+    order of CapacityType; `zones` where, by region; of others nothing is known. `unpriced` is why no price is known.
+    `min_driver` and `max_driver` are the oldest and the last NVIDIA driver branch that run the device on this type.
+    `bare_metal`: no hypervisor is below the node, so it has an IOMMU. `allocatable` was measured on a node, and wins
+    over the cloud's model. `extended_resources` are what the device plugins of the usual node images offer beside DRA.
+    `provenance` is by fact group: "shape", "cpu", "accelerator", "pci", "fabric", "network", "price", "allocatable",
+    "driver", "extendedResources".
     `origin` is the data file, for messages.
     """
 
@@ -221,7 +232,11 @@ class InstanceType:
     prices: FrozenMap[CapacityType, Price] = field(default_factory=FrozenMap)
     zones: FrozenMap[str, tuple[str, ...]] = field(default_factory=FrozenMap)
     zone_prices: FrozenMap[str, FrozenMap[CapacityType, Price]] = field(default_factory=FrozenMap)
+    unpriced: str = ""
     min_driver: str | None = None
+    max_driver: str | None = None
+    bare_metal: bool = False
+    extended_resources: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     reservation: NodeReservation = field(default=NOTHING_RESERVED, repr=False)  # what a node keeps for itself
     allocatable: FrozenMap[str, Quantity] = field(default_factory=FrozenMap)
     notes: tuple[str, ...] = ()
@@ -243,6 +258,14 @@ class InstanceType:
     def device_count(self) -> int:
         """Accelerator devices on the node: a part of a card counts as one."""
         return math.ceil(self.accelerator_count)
+
+    @property
+    def share(self) -> str:
+        """What part of a card it has, as people say it: "1/8 of an L4"; "" for whole cards."""
+        if self.accelerator is None or self.accelerator_count >= 1:
+            return ""
+        whole = self.accelerator.model.partition(" (")[0]
+        return f"{self.accelerator_count} of {'an' if whole[:1] in _SPOKEN_WITH_VOWEL else 'a'} {whole}"
 
     @property
     def price(self) -> Price | None:

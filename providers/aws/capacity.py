@@ -23,7 +23,7 @@ from providers.aws.session import Aws
 from providers.aws.ttl_cache import TtlCache
 from providers.contract import Clock, LaunchForm, Reservation, ReservationState
 
-# Several parts of one tick read the same answer; between ticks it is read again.
+# Several parts of one reconcile read the same answer; between reconciles it is read again.
 _LIFETIME: Final = timedelta(seconds=5)
 # Before a reservation begins EC2 counts no instances; how many it will have is in this tag.
 _COMING: Final = "aws:ec2capacityreservation:incrementalRequestedQuantity"

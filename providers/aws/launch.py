@@ -21,13 +21,14 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.capacity import Reservations
-from providers.aws.describe import instance_of, listed, named, provider_id, tags_of
+from providers.aws.describe import instance_of, listed, named, provider_id, tags_of, understood
 from providers.aws.errors import meaning, of_code, translated
 from providers.aws.node_template.cluster import Clusters
 from providers.aws.node_template.launch_template import LaunchTemplates, Version, launch_tags, tag_list, template_data
 from providers.aws.node_template.network import Network, interfaces
 from providers.aws.node_template.template import NodeTemplate
 from providers.aws.node_template.user_data import user_data
+from providers.aws.refusals import after_launching
 from providers.aws.session import Aws
 from providers.contract import Clock, Instance, InstanceState, LaunchAnswer, LaunchRequest, OfferingFailure, OfferingKey
 from providers.errors import (
@@ -43,6 +44,7 @@ from providers.errors import (
     ReservationExhaustedError,
     ShortageError,
     TemplateError,
+    TemplateGoneError,
     TokenReusedError,
 )
 
@@ -63,7 +65,14 @@ class Launcher:
     reservations: Reservations
 
     def launch(self, request: LaunchRequest, template: NodeTemplate) -> LaunchAnswer:
-        """One call, made again only when its launch template turns out to have been deleted."""
+        """One call, made again only when its launch template turns out to have been deleted.
+
+        Machines may have started when an answer cannot be read, so that raises an UncertainError: the call is repeated.
+        """
+        with understood("launch"):
+            return self._made(request, template)
+
+    def _made(self, request: LaunchRequest, template: NodeTemplate) -> LaunchAnswer:
         try:
             answer = self._launch(request, template)
         except (TemplateError, NoSubnetError):
@@ -72,7 +81,8 @@ class Launcher:
         if answer.instances or not any(_is_about_launch_template(failure.error) for failure in answer.failures):
             return answer
         self.launch_templates.forget(template)
-        return self._launch(request, template)
+        again = self._launch(request, template)
+        return replace(again, failures=tuple(map(_of_template, again.failures)))
 
     def _launch(self, request: LaunchRequest, template: NodeTemplate) -> LaunchAnswer:
         first = request.offerings[0]
@@ -132,6 +142,8 @@ class _Call:
                 found = self.launcher.aws.ec2.run_instances(**parameters)["Instances"]
         except (CapacityError, GoneError) as error:
             return self._refused(error, [subnet.id])
+        if len(found) < request.minimum:
+            raise unnamed("RunInstances")
         obtained = replace(offering, zone=subnet.zone)
         now = self.launcher.clock.now()
         launched_at = {one["InstanceId"]: one.get("LaunchTime", now) for one in found}
@@ -165,6 +177,8 @@ class _Call:
                 )
         except (CapacityError, GoneError) as error:
             return self._refused(error, subnets)
+        if names_nothing(found):
+            raise unnamed("CreateFleet")
         by_type = {offering.instance_type: offering for offering in self.offerings}
         obtained = self._places(found.get("Instances", ()), by_type, subnets)
         now = self.launcher.clock.now()  # a fleet's answer has no times
@@ -194,23 +208,28 @@ class _Call:
         """The offering of each machine that a fleet started, with its zone.
 
         Every member of the answer but the ids is optional in EC2's model. What neither the row nor its override says
-        is described. AmbiguousError while EC2 does not show it: the machines run, and the same call finds them again.
+        follows from a request that admits one type or zone, or is described. AmbiguousError while EC2 does not show
+        it: the machines run, and the same call finds them again.
         """
+        only_type = next(iter(by_type)) if len(by_type) == 1 else ""
+        only_zone = next(iter(subnets.values())) if len(set(subnets.values())) == 1 else ""
         obtained: dict[str, OfferingKey] = {}
         unplaced: list[str] = []
         for group in groups:
             row = {**_overrides(group), **{key: value for key, value in group.items() if value}}
-            zone = row.get("AvailabilityZone") or subnets.get(row.get("SubnetId", ""), "")
-            offering = by_type.get(row.get("InstanceType", ""))
+            zone = row.get("AvailabilityZone") or subnets.get(row.get("SubnetId", ""), only_zone)
+            offering = by_type.get(row.get("InstanceType", only_type))
             for key in group.get("InstanceIds", ()):
                 if zone and offering:
                     obtained[key] = replace(offering, zone=zone)
                 else:
                     unplaced.append(key)
-        for found in named(self.launcher.aws, unplaced):
-            offering = by_type.get(found.get("InstanceType", ""))
-            if offering:
-                obtained[found["InstanceId"]] = replace(offering, zone=found["Placement"]["AvailabilityZone"])
+        with after_launching(f"CreateFleet started {', '.join(unplaced)}"):
+            for found in named(self.launcher.aws, unplaced):
+                offering = by_type.get(found.get("InstanceType", ""))
+                zone = (found.get("Placement") or {}).get("AvailabilityZone", "")
+                if offering and zone and found.get("InstanceId"):
+                    obtained[found["InstanceId"]] = replace(offering, zone=zone)
         hidden = [key for key in unplaced if key not in obtained]
         if hidden:
             raise AmbiguousError(
@@ -319,6 +338,19 @@ def fingerprint(request: LaunchRequest) -> str:
     return hashlib.sha256(json.dumps(parameters).encode()).hexdigest()[:40]
 
 
+def names_nothing(answer: Mapping[str, Any]) -> bool:
+    """Whether an answer lacks the ids of machines that it has a row for, or has neither machines nor errors. Then
+    nobody knows what was launched, and asking for the next offering might launch it twice."""
+    rows = answer.get("Instances") or ()
+    return not all(row.get("InstanceIds") for row in rows) or not (rows or answer.get("Errors"))
+
+
+def unnamed(operation: str) -> AmbiguousError:
+    """What to raise about such an answer."""
+    step = "Nothing to do: the call is repeated with its token and finds the same machines."
+    return AmbiguousError(f"{operation} answered without the ids of what it started", next_step=step)
+
+
 def _alike(offering: OfferingKey, first: OfferingKey) -> bool:
     return offering.capacity_type == first.capacity_type and not offering.reservation
 
@@ -344,6 +376,15 @@ def _lacks_addresses(error: Mapping[str, Any]) -> bool:
 
 def _is_about_launch_template(error: ProviderError) -> bool:
     return isinstance(error, GoneError) and error.code.startswith("InvalidLaunchTemplate")
+
+
+def _of_template(failure: OfferingFailure) -> OfferingFailure:
+    """A launch template that is refused once more is no offering's failure."""
+    error = failure.error
+    if not _is_about_launch_template(error):
+        return failure
+    gone = TemplateGoneError(error.message, code=error.code, retry_after=error.retry_after)
+    return replace(failure, error=gone)
 
 
 def _rank(error: ProviderError) -> int:

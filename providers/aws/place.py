@@ -12,7 +12,7 @@ from providers.aws.session import Aws
 from providers.contract import Clock, Instance
 from providers.errors import ProviderError
 
-# Where STS cannot be reached it is not asked at every look: a time-out holds up a tick.
+# Where STS cannot be reached it is not asked at every look: a time-out holds up a reconcile.
 _AGAIN: Final = timedelta(minutes=10)
 
 

@@ -15,6 +15,7 @@ from providers.aws.describe import GROUP_TAG, instance_of, listed, tags_of, unde
 from providers.aws.dry_runs import no_types
 from providers.aws.interruptions import Interruptions, Notice, Noticed
 from providers.aws.launch import Launcher
+from providers.aws.node_template.boot_times import Booting, BootTimeouts
 from providers.aws.node_template.cluster import Clusters
 from providers.aws.node_template.launch_template import LaunchTemplates
 from providers.aws.node_template.network import Network
@@ -60,7 +61,7 @@ class Account:
     cluster: str
 
 
-class AwsProvider(Placed):
+class AwsProvider(Booting, Placed):
     """Rents EC2 machines. Also a CapacityMarket, a Preflight and a TemplateJudge."""
 
     def __init__(
@@ -92,6 +93,7 @@ class AwsProvider(Placed):
             launch_templates=LaunchTemplates(account.aws, account.clock, account.cluster),
             reservations=self._reservations,
         )
+        self._boot = BootTimeouts(templates, account.clock)
         self._verdicts = Verdicts(self._launcher, templates)
         self._market = BlockMarket(account.aws, self._reservations)
         self._queue = queue

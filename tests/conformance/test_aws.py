@@ -1,4 +1,5 @@
-"""The AWS adapter keeps the guarantees of the contract on the fake EC2, prompt or as slow as AWS says it may be."""
+"""The AWS adapter keeps the guarantees of the contract on the fake EC2: prompt, as slow as AWS says it may
+be, and with answers that lack optional members."""
 
 from __future__ import annotations
 
@@ -92,7 +93,17 @@ class AwsHarness:
             self.rig.fake.faults.inject(operation, THROTTLED)
 
 
-@pytest.mark.parametrize("behaviour", [pytest.param(PROMPT, id="prompt"), pytest.param(SLUGGISH, id="sluggish")])
+SPARSE = replace(SLUGGISH, leaves_out=1, refuses_templates=True)
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        pytest.param(PROMPT, id="prompt"),
+        pytest.param(SLUGGISH, id="sluggish"),
+        pytest.param(SPARSE, id="sluggish, with answers that lack optional members"),
+    ],
+)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
 def test_the_aws_provider_keeps(check: Check, behaviour: Behaviour) -> None:
     harness: Harness = AwsHarness(behaviour)

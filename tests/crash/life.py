@@ -101,6 +101,8 @@ class Dying:
         self, resource: Resource, name: str, patch: Object, *, namespace: str = "", subresource: Subresource = ""
     ) -> Object:
         def write() -> Object:
+            if self.witness is not None:
+                self.witness.patches(resource, name)
             return self.api.patch(resource, name, patch, namespace=namespace, subresource=subresource)
 
         fields = (f"{part}.{name}" for part, inside in patch.items() for name in inside)

@@ -21,7 +21,15 @@ from autoscaler.model.capacity import (
     Mode,
 )
 from autoscaler.model.labels import LabelSelector
-from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, Prediction, ProvisionedNode
+from autoscaler.model.provisioned_node import (
+    BatchMember,
+    BatchOutcome,
+    LaunchBatch,
+    OfferingRef,
+    Phase,
+    Prediction,
+    ProvisionedNode,
+)
 from autoscaler.model.reason import Code, Reason
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
@@ -82,24 +90,25 @@ NODE = ProvisionedNode(
     history=((Phase.INTENDED, NOW, "Planned"), (Phase.READY, NOW, "SlicesComplete")),
 )
 BATCH = LaunchBatch(
-    "b-1",
-    "research",
-    ("research-x1", "research-x2"),
-    NODE.offerings,
+    name="b-1",
+    pool="research",
+    members=(
+        BatchMember("research-x1", ("default/train-0",), "i-1", NODE.offerings[1]),
+        BatchMember("research-x2"),
+    ),
+    offerings=NODE.offerings,
     attempt=1,
     token="t-1",
     parameter_hash="h",
-    instances=("i-1", ""),
-    outcome="Calling",
+    answered=True,
+    outcome=BatchOutcome.CALLING,
     minimum=2,
     provider="simulated",
-    pods=(("default/train-0",), ()),
     prediction=PREDICTION,
     labels=FrozenMap({"team": "research"}),
     taints=(Taint("team", "research", "NoExecute"),),
     kubelet_reserved=FrozenMap({"cpu": Quantity.parse("1")}),
     template=("KwokNodeTemplate", "default"),
-    obtained=(1, -1),
 )
 # One object of each kind with every part of its spec in use.
 FULL: Final[dict[str, Json]] = {
@@ -151,6 +160,11 @@ FULL: Final[dict[str, Json]] = {
         "nodeGroups": ["n"],
         "launch": "DesiredCapacity",
     },
+    "GCPNodeTemplate": {
+        "cluster": {"name": "c", "location": "us-central1"},
+        "nodePools": ["h100"],
+        "instanceGroups": [{"zone": "us-central1-a", "name": "g"}],
+    },
 }
 LEAST: Final[dict[str, Json]] = {
     "CapacityPool": {"limits": {"nodes": 1}},
@@ -181,4 +195,5 @@ LEAST: Final[dict[str, Json]] = {
         "instanceProfile": "nodes",
     },
     "AWSGroupNodeTemplate": {"autoScalingGroups": ["a"]},
+    "GCPNodeTemplate": {"instanceGroups": [{"zone": "us-central1-a", "name": "g"}]},
 }

@@ -227,6 +227,8 @@ RULES: Final = [
     ("AWSNodeTemplate", {"blockDevices": [{}]}, "give sizeGiB, snapshotId or both"),
     ("AWSGroupNodeTemplate", {"autoScalingGroups": [], "nodeGroups": []}, "name at least one group"),
     ("AWSGroupNodeTemplate", {"clusterName": ""}, "nodeGroups need clusterName"),
+    ("GCPNodeTemplate", {"nodePools": [], "instanceGroups": []}, "name at least one group"),
+    ("GCPNodeTemplate", {"cluster": None}, "nodePools need cluster"),
     ("LaunchBatch", {"minimum": 3}, "minimum cannot exceed the number of nodes"),
 ]
 CHANGES: Final = [

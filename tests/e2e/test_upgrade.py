@@ -1,12 +1,18 @@
-"""From the version before the last change of the charts to this one and back, while nodes are in use."""
+"""From the version before the last change of the charts to this one and back, in the middle of launches and drains."""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from autoscaler.cluster.resources import NODES, PODS
-from tests.e2e.installation import CHARTS, ROOT, Installation
+import pytest
+
+from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
+from tests.e2e.deaths import ALONE, live_through
+from tests.e2e.installation import CHARTS, ROOT, Controller, Installation
+from tests.e2e.test_crashes import Kwoks
 from tests.e2e.test_installation import POOL, TEMPLATE, pod
 
 
@@ -47,3 +53,36 @@ def test_an_upgrade_and_a_rollback_leave_the_nodes_alone(tmp_path: Path) -> None
                 cluster.api.delete(PODS, name, namespace="default")
             cluster.wait_until(cluster.is_empty, "no node")
             assert controller.stop() == 0
+
+
+@pytest.mark.parametrize("killed", [("launch.log",), ("launch.log", "drain.log")], ids=["launch", "drain"])
+def test_this_version_takes_over_what_the_one_before_left_half_done(tmp_path: Path, killed: tuple[str, ...]) -> None:
+    """The earlier version writes the logs in `killed`, and dies at the end of each; this version writes the others."""
+    before = before_the_last_change(tmp_path)
+    intended: set[str] = set()
+    upgraded = False
+    with Installation(tmp_path, charts=before / "deploy/charts") as cluster:
+
+        @contextmanager
+        def controller(log: str) -> Iterator[Controller]:
+            nonlocal upgraded
+            nodes = {found["metadata"]["name"] for found in cluster.api.list(PROVISIONED_NODES).items}
+            if log in killed:
+                root = before
+            else:
+                root = ROOT
+                if not upgraded:
+                    # What the earlier version left is all that there will ever be for these pods.
+                    batches = cluster.api.list(LAUNCH_BATCHES).items
+                    intended.update(nodes, *(batch["spec"]["nodes"] for batch in batches))
+                    cluster.install(CHARTS)
+                    upgraded = True
+                assert nodes <= intended
+            with cluster.controller(log, root=root, **ALONE) as running:
+                yield running
+
+        cluster.apply(POOL + "---" + TEMPLATE)
+        cluster.mode("gpu", "Act")
+        cluster.apply(pod("one") + "---" + pod("two"))
+        live_through(cluster, controller, Kwoks(cluster))
+        assert intended

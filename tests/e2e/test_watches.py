@@ -58,7 +58,7 @@ def test_spoiled_watches_keep_nobody_waiting(running: ControlPlane, api: Kuberne
             assert len(names(api, NODES)) == len(MODES)
             assert acting.answer("probes", "/healthz").text == "ok"
             ages = re.findall(
-                r'^foreslice_mirror_age_seconds\{resource="(.+)"\} (\S+)$', _metrics(acting), re.MULTILINE
+                r'^foreslice_informer_age_seconds\{resource="(.+)"\} (\S+)$', _metrics(acting), re.MULTILINE
             )
             assert {"pods", "nodes", "provisionednodes.foreslice.dev"} <= {resource for resource, _ in ages}
             assert max(float(age) for _, age in ages) < 30

@@ -8,15 +8,18 @@ from autoscaler.clock import VirtualClock
 
 
 class Jumping:
-    """A virtual clock of which only `now` jumps. Several may share the time of one, as machines share the world's."""
+    """A virtual clock of which only `now` jumps. Several may share the time of one, as machines share the world's.
+
+    `offset` is how far the wall clock is ahead.
+    """
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
-        self._offset = timedelta(0)
+        self.offset = timedelta(0)
 
     def jump(self, by: timedelta) -> None:
         """Set the wall clock forward, or back."""
-        self._offset += by
+        self.offset += by
 
     def advance(self, by: timedelta) -> None:
         """Let time pass."""
@@ -24,7 +27,7 @@ class Jumping:
 
     def now(self) -> datetime:
         """What the wall clock shows."""
-        return self._clock.now() + self._offset
+        return self._clock.now() + self.offset
 
     def monotonic(self) -> float:
         """Untouched by jumps."""

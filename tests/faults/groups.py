@@ -15,6 +15,9 @@ from providers.aws.node_template.template import GroupTemplate
 from providers.aws.provider import Account
 from providers.contract import Provider
 from tests.aws import FakeAws, WrittenGroups
+from tests.fakes.ec2 import FakeEc2
+from tests.fakes.ec2.groups import Group
+from tests.fakes.ec2.templates import LaunchTemplate
 from tests.faults.world import AwsSimulation
 
 TYPES: Final = ("g6.xlarge", "g6e.xlarge")
@@ -46,15 +49,9 @@ class GroupSimulation(AwsSimulation):
         self.groups.append(self._group("p5.48xlarge", ZONES[0], "capacity-block", **more))
 
     def _group(self, instance_type: str, zone: str, market: str, **more: Any) -> str:
-        """A group as somebody made it for a pool named gpu, whose members register with what the pool expects."""
-        name, geography = f"{instance_type}-{zone}-{market}", self.fake.account.geography
-        image = next(image.id for image in geography.images.values() if image.architecture == "x86_64")
-        data = {"ImageId": image, "InstanceType": instance_type, "UserData": _user_data(instance_type, market), **more}
-        if market != "on-demand":
-            data["InstanceMarketOptions"] = {"MarketType": market}
-        FakeAws().ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
-        subnets = [subnet.id for subnet in geography.subnets.values() if subnet.zone == zone]
-        self.fake.groups.add(name, {"LaunchTemplateName": name, "Version": "1"}, subnets)
+        """A group as somebody made it for a pool named gpu."""
+        name = f"{instance_type}-{zone}-{market}"
+        add_group(self.fake, name, instance_type, zone, market, **more)
         return name
 
 
@@ -62,6 +59,21 @@ class SizedGroupSimulation(GroupSimulation):
     """Machines by desired capacity."""
 
     by_instances: ClassVar[bool] = False
+
+
+def add_group(fake: FakeEc2, name: str, instance_type: str, zone: str, market: str, **more: Any) -> Group:
+    """A group in all subnets of a zone, whose members register with what the pool gpu expects. `more`: of its launch
+    template."""
+    geography = fake.account.geography
+    image = next(image.id for image in geography.images.values() if image.architecture == "x86_64")
+    data = {"ImageId": image, "InstanceType": instance_type, "UserData": _user_data(instance_type, market), **more}
+    if market != "on-demand":
+        data["InstanceMarketOptions"] = {"MarketType": market}
+    template = LaunchTemplate(fake.account.new_id("lt"), name, fake.account.now)
+    template.versions[1] = (data, "", fake.account.now)
+    fake.account.templates[template.id] = template
+    subnets = [subnet.id for subnet in geography.subnets.values() if subnet.zone == zone]
+    return fake.groups.add(name, {"LaunchTemplateName": name, "Version": "1"}, subnets)
 
 
 def _user_data(instance_type: str, market: str) -> str:

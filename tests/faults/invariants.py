@@ -1,13 +1,14 @@
 """What must hold whatever happens around the controller: one function for each invariant, for every suite.
 
 Each looks at objects as the API serves them and yields one sentence for what is wrong, which begins with the number of
-the invariant; the table of docs/crash.md has the same numbers. They are about what a controller does, so they are asked
-when it does it, with what is true then, and not about what it believed.
+the invariant, as in the tables of docs/operations.md and docs/crash.md. They are about what a controller does, so they
+are asked when it does it, with what is true then, and not about what it believed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from autoscaler.cluster.api import Object, key_of
@@ -21,6 +22,22 @@ _COMING: Final = frozenset({"Intended", "Launching", "Launched", "Registered", "
 # Nodes that no pod is sent to any more.
 ENDING: Final = frozenset({"Failed", "Draining", "Terminating", "Gone"})
 _DONE: Final = ("Succeeded", "Failed")
+# A launch that fails is asked for no more often.
+MOST_AN_HOUR: Final = 60
+# Calls that change something at AWS. Those that end machines are judged one by one.
+CHANGING: Final = (
+    "CreateFleet",
+    "CreateLaunchTemplate",
+    "CreateLaunchTemplateVersion",
+    "CreateOrUpdateTags",
+    "CreateTags",
+    "DeleteLaunchTemplate",
+    "DeleteLaunchTemplateVersions",
+    "DeleteMessageBatch",
+    "LaunchInstances",
+    "RunInstances",
+    "SetDesiredCapacity",
+)
 # Objects of the controller itself: nothing of them may be left when nothing is asked for.
 _STAYING: Final = ("DaemonSet", "Node")
 
@@ -81,6 +98,42 @@ def node_deleted(
         staying = [key_of(pod) for pod in pods if _occupies(pod)]
         if staying and not is_ordered(provisioned):
             yield f"invariant 1: {', '.join(staying)} lose Node {name} of {_told(provisioned)}"
+
+
+def touched_in_observe(what: str, provisioned: Object | None) -> Iterator[str]:
+    """P2: a pool that observes changes nothing that exists. `what` is about to be done to a node or its machine."""
+    if provisioned is None or "deletionTimestamp" not in provisioned["metadata"]:
+        yield f"invariant P2: in mode Observe the controller would {what} of {_told(provisioned)}"
+
+
+def changed_in_observe(calls: Mapping[str, int]) -> Iterator[str]:
+    """P2: the provider is asked for no change. `calls` since the pools observe, but those that end machines."""
+    for name in CHANGING:
+        if calls.get(name, 0):
+            yield f"invariant P2: {calls[name]} calls of {name} in mode Observe"
+
+
+def asked_too_often(failed: Mapping[str, Sequence[datetime]]) -> Iterator[str]:
+    """P3: a launch that fails is asked for at most 60 times an hour. `failed`: when, by operation, in order."""
+    for name, moments in failed.items():
+        for first, last in zip(moments, moments[MOST_AN_HOUR:], strict=False):
+            if last - first < timedelta(hours=1):
+                yield f"invariant P3: {name} failed more than {MOST_AN_HOUR} times from {first:%H:%M:%S} on"
+                break
+
+
+def strangers_taken(provisioned: Iterable[Object], strangers: Collection[str]) -> Iterator[str]:
+    """P5: machines that no launch of ours started are not adopted, so nothing counts them. `strangers`: their ids."""
+    for node in provisioned:
+        if machine_of(node).rpartition("/")[2] in strangers:
+            yield f"invariant P5: {_told(node)} has machine {machine_of(node)}, which somebody else started"
+
+
+def strangers_changed(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    """P5: nor are they ended or tagged. Both: what a machine is like as far as only people change it, by id."""
+    for machine in sorted(before.keys() & after.keys()):
+        if before[machine] != after[machine]:
+            yield f"invariant P5: machine {machine} of somebody else was {before[machine]}, and is {after[machine]}"
 
 
 def ended_by(error: BaseException) -> str:

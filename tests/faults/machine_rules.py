@@ -34,6 +34,13 @@ class MachineRules:
             machine.hidden = hidden
             self.told["a machine out of the list" if hidden else "a machine in the list again"] += 1
 
+    @rule(index=st.integers(0, 7), protected=st.booleans())
+    def protects(self, index: int, protected: bool) -> None:
+        """A person protects a machine against termination, or takes that away."""
+        for machine in self._one(index):
+            machine.protected = protected
+            self.told["a machine protected against termination"] += protected
+
     @rule(index=st.integers(0, 7), first=st.booleans())
     def rebalances(self, index: int, first: bool) -> None:
         """EC2 recommends to leave a spot machine, before or after it takes it back."""
@@ -45,9 +52,9 @@ class MachineRules:
                 self.told["a rebalance recommendation"] += 1
 
     def calm_down(self) -> None:
-        """All run, and are listed."""
+        """All run, are listed, and may be ended."""
         for machine in self.simulation.fake.account.machines.values():
-            machine.stopped = machine.hidden = False
+            machine.stopped = machine.hidden = machine.protected = False
 
     def _one(self, index: int) -> list[Machine]:
         # A group replaces members that do not run, whoever stopped them.

@@ -9,6 +9,7 @@ waits for somebody else's trouble, and nothing is left once the work is done and
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
 from typing import ClassVar
@@ -24,89 +25,18 @@ from autoscaler.simulation.scenario import Scenario, parse_scenario
 from instance_catalog.kubernetes import labels
 from providers.errors import ProviderError
 from tests.crash.life import START, CrashError, small_catalog
-from tests.fakes.ec2 import (
-    CUT_AFTER,
-    CUT_BEFORE,
-    INTERNAL_ERROR,
-    INTERNAL_ERROR_AFTER,
-    PROMPT,
-    SLUGGISH,
-    THROTTLED,
-    TIMEOUT_AFTER,
-    TIMEOUT_BEFORE,
-    UNAVAILABLE,
-    Behaviour,
-    FakeEc2,
-    refused,
-)
+from tests.fakes.ec2 import PROMPT, SLUGGISH, Behaviour, FakeEc2
 from tests.fakes.ec2.machines import Machine
 from tests.faults import invariants
+from tests.faults.account_rules import THEIRS, AccountRules
 from tests.faults.groups import GroupSimulation, SizedGroupSimulation
 from tests.faults.machine_rules import MachineRules
 from tests.faults.oddities import ODD_PODS, Oddity, foreign_node, foreign_pod
+from tests.faults.scenes import CALLS, FAULTS, GANG_OF, GROUP_CALLS, PLACES, PODS_OF, POOL, QUEUE_CALLS, RARE_CALLS
 from tests.faults.shaky import Mishap, Shaky
 from tests.faults.witness import Witness
 from tests.faults.world import AwsSimulation, booted, instances_run
 
-POOL = """
-apiVersion: foreslice.dev/v1alpha1
-kind: CapacityPool
-metadata: {name: gpu}
-spec:
-  mode: Act
-  requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a, us-east-1b]}]
-  capacityTypes: [spot, on-demand]
-  nodeTemplateRef: {kind: KIND, name: gpu}
-  drivers: {profiles: [nvidia]}
-  limits: {nodes: 8}
----
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
-metadata: {name: gpu}
-spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]}}}
-"""
-PODS_OF = """
-apiVersion: v1
-kind: Pod
-metadata:
-  name: work-{number}
-  labels: {{{gang}}}
-  annotations: {{simulation.foreslice.dev/copies: "{copies}", simulation.foreslice.dev/runs-for: {minutes}m}}
-spec:
-  resourceClaims: [{{name: gpu, resourceClaimTemplateName: gpu}}]
-  containers: [{{name: main, image: pause, resources: {{claims: [{{name: gpu}}], requests: {{cpu: "1"}}}}}}]
-"""
-GANG_OF = """
-apiVersion: scheduling.x-k8s.io/v1alpha1
-kind: PodGroup
-metadata: {{name: gang-{number}, namespace: default}}
-spec: {{minMember: {copies}}}
----
-"""
-CALLS = ("CreateFleet", "RunInstances", "DescribeInstances", "TerminateInstances", "DescribeCapacityReservations")
-RARE_CALLS = ("CreateLaunchTemplate", "DescribeLaunchTemplateVersions", "DescribeSubnets", "GetParameter")
-GROUP_CALLS = (
-    "LaunchInstances",
-    "SetDesiredCapacity",
-    "CreateOrUpdateTags",
-    "CreateTags",
-    "TerminateInstanceInAutoScalingGroup",
-    "DescribeAutoScalingGroups",
-    "DescribeScalingActivities",
-)
-QUEUE_CALLS = ("ReceiveMessage", "DeleteMessageBatch")
-FAULTS = {
-    "times out after the effect": TIMEOUT_AFTER,
-    "times out before the effect": TIMEOUT_BEFORE,
-    "is cut after the effect": CUT_AFTER,
-    "is cut before the effect": CUT_BEFORE,
-    "fails inside after the effect": INTERNAL_ERROR_AFTER,
-    "fails inside": INTERNAL_ERROR,
-    "finds EC2 overloaded": UNAVAILABLE,
-    "is throttled": THROTTLED,
-    "gets a code nobody knows": refused("Teapot"),
-}
-PLACES = [(kind, f"us-east-1{zone}") for kind in ("g6.xlarge", "g6e.xlarge") for zone in "ab"]
 # The longest back-off that the faults above lead to is an hour.
 RECOVERY = timedelta(hours=4)
 RESYNC = timedelta(minutes=5)
@@ -119,7 +49,7 @@ def scenario(text: str) -> Scenario:
     return parse_scenario(text)
 
 
-class Schedules(MachineRules, RuleBasedStateMachine):
+class Schedules(AccountRules, MachineRules, RuleBasedStateMachine):
     """A cluster to which things happen. `told` counts them over all schedules of a run.
 
     `worlds`: where nodes come from; half of the schedules launch their machines themselves.
@@ -133,12 +63,24 @@ class Schedules(MachineRules, RuleBasedStateMachine):
         SizedGroupSimulation,
     )
 
-    @initialize(pace=st.sampled_from([PROMPT, SLUGGISH]), world=st.integers(0, 3), queue=st.booleans())
-    def begin(self, pace: Behaviour, world: int, queue: bool) -> None:
+    @initialize(
+        pace=st.sampled_from([PROMPT, SLUGGISH]),
+        world=st.integers(0, 3),
+        queue=st.booleans(),
+        leaves_out=st.integers(0, 3),
+        whole=st.booleans(),
+        twins=st.booleans(),
+    )
+    def begin(
+        self, pace: Behaviour, world: int, queue: bool, leaves_out: int = 0, whole: bool = False, twins: bool = False
+    ) -> None:
+        """`leaves_out` and `whole`: see Behaviour. `twins`: a zone has two subnets, one of them small."""
         chosen = self.worlds[world % len(self.worlds)]
+        pace = replace(pace, leaves_out=leaves_out, refuses_templates=whole)
         self.simulation = chosen(catalog=small_catalog(), start=START, ec2=pace, queue=queue)
         self.simulation.add(scenario(POOL.replace("KIND", chosen.kind)))
-        self.witness = Witness(self.simulation.api, partial(instances_run, self.simulation))
+        self.witness = Witness(self.simulation.api, partial(instances_run, self.simulation), self.observes)
+        self.begin_account(twins=twins)
         self.api = Shaky(self.simulation.api, witness=self.witness)
         self.restart()
         self.stranger: tuple[str, str] | None = None  # somebody else's Node, and the uid of its pod
@@ -149,6 +91,8 @@ class Schedules(MachineRules, RuleBasedStateMachine):
         self.told["schedules"] += 1
         self.told[f"schedules with {chosen.__name__}"] += 1
         self.told["schedules with a queue of notices"] += queue
+        self.told["schedules with answers that lack optional members"] += leaves_out > 0
+        self.told["schedules with two subnets in a zone"] += twins
 
     @property
     def fake(self) -> FakeEc2:
@@ -220,8 +164,9 @@ class Schedules(MachineRules, RuleBasedStateMachine):
     @rule(oddity=st.sampled_from(Oddity))
     def comes_oddly(self, oddity: Oddity) -> None:
         """Something legal that is hard to handle; whether its own pod runs is not asked, whether others' do is."""
-        if oddity in self.odd or (oddity is Oddity.LONG_POOL and isinstance(self.simulation, GroupSimulation)):
-            return
+        grouped = isinstance(self.simulation, GroupSimulation)
+        if oddity in self.odd or (oddity is Oddity.LONG_POOL and (grouped or self.observes())):
+            return  # that pool acts
         self.odd.add(oddity)
         self.excused |= ODD_PODS
         self.simulation.add(scenario(oddity.value.replace("KIND", self.simulation.kind)))
@@ -285,7 +230,8 @@ class Schedules(MachineRules, RuleBasedStateMachine):
             return
         self.witness.looks()
         alive = Counter(map(_batch, self.ours()))
-        invariants.hold([*self.witness.found, *invariants.more_than_asked(alive, self.api.batches)])
+        asked = [*invariants.more_than_asked(alive, self.api.batches), *invariants.asked_too_often(self.fake.failed)]
+        invariants.hold([*self.witness.found, *asked, *self.found_in_account()])
 
     def teardown(self) -> None:
         """The trouble is over: everything that was asked for runs to its end, and nothing is left."""
@@ -293,6 +239,7 @@ class Schedules(MachineRules, RuleBasedStateMachine):
             return
         self.fake.faults.clear()
         self.calm_down()
+        self.act_again()
         self.api.mishaps.clear()
         self.simulation.ours.offset = timedelta(0)  # as long as it is wrong, AWS refuses every call
         for kind, zone in PLACES:
@@ -304,8 +251,9 @@ class Schedules(MachineRules, RuleBasedStateMachine):
         self.everything_holds()
         waiting = invariants.kept_waiting(self.pods(), bad=self.excused)
         invariants.hold([*waiting, *self.left(), *self.strangers_lost()])
-        alive = [machine for machine in self.strangers() if machine.alive(self.simulation.clock.now())]
-        assert len(alive) <= self.lost, f"{len(alive)} unknown machines, {self.lost} were lost"
+        alive = [m for m in self.strangers() if m.alive(self.simulation.clock.now()) and m.group != THEIRS]
+        expected = self.lost + self.raised
+        assert len(alive) <= expected, f"{len(alive)} unknown machines, {expected} were lost or asked for by others"
         self.told["machines"] += len(self.fake.account.machines)
         self.told["calls"] += self.fake.calls.total()
         for launch in ("CreateFleet", "RunInstances", "LaunchInstances", "SetDesiredCapacity"):
@@ -378,6 +326,7 @@ class Schedules(MachineRules, RuleBasedStateMachine):
 
     def _look(self, _: Tick) -> None:
         self.witness.looks()
+        self.look_at_account()
 
 
 # Pods that may wait, or run, for ever.

@@ -17,7 +17,7 @@ from providers.contract import Provider
 from tests.aws import TEMPLATE, FakeAws, Written
 from tests.crash.life import START, small_catalog
 from tests.fakes.ec2 import refused
-from tests.faults.schedules import PLACES, PODS_OF, POOL
+from tests.faults.scenes import PLACES, PODS_OF, POOL
 from tests.faults.world import AwsSimulation
 
 MINUTE = timedelta(minutes=1)

@@ -10,7 +10,7 @@ from autoscaler.simulation.scenario import parse_scenario
 from providers.contract import TAG_CLUSTER, describe_all
 from tests.aws import CLUSTER, Rig, request
 from tests.crash.life import START, small_catalog
-from tests.faults.schedules import PODS_OF, POOL
+from tests.faults.scenes import PODS_OF, POOL
 from tests.faults.world import AwsSimulation
 
 LAUNCHES = ("CreateFleet", "RunInstances")

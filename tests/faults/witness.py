@@ -20,10 +20,14 @@ from tests.faults import invariants
 
 @dataclass
 class Witness:
-    """`machines`: by provider id, whether each machine that we ever launched still runs. `found`: what is wrong."""
+    """`machines`: by provider id, whether each machine that we ever launched still runs. `found`: what is wrong.
+
+    `observes`: whether all pools are in mode Observe.
+    """
 
     api: ApiServer
     machines: Callable[[], Mapping[str, bool]]
+    observes: Callable[[], bool] = lambda: False
     found: list[str] = field(default_factory=list)
     _decided: dict[str, str] = field(default_factory=dict)  # by node, the phase that this process last tried to write
 
@@ -44,7 +48,9 @@ class Witness:
         """A pod is about to be evicted."""
         pod = self._get(PODS, name, namespace)
         if pod is not None:
-            self._note(invariants.evicted(pod, self._provisioned(pod["spec"].get("nodeName", "")), uid=uid))
+            provisioned = self._provisioned(pod["spec"].get("nodeName", ""))
+            self._note(invariants.evicted(pod, provisioned, uid=uid))
+            self._touches("evict pods", provisioned)
 
     def deletes(self, resource: Resource, name: str, uid: str) -> None:
         """An object is about to be deleted."""
@@ -54,7 +60,13 @@ class Witness:
         machines, machine = self.machines(), node.get("spec", {}).get("providerID", "")
         pods, runs = self._pods(name), machines.get(machine, False)
         ours = machine in machines
+        self._touches("delete the Node", self._provisioned(name))
         self._note(invariants.node_deleted(node, self._provisioned(name), pods, uid=uid, ours=ours, runs=runs))
+
+    def patches(self, resource: Resource, name: str) -> None:
+        """An object is about to be changed in part."""
+        if resource == NODES:
+            self._touches("change the Node", self._provisioned(name))
 
     def updates(self, resource: Resource, manifest: Object) -> None:
         """An object is about to be written."""
@@ -69,6 +81,7 @@ class Witness:
         for machine in ids:
             node = next((n for n in nodes if _names(n.get("spec", {}).get("providerID", ""), machine)), None)
             provisioned = next((p for p in mine if _names(invariants.machine_of(p), machine)), None)
+            self._touches(f"end machine {machine}", provisioned)
             if node is not None:
                 pods = self._pods(node["metadata"]["name"])
                 self._note(invariants.machine_ended(provisioned, node, pods))
@@ -76,7 +89,7 @@ class Witness:
     def follows(self, loop: Loop) -> Loop:
         """See how this controller ends machines. It knows nothing of what the one before decided and did not write."""
         self._decided.clear()
-        for provider in loop._providers.by_template.values():
+        for provider in loop._executor.providers.by_template.values():
             setattr(provider, "terminate", partial(self._terminate, provider.terminate))  # noqa: B010
         return loop
 
@@ -87,6 +100,10 @@ class Witness:
     def looks(self) -> None:
         """Between two rounds."""
         self._note(invariants.doubled(list_all(self.api, PROVISIONED_NODES)[0]))
+
+    def _touches(self, what: str, provisioned: Object | None) -> None:
+        if self.observes():
+            self._note(invariants.touched_in_observe(what, provisioned))
 
     def _note(self, found: Iterator[str]) -> None:
         self.found += [text for text in found if text not in self.found]

@@ -23,6 +23,7 @@ from autoscaler.loop.loop import Loop, Tick
 from autoscaler.simulation.kubelets import Kubelets
 from autoscaler.simulation.simulation import Simulation
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.labels import LAUNCH_TOKEN
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.catalog import Catalog
@@ -221,6 +222,11 @@ class AwsSimulation(Simulation):
 
         super().run(until, seen)
 
+    @property
+    def cluster(self) -> str:
+        """The uid that owns its machines."""
+        return self._uid
+
     @cached_property
     def queue(self) -> str:
         """The URL of the queue; "" without one."""
@@ -248,5 +254,5 @@ class AwsSimulation(Simulation):
 def instances_run(simulation: AwsSimulation) -> Mapping[str, bool]:
     """By provider id, whether each instance of ours there ever was still runs."""
     now, machines = simulation.clock.now(), simulation.fake.account.machines.values()
-    ours = (machine for machine in machines if not machine.group or TAG_CLUSTER in machine.tags)
+    ours = (machine for machine in machines if LAUNCH_TOKEN in machine.tags)
     return {booted(machine).provider_id: machine.alive(now) for machine in ours}

@@ -24,7 +24,8 @@ def test_the_manifests_give_the_node_of_the_transcript(tmp_path: Path, monkeypat
     code, text = run(tmp_path / "try.yaml", monkeypatch=monkeypatch)
     assert code == 0, text
     kind, zone, capacity = re.split(r" in | \(", shown["offering"].rstrip(")"))
-    assert re.search(rf"^gpu-\S+ +{kind} +{zone} +{capacity} +{re.escape(shown['price'])} ", text, re.MULTILINE), text
+    row = rf"^1 × {kind} +gpu-\S+ +{zone} +{capacity} +{re.escape(shown['price'])} "
+    assert re.search(row, text, re.MULTILINE), text
 
 
 def test_the_settings_among_the_values_can_be_read(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ ROOMS = (
     "autoscaler/dra/",
     "autoscaler/cel/",
     "providers/aws/",
+    "providers/gcp/",
     "autoscaler/loop",
 )
 

@@ -62,6 +62,9 @@ class Vectors:
     def full(self, state: Node) -> bool:
         return not any(state.free)
 
+    def has_room(self, state: Node, item: int) -> bool:
+        return any(all(s <= f for s, f in zip(size, state.free, strict=True)) for size in self.choices[item])
+
 
 def random_case(seed: int) -> tuple[Problem, Vectors]:
     """A small problem; about half have limits, a third have gangs."""
@@ -173,7 +176,7 @@ def score(problem: Problem, oracle: Vectors, way: Way) -> Score:
 
 
 def as_way(solution: Solution) -> Way:
-    return [(c.kind, [i for i, n in enumerate(c.counts) for _ in range(n)]) for c in solution.columns]
+    return [(c.kind, list(c.pattern)) for c in solution.columns]
 
 
 @pytest.mark.parametrize("block", range(10))

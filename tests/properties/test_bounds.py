@@ -87,7 +87,7 @@ def test_whatever_a_launch_is_called_the_api_server_takes_its_objects(pool: str,
     (batch,) = batches_of(launches, snapshot)
     for part in (batch, *halves(batch), part_of(batch, batch.nodes[-1:])):
         manifest = written(BATCHES, write_launch_batch(part))
-        assert parse_launch_batch({**manifest, "status": {}}).pods == part.pods
+        assert parse_launch_batch({**manifest, "status": {}}).members == part.members
         for node in nodes_of(part):
             manifest = written(NODES, write_provisioned_node(node))
             assert parse_provisioned_node({**manifest, "status": {}}).pods == node.pods

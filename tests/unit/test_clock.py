@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from autoscaler.clock import EPOCH, ShiftedClock, SystemClock, VirtualClock
+from autoscaler.clock import EPOCH, ClockJumps, ShiftedClock, SystemClock, VirtualClock
+from tests.fakes.clocks import Jumping
 
 SECOND = timedelta(seconds=1)
 
@@ -114,3 +115,30 @@ def test_the_system_clock_is_aware_and_monotonic() -> None:
 def test_the_time_of_a_suspended_machine_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: 7200.0}.__getitem__)
     assert SystemClock().monotonic() == 7200.0
+
+
+def test_a_jump_is_measured_once_and_known_for_a_while() -> None:
+    inner = VirtualClock()
+    clock = Jumping(inner)
+    jumps = ClockJumps(clock)
+    inner.advance(timedelta(hours=1))
+    clock.jump(SECOND)
+    assert jumps.measure() == timedelta(0)
+    assert not jumps.within(timedelta(days=1))
+    for jump in (timedelta(hours=-3), timedelta(minutes=2)):
+        clock.jump(jump)
+        assert abs(jumps.measure() - jump) < SECOND / 1000
+        assert jumps.measure() == timedelta(0)
+        inner.advance(timedelta(minutes=5))
+        assert jumps.within(timedelta(minutes=6))
+        assert not jumps.within(timedelta(minutes=5))
+
+
+def test_a_clock_that_drifts_does_not_jump() -> None:
+    inner = VirtualClock()
+    clock = Jumping(inner)
+    jumps = ClockJumps(clock)
+    for _ in range(100):
+        inner.advance(timedelta(seconds=30))
+        clock.jump(SECOND / 2)
+        assert jumps.measure() == timedelta(0)

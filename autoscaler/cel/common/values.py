@@ -44,13 +44,27 @@ class Failure(Fault):
 
 
 class Unknown(Fault):
-    """A result that depends on `attributes` ("domain/id") whose values are not known yet, or on `reason`."""
+    """A result that depends on `attributes` ("domain/id") whose values are not known yet, or on `reason`.
 
-    __slots__ = ("attributes", "reason")
+    `bounds` are the least and the greatest it can be: quantities of a device's capacity, or what compareTo() makes of
+    one. Functions hand an unknown argument on as it is, so only interpreter/bounds.py may read them, where the syntax
+    says whose they are. `choices` are all values that the attribute of a device can have.
+    """
 
-    def __init__(self, attributes: frozenset[str], reason: str = "") -> None:
+    __slots__ = ("attributes", "bounds", "choices", "reason")
+
+    def __init__(
+        self,
+        attributes: frozenset[str],
+        reason: str = "",
+        *,
+        bounds: tuple[Quantity, Quantity] | tuple[int, int] | None = None,
+        choices: tuple[Value, ...] = (),
+    ) -> None:
         self.attributes = attributes
         self.reason = reason
+        self.bounds = bounds
+        self.choices = choices
 
     def merged(self, other: Unknown) -> Unknown:
         """Both unknowns."""

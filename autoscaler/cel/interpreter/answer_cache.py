@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from autoscaler.cel.common.outcome import Evaluation
 from autoscaler.cel.common.values import QuantityCell, StringMap, Unknown, Value
 from autoscaler.cel.interpreter.reads import Path
+from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.semver import SemanticVersion
 
 Key: TypeAlias = tuple[Hashable, ...]
@@ -98,7 +99,9 @@ def _typed(value: Value) -> tuple[type | None, Hashable]:
         amount = value.quantity
         return kind, (value.computed, amount.digits, amount.scale, amount.format, amount.big, amount.text)
     if kind is Unknown:
-        return kind, (value.attributes, value.reason)
+        low, high = value.bounds or (None, None)
+        forms = low.form if isinstance(low, Quantity) else low, high.form if isinstance(high, Quantity) else high
+        return kind, (value.attributes, value.reason, value.bounds, forms, tuple(map(_typed, value.choices)))
     if kind is SemanticVersion:
         return kind, (value.major, value.minor, value.patch, value.prerelease, value.build)
     return _OWN

@@ -14,6 +14,7 @@ from autoscaler.cel.common.evaluation import COST, COST_LIMIT, CostExceededError
 from autoscaler.cel.common.values import FAULTS, NONE, Failure, OptionalValue, UInt, Unknown, Value, key_of
 from autoscaler.cel.cost.call_costs import Cost, ResultCost, equality, shorter
 from autoscaler.cel.interpreter.attributes import Code, Constant, Step
+from autoscaler.cel.interpreter.bounds import unequal
 from autoscaler.cel.library.comparison import NO_OVERLOAD, equal
 
 _PRIMITIVES = frozenset({bool, int, UInt, float, str})
@@ -102,8 +103,11 @@ def variadic_run(runs: Sequence[Run], code: Callable[..., Any], before: Cost | N
     return call
 
 
-def equality_run(steps: Sequence[Step], runs: Sequence[Run], *, negated: bool) -> Run:
-    """`==` and `!=`. A comparison that errs makes `!=` true; an operand that errs makes it err."""
+def equality_run(steps: Sequence[Step], runs: Sequence[Run], bounded: Sequence[bool], *, negated: bool) -> Run:
+    """`==` and `!=`. A comparison that errs makes `!=` true; an operand that errs makes it err.
+
+    `bounded`: which operands may be known within bounds of their own.
+    """
     left, right = runs
     if isinstance(steps[1], Constant) and type(steps[1].value) is str:
         return _equals_text(left, steps[1].value, negated=negated)
@@ -112,10 +116,9 @@ def equality_run(steps: Sequence[Step], runs: Sequence[Run], *, negated: bool) -
         a = left(frame)
         b = right(frame)
         charge(frame, shorter((a, b)) if negated else equality((a, b)))
-        if type(a) in FAULTS:
-            return a
-        if type(b) in FAULTS:
-            return b
+        if type(a) in FAULTS or type(b) in FAULTS:
+            same = unequal((a, b), bounded)
+            return negated if same is False else same
         same = equal(a, b)
         if not negated:
             return same

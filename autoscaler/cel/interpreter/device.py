@@ -6,6 +6,9 @@ what was converted of them must not stay behind.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import product
+from math import prod
 from typing import Final, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -66,6 +69,29 @@ class DeviceView:
             view = _VIEWS[key] = _view(*key[:-1])
         return view
 
+    def chosen(self, names: Iterable[str], most: int) -> tuple[DeviceView, ...]:
+        """The device with every combination of what the attributes of these names can be, of those that have choices.
+
+        () if there is none with choices, or more than `most` combinations.
+        """
+        domains = self.root.entries["attributes"].entries
+        places: list[tuple[Value, Value, tuple[Value, ...]]] = []
+        for name in sorted(names):
+            domain, _, identifier = name.partition("/")
+            value = domains[domain].entries.get(identifier) if domain in domains else None
+            if type(value) is Unknown and value.choices:
+                places.append((domain, identifier, value.choices))
+        if not places or prod(len(choices) for _, _, choices in places) > most:
+            return ()
+        return tuple(self._with(places, values) for values in product(*(choices for _, _, choices in places)))
+
+    def _with(self, places: Sequence[tuple[Value, Value, object]], values: Sequence[Value]) -> DeviceView:
+        domains = {domain: dict(inner.entries) for domain, inner in self.root.entries["attributes"].entries.items()}
+        for (domain, identifier, _), value in zip(places, values, strict=True):
+            domains[domain][identifier] = value
+        attributes = DefaultMap({domain: StringMap(inner) for domain, inner in domains.items()})
+        return DeviceView(StringMap({**self.root.entries, "attributes": attributes}), self.failure)
+
     def fresh(self) -> StringMap:
         """The device with quantities of its own."""
         capacity = DefaultMap(
@@ -107,8 +133,9 @@ def _view(
     capacity: dict[Value, Value] = {}
     for name, amount in amounts.items():
         domain, identifier = split_name(name, driver)
-        # A predicted amount without a source decides nothing.
-        known = Unknown(frozenset({f"{domain}/{identifier}"})) if amount.guess else QuantityCell(amount.value)
+        # A predicted amount without a source decides nothing, but for its bounds.
+        names = frozenset({f"{domain}/{identifier}"})
+        known = Unknown(names, bounds=amount.bounds) if amount.guess else QuantityCell(amount.value)
         _publish(capacity, domain, identifier, known)
     root = StringMap(
         {
@@ -141,7 +168,7 @@ def split_name(name: str, driver: str) -> tuple[str, str]:
 
 def _converted(attribute: AttributeValue, name: str, dialect: Dialect) -> Value:
     if isinstance(attribute, RuntimeOnly):
-        return Unknown(frozenset({name}))
+        return Unknown(frozenset({name}), choices=tuple(_converted(one, name, dialect) for one in attribute.one_of))
     if isinstance(attribute, Version):
         return _version(attribute.text)
     if isinstance(attribute, Unset):

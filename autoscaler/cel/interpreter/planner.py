@@ -35,6 +35,7 @@ from autoscaler.cel.common.values import (
 from autoscaler.cel.cost.call_costs import call_cost, result_cost
 from autoscaler.cel.interpreter.aggregates import list_run, map_run, message_run
 from autoscaler.cel.interpreter.attributes import Chain, Choice, Code, Constant, Link, Step, resolver, run_of
+from autoscaler.cel.interpreter.bounds import MONOTONE, has_bounds, ordered_run
 from autoscaler.cel.interpreter.calls import (
     binary_run,
     equality_run,
@@ -199,8 +200,10 @@ class Planner:
             if membership is not None:
                 return membership
         runs = [run_of(step) for step in steps]
+        # Where a program can see how quantities change, what it compares is not always what the device has.
+        bounded = [not self.observes_quantities and has_bounds(*pair) for pair in zip(nodes, steps, strict=True)]
         if node.function in ("_==_", "_!=_"):
-            return Code(equality_run(steps, runs, negated=node.function == "_!=_"))
+            return Code(equality_run(steps, runs, bounded, negated=node.function == "_!=_"))
         pattern = self._constant_pattern(node, steps)
         code, variadic = self._implementation(node)
         before = call_cost(node.function, node.overloads, modern=self._modern)
@@ -209,6 +212,8 @@ class Planner:
             return Code(_precomputed(code(*constant), before(tuple(constant)) if before else 1))
         if len(runs) == 1 and not variadic:
             return Code(unary_run(runs[0], code, before, after))
+        if len(runs) == 2 and any(bounded) and node.function in MONOTONE:
+            return Code(ordered_run(runs, bounded, code, before, after))
         if len(runs) == 2 and not variadic and not pattern:
             return Code(binary_run(runs[0], runs[1], code, before, after))
         return Code(variadic_run(runs, code, before, after))

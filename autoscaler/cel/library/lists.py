@@ -168,7 +168,7 @@ def _sets_equivalent(left: list[Value], right: list[Value]) -> Value:
 def _insert(target: Value, key: Value, value: Value) -> Value:
     if target.find(key) is not MISSING:
         return Failure(f"insert failed: key {key!r} already exists")
-    target.entries[key_of(key)] = value  # the map under construction, which nobody else sees
+    target.entries[key_of(key)] = value  # the map under construction, which no other value refers to
     return target
 
 

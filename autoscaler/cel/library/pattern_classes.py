@@ -97,7 +97,7 @@ def unicode_class(name: str, *, fold: bool) -> Ranges | None:
     if name == "Assigned":
         return negated(tables.classes["Cn"])
     actual = "LC" if name == "Lc" else name
-    # Names of scripts with a capital or an underscore inside are found by nobody, which is Go's own doing.
+    # Names of scripts with a capital or an underscore inside are never found; Go behaves the same way.
     if actual not in tables.classes:
         actual = tables.aliases.get(name, "")
     found = tables.classes.get(actual)

@@ -1,7 +1,7 @@
 """The nodes of a regular expression while it is read, with Go's limits (regexp/syntax/parse.go of Go 1.26.8).
 
 Go refuses what nests too deeply or would become too large, by the size of its own nodes, so they are counted as it
-counts them. A node keeps no parts, only what is asked of them later, and its text for RE2.
+counts them. A node keeps no parts, only what is needed of them later, and its text for RE2.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class Node:
     height: int = 1
     need: int = 0
     fold: bool = False
-    flags: Flags | None = None  # of LEFT: those that hold again after the group
+    flags: Flags | None = None  # of LEFT: those that apply again after the group
     captures: bool = False
 
 
 def refusal(code: str, text: str) -> PatternError:
-    """What Go says of a pattern that it does not read."""
+    """Go's message for a pattern that it refuses."""
     return PatternError(f"error parsing regexp: {code}: `{text}`")
 
 

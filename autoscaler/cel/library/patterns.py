@@ -15,7 +15,7 @@ _SMALL, _LARGE = 8 * 2**20, 64 * 2**20  # bytes that a program and what it remem
 
 
 class UnsupportedPatternError(ValueError):
-    """A regular expression that Go has and RE2 cannot be given."""
+    """A regular expression that Go accepts and RE2 does not."""
 
 
 def compiled(pattern: str) -> Any:

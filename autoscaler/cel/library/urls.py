@@ -14,10 +14,10 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*", re.ASCII)
 _ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 _PORT: Final = re.compile(r"(?::[0-9]*)?", re.ASCII)
 _USER: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*", re.ASCII)
-# ASCII characters that shouldEscape refuses in a host, and escapes that may not stand there: those of ASCII but %25.
+# ASCII characters that shouldEscape refuses in a host, and escapes that are not allowed there: those of ASCII but %25.
 _BAD_HOST: Final = re.compile(r"[\x00-\x20\x7f\\^`{|}/?#@%]")
 _ESCAPED_ASCII: Final = re.compile(r"%(?!25)[0-7]")
-# What a zone may not have escaped: all that may not stand in a host, but for a space.
+# What a zone may not have escaped: all that is not allowed in a host, except a space.
 _BAD_ZONE_BYTES: Final = re.compile(rb"[\x00-\x1f\x7f-\xff\\^`{|}/?#@%]")
 _HOST_SAFE: Final = "!$&'()*+,;=:[]<>\""
 # Characters of a path that Go leaves as they are; of a path as written, these and []!'()*.

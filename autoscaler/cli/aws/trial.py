@@ -37,7 +37,7 @@ FAILED = 3
 @click.option("--template", required=True, metavar="NAME", help="AWSNodeTemplate to launch with.")
 @click.option("--type", "instance_type", default="g6.xlarge", show_default=True, metavar="NAME", help="Instance type.")
 @click.option("--max-usd", required=True, type=float, metavar="DOLLARS", help="The most that the trial may cost.")
-@click.option("--report", default="aws-trial.json", show_default=True, metavar="PATH", help="Where the report goes.")
+@click.option("--report", default="aws-trial.json", show_default=True, metavar="PATH", help="File for the report.")
 @click.option("--yes", is_flag=True, help="Really launch. Without it the command only says what it would do.")
 @click.pass_context
 def trial_aws(

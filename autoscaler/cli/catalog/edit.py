@@ -30,6 +30,7 @@ from instance_catalog.types.instance_type import CapacityType, InstanceType, reg
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_RESOURCE_MAPS = frozenset({"allocatable", "extendedResources"})  # their keys are names of resources
 _PRICE = "price"
 
 
@@ -169,7 +170,8 @@ def _assigned(assignment: str, entry: EntryName, opened: Catalog, today: str) ->
         value = value_of(right)
     except EditError as error:
         raise BadInputError(f"{assignment}: {error}") from error
-    steps = left.split(".")
+    # Names of resources have dots of their own: allocatable.vpc.amazonaws.com/efa.
+    steps = left.split(".", 1) if left.partition(".")[0] in _RESOURCE_MAPS else left.split(".")
     if steps[0] != _PRICE or entry.section != "types":
         return tuple(steps), value
     return _price_field(steps[1:], value, opened.get(entry.name), today)

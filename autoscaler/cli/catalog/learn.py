@@ -88,7 +88,7 @@ def _snapshot(paths: tuple[str, ...], kubeconfig: str, context: str) -> Snapshot
 
 
 def _seen(snapshot: Snapshot, cloud: str | None) -> list[SeenNode]:
-    """The nodes that say their type. Raises BadInputError where nobody says the cloud."""
+    """The nodes with a known type. Raises BadInputError if the cloud is unknown."""
     found = []
     for node in snapshot.nodes:
         scheme = node.provider_id.partition("://")[0]

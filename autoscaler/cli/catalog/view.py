@@ -10,7 +10,9 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any, Final
 
+from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.prediction.runnable import why_not_runnable
 from instance_catalog.types.instance_type import (
     Accelerator,
     CapacityType,
@@ -39,7 +41,7 @@ def as_row(instance_type: InstanceType) -> tuple[str, ...]:
         instance_type.cloud,
         str(instance_type.vcpu),
         str(instance_type.memory),
-        accelerator.model if accelerator else _UNKNOWN,
+        (instance_type.share or accelerator.model) if accelerator else _UNKNOWN,
         str(instance_type.accelerator_count),
         _device_memory(accelerator),
         f"{'~' if price.guess else ''}{price.usd_per_hour:.4f}" if price else _UNKNOWN,
@@ -85,7 +87,11 @@ def as_data(instance_type: InstanceType) -> dict[str, Any]:
         "zones": {region: list(zones) for region, zones in instance_type.zones.items()},
         "prices": _prices(instance_type.prices),
         "zonePrices": {place: _prices(prices) for place, prices in instance_type.zone_prices.items()},
+        "unpriced": instance_type.unpriced,
         "minDriver": instance_type.min_driver,
+        "maxDriver": instance_type.max_driver,
+        "bareMetal": instance_type.bare_metal,
+        "extendedResources": _quantities(instance_type.extended_resources),
         "allocatable": _quantities(node_allocatable(instance_type)),
         "notes": list(instance_type.notes),
         "provenance": _provenance(instance_type.provenance),
@@ -115,7 +121,11 @@ def _lines(t: InstanceType) -> Iterator[_Line]:
         yield from _accelerator_lines(t, t.accelerator)
     yield "fabric", _fabric(t), facts, "fabric"
     yield "topology", t.topology or "", facts, "accelerator"
-    yield "NVIDIA driver", f"{t.min_driver} or newer" if t.min_driver else "", facts, "accelerator"
+    yield "NVIDIA driver", _driver_branches(t), facts, "driver"
+    yield from _runnable(t)
+    yield "bare metal", "yes" if t.bare_metal else "", facts, "shape"
+    for resource, amount in t.extended_resources.items():
+        yield f"extended resource {resource}", str(amount), facts, "extendedResources"
     yield "PCIe roots", _roots([p.pcie_root for p in t.placements]), facts, "pci"
     for kind, group in groupby(t.network_cards, key=lambda card: card.kind):
         cards = list(group)
@@ -132,7 +142,7 @@ def _lines(t: InstanceType) -> Iterator[_Line]:
     for region, zones in t.zones.items():
         yield f"zones of {region}", ", ".join(zones) or "none", facts, "shape"
     if not t.prices and not t.zone_prices:
-        yield "price", "not known: never bought until an overlay gives one", {}, ""
+        yield "price", f"not known: {t.unpriced or 'never bought until an overlay gives one'}", {}, ""
     for resource, amount in node_allocatable(t).items():
         reserved = {"": Provenance(f"model of {t.reservation.image or 'nothing reserved'} nodes", guess=True)}
         measured = resource in t.allocatable
@@ -147,17 +157,35 @@ def _accelerator_lines(t: InstanceType, accelerator: Accelerator) -> Iterator[_L
     use = provenance_of(t.provenance, "accelerator")
     # Where the kind of accelerator itself is a guess, so is that it has the model's name here.
     named = (t.provenance, "accelerator") if use and use.guess else (facts, "identity")
-    part = "" if t.accelerator_count.denominator == 1 else " of a card, one device"
-    yield "accelerators", f"{t.accelerator_count}{part} x {accelerator.model}", t.provenance, "accelerator"
+    count = f"{t.share}, one device" if t.share else f"{t.accelerator_count} x {accelerator.model}"
+    yield "accelerators", count, t.provenance, "accelerator"
     yield "accelerator key", accelerator.key, {}, ""
-    yield "product name", accelerator.product_name or "not known: selectors on it are unknown", *named
+    one_of = f"one of {', '.join(accelerator.product_names)}" if accelerator.product_names else ""
+    yield "product name", accelerator.product_name or one_of or _not_known(accelerator, "productName"), *named
     yield "GPU architecture", accelerator.architecture or "", facts, "identity"
     yield "compute capability", accelerator.cuda_compute_capability or "", facts, "identity"
     yield "brand", accelerator.brand or "", facts, "identity"
-    yield "driver memory", str(accelerator.memory) if accelerator.memory else "not known", facts, "memory"
+    bounds = "{} to {}".format(*accelerator.memory_bounds) if accelerator.memory_bounds else ""
+    yield "driver memory", str(accelerator.memory or bounds or _not_known(accelerator, "memory")), facts, "memory"
     yield "API memory", str(accelerator.api_memory) if accelerator.api_memory else "", facts, "identity"
     yield "API name", accelerator.api_names.get(t.cloud, ""), facts, "identity"
     yield "partitions (MIG)", accelerator.mig_table or "no", {}, ""
+
+
+def _not_known(accelerator: Accelerator, field: str) -> str:
+    return f"not known ({accelerator.unknown.get(field, 'no source')}): selectors on it are unknown"
+
+
+def _driver_branches(t: InstanceType) -> str:
+    bounds = (f"{t.min_driver} or newer" if t.min_driver else "", f"up to {t.max_driver}" if t.max_driver else "")
+    return ", ".join(bound for bound in bounds if bound)
+
+
+def _runnable(t: InstanceType) -> Iterator[_Line]:
+    """Why no pool without a driver branch of its own is offered the type."""
+    found = why_not_runnable(t, DriverSet(()))
+    if found is not None:
+        yield "not offered", found.problem, {"": Provenance(found.source)}, "driver"
 
 
 def _dollars(price: Price) -> str:
@@ -205,17 +233,25 @@ def _accelerator(accelerator: Accelerator, t: InstanceType) -> dict[str, Any]:
         "vendor": accelerator.vendor,
         "name": accelerator.model,
         "apiName": accelerator.api_names.get(t.cloud),
-        "productName": accelerator.product_name,
+        "productName": {"oneOf": list(accelerator.product_names)}
+        if accelerator.product_names
+        else accelerator.product_name,
         "architecture": accelerator.architecture,
         "cudaComputeCapability": accelerator.cuda_compute_capability,
         "brand": accelerator.brand,
-        "memory": _text(accelerator.memory),
+        "memory": _bounds(accelerator) or _text(accelerator.memory),
         "apiMemory": _text(accelerator.api_memory),
         "migTable": accelerator.mig_table,
         "virtual": accelerator.virtual,
         "nodeLabel": accelerator.node_label,
+        "unknown": dict(accelerator.unknown),
         "provenance": _provenance(accelerator.provenance),
     }
+
+
+def _bounds(accelerator: Accelerator) -> dict[str, str] | None:
+    bounds = accelerator.memory_bounds
+    return {"atLeast": str(bounds[0]), "atMost": str(bounds[1])} if bounds else None
 
 
 def _placement(place: PciPlacement) -> dict[str, Any]:

@@ -69,6 +69,9 @@ catalog_option = click.option(
     type=_DIRECTORY,
     help="Directory of catalog files that override the shipped ones. May be repeated; the last one wins.",
 )
+skip_unknown_option = click.option(
+    "--skip-unknown", is_flag=True, help="Leave out objects of kinds that Foreslice does not know, with a warning."
+)
 below_option = click.option(
     "--catalog",
     "directories",

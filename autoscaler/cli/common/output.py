@@ -19,6 +19,7 @@ from autoscaler.report.printable import one_line, printable_json, printable_yaml
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS = ("table", "json", "yaml")
+_JSON_WIDTH = 110
 _LEAST_ROOM = 32  # columns for texts, however narrow the terminal is
 
 
@@ -37,9 +38,43 @@ def output_option(*extra: str) -> Callable[[Command], Command]:
 def print_data(data: object, form: str) -> None:
     """Print plain data (dicts, lists, scalars) as "json" or "yaml"."""
     if form == "json":
-        click.echo(printable_json(json.dumps(data, indent=2, ensure_ascii=False)))
+        click.echo(printable_json(json_text(data)))
         return
     click.echo(yaml_text(data), nl=False)
+
+
+def json_text(data: object, *, room: int = _JSON_WIDTH, indent: str = "") -> str:
+    """Plain data as JSON, in lines of about `room` characters: what fits on one line is not spread over many."""
+    flat = json.dumps(data, ensure_ascii=False)
+    if len(flat) <= room or not isinstance(data, dict | list | tuple):
+        return flat
+    deeper = indent + "  "
+    if isinstance(data, dict):
+        parts = [
+            f"{json.dumps(str(key), ensure_ascii=False)}: {json_text(value, room=room - 2, indent=deeper)}"
+            for key, value in data.items()
+        ]
+        opening, closing = "{}"
+    else:
+        parts = [json_text(value, room=room - 2, indent=deeper) for value in data]
+        opening, closing = "[]"
+        if all(isinstance(value, str | int | float | None) for value in data):
+            return f"[\n{_filled(parts, deeper)}\n{indent}]"
+    body = f",\n{deeper}".join(parts)
+    return f"{opening}\n{deeper}{body}\n{indent}{closing}"
+
+
+def _filled(parts: Sequence[str], indent: str) -> str:
+    """Many short values: as many on a line as there is room for."""
+    lines, line = [], ""
+    for index, part in enumerate(parts):
+        text = part + ("," if index < len(parts) - 1 else "")
+        if line and len(indent) + len(line) + 1 + len(text) > _JSON_WIDTH:
+            lines.append(indent + line)
+            line = text
+        else:
+            line = f"{line} {text}" if line else text
+    return "\n".join([*lines, indent + line])
 
 
 def yaml_text(data: object) -> str:
@@ -58,18 +93,45 @@ def yaml_text(data: object) -> str:
     return printable_yaml(str(yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
-    """Print rows under column heads; on a terminal bold heads, and as wide as the terminal is."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", most: int | None = None
+) -> None:
+    """Print rows under column heads; on a terminal bold heads, and as wide as the terminal is.
+
+    `most`: no wider than so many columns, on a terminal or not.
+    """
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else most
+    if most is not None and width is not None:
+        width = min(width, most)
     if title:
         styled(title, bold=True)
-    head, *lines = plain_table(columns, rows, width=width)
+    head, *lines = plain_table(columns, rows, width=width, least=_LEAST_ROOM if most is None else _LEAST_ROOM // 2)
     styled(head, bold=True)
     for line in lines:
         click.echo(line)
 
 
-def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = None) -> list[str]:
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table of GitHub's Markdown."""
+    escaped = [[one_line(cell).replace("|", "\\|") for cell in row] for row in rows]
+    return [_markdown_row(columns), _markdown_row(["---"] * len(columns)), *map(_markdown_row, escaped)]
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def folded(text: str, width: int) -> list[str]:
+    """The text in lines of at most so many characters; further ones are indented. Names are never broken."""
+    start = len(text) - len(text.lstrip())
+    return textwrap.wrap(
+        one_line(text), width, subsequent_indent=" " * (start + 4), break_long_words=False, break_on_hyphens=False
+    ) or [""]
+
+
+def plain_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = None, least: int = _LEAST_ROOM
+) -> list[str]:
     """Lines of an aligned table with two blanks between columns, as kubectl prints.
 
     With a `width` the texts of the last column go on below themselves. Names are never broken, so that they can be
@@ -77,11 +139,15 @@ def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, width:
     """
     cells = [[column.upper() for column in columns], *([one_line(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) + 2 for column in zip(*cells, strict=True)][:-1]
-    room = None if width is None else max(width - sum(widths), _LEAST_ROOM)
+    room = None if width is None else max(width - sum(widths), least)
     lines = []
     for *first, last in cells:
         start = "".join(cell.ljust(w) for cell, w in zip(first, widths, strict=True))
-        for part in [last] if room is None else textwrap.wrap(last, room, break_long_words=False) or [""]:
+        for part in (
+            [last]
+            if room is None
+            else textwrap.wrap(last, room, break_long_words=False, break_on_hyphens=False) or [""]
+        ):
             lines.append((start + part).rstrip())
             start = " " * len(start)
     return lines

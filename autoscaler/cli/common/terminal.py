@@ -6,6 +6,7 @@ tracebacks. Only this room's own styles and its progress line are written as the
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -55,9 +56,13 @@ def guarded_streams() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-def styled(text: str, *, bold: bool = False, dim: bool = False) -> None:
-    """Print a line in a style, where the terminal has any; the text itself is made printable."""
-    click.secho(printable(text), file=behind(sys.stdout), bold=bold or None, dim=dim or None)
+def styled(text: str, *, bold: bool = False, dim: bool = False, colour: str = "") -> None:
+    """Print a line in a style, where the terminal has any; the text itself is made printable.
+
+    https://no-color.org: with NO_COLOR in the environment nothing has a colour.
+    """
+    fg = None if os.environ.get("NO_COLOR") else colour or None
+    click.secho(printable(text), file=behind(sys.stdout), bold=bold or None, dim=dim or None, fg=fg)
 
 
 def show_progress(text: str) -> None:

@@ -1,7 +1,7 @@
 """The KubernetesApi on a real API server: paths and verbs, raw JSON.
 
-Watches run in the background from their first use on (client/watch.py), so that a tick takes what has arrived and does
-not wait; `ring` is called whenever something has. Errors and repetitions are client/transport.py's.
+Watches run in the background from their first use on (client/watch.py), so that a reconcile takes what has arrived and
+does not wait; `ring` is called whenever something has. Errors and repetitions are client/transport.py's.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _GANG_VERSIONS: Final = ("v1beta1", "v1alpha3", "v1alpha2")
 
 
 def _silent() -> None:
-    """Nobody waits for changes."""
+    """No thread waits for changes."""
 
 
 class KubernetesClient:

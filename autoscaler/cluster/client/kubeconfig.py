@@ -57,7 +57,7 @@ def load_configuration(*, kubeconfig: str = "", context: str = "") -> Any:
         what = f"{type(error).__name__}: {words_of(error)}"
         raise ConfigurationError(f"the kubeconfig cannot be used ({what})", next_step=_STEP) from error
     if complaints and not found.api_key and not found.cert_file:
-        # The loader continues without credentials, and the API server would only say that nobody knows who asks.
+        # The loader continues without credentials, and the API server would only say that the client is unknown.
         raise ConfigurationError(
             f"the credential plug-in of {places} gives no credentials: {complaints[0]}",
             next_step="run the command under `exec` of the kubeconfig's user by hand, and sign in if it asks for that",

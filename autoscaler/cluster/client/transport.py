@@ -215,7 +215,7 @@ def _lines(response: BaseHTTPResponse) -> Iterator[bytes]:
             f"a watch broke off: {words_of(error)}", next_step="it is resumed where it ended"
         ) from error
     if rest.strip():
-        yield rest  # a last line without its end: cut off, or from somebody who does not speak in lines
+        yield rest  # a last line without its end: cut off, or not sent by an API server
 
 
 def _quoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A running watch: a thread reads what the API server sends, the loop takes it when a tick begins.
+"""A running watch: a thread reads what the API server sends, the loop takes it when a reconcile begins.
 
 Connections that end, break or fall silent are resumed from the last version that was received. Everything else ends the
 stream and is reported by the next `take`, after which its consumer lists and begins another one: a version that expired
@@ -59,7 +59,7 @@ class Stream:
         self.delivered = version
         """The version of the last event that was taken: where the consumer stands."""
         self.over = False
-        """Whether `take` has said what ended the stream. Whoever wants to go on begins another one."""
+        """Whether `take` has said what ended the stream. To continue, begin another one."""
         self.failures = failures
         """How often in a row it failed: the next one waits accordingly."""
         self._transport = transport

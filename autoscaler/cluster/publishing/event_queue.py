@@ -1,10 +1,10 @@
-"""Events on their way to the API server: told in a round, written beside it.
+"""Events that wait to be written to the API server: offered by a reconcile, written by another thread.
 
-A round only offers events, which costs no request: thousands of pods that fit nowhere delay nobody by being told of.
-An event is not repeated while it is remembered. The number of events of one object is bounded as in
-k8s.io/client-go tools/record/events_cache.go (v1.36): 25 at once and one more every five minutes; and when one reason
-comes with more than ten texts within ten minutes, the next is told as one combined event. What finds no place is
-counted and not remembered: as long as it is true the next round offers it again.
+A reconcile only offers events, which costs no request: Events of thousands of pods that fit nowhere delay nothing. An
+event is not repeated while it is remembered. The number of events of one object is bounded as in k8s.io/client-go
+tools/record/events_cache.go (v1.36): 25 at once and one more every five minutes; and when one reason comes with more
+than ten texts within ten minutes, the next is written as one combined event. What finds no place is counted and not
+remembered: as long as it is true the next reconcile offers it again.
 
 The reasons in a namespace take turns, so that many events of one kind do not hold up the only one of another.
 
@@ -39,11 +39,11 @@ _LONGEST_NAME: Final = 253
 _LONGEST_REASON: Final = 128  # bytes
 _LONGEST_MESSAGE: Final = 1024  # bytes
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
-# Waiting at the same time. A round that has more offers the rest again.
+# Waiting at the same time. A reconcile that has more offers the rest again.
 _MOST_WAITING: Final = 10_000
-# Events remembered as told. One that was forgotten costs a call that the API server answers with AlreadyExists.
+# Events remembered as written. One that was forgotten costs a call that the API server answers with AlreadyExists.
 _REMEMBERED: Final = 50_000
-# Nor does one that no round has offered for so long; by then the API server itself has forgotten it (--event-ttl).
+# Nor does one that no reconcile has offered for so long; by then the API server itself has forgotten it (--event-ttl).
 _REMEMBERED_SECONDS: Final = 3600.0
 _OBJECTS: Final = 10_000
 _BURST: Final = 25
@@ -120,7 +120,7 @@ class _Recent(Generic[K, V]):
 
 
 class EventQueue:
-    """The events that wait, and what is remembered of those told. May be used from several threads."""
+    """The events that wait, and what is remembered of those written. May be used from several threads."""
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api
@@ -148,7 +148,7 @@ class EventQueue:
             return {fate: self._fates[fate] for fate in Fate}
 
     def offer(self, event: Event, now: datetime) -> None:
-        """Have an event told, unless it was told before or finds no place. Never fails and asks nobody."""
+        """Queue an event, unless it was written before or the queue is full. Never fails and sends no request."""
         digest, moment = _digest(event), now.timestamp()
         with self._lock:
             if self._told.get(digest) is not None:
@@ -184,16 +184,16 @@ class EventQueue:
             pass
 
     def _write(self, waiting: _Waiting) -> Fate | None:
-        """None: nobody knows, so it is tried again."""
+        """None: the outcome is unknown, so it is tried again."""
         event = waiting.event
         try:
             self._api.create(EVENTS, manifest_of(event, waiting.offered_at))
         except AlreadyExistsError:
-            return Fate.WRITTEN  # told before a restart
+            return Fate.WRITTEN  # written before a restart
         except UnavailableError:
             return None
         except LeadershipLostError:
-            return Fate.DROPPED  # whoever leads now tells it
+            return Fate.DROPPED  # the new leader writes it
         except ApiError as error:
             _LOG.warning("event_refused", reason=event.reason, kind=event.kind, error=error.message)
             return Fate.REFUSED

@@ -1,4 +1,4 @@
-"""The thread that writes events beside the rounds, at a rate that leaves the API server to them."""
+"""The thread that writes events beside the reconciles, at a rate that leaves the API server to them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class EventWriter:
         self._thread.start()
 
     def stop(self, *, within: float = 3.0) -> None:
-        """Write what still waits, as fast as it goes, for at most `within` seconds."""
+        """Write what still waits, as fast as possible, for at most `within` seconds."""
         self._until = self._clock.monotonic() + within
         self._ended.set()
         if self._thread.is_alive():

@@ -1,8 +1,8 @@
-"""Tells the cluster what was decided: events on pods and nodes, status of pools and blocks.
+"""Writes what was decided to the cluster: Events on pods and nodes, status of pools and blocks.
 
 Nothing is written twice: an event's name is the hash of what it says, a status is compared with what was written last.
-So a tick in which nothing changed writes nothing, and a restart repeats nothing. What cannot be told of one object
-keeps nothing from being told of the others.
+So a reconcile in which nothing changed writes nothing, and a restart repeats nothing. What cannot be written of one
+object does not delay the others.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _ACCEPTED = ("True", "Accepted", "")
 _APPLIED = ("True", "Applied", "")
 _EXPIRED = ("False", "Expired", "its time is over; give another expiresAt, or delete it")
 _JUDGED = {resource.kind: resource for resource in (CAPACITY_POOLS, CAPACITY_BLOCKS)}
-# By whether it is a pod: what is wrong of an object that has no condition to tell it.
+# By whether it is a pod: the severities that become an Event on an object without a condition.
 _TOLD = {True: (Severity.ERROR, Severity.WARNING), False: (Severity.ERROR,)}
 
 
@@ -69,7 +69,7 @@ class Publisher:
     """Writes what a person reads, `at_once` nominations at a time. What it remembers only saves calls."""
 
     def __init__(self, api: KubernetesApi, *, at_once: int = 1, events: EventQueue | None = None) -> None:
-        """`events` are written by somebody else; without it they are written as soon as they are told."""
+        """`events`: a queue that another thread writes; without it events are written at once."""
         self._api = api
         self._at_once = at_once
         self._events = EventQueue(api) if events is None else events
@@ -78,12 +78,13 @@ class Publisher:
         self._troubles: list[Trouble] = []
         self._statuses: dict[tuple[Resource, str], dict[str, Any]] = {}
         self._conditions: dict[tuple[Resource, str, str], tuple[int, tuple[str, str, str]]] = {}
-        self._shown: set[tuple[Resource, str]] = set()  # objects of which this round told a status or a condition
+        self._shown: set[tuple[Resource, str]] = set()  # objects with a status or a condition in this reconcile
 
     def publish(
         self, plan: Plan, snapshot: Snapshot, now: datetime, *, accelerators: Mapping[str, int] = _NO_COUNTS
     ) -> None:
-        """Events, nominations and statuses of one tick. `accelerators` of the nodes that each pool has, by its name."""
+        """Events, nominations and statuses of one reconcile. `accelerators` of the nodes that each pool has, by its
+        name."""
         for about in object_events(plan, snapshot):
             tell = partial(self._tell_all, about, now)
             self._attempt(about.kind, about.name, tell, namespace=about.namespace)
@@ -96,10 +97,11 @@ class Publisher:
             self._attempt(CAPACITY_BLOCKS.kind, block.name, partial(self._status, CAPACITY_BLOCKS, block.name, written))
 
     def take_troubles(self) -> tuple[Trouble, ...]:
-        """What could not be told since the last time. It ends a round: objects that are gone by now are forgotten."""
+        """What could not be written since the last time. It ends a reconcile: objects that are gone by now are
+        forgotten."""
         taken, self._troubles, self._isolation = tuple(self._troubles), [], Isolation(self._api)
-        self._statuses = {key: told for key, told in self._statuses.items() if key in self._shown}
-        self._conditions = {key: told for key, told in self._conditions.items() if key[:2] in self._shown}
+        self._statuses = {key: written for key, written in self._statuses.items() if key in self._shown}
+        self._conditions = {key: written for key, written in self._conditions.items() if key[:2] in self._shown}
         self._shown.clear()
         return taken
 
@@ -186,8 +188,8 @@ class Publisher:
         for layer, verdict in verdicts.items():
             name = layer.removeprefix(OVERLAY_LAYER)
             if name != layer:
-                told = partial(self._condition, INSTANCE_TYPE_OVERLAYS, name, verdict, now)
-                self._attempt(INSTANCE_TYPE_OVERLAYS.kind, name, told)
+                written = partial(self._condition, INSTANCE_TYPE_OVERLAYS, name, verdict, now)
+                self._attempt(INSTANCE_TYPE_OVERLAYS.kind, name, written)
 
     def _condition(
         self,
@@ -202,18 +204,18 @@ class Publisher:
         """Set the condition of type `kind` to (status, reason, message), unless it says so already.
 
         `generation` is that of the spec the verdict is about, 0 when it is not known: then that of the object is taken
-        when the verdict changes. Whoever waits for a condition takes no notice of one about an older spec.
+        when the verdict changes. Clients that wait for a condition ignore one about an older spec.
         """
         self._shown.add((resource, name))
         verdict = (*verdict[:2], verdict[2][:_LONGEST_CONDITION])
         if self._conditions.get((resource, name, kind)) == (generation, verdict):
             return
-        with suppress(NotFoundError, ConflictError):  # in both cases the next tick sees it anew
+        with suppress(NotFoundError, ConflictError):  # in both cases the next reconcile sees it anew
             found = self._api.get(resource, name)
             conditions = _conditions(found)
             before: dict[str, Any] = next((entry for entry in conditions if entry["type"] == kind), {})
-            told = (before.get("status"), before.get("reason"), before.get("message"))
-            if told != verdict or before.get("observedGeneration", 0) < generation:
+            written = (before.get("status"), before.get("reason"), before.get("message"))
+            if written != verdict or before.get("observedGeneration", 0) < generation:
                 status, reason, message = verdict
                 same = before.get("status") == status and "lastTransitionTime" in before
                 condition = {
@@ -241,7 +243,7 @@ class Publisher:
         self._attempt(PODS.kind, pod.name, lambda: self._nominate(nomination), namespace=pod.namespace)
 
     def _nominate(self, nomination: tuple[Pod, str]) -> None:
-        """Tell the scheduler, and other autoscalers, on which coming node a pod was planned (KEP-5278)."""
+        """Write the node that a pod is planned on, for kube-scheduler and other autoscalers (KEP-5278)."""
         pod, node = nomination
         # InvalidError: the scheduler has bound it since it was seen, so the hint is not needed any more.
         with suppress(NotFoundError, InvalidError):
@@ -271,7 +273,7 @@ def _nominations(snapshot: Snapshot) -> Iterator[tuple[Pod, str]]:
 
 
 def _conditions(found: Object) -> list[dict[str, Any]]:
-    """The conditions of an object. What somebody else wrote in their place may be anything, and is written over."""
+    """The conditions of an object. Anything else in their place is overwritten."""
     status = found.get("status")
     listed = status.get("conditions") if isinstance(status, dict) else None
     entries = listed if isinstance(listed, list) else []

@@ -1,6 +1,6 @@
-"""Writes what node templates come to into their statuses: what was resolved, and whether they can be used.
+"""Writes the statuses of node templates: what was resolved, and whether they can be used.
 
-A verdict is the provider's; this module only says it where people look, and says nothing twice.
+The provider judges; this module only writes the verdict, and only when it has changed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class TemplateStatuses:
         self._written: dict[tuple[str, str], TemplateStatus] = {}
 
     def write(self, verdict: TemplateStatus, now: datetime) -> tuple[Event, ...]:
-        """Write a verdict that is new; the answer is what to tell of it. Kinds of third parties are theirs to write."""
+        """Write a verdict that is new; the answer is its Events. Kinds of third parties are not written."""
         kind, name = verdict.template.kind, verdict.template.name
         resource = BY_KIND.get(kind)
         if resource is None or self._written.get((kind, name)) == verdict:
             return ()
-        with suppress(NotFoundError, ConflictError):  # in both cases the next tick sees it anew
+        with suppress(NotFoundError, ConflictError):  # in both cases the next reconcile sees it anew
             found = self._api.get(resource, name)
             before = found.get("status", {})
             status = _status(verdict, before, now)

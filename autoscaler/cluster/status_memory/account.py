@@ -26,7 +26,7 @@ class Account:
             self._current = seen
 
     def save(self, account: Spending) -> None:
-        """Write it if it changed. Somebody else's write wins, and is looked at at the next tick."""
+        """Write it if it changed. A write of another client wins; the next reconcile reads it."""
         if account == self._current:
             return
         manifest = write_spending(account)

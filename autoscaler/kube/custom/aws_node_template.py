@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from autoscaler.kube.custom.node_template import NodeTemplateStatus
 from autoscaler.kube.custom.objects import read_spec
-from autoscaler.kube.custom.schema import NO_ENTRIES, ApiModel, Items, Labels, LongText, Rule, Text
+from autoscaler.kube.custom.schema import NO_ENTRIES, ApiModel, BootTimeoutText, Items, Labels, LongText, Rule, Text
 from autoscaler.kube.problem import Problems
 
 Tags = Annotated[dict[str, Annotated[str, StringConstraints(max_length=256)]], Field(max_length=30)]
@@ -36,7 +36,7 @@ class AwsCluster(ApiModel):
     name: Text
     """Of the EKS cluster, or of the tag kubernetes.io/cluster/<name>."""
     endpoint: LongText = ""
-    """The API server's URL. These three fields are asked of EKS when they are absent."""
+    """The API server's URL. If absent, these three fields are read from EKS."""
     certificate_authority: Annotated[str, StringConstraints(max_length=16384)] = ""
     """Base64, as in a kubeconfig."""
     service_cidr: LongText = ""
@@ -47,7 +47,7 @@ class AwsImage(ApiModel):
 
     id: Annotated[str, StringConstraints(max_length=64, pattern="^(ami-[0-9a-f]+)?$")] = ""
     ssm_parameter: LongText = ""
-    """A parameter that holds an AMI id, such as those EKS and Bottlerocket publish."""
+    """A parameter with an AMI id, such as those EKS and Bottlerocket publish."""
     follow: bool = False
     """Take the parameter's new value at each launch. Otherwise its first value stays until spec.ami changes."""
 
@@ -67,12 +67,12 @@ class AwsUserData(ApiModel):
     """AL2023: a NodeConfig for nodeadm. Bottlerocket: TOML settings. Custom: the text as it is, which must join the
     cluster by itself and register with the pool's labels and taints."""
     text: Annotated[str, StringConstraints(max_length=16384)] = ""
-    """AL2023: a script, a NodeConfig or a MIME document of such parts, which come first. Bottlerocket: settings that
-    ours are merged over."""
+    """AL2023: a script, a NodeConfig or a MIME document of such parts, which come first. Bottlerocket: settings, over
+    which Foreslice merges its own."""
 
 
 class AwsVolume(ApiModel):
-    """An EBS volume; it goes with the machine."""
+    """An EBS volume, deleted with the machine."""
 
     device_name: Text = "/dev/xvda"
     size_gi_b: Annotated[int, Field(ge=1, le=65536)] | None = None
@@ -120,7 +120,7 @@ class AWSNodeTemplateSpec(ApiModel):
     labels: Labels = NO_ENTRIES
     """Labels of nodes on top of the pool's, such as those that DaemonSets of drivers select."""
     tags: Tags = NO_ENTRIES
-    """Tags of machines, volumes and interfaces on top of ours."""
+    """Tags of machines, volumes and interfaces, in addition to those of Foreslice."""
     root_volume: AwsRootVolume | None = None
     """Absent: as the image has it, mostly 20 GiB, and encrypted where the account's default says so."""
     block_devices: Annotated[Items[AwsVolume], Field(max_length=20)] = ()
@@ -133,6 +133,8 @@ class AWSNodeTemplateSpec(ApiModel):
     detailed_monitoring: bool = False
     open_reservations: Literal["Use", "Avoid"] = "Use"
     """Whether on-demand launches may consume open capacity reservations, as EC2 does by itself."""
+    boot_timeout: BootTimeoutText | None = None
+    """How long a machine may take from its launch to its Node, for pools that do not say; from 2m to 1d."""
 
     RULES = (
         Rule(
@@ -155,6 +157,8 @@ class AWSGroupNodeTemplateSpec(ApiModel):
     launch: Literal["Instances", "DesiredCapacity"] = "Instances"
     """Instances: LaunchInstances, which takes a token and answers with errors. DesiredCapacity: where that is not
     possible; errors are then seen in the group's activities."""
+    boot_timeout: BootTimeoutText | None = None
+    """How long a machine may take from its launch to its Node, for pools that do not say; from 2m to 1d."""
 
     RULES = (
         Rule(
@@ -187,7 +191,7 @@ class AwsImageStatus(ApiModel):
 
 
 class AWSNodeTemplateStatus(NodeTemplateStatus):
-    """What the names and selectors stand for. Condition Ready names the fields to correct; UpToDate is False when the
+    """What the names and selectors resolve to. Condition Ready names the fields to correct; UpToDate is False when the
     SSM parameter names another image by now than the one launches use."""
 
     endpoint: LongText = ""
@@ -210,7 +214,7 @@ class AwsGroupStatus(ApiModel):
 
 
 class AWSGroupNodeTemplateStatus(NodeTemplateStatus):
-    """What the names stand for. Condition Ready says what to correct."""
+    """What the names resolve to. Condition Ready says what to correct."""
 
     groups: Annotated[Items[AwsGroupStatus], Field(max_length=1000)] = ()
 

@@ -1,4 +1,4 @@
-"""CapacityBlock: a prepaid reservation to hold until the provider takes its machines back."""
+"""CapacityBlock: a prepaid reservation, used until the provider takes its machines back."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ConsumersSpec(ApiModel):
     namespace_selector: SelectorSpec | None = None
     pod_selector: SelectorSpec | None = None
     min_accelerators: Annotated[int, Field(ge=0)] = 0
-    """Pods that claim fewer accelerators stay away, so that a whole machine is not held for one device."""
+    """Pods that claim fewer accelerators are not placed here, so that one device does not occupy a whole machine."""
 
     def model(self) -> Consumers:
         """As a model value."""
@@ -62,7 +62,7 @@ class BlockTaint(ApiModel):
     value: LabelValue | None = None
     """Absent: the name of the block."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", "None"] = "NoSchedule"
-    """None: no taint at all."""
+    """None: no taint."""
 
 
 class UnknownDuration(ApiModel):
@@ -77,7 +77,7 @@ class DrainSpec(ApiModel):
     """The end of the block, counted back from the moment the provider takes the machines."""
 
     notice: DurationText = "30m"
-    """How long before the evictions pods and nodes are told."""
+    """How long before the evictions pods and nodes get a notice."""
     budget: DurationText = "15m"
     """How long evictions may take."""
     at_deadline: Literal["Delete", "Leave"] = "Delete"
@@ -101,7 +101,7 @@ class CapacityBlockSpec(ApiModel):
     ends_at: TimeText
     """The end that was paid for; an extension seen at the provider counts before this."""
     hold: Literal["Always", "WhileNeeded"] = "Always"
-    """Always: all machines run from start to end. WhileNeeded: they come with demand and go when idle."""
+    """Always: all machines run from start to end. WhileNeeded: they are launched on demand and removed when idle."""
     consumers: ConsumersSpec = ConsumersSpec()
     taint: BlockTaint = BlockTaint()
     unknown_duration: UnknownDuration = UnknownDuration()
@@ -143,7 +143,7 @@ class BlockNodeStatus(ApiModel):
 
 
 class CapacityBlockStatus(ApiModel):
-    """What was seen of the reservation, and how far the block's life has come."""
+    """What was read about the reservation, and the phase of the block."""
 
     observed_generation: Annotated[int, Field(ge=0)] = 0
     conditions: Conditions = ()
@@ -162,7 +162,7 @@ class CapacityBlockStatus(ApiModel):
 def parse_capacity_block(
     raw: object, problems: Problems | None = None, *, origin: Origin = CLUSTER
 ) -> CapacityBlock | None:
-    """A CapacityBlock; None when it cannot be used. What the provider said (its status) comes before the spec."""
+    """A CapacityBlock; None when it cannot be used. The provider's answer (its status) overrides the spec."""
     metadata, spec = read_spec(CapacityBlockSpec, raw, problems)
     if spec is None:
         return None

@@ -12,6 +12,7 @@ from autoscaler.kube.custom.schema import (
     NO_ENTRIES,
     TIME_ZONE_PATTERN,
     ApiModel,
+    BootTimeoutText,
     CapacityTypeName,
     Conditions,
     DollarsValue,
@@ -60,7 +61,7 @@ class DriversSpec(ApiModel):
     RULES = (
         Rule(
             f"!('{AUTO}' in self.profiles) || size(self.profiles) == 1",
-            f"{AUTO} stands alone: list driver profiles or leave the detection to {AUTO}",
+            f"{AUTO} excludes other entries: list driver profiles or leave the detection to {AUTO}",
             lambda self: AUTO not in self.profiles or len(self.profiles) == 1,
             field="profiles",
         ),
@@ -95,7 +96,7 @@ class LimitsSpec(ApiModel):
 
 
 class TemplateReference(ApiModel):
-    """The provider's own kind that holds the platform fields."""
+    """The provider's own kind with the fields of its platform."""
 
     kind: Text
     name: Name
@@ -106,39 +107,39 @@ class BaselineSpec(ApiModel):
 
     replicas: Annotated[int, Field(ge=0, le=10000)]
     schedule: Cron | None = None
-    """Cron expression of the minutes in which the floor holds, such as `* 8-18 * * 1-5`. Absent: always."""
+    """Cron expression of the minutes in which the baseline applies, such as `* 8-18 * * 1-5`. Absent: always."""
     time_zone: TimeZone = "UTC"
     """IANA name."""
 
 
 class BudgetSpec(ApiModel):
-    """At most so many nodes disrupted at once."""
+    """The highest number of nodes disrupted at once."""
 
     nodes: NodesOrPercentage
     """A number, or a percentage of the pool's nodes."""
     schedule: Cron | None = None
-    """Cron expression of the minutes in which the budget holds, in UTC. Absent: always."""
+    """Cron expression of the minutes in which the budget applies, in UTC. Absent: always."""
 
 
 class DisruptionSpec(ApiModel):
-    """When nodes may go although they still work."""
+    """When nodes that still work may be removed."""
 
     consolidate: Literal["Never", "WhenEmpty"] = "WhenEmpty"
     after: DurationText = "5m"
     """How long a node must have been empty."""
     drift: Literal["Never", "WhenEmpty"] = "WhenEmpty"
     stopped: Literal["Keep", "End"] = "Keep"
-    """Keep leaves a machine that somebody stopped alone, so that it can be started again; End ends it."""
+    """What happens to a machine that was stopped in the cloud: Keep keeps it for a later start, End terminates it."""
     budgets: Annotated[Items[BudgetSpec], Field(max_length=50)] = ()
 
 
 class CapacityPoolSpec(ApiModel):
-    """What may be launched, how much of it, and when it goes."""
+    """What may be launched, how much of it, and when it is removed."""
 
     mode: Literal["Observe", "Act"] = "Observe"
     """Observe only says what it would launch; Act launches."""
     requirements: Annotated[Items[RequirementSpec], Field(max_length=100)] = ()
-    """All must hold for an offering: instance type, zone, architecture, capacity type, accelerator, ..."""
+    """An offering must meet all of them: instance type, zone, architecture, capacity type, accelerator, ..."""
     capacity_types: Annotated[
         Items[CapacityTypeName],
         Field(min_length=1, max_length=4, json_schema_extra={"x-kubernetes-list-type": "set"}),
@@ -161,9 +162,14 @@ class CapacityPoolSpec(ApiModel):
     disruption: DisruptionSpec = DisruptionSpec()
     weight: Annotated[int, Field(ge=0, le=100)] = 0
     """Of two pools that serve equally well, the heavier one launches."""
+    fractional: Literal["Never", "Allow"] = "Never"
+    """Whether instance types with a part of a card, such as 1/8 of an L4, are offered."""
     deletion_policy: Literal["Drain", "Retain"] = "Drain"
     """What happens to the nodes when the pool is deleted."""
     scope: ScopeSpec = ScopeSpec()
+    boot_timeout: BootTimeoutText | None = None
+    """How long a machine may take from its launch to its Node before it is ended, from 2m to 1d. Absent: as the node
+    template says, otherwise 15m, 30m for bare metal and 45m for UltraServers. It applies to later launches."""
 
     RULES = (
         Rule(
@@ -194,7 +200,7 @@ class ProposedLaunch(ApiModel):
 
 
 class BackoffStatus(ApiModel):
-    """Not asked for again before `until`; absent fields stand for everything."""
+    """Not requested again before `until`; an absent field means all."""
 
     until: TimeText
     instance_type: LongText = ""
@@ -267,8 +273,10 @@ def parse_capacity_pool(
             budgets=tuple(DisruptionBudget(str(b.nodes), b.schedule) for b in spec.disruption.budgets),
         ),
         weight=spec.weight,
+        fractional=spec.fractional,
         deletion_policy=spec.deletion_policy,
         scope=spec.scope.model(),
+        boot_timeout=duration(spec.boot_timeout) if spec.boot_timeout else None,
         uid=metadata.uid,
         deleting=metadata.deleting,
         guarded=FINALIZER in metadata.finalizers,
@@ -309,8 +317,10 @@ def write_capacity_pool(pool: CapacityPool) -> dict[str, Any]:
                 "budgets": [{"nodes": b.nodes, "schedule": b.schedule} for b in pool.disruption.budgets],
             },
             "weight": pool.weight,
+            "fractional": pool.fractional,
             "deletionPolicy": pool.deletion_policy,
             "scope": ScopeSpec.of(pool.scope).manifest(),
+            "bootTimeout": duration_text(pool.boot_timeout) if pool.boot_timeout else None,
         }
     )
     return custom_object("CapacityPool", pool.name, spec=spec, uid=pool.uid)

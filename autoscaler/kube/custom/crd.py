@@ -1,6 +1,6 @@
 """From a pydantic model to a structural schema, and from a kind to its CustomResourceDefinition.
 
-Structural (apiextensions.k8s.io/v1): every field has a type and every schema stands where it is used; $ref, titles,
+Structural (apiextensions.k8s.io/v1): every field has a type and every schema is written where it is used; $ref, titles,
 `additionalProperties: false` and alternatives are not allowed. Absent fields stay absent, so nothing is nullable.
 """
 
@@ -76,7 +76,7 @@ def crd(kind: Kind) -> Schema:
 
 
 def structural(model: type[ApiModel]) -> Schema:
-    """The structural schema of a model, every reference replaced by what it stands for."""
+    """The structural schema of a model, every reference replaced by its target."""
     schema = model.model_json_schema(by_alias=True, mode="validation")
     inlined: Schema = _structural(schema, schema.get("$defs", {}))
     return inlined
@@ -138,7 +138,7 @@ def _structural(schema: Schema, definitions: Schema) -> Schema:
 
 
 def _resolved(schema: Schema, definitions: Schema) -> Schema:
-    """The schema itself, with a reference or "X or null" replaced by X; what stands beside it comes first."""
+    """The schema itself, with a reference or "X or null" replaced by X; what is written beside it takes precedence."""
     beside = dict(schema)
     while True:
         alternatives = [branch for branch in beside.get("anyOf", []) if branch != {"type": "null"}]
@@ -152,6 +152,6 @@ def _resolved(schema: Schema, definitions: Schema) -> Schema:
 
 
 _DROPPED: Final = frozenset({"title", "$defs"})
-# What people look for first comes first.
+# Columns that people need most are first.
 _FIRST: Final = ("description", "type", "enum", "default", "required", "properties")
 _ORDER: Final = {key: rank for rank, key in enumerate(_FIRST)}

@@ -16,6 +16,7 @@ from autoscaler.kube.custom.aws_node_template import (
 from autoscaler.kube.custom.capacity_block import CapacityBlockSpec, CapacityBlockStatus
 from autoscaler.kube.custom.capacity_pool import CapacityPoolSpec, CapacityPoolStatus
 from autoscaler.kube.custom.crd import AGE, READY, STATE, Column, Kind, crd
+from autoscaler.kube.custom.gcp_node_template import GCPNodeTemplateSpec, GCPNodeTemplateStatus
 from autoscaler.kube.custom.instance_type_overlay import InstanceTypeOverlaySpec, InstanceTypeOverlayStatus
 from autoscaler.kube.custom.launch_batch import LaunchBatchSpec, LaunchBatchStatus
 from autoscaler.kube.custom.node_template import KwokNodeTemplateSpec, NodeTemplateStatus, SimulatedNodeTemplateSpec
@@ -42,7 +43,7 @@ KINDS: Final = (
             Column("Weight", ".spec.weight", "integer", wide=True),
             AGE,
         ),
-        "A team's permission to launch nodes: which offerings, how many, and when they go.",
+        "A team's permission to launch nodes: which offerings, how many, and when they are removed.",
     ),
     Kind(
         "CapacityBlock",
@@ -61,7 +62,7 @@ KINDS: Final = (
             Column("Starts", ".spec.startsAt", wide=True),
             AGE,
         ),
-        "A prepaid reservation that is held until the provider takes its machines back.",
+        "A prepaid reservation, used until the provider takes its machines back.",
     ),
     Kind(
         "ProvisionedNode",
@@ -162,6 +163,15 @@ KINDS: Final = (
         AWSGroupNodeTemplateStatus,
         (READY, STATE, AGE),
         "Auto-scaling groups and managed node groups whose size Foreslice sets.",
+    ),
+    Kind(
+        "GCPNodeTemplate",
+        "gcpnodetemplates",
+        ("gcptemplate",),
+        GCPNodeTemplateSpec,
+        GCPNodeTemplateStatus,
+        (READY, STATE, AGE),
+        "GKE node pools and managed instance groups whose machines Foreslice starts and ends.",
     ),
 )
 

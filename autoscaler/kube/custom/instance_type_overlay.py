@@ -26,7 +26,7 @@ class InstanceTypeOverlaySpec(ApiModel):
     ] = NO_ENTRIES
     """A partial catalog entry, in the form of the catalog's files; checked when it is merged."""
     source: Text
-    """Where the facts come from: a support case, a measurement, a contract."""
+    """The source of the facts: a support case, a measurement, a contract."""
     priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
     """Overlays of higher priority override others; among equals the later name wins."""
     reason: Annotated[str, Field(max_length=1024)] = ""
@@ -42,7 +42,7 @@ class InstanceTypeOverlaySpec(ApiModel):
     )
 
     def catalog_file(self) -> dict[str, Any]:
-        """What a catalog file with the same facts would hold."""
+        """The content of a catalog file with the same facts."""
         return {
             "priority": self.priority,
             "reason": f"{self.reason} ({self.source})" if self.reason else self.source,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
@@ -14,6 +15,7 @@ from autoscaler.kube.custom.schema import (
     NO_ENTRIES,
     ApiModel,
     Conditions,
+    DurationText,
     Items,
     LongText,
     Name,
@@ -22,14 +24,16 @@ from autoscaler.kube.custom.schema import (
     RecordedLabels,
     RecordedTaint,
     Rule,
+    duration,
+    duration_text,
     taint_json,
 )
-from autoscaler.model.provisioned_node import LaunchBatch
+from autoscaler.model.provisioned_node import BatchMember, BatchOutcome, LaunchBatch, OfferingRef
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import GROUP, POOL
 from instance_catalog.kubernetes.quantity import Quantity
 
-# Holds a deleted LaunchBatch until its call has an answer, or is given up.
+# Keeps a deleted LaunchBatch until its call has an answer, or is given up.
 FINALIZER: Final = f"{GROUP}/launch"
 _NODES = 100
 
@@ -42,7 +46,7 @@ class LaunchBatchSpec(ApiModel):
     """Names of the nodes, which are also those of their ProvisionedNodes."""
     offerings: Offerings
     minimum: Annotated[int, Field(ge=1, le=_NODES)] = 1
-    """So many machines come together or none."""
+    """The least number of machines: with fewer, none is launched."""
     pods: Annotated[Items[PodKeys], Field(max_length=_NODES)] = ()
     """Keys of the pods each node is bought for, in the order of nodes."""
     prediction: PredictionSpec | None = None
@@ -50,6 +54,8 @@ class LaunchBatchSpec(ApiModel):
     taints: Annotated[Items[RecordedTaint], Field(max_length=128)] = ()
     kubelet_reserved: Quantities = NO_ENTRIES
     node_template_ref: TemplateReference | None = None
+    boot_timeout: DurationText | None = None
+    """Of each of its nodes."""
 
     RULES = (
         Rule("self == oldSelf", "a LaunchBatch's spec cannot change"),
@@ -63,7 +69,7 @@ class LaunchBatchSpec(ApiModel):
 
 
 class LaunchBatchStatus(ApiModel):
-    """How far it got."""
+    """The progress of the launch."""
 
     observed_generation: Annotated[int, Field(ge=0)] = 1
     """That of its only spec, which never changes."""
@@ -71,9 +77,9 @@ class LaunchBatchStatus(ApiModel):
     outcome: Literal["Intended", "Calling", "Launched", "Failed"] = "Intended"
     provider: LongText = ""
     place: LongText = ""
-    """The account and region, as account/region, that the attempt is asked for in. A missing part is unknown."""
+    """The account and region, as account/region, of the attempt. A missing part is unknown."""
     attempt: Annotated[int, Field(ge=0)] = 0
-    """Index of the offering that is asked for."""
+    """Index of the offering that is requested."""
     token: LongText = ""
     """Idempotency token of the attempt."""
     parameter_hash: LongText = ""
@@ -93,31 +99,40 @@ def parse_launch_batch(raw: object) -> LaunchBatch:
             next_step=RESTORE,
         )
     reference = spec.node_template_ref
+    offerings = tuple(offering.model() for offering in spec.offerings)
     return LaunchBatch(
         name=metadata.name,
         pool=spec.pool,
-        nodes=spec.nodes,
-        offerings=tuple(offering.model() for offering in spec.offerings),
+        members=tuple(_members(spec, status, offerings)),
+        offerings=offerings,
         attempt=status.attempt,
         token=status.token,
         parameter_hash=status.parameter_hash,
-        instances=status.instances,
-        outcome=status.outcome,
+        answered=bool(status.instances),
+        outcome=BatchOutcome(status.outcome),
         uid=metadata.uid,
         resource_version=resource_version(raw),
         minimum=spec.minimum,
         provider=status.provider,
         place=status.place,
-        pods=spec.pods,
         prediction=spec.prediction.model() if spec.prediction else None,
         labels=FrozenMap(spec.labels),
         taints=tuple(taint.model() for taint in spec.taints),
         kubelet_reserved=FrozenMap({k: Quantity.parse(str(v)) for k, v in spec.kubelet_reserved.items()}),
         template=(reference.kind, reference.name) if reference else ("", ""),
-        obtained=status.obtained,
+        boot_timeout=duration(spec.boot_timeout) if spec.boot_timeout else None,
         deleting=metadata.deleting,
         guarded=FINALIZER in metadata.finalizers,
     )
+
+
+def _members(
+    spec: LaunchBatchSpec, status: LaunchBatchStatus, offerings: tuple[OfferingRef, ...]
+) -> Iterator[BatchMember]:
+    none = ((),) * len(spec.nodes), ("",) * len(spec.nodes), (-1,) * len(spec.nodes)
+    pods, instances, obtained = spec.pods or none[0], status.instances or none[1], status.obtained or none[2]
+    for node, keys, machine, index in zip(spec.nodes, pods, instances, obtained, strict=True):
+        yield BatchMember(node, keys, machine, offerings[index] if machine else None)
 
 
 def _agrees(spec: LaunchBatchSpec, status: LaunchBatchStatus) -> bool:
@@ -141,24 +156,26 @@ def write_launch_batch(batch: LaunchBatch) -> dict[str, Any]:
             "nodes": batch.nodes,
             "offerings": [OfferingSpec.of(offering) for offering in batch.offerings],
             "minimum": batch.minimum,
-            "pods": batch.pods,
+            "pods": tuple(member.pods for member in batch.members),
             "prediction": PredictionSpec.of(batch.prediction) if batch.prediction else None,
             "labels": dict(batch.labels),
             "taints": [taint_json(taint) for taint in batch.taints],
             "kubeletReserved": {key: str(value) for key, value in batch.kubelet_reserved.items()},
             "nodeTemplateRef": {"kind": kind, "name": name} if kind else None,
+            "bootTimeout": duration_text(batch.boot_timeout) if batch.boot_timeout else None,
         }
     )
+    members = batch.members if batch.answered else ()
     status = LaunchBatchStatus.model_validate(
         {
-            "outcome": batch.outcome,
+            "outcome": batch.outcome.value,
             "provider": batch.provider,
             "place": batch.place,
             "attempt": batch.attempt,
             "token": batch.token,
             "parameterHash": batch.parameter_hash,
-            "instances": batch.instances,
-            "obtained": batch.obtained,
+            "instances": tuple(member.provider_id for member in members),
+            "obtained": tuple(-1 if m.obtained is None else batch.offerings.index(m.obtained) for m in members),
         }
     )
     return custom_object(

@@ -114,7 +114,7 @@ def _facts(detail: Mapping[str, JsonValue]) -> FrozenMap[str, Fact]:
 
 
 def reasons_json(reasons: Iterable[Reason]) -> list[dict[str, Any]]:
-    """As JSON, at most as many as the schema holds."""
+    """As JSON, at most as many as the schema allows."""
     return [
         {
             "code": reason.code.value,

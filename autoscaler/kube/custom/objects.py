@@ -73,7 +73,7 @@ RESTORE: Final = (
 
 
 def read_own(spec: type[M], status: type[S], raw: object, kind: str) -> tuple[Metadata, M, S]:
-    """An object that only Foreslice writes. BadInputError when it cannot be read: leave it alone, go on with others."""
+    """An object that only Foreslice writes. BadInputError when it cannot be read: callers skip it."""
     problems = Problems()
     metadata, found_spec = read_spec(spec, raw, problems)
     found_status = read_status(status, raw, problems)

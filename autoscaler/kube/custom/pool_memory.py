@@ -1,4 +1,4 @@
-"""What a pool must not forget over a restart, as it stands in its status: back-offs and quarantines."""
+"""What a pool keeps over a restart in its status: back-offs and quarantines."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from autoscaler.kube.custom.schema import (
     NO_ENTRIES,
     ApiModel,
     Conditions,
+    DurationText,
     Items,
     LongText,
     Name,
@@ -26,6 +27,8 @@ from autoscaler.kube.custom.schema import (
     RecordedLabels,
     Rule,
     TimeText,
+    duration,
+    duration_text,
     moment,
     moment_text,
 )
@@ -67,6 +70,9 @@ class ProvisionedNodeSpec(ApiModel):
     labels: RecordedLabels = NO_ENTRIES
     pods: PodKeys = ()
     """Keys (namespace/name) of the pods it was bought for."""
+    boot_timeout: DurationText | None = None
+    """How long its machine may take from the launch to the Node, as its pool or node template said at the launch.
+    Absent: 15m."""
 
     RULES = (Rule("self == oldSelf", "a ProvisionedNode's spec cannot change"),)
 
@@ -129,6 +135,7 @@ def parse_provisioned_node(raw: object) -> ProvisionedNode:
         token=status.token,
         labels=FrozenMap(spec.labels),
         pods=spec.pods,
+        boot_timeout=duration(spec.boot_timeout) if spec.boot_timeout else None,
         reasons=reasons_model(status.reasons),
         empty_since=moment(status.empty_since) if status.empty_since else None,
         unhealthy_since=moment(status.unhealthy_since) if status.unhealthy_since else None,
@@ -154,6 +161,7 @@ def write_provisioned_node(node: ProvisionedNode) -> dict[str, Any]:
             "prediction": PredictionSpec.of(node.prediction),
             "labels": dict(node.labels),
             "pods": node.pods,
+            "bootTimeout": duration_text(node.boot_timeout) if node.boot_timeout else None,
         }
     )
     status = ProvisionedNodeStatus.model_validate(
@@ -191,7 +199,7 @@ def write_provisioned_node(node: ProvisionedNode) -> dict[str, Any]:
 
 
 def _conditions(node: ProvisionedNode) -> list[dict[str, Any]]:
-    """The milestones it has passed or not; Ready holds only as long as it does. None before its life has begun."""
+    """Its milestones, passed or not; Ready may become False again. Empty before the first phase."""
     if node.phase_since is None:
         return []
     passed = {phase: (at, why) for phase, at, why in node.history}

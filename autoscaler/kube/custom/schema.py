@@ -56,6 +56,8 @@ _LONGEST: Final = 10 * 366 * 86400
 _DURATION_PART: Final = re.compile(r"([0-9]+)([smhd])")
 # RFC 3339; fromisoformat alone would also take week dates and times without a zone.
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+SHORTEST_BOOT: Final = timedelta(minutes=2)
+LONGEST_BOOT: Final = timedelta(days=1)
 DURATION_PATTERN: Final = r"^([0-9]+[smhd])+$"
 DOLLARS_PATTERN: Final = r"^[0-9]+(\.[0-9]+)?$"
 QUANTITY_PATTERN: Final = r"^[+]?[0-9.]+([numkKMGTPE]i?|[eE][-+]?[0-9]+)?$"
@@ -111,7 +113,7 @@ class ApiModel(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The rules stand in the schema of the class they belong to."""
+        """Adds the rules to the schema of their class."""
         schema = handler.resolve_ref_schema(handler(core_schema))
         if cls.RULES:
             schema["x-kubernetes-validations"] = [rule.validation() for rule in cls.RULES]
@@ -160,6 +162,12 @@ def moment_text(value: datetime) -> str:
 
 def _duration(text: str) -> str:
     duration(text)
+    return text
+
+
+def _boot_timeout(text: str) -> str:
+    if not SHORTEST_BOOT <= duration(text) <= LONGEST_BOOT:
+        raise ValueError(f"{text!r} is no boot time-out: it is from {duration_text(SHORTEST_BOOT)} to 1d")
     return text
 
 
@@ -213,6 +221,12 @@ def _int_or_string(pattern: str) -> WithJsonSchema:
 DurationText = Annotated[
     str,
     AfterValidator(_duration),
+    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "maxLength": SHORT}),
+]
+# From a launch to the Node: a machine that has no time to boot would be ended and bought again for ever.
+BootTimeoutText = Annotated[
+    str,
+    AfterValidator(_boot_timeout),
     WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "maxLength": SHORT}),
 ]
 TimeText = Annotated[str, AfterValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]

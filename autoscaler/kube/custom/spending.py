@@ -1,4 +1,4 @@
-"""Spending: one object for the whole cluster that holds the account of the spending guards."""
+"""Spending: the account of the spending guards, one object for the whole cluster."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SpendingStatus(ApiModel):
     usd_per_hour: DollarsValue = "0"
     """From `since` on."""
     recent_launches: DollarsValue = "0"
-    """Nodes launched, less those that the allowed rate has let go by `since`."""
+    """Nodes launched and not yet balanced by the allowed rate at `since`."""
     binding: Annotated[Items[Text], Field(max_length=10)] = ()
     """Guards that keep something from being launched."""
     conditions: Conditions = ()

@@ -38,7 +38,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Specimen:
-    """Devices that no selector and no toleration can tell apart.
+    """Devices that no selector and no toleration can distinguish.
 
     `device` is one of them, `counts` says how many each offer has and `names` what they are called in the first.
     """

@@ -42,7 +42,7 @@ class Reach:
 
 
 def programs_of(selectors: Iterable[Selector], profile: KubernetesProfile) -> tuple[Program, ...] | None:
-    """The stored view of the selectors; None if one of them cannot be evaluated at all."""
+    """The stored view of the selectors; None if one of them cannot be evaluated."""
     found = []
     for selector in selectors:
         program = None if selector.expression is None else compile_selector(selector.expression, profile)
@@ -55,7 +55,7 @@ def programs_of(selectors: Iterable[Selector], profile: KubernetesProfile) -> tu
 def reach(chain: Sequence[Program], devices: Iterable[Specimen], effort: Effort | None = None) -> Reach:
     """Evaluate the chain for every device, stopping at the first false or error as the scheduler does.
 
-    Without `effort` what was tried before is asked again, which costs nothing. Raises EffortExceededError.
+    Without `effort`, only results that are already known are used. Raises EffortExceededError.
     """
     effort = effort or Effort()
     matching, failing = [], []

@@ -20,7 +20,7 @@ def readings(view: DeviceView, paths: Iterable[Path] | None) -> tuple[tuple[str,
 
 
 def path_name(path: Path, driver: str) -> str:
-    """A path as short as can be: names in the driver's own domain stand without it."""
+    """The shortest form of a path: names in the driver's own domain are written without it."""
     group, domain, identifier = path
     if not identifier:
         return group

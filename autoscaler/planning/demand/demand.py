@@ -13,7 +13,7 @@ from datetime import datetime
 from autoscaler.lifecycle.provisioned_node import has_come
 from autoscaler.lifecycle.quarantine import WATCH_SKEW
 from autoscaler.model.gang import Gang
-from autoscaler.model.plan import LeftOut
+from autoscaler.model.plan import LeftOut, LeftOutVerdict
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
@@ -169,7 +169,7 @@ def why_postponed(pod: Pod, bindings: Mapping[str, str], now: datetime) -> Reaso
     return None
 
 
-def _verdict(reasons: Iterable[Reason]) -> str:
+def _verdict(reasons: Iterable[Reason]) -> LeftOutVerdict:
     return "unknown" if any(r.code in _UNKNOWN for r in reasons) else "does-not-fit"
 
 

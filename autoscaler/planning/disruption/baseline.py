@@ -47,46 +47,46 @@ def baseline_nodes(pool: CapacityPool, now: datetime) -> int:
 
 
 def holds(
-    market: PackingInput, launched: Sequence[PlannedNode], assigned: Assigned, catalog_digest: str
+    packing: PackingInput, launched: Sequence[PlannedNode], assigned: Assigned, catalog_digest: str
 ) -> tuple[PlannedNode, ...]:
     """Nodes to launch without a pod: machines of open blocks that are held always, and missing baseline nodes."""
     waiting = [item for item in assigned.rest if item not in assigned.stuck]
     harmless = [
         i
-        for i, candidate in enumerate(market.candidates)
+        for i, candidate in enumerate(packing.candidates)
         if not candidate.barred and (candidate.block or candidate.pool.baselines)
-        if market.trials.breaks(market.shape_of[i], waiting) is None
+        if packing.trials.breaks(packing.shape_of[i], waiting) is None
     ]
-    bought = [_candidate_of(market, node) for node in launched]
+    bought = [_candidate_of(packing, node) for node in launched]
     purchases: list[Purchase] = []
     for index, reason in [
-        *_blocks_to_hold(market, launched, harmless),
-        *_baselines_to_fill(market, launched, harmless),
+        *_blocks_to_hold(packing, launched, harmless),
+        *_baselines_to_fill(packing, launched, harmless),
     ]:
-        candidate = market.candidates[index]
-        if binding(candidate, market.limits, bought) is None:
+        candidate = packing.candidates[index]
+        if binding(candidate, packing.limits, bought) is None:
             bought.append(candidate)
             purchases.append(Purchase(candidate, (), reasons=(reason,)))
     world = assigned.world
     for node in launched:  # their names are taken
         world = world.with_node(node.node, ())
-    return launch(purchases, world, market.snapshot, catalog_digest=catalog_digest, together=False).nodes
+    return launch(purchases, world, packing.snapshot, catalog_digest=catalog_digest, together=False).nodes
 
 
-def _candidate_of(market: PackingInput, node: PlannedNode) -> Candidate:
+def _candidate_of(packing: PackingInput, node: PlannedNode) -> Candidate:
     return next(
         c
-        for c in market.candidates
+        for c in packing.candidates
         if c.offering == node.offering and c.pool.name == node.pool and c.profiles == node.drivers
     )
 
 
 def _blocks_to_hold(
-    market: PackingInput, launched: Sequence[PlannedNode], harmless: Sequence[int]
+    packing: PackingInput, launched: Sequence[PlannedNode], harmless: Sequence[int]
 ) -> Iterator[tuple[int, Reason]]:
-    snapshot = market.snapshot
+    snapshot = packing.snapshot
     for block in snapshot.blocks:
-        index = next((i for i in harmless if market.candidates[i].block == block), None)
+        index = next((i for i in harmless if packing.candidates[i].block == block), None)
         if block.hold != "Always" or index is None:
             continue
         planned = sum(1 for node in launched if node.offering.block == block.name)
@@ -96,15 +96,15 @@ def _blocks_to_hold(
 
 
 def _baselines_to_fill(
-    market: PackingInput, launched: Sequence[PlannedNode], harmless: Sequence[int]
+    packing: PackingInput, launched: Sequence[PlannedNode], harmless: Sequence[int]
 ) -> Iterator[tuple[int, Reason]]:
-    snapshot = market.snapshot
+    snapshot = packing.snapshot
     for pool in snapshot.pools:
         alive = [n for n in snapshot.provisioned if n.pool == pool.name and may_take_pods(n)]
-        missing = baseline_nodes(pool, market.now) - len(alive) - sum(1 for node in launched if node.pool == pool.name)
-        mine = [i for i in harmless if market.candidates[i].pool == pool]
+        missing = baseline_nodes(pool, packing.now) - len(alive) - sum(1 for node in launched if node.pool == pool.name)
+        mine = [i for i in harmless if packing.candidates[i].pool == pool]
         if missing <= 0 or not mine:
             continue
-        best = min(mine, key=lambda i: (market.candidates[i].rank, market.candidates[i].usd_per_hour or 0, i))
+        best = min(mine, key=lambda i: (packing.candidates[i].rank, packing.candidates[i].usd_per_hour or 0, i))
         for _ in range(missing):
             yield best, Reason.of(Code.BASELINE, f"pool {pool.name}")

@@ -20,6 +20,7 @@ from autoscaler.planning.packing.problem import (
     Budget,
     Column,
     Counts,
+    Pattern,
     Problem,
     Solution,
     State,
@@ -72,17 +73,17 @@ def every_column(
 
     `start` is any solution; `limits` are those that some plan could hit. Raises OutOfStepsError.
     """
-    best: dict[Counts, list[Column]] = {}
+    best: dict[Pattern, list[Column]] = {}
     shapes: dict[int, list[int]] = {}
     for index, kind in enumerate(problem.kinds):
         if not _hopeless(problem, index, start.score):
             shapes.setdefault(kind.shape, []).append(index)
     for shape, kinds in shapes.items():
-        for counts in fillings.patterns(shape, problem.demand, puts=budget.puts):
+        for pattern in fillings.patterns(shape, problem.demand, puts=budget.puts):
             for index in kinds:
-                column = fillings.column(index, counts)
+                column = fillings.column(index, pattern)
                 if column is not None:
-                    keep(best.setdefault(counts, []), column, problem, limits)
+                    keep(best.setdefault(pattern, []), column, problem, limits)
     return [column for group in best.values() for column in group]
 
 
@@ -117,11 +118,20 @@ def keep(group: list[Column], column: Column, problem: Problem, limits: Sequence
     group.append(column)
 
 
-def _by_first_item(columns: Iterable[Column], items: int) -> list[list[Column]]:
-    result: list[list[Column]] = [[] for _ in range(items)]
-    for column in sorted(columns, key=lambda c: (c.score, c.counts)):
-        result[next(i for i, count in enumerate(column.counts) if count)].append(column)
+def _by_first_item(columns: Iterable[Column], items: int) -> list[list[_Cover]]:
+    result: list[list[_Cover]] = [[] for _ in range(items)]
+    covers = [_Cover(column, column.counts(items)) for column in columns]
+    for cover in sorted(covers, key=lambda c: (c.column.score, c.counts)):
+        result[cover.column.pattern[0]].append(cover)
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Cover:
+    """A column with what it takes of each item."""
+
+    column: Column
+    counts: Counts
 
 
 @dataclass(slots=True)
@@ -158,7 +168,7 @@ class _Best:
 class _Search:
     """Best finishes by task. A bundle is either covered by a column that starts with its item, or left out."""
 
-    def __init__(self, problem: Problem, columns: list[list[Column]], limits: tuple[int, ...], steps: _Steps) -> None:
+    def __init__(self, problem: Problem, columns: list[list[_Cover]], limits: tuple[int, ...], steps: _Steps) -> None:
         self._problem = problem
         self._zero = problem.zero
         self._columns = columns
@@ -207,13 +217,14 @@ class _Search:
         return best
 
     def _steps_from(self, task: _Task, item: int) -> Iterable[tuple[Score, Column | None, _Task]]:
-        for column in self._columns[item]:
-            if not within(column.counts, task.residual):
+        for cover in self._columns[item]:
+            column = cover.column
+            if not within(cover.counts, task.residual):
                 continue
             uses = self._problem.kinds[column.kind].uses
             used = tuple(u + uses[i] for u, i in zip(task.used, self._limits, strict=True))
             if all(u <= self._problem.limits[i] for u, i in zip(used, self._limits, strict=True)):
-                yield column.score, column, _Task(subtract(task.residual, column.counts), used, task.slack)
+                yield column.score, column, _Task(subtract(task.residual, cover.counts), used, task.slack)
         left = self._problem.items[item]
         slack = task.slack
         if left.gang is not None:
@@ -226,10 +237,10 @@ class _Search:
 
 def assemble(problem: Problem, columns: Sequence[Column]) -> Solution:
     """The solution that buys these columns and leaves out the rest of the demand."""
-    left = problem.demand
-    for column in columns:
-        left = subtract(left, column.counts)
+    left = list(problem.demand)
+    for item in (item for column in columns for item in column.pattern):
+        left[item] -= 1
     zero = problem.zero
     scores = [column.score for column in columns]
     scores += [left_out(i.pods * n, level=i.level, zero=zero) for i, n in zip(problem.items, left, strict=True) if n]
-    return Solution(tuple(columns), left, total(scores, zero))
+    return Solution(tuple(columns), tuple(left), total(scores, zero))

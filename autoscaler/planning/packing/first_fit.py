@@ -11,7 +11,7 @@ from decimal import Decimal
 from autoscaler.planning.packing.exact import assemble
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.greedy import by_price, units_of
-from autoscaler.planning.packing.problem import Column, Problem, Solution, State, changed
+from autoscaler.planning.packing.problem import Column, Problem, Solution, State
 
 
 def solve_by_first_fit(problem: Problem, fillings: Fillings[State]) -> Solution:
@@ -42,7 +42,7 @@ class _Packer:
         """A node of the kind with one bundle of the item."""
         if not self._fillings.worth_trying(self._problem.kinds[kind].shape, item):
             return None
-        return self._fillings.column(kind, self._fillings.units[item])
+        return self._fillings.column(kind, (item,))
 
     def urgency(self, unit: tuple[int, ...]) -> tuple[int, Decimal]:
         """What sorts units: more important ones first, then dearer ones."""
@@ -74,12 +74,13 @@ class _Packer:
 
     def _filled(self, column: Column, item: int, left: int) -> tuple[int, Column]:
         """The node with as many of `left` bundles as it takes, and how many are left then."""
-        while left:
-            larger = self._fillings.column(column.kind, changed(column.counts, item, 1))
-            if larger is None:
-                break
-            left, column = left - 1, larger
-        return left, column
+        kind, pattern = self._problem.kinds[column.kind], column.pattern
+        if item in kind.refuses:
+            return left, column
+        while left and (larger := self._fillings.larger(kind.shape, pattern, item)) is not None:
+            left, pattern = left - 1, larger
+        found = column if pattern is column.pattern else self._fillings.column(column.kind, pattern)
+        return left, found or column
 
     def _after(self, kind: int) -> tuple[Decimal, ...]:
         """How much of every limit is used with one more node of the kind."""

@@ -6,6 +6,7 @@ mixed-integer program.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -14,7 +15,7 @@ from typing import TypeAlias
 from autoscaler.planning.packing.exact import assemble
 from autoscaler.planning.packing.fillings import Fillings
 from autoscaler.planning.packing.objective import Score, on_rank
-from autoscaler.planning.packing.problem import Column, Counts, Kind, Problem, Solution, State, subtract, within
+from autoscaler.planning.packing.problem import Column, Kind, Pattern, Problem, Solution, State
 
 Rate: TypeAlias = tuple[Fraction, ...]
 
@@ -49,7 +50,7 @@ class _Filler:
     def __init__(self, problem: Problem, fillings: Fillings[State]) -> None:
         self._problem = problem
         self._fillings = fillings
-        self._residual = problem.demand
+        self._residual = list(problem.demand)
         self._used = (Decimal(0),) * len(problem.limits)
         self._lone = frozenset(i for i, item in enumerate(problem.items) if item.gang is None)
         self._zero = problem.zero
@@ -59,7 +60,7 @@ class _Filler:
 
     def serve(self, unit: tuple[int, ...]) -> None:
         """Buy nodes for these items; for a gang that stays incomplete, buy nothing."""
-        before = (self._residual, self._used, len(self.columns))
+        before = (list(self._residual), self._used, len(self.columns))
         allowed = self._lone | set(unit)
         for item in unit:
             while self._residual[item]:
@@ -77,27 +78,28 @@ class _Filler:
 
     def _best(self, item: int, allowed: frozenset[int]) -> Column | None:
         best: tuple[Rate, Column] | None = None
+        pods = sum(i.pods * n for i, n in zip(self._problem.items, self._residual, strict=True))
+        later = [i for i in range(item, len(self._residual)) if self._residual[i] and i in allowed]
         for index in self._order:
             kind = self._problem.kinds[index]
             if item in kind.refuses or not self._affordable(index):
                 continue
-            if best is not None and self._least(kind) > best[0]:
+            if best is not None and self._least(kind, pods) > best[0]:
                 continue
             if not self._fillings.worth_trying(kind.shape, item):
                 continue
-            welcome = allowed - kind.refuses
-            for counts in self._fillings.filled(kind.shape, self._residual, first=item, allowed=welcome):
-                column = self._fillings.column(index, counts)
+            welcome = [i for i in later if i not in kind.refuses] if kind.refuses else later
+            for pattern in self._fillings.filled(kind.shape, self._residual, welcome):
+                column = self._fillings.column(index, pattern)
                 if column is None:
                     continue
-                rate = _rate(column.score, self._problem.pods(counts))
+                rate = _rate(column.score, self._problem.pods_on(pattern))
                 if best is None or rate < best[0]:
                     best = (rate, column)
         return best[1] if best else None
 
-    def _least(self, kind: Kind) -> Rate:
-        """No node of the kind can be better per pod than one that takes everything there is."""
-        pods = self._problem.pods(self._residual)
+    def _least(self, kind: Kind, pods: int) -> Rate:
+        """No node of the kind can be better per pod than one that takes all of these."""
         return (
             Fraction(0),
             *map(Fraction, on_rank(1, rank=kind.rank, zero=self._zero)),
@@ -110,10 +112,12 @@ class _Filler:
 
     def _buy(self, column: Column) -> None:
         """Buy the column as often as the demand and the limits allow."""
-        while within(column.counts, self._residual) and self._affordable(column.kind):
+        takes = Counter(column.pattern)
+        while all(self._residual[i] >= n for i, n in takes.items()) and self._affordable(column.kind):
             uses = self._problem.kinds[column.kind].uses
             self.columns.append(column)
-            self._residual = subtract(self._residual, column.counts)
+            for item in column.pattern:
+                self._residual[item] -= 1
             self._used = tuple(u + n for u, n in zip(self._used, uses, strict=True))
 
 
@@ -131,7 +135,7 @@ def _rate(score: Score, pods: int) -> Rate:
     return (*(Fraction(part) / pods for part in parts), Fraction(score.order))
 
 
-def fills(problem: Problem, fillings: Fillings[State], *, puts: int) -> Iterator[tuple[int, Counts]]:
+def fills(problem: Problem, fillings: Fillings[State], *, puts: int) -> Iterator[tuple[int, Pattern]]:
     """Patterns by simulated filling: for every kind and first item, every step of filling a node with it, and with
     everything after it. Stops asking after `puts` puts."""
     items = range(len(problem.items))
@@ -139,8 +143,8 @@ def fills(problem: Problem, fillings: Fillings[State], *, puts: int) -> Iterator
         for index, kind in enumerate(problem.kinds):
             if first in kind.refuses or not fillings.worth_trying(kind.shape, first):
                 continue
-            for allowed in (frozenset({first}), frozenset(items) - kind.refuses):
+            for later in ([first], [item for item in items if item >= first and item not in kind.refuses]):
                 if fillings.puts > puts:
                     return
-                for counts in fillings.filled(kind.shape, problem.demand, first=first, allowed=allowed):
-                    yield index, counts
+                for pattern in fillings.filled(kind.shape, problem.demand, later):
+                    yield index, pattern

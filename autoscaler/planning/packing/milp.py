@@ -10,6 +10,7 @@ same on every machine.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,7 +20,7 @@ from autoscaler.planning.packing.exact import assemble, every_column, keep
 from autoscaler.planning.packing.fillings import Fillings, OutOfStepsError
 from autoscaler.planning.packing.greedy import fills
 from autoscaler.planning.packing.objective import Score
-from autoscaler.planning.packing.problem import Budget, Column, Counts, Problem, Solution, State
+from autoscaler.planning.packing.problem import Budget, Column, Counts, Pattern, Problem, Solution, State
 
 _NODES = 2000
 # Half of what two plans differ by at least: prices have at most five decimals, everything else is whole.
@@ -47,14 +48,16 @@ def improve(problem: Problem, fillings: Fillings[State], starts: Sequence[Soluti
 def _generate(problem: Problem, fillings: Fillings[State], starts: Sequence[Solution], budget: Budget) -> list[Column]:
     """Patterns that simulated filling comes across, and those of `starts`."""
     limits = range(len(problem.limits))
-    best: dict[Counts, list[Column]] = {}
+    best: dict[Pattern, list[Column]] = {}
     for column in (column for start in starts for column in start.columns):
-        keep(best.setdefault(column.counts, []), column, problem, limits)
-    for kind, counts in fills(problem, fillings, puts=fillings.puts + budget.puts):
-        found = fillings.column(kind, counts)
+        keep(best.setdefault(column.pattern, []), column, problem, limits)
+    for kind, pattern in fills(problem, fillings, puts=fillings.puts + budget.puts):
+        found = fillings.column(kind, pattern)
         if found is not None:
-            keep(best.setdefault(counts, []), found, problem, limits)
-    columns = sorted((c for group in best.values() for c in group), key=lambda c: (c.score, c.counts))
+            keep(best.setdefault(pattern, []), found, problem, limits)
+    columns = sorted(
+        (c for group in best.values() for c in group), key=lambda c: (c.score, c.counts(len(problem.items)))
+    )
     return columns[: budget.columns]
 
 
@@ -83,9 +86,10 @@ class _Program:
         self._optimal = highspy.HighsModelStatus.kOptimal
         self._sum = self._highs.qsum
         demand = problem.demand
+        self._takes = [Counter(column.pattern) for column in columns]
         self._bought = [
-            self._highs.addIntegral(0, min(d // c for d, c in zip(demand, column.counts, strict=True) if c))
-            for column in columns
+            self._highs.addIntegral(0, min(demand[item] // count for item, count in takes.items()))
+            for takes in self._takes
         ]
         self._left = [self._highs.addIntegral(0, count) for count in demand]
         self._add_demand()
@@ -93,9 +97,12 @@ class _Program:
         self._add_gangs()
 
     def _add_demand(self) -> None:
+        terms: list[list[Any]] = [[left * 1] for left in self._left]
+        for bought, takes in zip(self._bought, self._takes, strict=True):
+            for item, count in takes.items():
+                terms[item].append(bought * count)
         for item, count in enumerate(self._problem.demand):
-            terms = [x * c.counts[item] for x, c in zip(self._bought, self._columns, strict=True) if c.counts[item]]
-            self._highs.addConstr(self._sum([*terms, self._left[item] * 1]) == count)
+            self._highs.addConstr(self._sum(terms[item]) == count)
 
     def _add_limits(self) -> None:
         for index, limit in enumerate(self._problem.limits):

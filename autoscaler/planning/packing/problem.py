@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Protocol, TypeAlias, TypeVar
 
 from autoscaler.planning.packing.objective import Score
 
 State = TypeVar("State")
 Counts: TypeAlias = tuple[int, ...]  # how many bundles of each item
+Pattern: TypeAlias = tuple[int, ...]  # the items on one node, ascending, each as often as it has bundles there
 
 
 class Oracle(Protocol[State]):
@@ -33,6 +36,9 @@ class Oracle(Protocol[State]):
 
     def full(self, state: State) -> bool:
         """Whether more bundles are not worth trying. A hint for greedy filling; the exact search does not ask."""
+
+    def has_room(self, state: State, item: int) -> bool:
+        """False only if no order of these bundles and one more of the item fits: cheap, for asking about many nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,7 @@ class Kind:
     risk: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Problem:
     """Items in the order in which the scheduler takes them; kinds in a stable order; `limits`: how much may be used."""
 
@@ -79,7 +85,7 @@ class Problem:
     limits: tuple[Decimal, ...] = ()
     gangs: tuple[GangRule, ...] = ()
 
-    @property
+    @cached_property
     def zero(self) -> Score:
         """The score of doing nothing for nobody."""
         return Score.zero(
@@ -87,7 +93,7 @@ class Problem:
             ranks=1 + max((kind.rank for kind in self.kinds), default=-1),
         )
 
-    @property
+    @cached_property
     def demand(self) -> Counts:
         """How many bundles of each item want a place."""
         return tuple(item.count for item in self.items)
@@ -96,6 +102,10 @@ class Problem:
         """How many pods these bundles are."""
         items = self.items
         return sum(items[index].pods * count for index, count in enumerate(counts) if count)
+
+    def pods_on(self, pattern: Pattern) -> int:
+        """How many pods are on a node with these bundles."""
+        return sum(self.items[item].pods for item in pattern)
 
     def allows(self, used: Sequence[Decimal]) -> bool:
         """Whether that much of every limit may be used."""
@@ -107,8 +117,15 @@ class Column:
     """One node of a kind with these bundles on it, put there in the order of the items."""
 
     kind: int
-    counts: Counts
+    pattern: Pattern
     score: Score
+
+    def counts(self, items: int) -> Counts:
+        """The bundles of each of so many items."""
+        found = [0] * items
+        for item in self.pattern:
+            found[item] += 1
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +154,10 @@ class Budget:
     columns: int = 4000
 
 
-def add(left: Counts, right: Counts) -> Counts:
-    """The sum for every item."""
-    return tuple(a + b for a, b in zip(left, right, strict=True))
-
-
-def changed(counts: Counts, item: int, by: int) -> Counts:
-    """So many more bundles of one item: with hundreds of items this is most of what the optimizer does by itself."""
-    return (*counts[:item], counts[item] + by, *counts[item + 1 :])
+def with_one(pattern: Pattern, item: int) -> Pattern:
+    """The same node with one more bundle of the item."""
+    place = bisect_right(pattern, item)
+    return (*pattern[:place], item, *pattern[place:])
 
 
 def subtract(left: Counts, right: Counts) -> Counts:

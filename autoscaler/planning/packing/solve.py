@@ -20,7 +20,7 @@ from autoscaler.planning.packing.fillings import Fillings, OutOfStepsError
 from autoscaler.planning.packing.first_fit import solve_by_first_fit
 from autoscaler.planning.packing.greedy import solve_greedily
 from autoscaler.planning.packing.milp import improve
-from autoscaler.planning.packing.problem import Budget, Counts, Oracle, Problem, Solution, State
+from autoscaler.planning.packing.problem import Budget, Oracle, Problem, Solution, State
 
 
 def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
@@ -35,7 +35,7 @@ def solve(problem: Problem, oracle: Oracle[State], budget: Budget) -> Solution:
         found = solve_exactly(hopeful, fillings, starts[0], budget)
     except OutOfStepsError:
         found = improve(hopeful, fillings, starts, budget)
-    columns = [replace(column, counts=_widened(column.counts, wanted, len(problem.items))) for column in found.columns]
+    columns = [replace(column, pattern=tuple(wanted[item] for item in column.pattern)) for column in found.columns]
     return replace(assemble(problem, columns), optimal=found.optimal)
 
 
@@ -95,14 +95,6 @@ def _narrowed(problem: Problem, wanted: Sequence[int]) -> Problem:
     return replace(problem, items=tuple(problem.items[item] for item in wanted), kinds=kinds)
 
 
-def _widened(counts: Counts, wanted: Sequence[int], length: int) -> Counts:
-    """Counts of the wanted items as counts of all."""
-    found = [0] * length
-    for item, count in zip(wanted, counts, strict=True):
-        found[item] = count
-    return tuple(found)
-
-
 class _Narrowed(Generic[State]):
     """An oracle that knows the wanted items by their new index."""
 
@@ -121,3 +113,7 @@ class _Narrowed(Generic[State]):
     def worth_trying(self, shape: int, item: int) -> bool:
         """Whether a node of the shape is worth trying for the item."""
         return self._oracle.worth_trying(shape, self._wanted[item])
+
+    def has_room(self, state: State, item: int) -> bool:
+        """False only if no order of these bundles and one more of the item fits."""
+        return self._oracle.has_room(state, self._wanted[item])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from autoscaler.model.plan import Considered
+from autoscaler.model.plan import Considered, ConsideredOutcome
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown
 from autoscaler.planning.placement.packing_input import PackingInput
@@ -17,7 +17,12 @@ from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.limits import binding
 
-_OUTCOMES: dict[type, str] = {Fits: "fits", DoesNotFit: "does-not-fit", Fatal: "fatal", Unknown: "unknown"}
+_OUTCOMES: dict[type, ConsideredOutcome] = {
+    Fits: "fits",
+    DoesNotFit: "does-not-fit",
+    Fatal: "fatal",
+    Unknown: "unknown",
+}
 _SHOWN_FIRST = {"chosen": 0, "fits": 1, "unknown": 2, "fatal": 3, "does-not-fit": 4}
 
 
@@ -28,49 +33,50 @@ class Bought:
     nodes: Mapping[int, int] = field(default_factory=dict)
     banned: Mapping[int, int] = field(default_factory=dict)
 
-    def candidates(self, market: PackingInput) -> list[Candidate]:
+    def candidates(self, packing: PackingInput) -> list[Candidate]:
         """One entry per node."""
-        return [market.candidates[i] for i, count in self.nodes.items() for _ in range(count)]
+        return [packing.candidates[i] for i, count in self.nodes.items() for _ in range(count)]
 
 
 def considered(
-    market: PackingInput, item: int, chosen: frozenset[int], bought: Bought, policy: Policy
+    packing: PackingInput, item: int, chosen: Mapping[int, int], bought: Bought, policy: Policy
 ) -> tuple[Considered, ...]:
     """The candidates that were looked at for the class: the chosen ones, those that fit by price, and the others.
 
+    `chosen` are those that bundles of the class go to, with the number of such nodes.
     What is dearer than a sure answer needs no look; a few more are looked at, so that there is something to compare.
     """
-    looked_at = _looked_at(market, item, policy)
-    fitting = [i for i in looked_at if _fits(market, i, item)]
-    entries = {i: _considered(market, i, item, i in chosen, bought, fitting) for i in looked_at}
+    looked_at = _looked_at(packing, item, policy)
+    fitting = [i for i in looked_at if _fits(packing, i, item)]
+    entries = {i: _considered(packing, i, item, chosen.get(i, 0), bought, fitting) for i in looked_at}
     order = sorted(
         looked_at,
         key=lambda i: (
             _SHOWN_FIRST[entries[i].outcome],
-            market.bar(i, item) is not None,
-            cost_of(market.candidates[i]),
+            packing.bar(i, item) is not None,
+            cost_of(packing.candidates[i]),
             i,
         ),
     )
     return tuple(entries[i] for i in order[: policy.considered])
 
 
-def _looked_at(market: PackingInput, item: int, policy: Policy) -> list[int]:
-    indexes = range(len(market.candidates))
-    found = [i for i in indexes if market.trials.known(market.shape_of[i], item)]
-    fits = sum(1 for i in found if _fits(market, i, item))
+def _looked_at(packing: PackingInput, item: int, policy: Policy) -> list[int]:
+    indexes = range(len(packing.candidates))
+    found = [i for i in indexes if packing.trials.known(packing.shape_of[i], item)]
+    fits = sum(1 for i in found if _fits(packing, i, item))
     known = set(found)
-    for i in market.by_cost:
+    for i in packing.by_cost:
         if fits >= policy.shown_fits:
             break
         if i not in known:
             found.append(i)
-            fits += _fits(market, i, item)
+            fits += _fits(packing, i, item)
     return found
 
 
-def _fits(market: PackingInput, candidate: int, item: int) -> bool:
-    return isinstance(market.trials.verdict(market.shape_of[candidate], item), Fits)
+def _fits(packing: PackingInput, candidate: int, item: int) -> bool:
+    return isinstance(packing.trials.verdict(packing.shape_of[candidate], item), Fits)
 
 
 def cost_of(candidate: Candidate) -> tuple[bool, Decimal]:
@@ -79,48 +85,54 @@ def cost_of(candidate: Candidate) -> tuple[bool, Decimal]:
 
 
 def _considered(
-    market: PackingInput, index: int, item: int, chosen: bool, bought: Bought, fitting: Sequence[int]
+    packing: PackingInput, index: int, item: int, nodes: int, bought: Bought, fitting: Sequence[int]
 ) -> Considered:
-    candidate = market.candidates[index]
-    verdict = market.trials.verdict(market.shape_of[index], item)
-    outcome = "chosen" if chosen else _OUTCOMES[type(verdict)]
-    if chosen:
-        reasons: tuple[Reason, ...] = (why_chosen(market, index, item, fitting),)
+    candidate = packing.candidates[index]
+    verdict = packing.trials.explained(packing.shape_of[index], item)
+    outcome = "chosen" if nodes else _OUTCOMES[type(verdict)]
+    if nodes:
+        reasons: tuple[Reason, ...] = (why_chosen(packing, index, item, fitting),)
     elif isinstance(verdict, Fits):
-        reasons = tuple(why_not(market, index, item, bought))
+        reasons = tuple(why_not(packing, index, item, bought))
     else:
         reasons = verdict.reasons
-    nodes = bought.nodes.get(index, 0) if chosen else 0
     return Considered(candidate.pool.name, candidate.profiles, candidate.offering, outcome, reasons, nodes)
 
 
-def why_chosen(market: PackingInput, index: int, item: int, fitting: Iterable[int]) -> Reason:
+def why_chosen(packing: PackingInput, index: int, item: int, fitting: Iterable[int]) -> Reason:
     """Prepaid, preferred by a claim over something cheaper, or simply the cheapest."""
-    candidate = market.candidates[index]
+    candidate = packing.candidates[index]
     if candidate.block:
         return Reason.of(Code.PREPAID, block=candidate.block.name)
-    preference = preference_of(market, index, item)
-    cheaper = [i for i in fitting if market.bar(i, item) is None and cost_of(market.candidates[i]) < cost_of(candidate)]
-    if any(preference_of(market, i, item) > preference for i in cheaper):
-        return Reason.of(Code.PREFERRED)
-    return Reason.of(Code.CHEAPEST)
+    preference = preference_of(packing, index, item)
+    cheaper = [
+        i for i in fitting if packing.bar(i, item) is None and cost_of(packing.candidates[i]) < cost_of(candidate)
+    ]
+    if any(preference_of(packing, i, item) > preference for i in cheaper):
+        return Reason.of(Code.PREFERRED, **_share(candidate))
+    return Reason.of(Code.CHEAPEST, **_share(candidate))
 
 
-def preference_of(market: PackingInput, candidate: int, item: int) -> int:
+def _share(candidate: Candidate) -> dict[str, str]:
+    share = candidate.instance_type.share
+    return {"share": share} if share else {}
+
+
+def preference_of(packing: PackingInput, candidate: int, item: int) -> int:
     """Sum of the firstAvailable indexes that a bundle of the class gets there; 0 where it does not fit."""
-    verdict = market.trials.verdict(market.shape_of[candidate], item)
+    verdict = packing.trials.verdict(packing.shape_of[candidate], item)
     return verdict.preference if isinstance(verdict, Fits) else 0
 
 
-def why_not(market: PackingInput, index: int, item: int, bought: Bought, *, nodes: int = 1) -> Iterable[Reason]:
+def why_not(packing: PackingInput, index: int, item: int, bought: Bought, *, nodes: int = 1) -> Iterable[Reason]:
     """What kept `nodes` nodes that fit from being bought; nothing if another was just better."""
-    bar = market.bar(index, item)
+    bar = packing.bar(index, item)
     if bar:
         yield bar
-    broken = bought.banned.get(market.shape_of[index])
+    broken = bought.banned.get(packing.shape_of[index])
     if broken is not None:
-        yield Reason.of(Code.BREAKS_OTHER_POD, pod=market.classes[broken].sample.key)
-    candidate = market.candidates[index]
-    limit = binding(candidate, market.limits, [*bought.candidates(market), *[candidate] * (nodes - 1)])
+        yield Reason.of(Code.BREAKS_OTHER_POD, pod=packing.classes[broken].sample.key)
+    candidate = packing.candidates[index]
+    limit = binding(candidate, packing.limits, [*bought.candidates(packing), *[candidate] * (nodes - 1)])
     if limit and not bar:
         yield limit.reason()

@@ -187,9 +187,10 @@ def assign(
 ) -> Assigned:
     """Put bundles onto present nodes, class by class in the scheduler's order (the order of the mapping).
 
-    Before that, classes that are not decided in this round keep what is coming for them. In their turn they take what
-    they find with the least of units; otherwise they stay unknown, unless a class that found all it wants leaves its
-    units to them: those that wait could else look for the same few places in every round, and nothing would be bought.
+    Before that, classes that are not decided in this plan keep what is coming for them. In their turn they take
+    what they find with the least of units; otherwise they stay unknown, unless a class that found all it wants leaves
+    its units to them: those that wait could else look for the same few places in every plan, and nothing would be
+    bought.
     """
     run = _Run(present, snapshot, now, ledger)
     for index in filter(ledger.waits, classes):

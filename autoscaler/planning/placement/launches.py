@@ -9,20 +9,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import count
 
+from autoscaler.lifecycle.booting import boot_timeout
 from autoscaler.model.plan import PlannedNode, Target
-from autoscaler.model.provisioned_node import OfferingRef, Prediction
+from autoscaler.model.provisioned_node import Prediction
 from autoscaler.model.reason import Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.naming import prefix_of
 from autoscaler.planning.placement.existing import Placed
-from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.planning.supply.candidates import OFFERING_KEYS, Candidate, offering_labels
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
 from autoscaler.planning.supply.units import DeviceUnits, devices_of
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.prediction.concrete import for_node
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
@@ -34,7 +38,7 @@ class Purchase:
 
     candidate: Candidate
     bundles: tuple[Bundle, ...]
-    alternates: tuple[OfferingRef, ...] = ()
+    alternates: tuple[Candidate, ...] = ()
     reasons: tuple[Reason, ...] = ()
 
 
@@ -115,7 +119,12 @@ def _named(purchases: Sequence[Purchase], world: World, snapshot: Snapshot) -> l
 
 
 def node_name(purchase: Purchase, taken: Set[str]) -> str:
-    """A name that follows from the pool, the offering and the pods: the same plan again has the same names."""
+    """A name that follows from the pool, the offering and the pods: the same plan again has the same names.
+
+    Without a CapacityPool nothing is launched, and the nodes are counted.
+    """
+    if purchase.candidate.pool.implicit:
+        return next(name for number in count(1) if (name := f"new-node-{number}") not in taken)
     offering = purchase.candidate.offering
     pods = [pod.key for bundle in purchase.bundles for pod in bundle.pods]
     facts = [
@@ -144,8 +153,8 @@ def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed],
         name=future.node.name,
         pool=candidate.pool.name,
         drivers=candidate.profiles,
-        offerings=(candidate.offering, *purchase.alternates),
-        node=future.node,
+        offerings=(candidate.offering, *(other.offering for other in purchase.alternates)),
+        node=replace(future.node, labels=_common_labels(purchase, future)),
         slices=future.slices,
         pods=tuple(pod.key for p in placed for pod in p.bundle.pods),
         devices_used=tuple(sorted(set(used))),
@@ -158,7 +167,25 @@ def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed],
             slices_digest=digest_of(future.slices),
         ),
         reasons=purchase.reasons,
+        boot_timeout=candidate.pool.boot_timeout or _boot_timeout(purchase),
     )
+
+
+def _common_labels(purchase: Purchase, future: Hypothetical) -> FrozenMap[str, str]:
+    """The labels that are right whichever of the offerings is obtained."""
+    found = dict(future.node.labels)
+    for other in purchase.alternates:
+        theirs = offering_labels(other)
+        for key in OFFERING_KEYS & found.keys():
+            if theirs.get(key) != found[key]:
+                del found[key]
+    return FrozenMap(found) if len(found) != len(future.node.labels) else future.node.labels
+
+
+def _boot_timeout(purchase: Purchase) -> timedelta:
+    """That of the slowest machine that may be obtained."""
+    others = (boot_timeout(other.instance_type) for other in purchase.alternates)
+    return max(boot_timeout(purchase.candidate.instance_type), *others, timedelta(0))
 
 
 def digest_of(slices: Iterable[ResourceSlice]) -> str:

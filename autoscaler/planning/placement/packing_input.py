@@ -15,14 +15,15 @@ from functools import cached_property
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.bundles import BundleClass
-from autoscaler.planning.demand.demand import running_members
+from autoscaler.planning.demand.demand import claim_keys, running_members
 from autoscaler.planning.demand.scope import Scopes, pools_of
 from autoscaler.planning.packing.problem import GangRule, Item, Kind, Problem
 from autoscaler.planning.placement.architecture import asks_for_architecture, offered_unasked
 from autoscaler.planning.placement.trial import PackingOracle
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import Admission, admission
-from autoscaler.planning.supply.candidates import Candidate, candidates_of
+from autoscaler.planning.supply.candidates import Candidate, Named, candidates_of
+from autoscaler.planning.supply.drivers import wanted_drivers
 from autoscaler.planning.supply.hypothetical import Shape, shapes_of, watched_labels
 from autoscaler.planning.supply.limits import Limit, limits_of
 from autoscaler.planning.supply.places import Place
@@ -177,7 +178,13 @@ def build_packing_input(
     pods_relate = any(pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread for pod in pods) or any(
         pod.pod_anti_affinity for state in world.states() for pod in state.pods
     )
-    candidates = candidates_of(snapshot, catalog, policy, now=now, places=named_places(classes, snapshot))
+    candidates = candidates_of(
+        snapshot,
+        catalog,
+        policy,
+        now=now,
+        named=Named(named_places(classes, snapshot), named_drivers(classes, snapshot)),
+    )
     shapes, shape_of = shapes_of(candidates, snapshot, watched_labels(snapshot, pods))
     return PackingInput(
         snapshot=snapshot,
@@ -188,7 +195,9 @@ def build_packing_input(
         shape_of=shape_of,
         limits=limits_of(snapshot, catalog, policy, now),
         # A fresh node is decided by itself alone, unless pods look at other pods.
-        trials=PackingOracle(world if pods_relate else replace(world, nodes={}), shapes, classes, ledger),
+        trials=PackingOracle(
+            world if pods_relate else replace(world, nodes={}), shapes, classes, ledger, alone=not pods_relate
+        ),
         pods_relate=pods_relate,
         unserved=_unserved(classes, scopes),
     )
@@ -221,6 +230,14 @@ def named_places(classes: Sequence[BundleClass], snapshot: Snapshot) -> tuple[Pl
     return tuple(sorted(Place.of_zone(name) if key == labels.ZONE else Place(region=name) for key, name in named))
 
 
+def named_drivers(classes: Sequence[BundleClass], snapshot: Snapshot) -> frozenset[str]:
+    """The drivers of the DeviceClasses that the claims of pods ask for."""
+    known = {found.name: found for found in snapshot.classes}
+    keys = {key for c in classes for pod in c.sample.pods for key in claim_keys(pod)}
+    requests = (request for key in keys if key in snapshot.claims for request in snapshot.claims[key].requests)
+    return wanted_drivers(requests, known)
+
+
 def _named(selector: NodeSelector | None) -> Iterator[tuple[str, str]]:
     for term in selector.terms if selector else ():
         for requirement in term.match_expressions:
@@ -228,9 +245,9 @@ def _named(selector: NodeSelector | None) -> Iterator[tuple[str, str]]:
                 yield from ((requirement.key, value) for value in requirement.values)
 
 
-def started_members(market: PackingInput, placed: Mapping[str, int]) -> dict[str, int]:
+def started_members(packing: PackingInput, placed: Mapping[str, int]) -> dict[str, int]:
     """How many pods of each gang run or were just placed (`placed` by gang key)."""
     return {
-        key: running_members(market.snapshot.gangs[key], market.snapshot.pods) + placed.get(key, 0)
-        for key in market.gangs
+        key: running_members(packing.snapshot.gangs[key], packing.snapshot.pods) + placed.get(key, 0)
+        for key in packing.gangs
     }

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
-from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.verdict import Fits
 from autoscaler.planning.demand.bundles import Bundle, has_alternatives
 from autoscaler.planning.packing.objective import Score
-from autoscaler.planning.packing.problem import Column, Counts, Solution
+from autoscaler.planning.packing.problem import Column, Pattern, Solution
 from autoscaler.planning.packing.solve import solve
 from autoscaler.planning.placement.considered import Bought, preference_of, why_chosen
 from autoscaler.planning.placement.launches import Purchase
 from autoscaler.planning.placement.packing_input import Offered, PackingInput, Supply
 from autoscaler.planning.placement.trial import Filled
 from autoscaler.planning.policy import Policy
-from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.planning.supply.candidates import OFFERING_KEYS, Candidate
 from autoscaler.planning.supply.hypothetical import hypothetical
-from autoscaler.planning.supply.limits import binding
+from autoscaler.planning.supply.limits import binding_after, uses_of
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
 
@@ -28,14 +29,14 @@ class Buying:
     """What is bought, with the candidates chosen for each class; `optimal` when nothing better exists."""
 
     purchases: tuple[Purchase, ...]
-    chosen: tuple[tuple[int, Counts], ...]  # candidate and bundles of each class, one entry per purchase
+    chosen: tuple[tuple[int, Pattern], ...]  # candidate and the classes of its bundles, one entry per purchase
     bought: Bought
     score: Score
     optimal: bool
 
-    def chosen_for(self, item: int) -> frozenset[int]:
-        """Candidates that some bundle of the class goes to."""
-        return frozenset(candidate for candidate, counts in self.chosen if counts[item])
+    def chosen_for(self, item: int) -> Counter[int]:
+        """Candidates that some bundle of the class goes to, with the number of such nodes."""
+        return Counter(candidate for candidate, pattern in self.chosen if item in pattern)
 
 
 def combined(buyings: Sequence[Buying]) -> Buying:
@@ -56,7 +57,7 @@ def combined(buyings: Sequence[Buying]) -> Buying:
 
 
 def buy(
-    market: PackingInput,
+    packing: PackingInput,
     rest: Mapping[int, tuple[Bundle, ...]],
     started: Mapping[str, int],
     offered: Offered,
@@ -66,101 +67,112 @@ def buy(
     counts = {item: len(bundles) for item, bundles in rest.items()}
     banned: dict[int, int] = {}
     while True:
-        sale = market.problem(counts, started, offered, frozenset(banned))
-        solution = solve(sale.problem, market.trials, policy.budget)
-        breaking = _breaking(market, sale, solution, offered.protected)
+        supply = packing.problem(counts, started, offered, frozenset(banned))
+        solution = solve(supply.problem, packing.trials, policy.budget)
+        breaking = _breaking(packing, supply, solution, offered.protected)
         if not breaking:
-            return _bought(market, rest, offered, sale, solution, banned, policy)
+            return _bought(packing, rest, offered, supply, solution, banned, policy)
         banned |= breaking
 
 
-def _breaking(market: PackingInput, sale: Supply, solution: Solution, protected: Iterable[int]) -> dict[int, int]:
+def _breaking(packing: PackingInput, supply: Supply, solution: Solution, protected: Iterable[int]) -> dict[int, int]:
     """Shapes of the solution whose devices would make the check of a pending pod abort, with the class of that pod."""
-    shapes = {market.shape_of[sale.candidates[column.kind]] for column in solution.columns}
-    broken = {shape: market.trials.breaks(shape, protected) for shape in sorted(shapes)}
+    shapes = {packing.shape_of[supply.candidates[column.kind]] for column in solution.columns}
+    broken = {shape: packing.trials.breaks(shape, protected) for shape in sorted(shapes)}
     return {shape: item for shape, item in broken.items() if item is not None}
 
 
 def _bought(
-    market: PackingInput,
+    packing: PackingInput,
     rest: Mapping[int, tuple[Bundle, ...]],
     offered: Offered,
-    sale: Supply,
+    supply: Supply,
     solution: Solution,
     banned: Mapping[int, int],
     policy: Policy,
 ) -> Buying:
     queues = {item: list(bundles) for item, bundles in rest.items()}
+    items = len(packing.classes)
     nodes: dict[int, int] = {}
     for column in solution.columns:
-        index = sale.candidates[column.kind]
+        index = supply.candidates[column.kind]
         nodes[index] = nodes.get(index, 0) + 1
     bought = Bought(nodes, dict(banned))
-    alternates: dict[tuple[int, Counts], tuple[OfferingRef, ...]] = {}
+    used = uses_of([*offered.bought, *bought.candidates(packing)], packing.limits)
+    alternates: dict[tuple[int, Pattern], tuple[Candidate, ...]] = {}
     purchases: list[Purchase] = []
-    chosen: list[tuple[int, Counts]] = []
-    for column in sorted(solution.columns, key=lambda c: (c.kind, tuple(-n for n in c.counts))):
-        index = sale.candidates[column.kind]
-        key = (index, column.counts)
+    chosen: list[tuple[int, Pattern]] = []
+    for column in sorted(solution.columns, key=lambda c: (c.kind, tuple(-n for n in c.counts(items)))):
+        index = supply.candidates[column.kind]
+        key = (index, column.pattern)
         if key not in alternates:
-            alternates[key] = _alternates(market, sale, column, [*offered.bought, *bought.candidates(market)], policy)
-        bundles = tuple(queues[i].pop(0) for i, n in enumerate(column.counts) for _ in range(n))
-        first = next(i for i, n in enumerate(column.counts) if n)
-        reason = why_chosen(market, index, first, sale.candidates)
-        purchases.append(Purchase(market.candidates[index], bundles, alternates[key], (reason,)))
+            alternates[key] = _alternates(packing, supply, column, used, policy)
+        bundles = tuple(queues[item].pop(0) for item in column.pattern)
+        reason = why_chosen(packing, index, column.pattern[0], supply.candidates)
+        purchases.append(Purchase(packing.candidates[index], bundles, alternates[key], (reason,)))
         chosen.append(key)
     return Buying(tuple(purchases), tuple(chosen), bought, solution.score, solution.optimal)
 
 
 def _alternates(
-    market: PackingInput, sale: Supply, column: Column, bought: Sequence[Candidate], policy: Policy
-) -> tuple[OfferingRef, ...]:
+    packing: PackingInput, supply: Supply, column: Column, used: Sequence[Decimal], policy: Policy
+) -> tuple[Candidate, ...]:
     """Offerings of the same pool and drivers that take the same bundles too, in the order of the objective.
 
     Earlier alternatives of firstAvailable come first, then wanted capacity types, then the price.
     """
-    chosen = market.candidates[sale.candidates[column.kind]]
+    chosen = packing.candidates[supply.candidates[column.kind]]
     others = [
         i
-        for i in sale.candidates
-        if i != sale.candidates[column.kind]
-        and market.candidates[i].pool == chosen.pool
-        and market.candidates[i].drivers == chosen.drivers
+        for i in supply.candidates
+        if i != supply.candidates[column.kind]
+        and packing.candidates[i].pool == chosen.pool
+        and packing.candidates[i].drivers == chosen.drivers
+        and _registered(packing, i) == _registered(packing, supply.candidates[column.kind])
     ]
-    wanted = [item for item, n in enumerate(column.counts) if n]
+    wanted = sorted(set(column.pattern))
     has_restrictions = [
-        item for item in wanted if has_alternatives(market.classes[item].sample, market.snapshot.claims)
+        item for item in wanted if has_alternatives(packing.classes[item].sample, packing.snapshot.claims)
     ]
     others.sort(
         key=lambda i: (
-            sum(preference_of(market, i, item) for item in has_restrictions),
-            market.candidates[i].rank,
-            market.candidates[i].usd_per_hour or 0,
+            sum(preference_of(packing, i, item) for item in has_restrictions),
+            packing.candidates[i].rank,
+            packing.candidates[i].usd_per_hour or 0,
             i,
         )
     )
-    nodes = list(bought)
-    nodes.remove(chosen)
-    found: list[OfferingRef] = []
+    used = [amount - limit.uses(chosen) for amount, limit in zip(used, packing.limits, strict=True)]
+    found: list[Candidate] = []
     for index in others:
         if len(found) == policy.alternates:
             break
-        candidate = market.candidates[index]
-        refused = any(n and market.bar(index, item) for item, n in enumerate(column.counts))
-        if not refused and binding(candidate, market.limits, nodes) is None and _takes(market, index, column.counts):
-            found.append(candidate.offering)
+        candidate = packing.candidates[index]
+        refused = any(packing.bar(index, item) for item in wanted)
+        if (
+            not refused
+            and binding_after(candidate, packing.limits, used) is None
+            and _takes(packing, index, column.pattern)
+        ):
+            found.append(candidate)
     return tuple(found)
 
 
-def _takes(market: PackingInput, candidate: int, counts: Counts) -> bool:
-    state: Filled | None = market.trials.empty(market.shape_of[candidate])
-    for item in (i for i, n in enumerate(counts) for _ in range(n)):
-        state = market.trials.put(state, item) if state else None
+def _registered(packing: PackingInput, candidate: int) -> dict[str, str]:
+    """The labels of the offering that somebody looks at."""
+    seen = packing.shapes[packing.shape_of[candidate]].node.labels
+    return {key: value for key, value in seen.items() if key in OFFERING_KEYS}
+
+
+def _takes(packing: PackingInput, candidate: int, pattern: Pattern) -> bool:
+    state: Filled | None = packing.trials.empty(packing.shape_of[candidate])
+    for item in pattern:
+        state = packing.trials.put(state, item) if state else None
     return state is not None
 
 
 def each_alone(
-    market: PackingInput, purchases: Sequence[Purchase], failed: Iterable[Bundle], world: World
+    packing: PackingInput, purchases: Sequence[Purchase], failed: Iterable[Bundle], world: World
 ) -> tuple[Purchase, ...]:
     """The purchases with every failed bundle on a node of its own: the best that takes it beside all the others.
 
@@ -169,12 +181,12 @@ def each_alone(
     alone = {bundle.key: bundle for bundle in failed}
     kept = [replace(p, bundles=tuple(b for b in p.bundles if b.key not in alone)) for p in purchases]
     kept = [p for p in kept if p.bundles]
-    item_of = {bundle.key: i for i, c in enumerate(market.classes) for bundle in c.members}
+    item_of = {bundle.key: i for i, c in enumerate(packing.classes) for bundle in c.members}
     for number, (key, bundle) in enumerate(alone.items()):
         bought = [p.candidate for p in kept]
-        for index in _best_first(market, item_of[key], bought):
-            candidate = market.candidates[index]
-            future = hypothetical(candidate, market.snapshot, name=f"retry-{number}")
+        for index in _best_first(packing, item_of[key], bought):
+            candidate = packing.candidates[index]
+            future = hypothetical(candidate, packing.snapshot, name=f"retry-{number}")
             beside = future.added_to(world)
             verdict = fit(bundle.pods, future.node.name, beside)
             if isinstance(verdict, Fits):
@@ -184,15 +196,16 @@ def each_alone(
     return tuple(kept)
 
 
-def _best_first(market: PackingInput, item: int, bought: Sequence[Candidate]) -> list[int]:
+def _best_first(packing: PackingInput, item: int, bought: Sequence[Candidate]) -> list[int]:
     """One candidate of every shape that takes the class: wanted capacity types first, by price."""
     order = sorted(
-        range(len(market.candidates)),
-        key=lambda i: (market.candidates[i].rank, market.candidates[i].usd_per_hour or 0, i),
+        range(len(packing.candidates)),
+        key=lambda i: (packing.candidates[i].rank, packing.candidates[i].usd_per_hour or 0, i),
     )
     shapes: dict[int, int] = {}
+    used = uses_of(bought, packing.limits)
     for i in order:
-        allowed = market.bar(i, item) is None and binding(market.candidates[i], market.limits, bought) is None
-        if allowed and isinstance(market.trials.verdict(market.shape_of[i], item), Fits):
-            shapes.setdefault(market.shape_of[i], i)
+        allowed = packing.bar(i, item) is None and binding_after(packing.candidates[i], packing.limits, used) is None
+        if allowed and isinstance(packing.trials.verdict(packing.shape_of[i], item), Fits):
+            shapes.setdefault(packing.shape_of[i], i)
     return list(shapes.values())

@@ -19,6 +19,7 @@ from autoscaler.planning.placement.purchases import Buying, buy
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.hypothetical import future_node
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.drivers.nvidia_gpu import is_future_clique
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE
@@ -44,13 +45,13 @@ class PlacedGang:
 
 
 def place_gang(
-    gang: Gang, market: PackingInput, present: Present, offered: Offered, policy: Policy
+    gang: Gang, packing: PackingInput, present: Present, offered: Offered, policy: Policy
 ) -> PlacedGang | None:
     """The gang in the best domain that takes it; None if no domain does."""
-    classes = {i: c for i, c in enumerate(market.classes) if c.sample.gang == gang.key}
+    classes = {i: c for i, c in enumerate(packing.classes) if c.sample.gang == gang.key}
     best: tuple[tuple[int, Score], PlacedGang] | None = None
-    for domain in _domains(gang, market, present):
-        found = _in_domain(gang, classes, domain, market, present, offered, policy)
+    for domain in _domains(gang, packing, present):
+        found = _in_domain(gang, classes, domain, packing, present, offered, policy)
         if found is not None and (best is None or found[0] < best[0]):
             best = found
     return best[1] if best else None
@@ -60,7 +61,7 @@ def _in_domain(
     gang: Gang,
     classes: Mapping[int, BundleClass],
     domain: Domain,
-    market: PackingInput,
+    packing: PackingInput,
     present: Present,
     offered: Offered,
     policy: Policy,
@@ -68,14 +69,14 @@ def _in_domain(
     """The gang in one domain, with what compares domains: pods left out, then the score of what is bought."""
     nodes = {name: target for name, target in present.targets.items() if name in domain.present}
     assigned = assign(
-        classes, replace(present, targets=nodes), market.snapshot, now=market.now, ledger=market.trials.ledger
+        classes, replace(present, targets=nodes), packing.snapshot, now=packing.now, ledger=packing.trials.ledger
     )
     if assigned.stuck:
         return None
     placed = sum(len(entry.bundle.pods) for entry in assigned.placed)
-    started = started_members(market, {gang.key: placed})
+    started = started_members(packing, {gang.key: placed})
     narrowed = replace(offered, candidates=offered.candidates & domain.candidates, most_nodes=domain.most_nodes)
-    buying = buy(market, assigned.rest, started, narrowed, policy)
+    buying = buy(packing, assigned.rest, started, narrowed, policy)
     bought = sum(len(bundle.pods) for purchase in buying.purchases for bundle in purchase.bundles)
     if started[gang.key] + bought < gang.min_count:
         return None
@@ -83,14 +84,14 @@ def _in_domain(
     return (wanted - placed - bought, buying.score), PlacedGang(assigned, buying)
 
 
-def _domains(gang: Gang, market: PackingInput, present: Present) -> Iterator[Domain]:
+def _domains(gang: Gang, packing: PackingInput, present: Present) -> Iterator[Domain]:
     """The domains to try; only the one that running members are in, if there are any."""
     key = gang.topology_key or ""
     values = {name: present.world.nodes[name].node.labels.get(key) for name in present.targets}
-    homes = {p.node_name for p in market.snapshot.pods if p.bound and p.gang and p.gang.key == gang.key}
-    held = {node.labels.get(key) for node in market.snapshot.nodes if node.name in homes}
+    homes = {p.node_name for p in packing.snapshot.pods if p.bound and p.gang and p.gang.key == gang.key}
+    held = {node.labels.get(key) for node in packing.snapshot.nodes if node.name in homes}
     offers: dict[tuple[str, str], set[int]] = {}
-    for index, candidate in enumerate(market.candidates):
+    for index, candidate in enumerate(packing.candidates):
         value = _value(candidate, key)
         if value is not None:
             offers.setdefault((value, candidate.instance_type.cloud if key in _GEOGRAPHY else ""), set()).add(index)
@@ -104,18 +105,22 @@ def _domains(gang: Gang, market: PackingInput, present: Present) -> Iterator[Dom
             yield Domain(frozenset(nodes), frozenset(same))
     for (value, _), found in sorted(offers.items()):
         if value not in names and (not held or value in held):
-            yield from _new_domains(value, found, market)
+            yield from _new_domains(value, found, packing)
 
 
-def _new_domains(value: str, found: set[int], market: PackingInput) -> Iterator[Domain]:
+def _new_domains(value: str, found: set[int], packing: PackingInput) -> Iterator[Domain]:
     if not is_future_clique(value):
         yield Domain(frozenset(), frozenset(found))
         return
     for index in sorted(found):
-        sizes = market.candidates[index].instance_type.fabric.domain_nodes
+        sizes = packing.candidates[index].instance_type.fabric.domain_nodes
         yield Domain(frozenset(), frozenset({index}), most_nodes=max(sizes, default=1))
 
 
 def _value(candidate: Candidate, key: str) -> str | None:
     """The label's value on a node of the candidate; None if it cannot be known."""
-    return None if key == labels.HOSTNAME else future_node(candidate, PLACEHOLDER_NODE).labels.get(key)
+    return (
+        None
+        if key == labels.HOSTNAME
+        else future_node(candidate, PLACEHOLDER_NODE, allocatable=FrozenMap()).labels.get(key)
+    )

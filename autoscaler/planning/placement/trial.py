@@ -6,45 +6,98 @@ an empty node) are kept, because they explain the plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
-from autoscaler.model.reason import Code
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Verdict
 from autoscaler.planning.demand.bundles import BundleClass
+from autoscaler.planning.placement.device_states import DeviceState, DeviceStates, PodApart, claims_apart
 from autoscaler.planning.supply.hypothetical import Shape
 from autoscaler.planning.supply.units import Unit, devices_of
 from autoscaler.planning.work import Ledger
+from autoscaler.scheduling.fit import filtered
+from autoscaler.scheduling.node_filters import node_resources
 from autoscaler.scheduling.world import World
 
+_FULL = DoesNotFit((Reason.of(Code.INSUFFICIENT_RESOURCE),))
 _NOT_CURED_BY_MIG = (Code.TOO_FEW_DEVICES, Code.INSUFFICIENT_RESOURCE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Filled:
-    """A hypothetical node with bundles on it: `counts` of each class that is there, and the device units they use."""
+    """A hypothetical node with bundles on it: `counts` of each class that is there, and the device units they use.
+
+    `free` are the amounts left of the node, in scheduler units. `devices` is None as soon as something is on the node
+    whose claims cannot be decided apart from the rest.
+    """
 
     shape: int
-    world: World
-    counts: Mapping[int, int]
+    empty: World
+    free: Mapping[str, int]
+    devices: DeviceState | None
+    counts: Mapping[int, int] = field(default_factory=dict)
     preference: int = 0
-    used: frozenset[Unit] = frozenset()
+    units: frozenset[Unit] = frozenset()
+    last: _Put | None = None
+
+    @cached_property
+    def world(self) -> World:
+        """The world with the node as it is now. Most are never looked at."""
+        if self.last is None:
+            return self.empty
+        verdict = self.last.verdict()
+        assert isinstance(verdict, Fits)
+        return self.last.before.world.placed(self.last.pods, self.last.node, verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Put:
+    """How a node came to hold what it holds."""
+
+    before: Filled
+    pods: tuple[Pod, ...]
+    node: str
+    verdict: Callable[[], Verdict]
 
 
 class PackingOracle:
-    """Implements problem.Oracle. Shapes and classes are known by their index."""
+    """Implements problem.Oracle. Shapes and classes are known by their index.
 
-    def __init__(self, world: World, shapes: Sequence[Shape], classes: Sequence[BundleClass], ledger: Ledger) -> None:
+    `alone`: no pod looks at other pods, so that pods are connected by nothing but what they take of a node.
+    """
+
+    def __init__(
+        self, world: World, shapes: Sequence[Shape], classes: Sequence[BundleClass], ledger: Ledger, *, alone: bool
+    ) -> None:
         self._world = world
         self._shapes = shapes
         self._classes = classes
+        self._alone = alone
         self.ledger = ledger
         self._empty: dict[int, Filled] = {}
         self._first: dict[tuple[int, int], tuple[Verdict, Filled | None]] = {}
+        self._states: dict[int, DeviceStates] = {}
+        self._alike: dict[Hashable, DeviceStates] = {}
+        self._numbers: dict[Hashable, int] = {}
+        self._apart: dict[tuple[int, int], PodApart | None] = {}
+        self._passes: set[tuple[int, int]] = set()  # shapes and what selects a node: only amounts are left to ask
 
     def verdict(self, shape: int, item: int) -> Verdict:
-        """What kube-scheduler says about one bundle of the class on an empty node of the shape."""
+        """What kube-scheduler says about one bundle of the class on an empty node of the shape.
+
+        Its reasons may name equal claims of another class: `explained` names those of this one.
+        """
         return self._first_on(shape, item)[0]
+
+    def explained(self, shape: int, item: int) -> Verdict:
+        """The same for people to read."""
+        verdict, pod = self.verdict(shape, item), self._pod_apart(item, 0)
+        devices = self.empty(shape).devices
+        step = devices.steps.get(pod.wants) if pod and devices else None
+        return step.verdict_for(pod) if pod and step and step.verdict is verdict else verdict
 
     def known(self, shape: int, item: int) -> bool:
         """Whether the verdict has been worked out already."""
@@ -66,7 +119,14 @@ class PackingOracle:
         """An empty node of the shape."""
         if shape not in self._empty:
             world = self._shapes[shape].sample.added_to(self._world)
-            self._empty[shape] = Filled(shape, world, {})
+            node = world.nodes[self._shapes[shape].node.name]
+            # What an allocation sees of a node: machines with the same devices share all answers about claims.
+            devices = (self._shapes[shape].sample.slices, node.node.name, node.node.labels)
+            if devices not in self._alike:
+                self._alike[devices] = DeviceStates(self._shapes[shape], world)
+            self._states[shape] = self._alike[devices]
+            free = {resource: node.free(resource) for resource in node.allocatable}
+            self._empty[shape] = Filled(shape, world, free, self._states[shape].empty)
         return self._empty[shape]
 
     def put(self, state: Filled, item: int) -> Filled | None:
@@ -81,8 +141,8 @@ class PackingOracle:
 
     def free(self, state: Filled) -> int:
         """Device units left, of the drivers whose devices are used."""
-        drivers = {unit[0] for unit in state.used}
-        return self._shapes[state.shape].units.total(drivers) - len(state.used)
+        drivers = {unit[0] for unit in state.units}
+        return self._shapes[state.shape].units.total(drivers) - len(state.units)
 
     def worth_trying(self, shape: int, item: int) -> bool:
         """A special preparation of a machine (MIG) is, where the plain machine fails for want of other devices."""
@@ -95,7 +155,12 @@ class PackingOracle:
     def full(self, state: Filled) -> bool:
         """Whether every device is used, as far as devices cannot be divided."""
         units = self._shapes[state.shape].units
-        return bool(state.used) and self.free(state) == 0 and not units.divisible
+        return bool(state.units) and self.free(state) == 0 and not units.divisible
+
+    def has_room(self, state: Filled, item: int) -> bool:
+        """False if the amounts of one more bundle exceed what is left; amounts do not depend on the order."""
+        pod = self._pod_apart(item, state.counts.get(item, 0)) if state.devices is not None else None
+        return pod is None or _fits_amounts(state, pod)
 
     def _first_on(self, shape: int, item: int) -> tuple[Verdict, Filled | None]:
         key = (shape, item)
@@ -112,17 +177,74 @@ class PackingOracle:
         return None
 
     def _put(self, state: Filled, item: int) -> tuple[Verdict, Filled | None]:
-        shape = self._shapes[state.shape]
-        node = shape.node.name
-        pods = self._classes[item].members[state.counts.get(item, 0)].pods
-        verdict = self.ledger.fit(item, pods, node, state.world)
+        number = state.counts.get(item, 0)
+        apart = self._pod_apart(item, number) if state.devices is not None else None
+        if apart is not None and state.devices is not None:
+            return self._put_apart(state, state.devices, item, apart)
+        bundle, node = self._classes[item].members[number], self._shapes[state.shape].node.name
+        verdict = self.ledger.fit(item, bundle.pods, node, state.world)
         if not isinstance(verdict, Fits):
             return verdict, None
-        filled = replace(
+        return verdict, replace(
             state,
-            world=state.world.placed(pods, node, verdict),
-            counts={**state.counts, item: state.counts.get(item, 0) + 1},
+            devices=None,
+            counts={**state.counts, item: number + 1},
             preference=state.preference + verdict.preference,
-            used=state.used | shape.units.touched(devices_of(verdict.allocations.values())),
+            units=state.units | self._shapes[state.shape].units.touched(devices_of(verdict.allocations.values())),
+            last=_Put(state, bundle.pods, node, lambda: verdict),
         )
-        return verdict, filled
+
+    def _put_apart(
+        self, state: Filled, devices: DeviceState, item: int, pod: PodApart
+    ) -> tuple[Verdict, Filled | None]:
+        """The same, with what is known already of such claims on such devices."""
+        step = devices.steps.get(pod.wants) if state.counts and not self.ledger.refused(item) else None
+        if step is None:
+            verdict = self.ledger.decide(item, (pod.pod,), lambda paid: self._decide_apart(state, devices, pod, paid))
+            if not isinstance(verdict, Fits):
+                return verdict, None
+            step = devices.steps[pod.wants]
+        elif step.after is not None and not _fits_amounts(state, pod):
+            return _FULL, None
+        if step.after is None:
+            return step.verdict, None
+        free = dict(state.free)
+        for resource, amount in pod.amounts.items():
+            free[resource] = free.get(resource, 0) - amount
+        return step.verdict, Filled(
+            shape=state.shape,
+            empty=state.empty,
+            free=free,
+            devices=step.after,
+            counts={**state.counts, item: state.counts.get(item, 0) + 1},
+            preference=state.preference + step.preference,
+            units=state.units | step.units,
+            last=_Put(state, (pod.pod,), self._shapes[state.shape].node.name, partial(step.verdict_for, pod)),
+        )
+
+    def _decide_apart(self, state: Filled, devices: DeviceState, pod: PodApart, paid: Iterable[Pod]) -> Verdict:
+        """The filters say no, or the claims decide. Only amounts change while such pods fill a node."""
+        next(iter(paid))
+        passes = (state.shape, pod.selects)
+        if state.counts or passes in self._passes:
+            if not _fits_amounts(state, pod):
+                node = state.empty.nodes[self._shapes[state.shape].node.name]
+                return _FULL if state.counts else DoesNotFit(node_resources(pod.pod, node, state.empty))
+        else:
+            node = state.empty.nodes[self._shapes[state.shape].node.name]
+            if (refusal := filtered(pod.pod, node, state.empty)) is not None:
+                return refusal
+            self._passes.add(passes)
+        return self._states[state.shape].step(devices, pod).verdict
+
+    def _pod_apart(self, item: int, number: int) -> PodApart | None:
+        """The bundle of the class with this number, if it can be decided in two halves."""
+        if (item, number) not in self._apart:
+            bundle = self._classes[item].members[number]
+            self._apart[item, number] = claims_apart(bundle, self._world, self._numbers) if self._alone else None
+        return self._apart[item, number]
+
+
+def _fits_amounts(state: Filled, pod: PodApart) -> bool:
+    free = state.free
+    return all(amount <= free.get(resource, 0) for resource, amount in pod.amounts.items())

@@ -15,15 +15,24 @@ from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.planning.demand.scope import pools_of
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import available
-from autoscaler.planning.supply.drivers import driver_sets, running_drivers
+from autoscaler.planning.supply.drivers import driver_sets, readable, running_drivers
 from autoscaler.planning.supply.places import Place, narrowed, places_of, today
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement, requirement_matches
 from instance_catalog.prediction.predict import node_labels
+from instance_catalog.prediction.runnable import why_not_runnable
+from instance_catalog.prediction.system_labels import SYSTEM_KEYS, capacity_labels, type_labels
 from instance_catalog.types.catalog import Catalog
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, InstanceType, Offering
 
+# Labels that follow from the offering. The nodes of a launch register with one set of labels, whichever of its
+# offerings is obtained: offerings that differ in one that pods look at are not joined, and the others are left out.
+OFFERING_KEYS = SYSTEM_KEYS
+# Node templates whose nodes register with labels that Foreslice does not write.
+_OTHERS_REGISTER = frozenset({"AWSGroupNodeTemplate"})
+# What makes an offering no choice at all, rather than one that cannot be had now.
+_EXCLUDED = frozenset({Code.NOT_RUNNABLE, Code.FRACTION_UNASKED})
 # What a provider answers when there is nothing to have, "" where that was not written down.
 _SOLD_OUT = frozenset({"", "Capacity", "NotOffered", "ReservationExhausted", "Shortage"})
 
@@ -44,6 +53,11 @@ class Candidate:
     barred: Reason | None = None
 
     @property
+    def excluded(self) -> bool:
+        """Whether it is no choice at all for the pool: whatever its devices are, it would not be bought."""
+        return self.barred is not None and self.barred.code in _EXCLUDED
+
+    @property
     def rank(self) -> int:
         """The capacity type's place in the pool's order."""
         return self.pool.capacity_types.index(self.offering.capacity_type)
@@ -54,29 +68,49 @@ class Candidate:
         return tuple(profile.text for profile in self.drivers.profiles)
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Zones and regions that a demand names, and the drivers (by name) of the DeviceClasses that it uses."""
+
+    places: tuple[Place, ...] = ()
+    drivers: frozenset[str] = frozenset()
+
+
 def candidates_of(
-    snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, places: tuple[Place, ...] = ()
+    snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, named: Named | None = None
 ) -> tuple[Candidate, ...]:
     """What the pools admit, in a stable order: heavier pools, plainer drivers, cheaper offerings first.
 
-    `places` are zones and regions that the demand names; a catalog that was not synchronised knows only "any" zone.
+    `named` is what the demand names. A catalog that was not synchronised knows only "any" zone, and drivers that nobody
+    runs by default are offered in implicit pools only where they are named.
     """
-    return tuple(c for c in every_candidate(snapshot, catalog, policy, now=now, places=places) if not refusals(c))
+    return tuple(c for c in every_candidate(snapshot, catalog, policy, now=now, named=named) if not refusals(c))
 
 
 def every_candidate(
-    snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, places: tuple[Place, ...] = ()
+    snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, named: Named | None = None
 ) -> tuple[Candidate, ...]:
     """The same with what the requirements of the pools exclude, for explanations."""
+    named = named or Named()
     found: list[Candidate] = []
     running = running_drivers(snapshot)
     for pool in (narrowed(pool, policy.where) for pool in pools_of(snapshot)):
-        offers = [*_block_offers(pool, snapshot, catalog, now=now), *_catalog_offers(pool, snapshot, catalog, places)]
+        offers = [
+            *_block_offers(pool, snapshot, catalog, now=now),
+            *_catalog_offers(pool, snapshot, catalog, named.places),
+        ]
         numbered = [
             (variant, _candidate(pool, drivers, offer, snapshot, policy=policy, now=now))
             for offer in offers
             for variant, drivers in enumerate(
-                driver_sets(pool, offer.instance_type, kubernetes=snapshot.profile, block=offer.block, running=running)
+                driver_sets(
+                    pool,
+                    offer.instance_type,
+                    kubernetes=snapshot.profile,
+                    block=offer.block,
+                    running=running,
+                    wanted=named.drivers,
+                )
             )
         ]
         found += [candidate for _, candidate in sorted(numbered, key=_order)]
@@ -183,6 +217,11 @@ def _barred(
 ) -> Reason | None:
     """Why the offering is not bought now."""
     ref, subject = candidate.offering, f"offering {candidate.offering.instance_type}"
+    unusable = why_not_runnable(candidate.instance_type, candidate.drivers)
+    if unusable is not None:
+        return Reason.of(Code.NOT_RUNNABLE, subject, problem=unusable.problem, source=unusable.source)
+    if candidate.instance_type.share and candidate.pool.fractional != "Allow":
+        return Reason.of(Code.FRACTION_UNASKED, subject, share=candidate.instance_type.share)
     if offering.capacity_type.needs_reservation and not offering.reservation:
         return Reason.of(Code.NEEDS_RESERVATION, subject, capacity_type=ref.capacity_type)
     if offering.usd_per_hour is None and not policy.buy_unpriced:
@@ -233,6 +272,28 @@ def refusals(candidate: Candidate) -> tuple[Requirement, ...]:
     return tuple(r for r in requirements if not _meets(r, facts, candidate.instance_type))
 
 
+def excluded_by(pool: CapacityPool, candidate: Candidate) -> str:
+    """What of the pool's spec keeps a candidate of another pool out; "" where nothing does."""
+    facts = offering_labels(candidate) | capacity_type_facts(candidate.offering.capacity_type)
+    facts |= dict(node_labels(candidate.instance_type, candidate.drivers)) | dict(pool.labels)
+    anywhere = candidate.offering.zone == ANY_ZONE
+    for requirement in map(today, pool.requirements):
+        if requirement.key in (labels.ZONE, labels.REGION) and anywhere:
+            places = places_of(pool, ())
+            met = any(place.in_cloud(candidate.instance_type.cloud) for place in places)
+        else:
+            met = _meets(requirement, facts, candidate.instance_type)
+        if not met:
+            return f"requirement {requirement.key}"
+    if candidate.offering.capacity_type not in pool.capacity_types:
+        return f"spec.capacityTypes has no {candidate.offering.capacity_type}"
+    listed = readable(pool.drivers, custom=candidate.instance_type.custom_drivers)
+    if listed is not None and listed != candidate.drivers:
+        runs = f"its nodes run {', '.join(pool.drivers)}" if pool.drivers else "its nodes run no such driver"
+        return f"{runs}; set spec.drivers: {{profiles: [{', '.join(candidate.profiles)}]}}"
+    return ""
+
+
 def _meets(requirement: Requirement, facts: Mapping[str, str], instance_type: InstanceType) -> bool:
     """A requirement on the type or the accelerator may use any of its names."""
     names = _names(requirement.key, instance_type)
@@ -260,9 +321,24 @@ def offering_labels(candidate: Candidate) -> dict[str, str]:
     instance_type, offering = candidate.instance_type, candidate.offering
     return {
         **_type_labels(instance_type),
+        **system_labels(candidate),
         labels.ZONE: offering.zone,
         labels.REGION: offering.region or ANY_ZONE,
         labels.CAPACITY_TYPE: offering.capacity_type,
+    }
+
+
+def system_labels(candidate: Candidate) -> dict[str, str]:
+    """Labels that GKE and Karpenter give their nodes, where the node of the candidate will carry them.
+
+    A node group decides itself which labels its nodes register with.
+    """
+    instance_type = candidate.instance_type
+    if candidate.pool.node_template[0] in _OTHERS_REGISTER:
+        return {}
+    return {
+        **type_labels(instance_type),
+        **capacity_labels(instance_type.cloud, candidate.offering.capacity_type),
     }
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.device_class import DeviceClass
+from autoscaler.model.resource_claim import FirstAvailable, Request
 from autoscaler.model.snapshot import NO_DRIVERS, Snapshot
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.profile import (
@@ -16,10 +20,11 @@ from instance_catalog.drivers.profile import (
 )
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.prediction.predict import runs_on, unpredictable
-from instance_catalog.prediction.variants import implicit_driver_sets
+from instance_catalog.prediction.variants import implicit_driver_sets, with_drivers
 from instance_catalog.types.instance_type import InstanceType
 
 # Node templates whose provider publishes the slices itself (trait publishes_slices): no DaemonSet runs there.
+_DRIVER: Final = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 PUBLISHING_TEMPLATES = frozenset({"SimulatedNodeTemplate", "KwokNodeTemplate"})
 
 
@@ -48,11 +53,13 @@ def driver_sets(
     kubernetes: KubernetesProfile,
     block: CapacityBlock | None = None,
     running: DriverSet = NO_DRIVERS,
+    wanted: frozenset[str] = frozenset(),
 ) -> tuple[DriverSet, ...]:
     """The drivers that a node of the pool may run, in order of preference.
 
-    As the pool or the block lists them; every variant in implicit pools; for Auto those of `running` that have devices
-    on the type. Where no driver runs, and where the provider publishes by itself, the plainest variant is assumed.
+    As the pool or the block lists them; every variant in implicit pools, with those of `wanted` (driver names) too; for
+    Auto those of `running` that have devices on the type. Where no driver runs, and where the provider publishes by
+    itself, the plainest variant is assumed.
     """
     listed = (block.drivers if block else ()) or pool.drivers
     if listed:
@@ -62,7 +69,15 @@ def driver_sets(
         there = DriverSet(tuple(profile for profile in running.profiles if runs_on(instance_type, profile)))
         return (there,) if there.profiles and unpredictable(instance_type, there) is None else ()
     variants = implicit_driver_sets(instance_type, kubernetes)
-    return variants if pool.implicit else variants[:1]
+    return (*variants, *with_drivers(instance_type, kubernetes, wanted)) if pool.implicit else variants[:1]
+
+
+def wanted_drivers(requests: Iterable[Request], classes: Mapping[str, DeviceClass]) -> frozenset[str]:
+    """The drivers that the DeviceClasses of requests name."""
+    exact = (part for r in requests for part in (r.subrequests if isinstance(r, FirstAvailable) else (r,)))
+    names = {request.device_class for request in exact}
+    texts = (selector.expression or "" for name in names if name in classes for selector in classes[name].selectors)
+    return frozenset(found for text in texts for found in _DRIVER.findall(text))
 
 
 def readable(profiles: Sequence[str], *, custom: Mapping[str, CustomDriver] = NO_CUSTOM_DRIVERS) -> DriverSet | None:

@@ -19,12 +19,14 @@ from autoscaler.planning.supply.candidates import Candidate, offering_labels
 from autoscaler.planning.supply.units import DeviceUnits
 from autoscaler.scheduling.daemons import daemon_pods
 from autoscaler.scheduling.world import World
+from instance_catalog.drivers.images import efa_huge_pages
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
+from instance_catalog.prediction.device_plugins import EFA, plugin_resources
 from instance_catalog.prediction.predict import PLACEHOLDER_NODE, node_labels, predict
 from instance_catalog.types.node_allocatable import node_allocatable
 
@@ -66,12 +68,12 @@ class Shape:
 
 def hypothetical(candidate: Candidate, snapshot: Snapshot, *, name: str) -> Hypothetical:
     """The node `name` of the candidate."""
-    node = future_node(candidate, name)
+    node = future_node(candidate, name, allocatable=_allocatable(candidate, plugins_of(snapshot)))
     return Hypothetical(node, _slices(candidate, snapshot.profile, name), daemon_pods(node, snapshot.daemon_sets))
 
 
-def future_node(candidate: Candidate, name: str, *, allocatable: FrozenMap[str, Quantity] | None = None) -> Node:
-    """The Node object alone; `allocatable` if it is known already. Startup taints are gone when pods are placed."""
+def future_node(candidate: Candidate, name: str, *, allocatable: FrozenMap[str, Quantity]) -> Node:
+    """The Node object alone. Startup taints are gone when pods are placed."""
     pool, block = candidate.pool, candidate.block
     facts = {
         **offering_labels(candidate),
@@ -85,13 +87,43 @@ def future_node(candidate: Candidate, name: str, *, allocatable: FrozenMap[str, 
         name=name,
         labels=FrozenMap(facts),
         taints=(*pool.taints, *((block.taint,) if block and block.taint else ())),
-        allocatable=_allocatable(candidate) if allocatable is None else allocatable,
+        allocatable=allocatable,
         declared_features=None,
     )
 
 
-def _allocatable(candidate: Candidate) -> FrozenMap[str, Quantity]:
-    return node_allocatable(candidate.instance_type, reserved=candidate.pool.kubelet_reserved)
+def plugins_of(snapshot: Snapshot) -> frozenset[str]:
+    """The drivers whose devices a device plugin of the cluster hands out."""
+    return frozenset(daemon_set.device_plugin for daemon_set in snapshot.daemon_sets if daemon_set.device_plugin)
+
+
+def _allocatable(candidate: Candidate, plugins: frozenset[str]) -> FrozenMap[str, Quantity]:
+    found = node_allocatable(candidate.instance_type, reserved=candidate.pool.kubelet_reserved)
+    extra = _plugged(candidate, plugins)
+    if not extra:
+        return found
+    added = dict(extra)
+    if EFA in extra and candidate.instance_type.cloud == "aws":
+        resource, amount = efa_huge_pages()
+        added[resource] = amount
+        if "memory" not in candidate.instance_type.allocatable:
+            rest = found["memory"].int64_value() - amount.int64_value()
+            added["memory"] = Quantity.of(max(0, rest), "BinarySI")
+    # What was measured on a node wins.
+    return FrozenMap({**found, **added, **candidate.instance_type.allocatable})
+
+
+def _plugged(candidate: Candidate, plugins: frozenset[str]) -> FrozenMap[str, Quantity]:
+    """What device plugins add to the node: those that the cluster runs, for devices that no DRA driver of the pool has.
+
+    Without any CapacityPool nobody says what the nodes run, so that either is assumed, as for drivers.
+    """
+    served = {profile.driver for profile in candidate.drivers.profiles}
+    found: dict[str, Quantity] = {}
+    for driver, amounts in plugin_resources(candidate.instance_type).items():
+        if candidate.pool.implicit or not driver or (driver in plugins and driver not in served):
+            found.update(amounts)
+    return FrozenMap(found)
 
 
 def _slices(candidate: Candidate, profile: KubernetesProfile, name: str) -> tuple[ResourceSlice, ...]:
@@ -107,10 +139,12 @@ def shapes_of(
     of_candidate: list[int] = []
     plainest: dict[tuple[str, OfferingRef, str], int] = {}
     machines: dict[tuple[object, ...], FrozenMap[str, Quantity]] = {}
+    plugins = plugins_of(snapshot)
     for candidate in candidates:
-        machine = (candidate.instance_type.name, candidate.pool.kubelet_reserved)
+        plugged = _plugged(candidate, plugins)
+        machine = (candidate.instance_type.name, candidate.pool.kubelet_reserved, plugged)
         if machine not in machines:
-            machines[machine] = _allocatable(candidate)
+            machines[machine] = _allocatable(candidate, plugins)
         node = future_node(candidate, PLACEHOLDER_NODE, allocatable=machines[machine])
         daemons = daemon_pods(node, snapshot.daemon_sets)
         kept = FrozenMap({key: value for key, value in sorted(node.labels.items()) if key in watched})

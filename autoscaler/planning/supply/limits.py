@@ -117,10 +117,20 @@ def binding_guards(plan: Plan) -> tuple[str, ...]:
 
 def binding(candidate: Candidate, limits: Sequence[Limit], bought: Iterable[Candidate]) -> Limit | None:
     """The limit that one more node of the candidate would break after `bought`, or None."""
+    return binding_after(candidate, limits, uses_of(bought, limits))
+
+
+def uses_of(bought: Iterable[Candidate], limits: Sequence[Limit]) -> tuple[Decimal, ...]:
+    """How much these nodes take of each limit."""
     nodes = list(bought)
-    for limit in limits:
+    return tuple(sum(map(limit.uses, nodes), Decimal(0)) for limit in limits)
+
+
+def binding_after(candidate: Candidate, limits: Sequence[Limit], used: Sequence[Decimal]) -> Limit | None:
+    """The same, if so much of each limit is used."""
+    for limit, amount in zip(limits, used, strict=True):
         use = limit.uses(candidate)
-        if use and use + sum((limit.uses(other) for other in nodes), Decimal(0)) > limit.remaining:
+        if use and use + amount > limit.remaining:
             return limit
     return None
 

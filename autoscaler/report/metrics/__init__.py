@@ -1,1 +1,1 @@
-"""Metrics: the table of all, their values after a tick, and the dashboard that shows them."""
+"""Metrics: the table of all, their values after a reconcile, and the dashboard that shows them."""

@@ -87,10 +87,10 @@ ROWS: Final = (
         "Is the controller healthy?",
         (
             Panel(
-                "Tick duration, 95th percentile",
-                "histogram_quantile(0.95, sum by (le) (rate(foreslice_tick_duration_seconds_bucket[5m])))",
+                "Reconcile duration, 95th percentile",
+                "histogram_quantile(0.95, sum by (le) (rate(foreslice_reconcile_duration_seconds_bucket[5m])))",
                 "s",
-                "tick",
+                "reconcile",
             ),
             Panel(
                 "API requests per second",

@@ -117,8 +117,8 @@ BLOCK_NODES: Final = Metric(
     "Nodes that use machines of a capacity block.",
     labels=("block", "pool"),
 )
-MIRROR_AGE: Final = Metric(
-    "foreslice_mirror_age_seconds",
+INFORMER_AGE: Final = Metric(
+    "foreslice_informer_age_seconds",
     Kind.GAUGE,
     "seconds",
     "Time since the last event, bookmark or list of a resource. A watch receives a bookmark every minute. At half of "
@@ -189,16 +189,16 @@ EVENTS_WAITING: Final = Metric(
     "foreslice_events_waiting", Kind.GAUGE, "events", "Kubernetes Events in the queue, at most 10,000."
 )
 TICKS: Final = Metric(
-    "foreslice_ticks_total", Kind.COUNTER, "ticks", "Ticks of the loop: ok, or failed with an error.", ("outcome",)
+    "foreslice_reconciles_total", Kind.COUNTER, "reconciles", "Reconciles: ok, or failed with an error.", ("outcome",)
 )
 TICK_SECONDS: Final = Metric(
-    "foreslice_tick_duration_seconds", Kind.HISTOGRAM, "seconds", "Duration of a tick.", buckets=_SECONDS
+    "foreslice_reconcile_duration_seconds", Kind.HISTOGRAM, "seconds", "Duration of a reconcile.", buckets=_SECONDS
 )
 STAGE_SECONDS: Final = Metric(
     "foreslice_stage_duration_seconds",
     Kind.HISTOGRAM,
     "seconds",
-    "Duration of a stage of a tick: observe, plan, record, carry_out, publish; and rehearse, once per process.",
+    "Duration of a stage of a reconcile: observe, plan, record, carry_out, publish; and warm_up, once per process.",
     labels=("stage",),
     buckets=_SECONDS,
 )
@@ -254,7 +254,7 @@ METRICS: Final = (
     TICK_SECONDS,
     STAGE_SECONDS,
     API_REQUESTS,
-    MIRROR_AGE,
+    INFORMER_AGE,
     CATALOG_AGE,
     CATALOG_SYNCS,
     CATALOG_CONFLICTS,

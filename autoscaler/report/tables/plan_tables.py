@@ -1,101 +1,145 @@
-"""Plan → the tables `foreslice plan` prints: nodes to launch, pods, what is left out, the offerings considered.
+"""Plan → the tables `foreslice plan` prints: nodes to launch, pods, and the offerings considered.
 
-Tables are values (columns and rows of text); cli/output decides between rich and plain.
+Tables are values (columns and rows of text); cli/output decides how they look. Equal nodes, and pods that go to equal
+nodes, share a row; `wide` shows each by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
-from autoscaler.model.plan import Considered, Demand, LeftOut, Placement, Plan, PlannedNode, Target
+from autoscaler.model.plan import Considered, Demand, Placement, Plan, PlannedNode, Target
+from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code
-from autoscaler.report.plan_document import dollars
-from autoscaler.report.reasons import text_of, texts_of
-from autoscaler.report.words import counted
+from autoscaler.report.reasons import texts_of
+from autoscaler.report.words import counted, few, money
 
-SHOWN_OFFERINGS = 6  # per demand, without -o wide: the chosen one and the next best
+SHOWN_OFFERINGS: Final = 5  # per demand, without -o wide: the chosen one and the next best
+SHOWN_DEMANDS: Final = 3
+SHOWN_ROWS: Final = 30  # of one table, without -o wide
 _OUTCOME_ORDER = {"chosen": 0, "fits": 1, "unknown": 2, "fatal": 3, "does-not-fit": 4}
+_NUMBERED: Final = re.compile(r"[-.]?\d+\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns and rows of text under a title."""
+    """Columns and rows of text under a title, and lines below them."""
 
     title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def tables_of(plan: Plan, *, wide: bool = False) -> list[Table]:
     """The tables that have something to say, in reading order."""
-    tables = [_launches(plan), _placements(plan), _left_out(plan), _nodes(plan)]
-    tables += [_considered(demand, wide) for demand in plan.demands]
-    return [table for table in tables if table.rows]
+    groups = [[node] for node in plan.launches] if wide else _alike(plan.launches)
+    tables = [_launches(groups, wide=wide), _placements(plan, groups, wide=wide), _nodes(plan)]
+    tables += _considerations(plan.demands, wide=wide)
+    return [_cut(table, wide=wide) for table in tables if table.rows]
 
 
-def summary_of(plan: Plan) -> list[str]:
-    """The closing lines."""
-    nodes = len(plan.launches)
-    lines = [
-        f"{counted(nodes, 'node')} to launch, {_price(plan.usd_per_hour)} $/h; "
-        f"{counted(len(plan.placements), 'pod')} placed, {len(plan.left_out)} left out"
-    ]
-    if plan.out_of_scope:
-        lines.append(f"{counted(len(plan.out_of_scope), 'pod')} left to other autoscalers: {_few(plan.out_of_scope)}")
-    lines += [f"warning: {text_of(warning)}" for warning in plan.warnings]
-    return lines
+def _cut(table: Table, *, wide: bool) -> Table:
+    rest = len(table.rows) - SHOWN_ROWS
+    if wide or rest <= 1:
+        return table
+    note = f"and {counted(rest, 'row')} more; -o wide shows all"
+    return Table(table.title, table.columns, table.rows[:SHOWN_ROWS], (note, *table.notes))
 
 
-def _launches(plan: Plan) -> Table:
-    columns = ("node", "type", "zone", "capacity", "$/h", "drivers", "pods", "devices used/free", "why")
-    return Table("Nodes to launch", columns, tuple(_launch(node) for node in plan.launches))
+def _alike(nodes: Iterable[PlannedNode]) -> list[list[PlannedNode]]:
+    """Nodes that differ in nothing but their names and those of their pods."""
+    groups: dict[tuple[object, ...], list[PlannedNode]] = {}
+    for node in nodes:
+        devices = (len(node.devices_used), node.devices_total)
+        key = (node.pool, node.offering, node.drivers, node.usd_per_hour, len(node.pods), devices, node.reasons)
+        groups.setdefault(key, []).append(node)
+    return list(groups.values())
 
 
-def _launch(node: PlannedNode) -> tuple[str, ...]:
+def _names(group: Sequence[PlannedNode]) -> str:
+    """A node's name; "new-node-1 … 73" for nodes that are counted, "pool-1b2c and 72 more" for others."""
+    first, last = group[0].name, group[-1].name
+    if len(group) == 1:
+        return first
+    numbers = [int(node.name.rpartition("-")[2]) for node in group if node.name.startswith("new-node-")]
+    if numbers and numbers == list(range(numbers[0], numbers[0] + len(group))):
+        return f"{first} … {last.rpartition('-')[2]}"
+    return few([node.name for node in group], 1)
+
+
+def _launches(groups: Sequence[Sequence[PlannedNode]], *, wide: bool) -> Table:
+    columns = ("nodes", "name", "place", "capacity", "$/h", "pods", "used/free", "why")
+    rows = tuple(_launch(group) for group in groups)
+    if wide:
+        drivers = (", ".join(group[0].drivers) for group in groups)
+        rows = tuple((*row[:-1], shown, row[-1]) for row, shown in zip(rows, drivers, strict=True))
+        return Table("Nodes to launch", (*columns[:-1], "drivers", "why"), rows)
+    return Table("Nodes to launch", columns, rows, tuple(_drivers(groups)))
+
+
+def _launch(group: Sequence[PlannedNode]) -> tuple[str, ...]:
+    node = group[0]
     used = len(node.devices_used)
-    offering = node.offering
     return (
-        node.name,
-        offering.instance_type,
-        offering.zone,
-        f"{offering.capacity_type} {offering.block}".rstrip(),
-        _price(node.usd_per_hour),
-        ", ".join(node.drivers),
+        f"{len(group)} × {node.offering.instance_type}",
+        _names(group),
+        place_text(node.offering),
+        node.offering.capacity_type,
+        money(node.usd_per_hour),
         str(len(node.pods)),
         f"{used}/{max(node.devices_total - used, 0)}",
-        texts_of(node.reasons),
+        texts_of(tuple(replace(reason, subject="") for reason in node.reasons), short=True),
     )
 
 
-def _placements(plan: Plan) -> Table:
-    return Table("Pods", ("pod", "goes to", "devices", "why"), tuple(_placement(p) for p in plan.placements))
+def _drivers(groups: Sequence[Sequence[PlannedNode]]) -> Iterator[str]:
+    """Which driver profiles the nodes run: what a pool must have, where none is given."""
+    names: dict[str, list[str]] = {}
+    for group in groups:
+        names.setdefault(", ".join(group[0].drivers), []).append(_names(group))
+    if len(names) == 1:
+        yield f"drivers: {next(iter(names))}"
+        return
+    for drivers, nodes in names.items():
+        yield f"drivers of {few(nodes)}: {drivers}"
 
 
-def _placement(placement: Placement) -> tuple[str, ...]:
-    where = placement.node if placement.target is Target.NEW else f"{placement.node} ({placement.target.value})"
-    devices = [d.device for allocation in placement.allocations.values() for d in allocation.devices]
-    return (placement.pod, where, _few(devices, 4), texts_of(placement.reasons))
+def place_text(offering: OfferingRef) -> str:
+    """The zone where one is known, else the region, else "any"."""
+    return offering.region if offering.zone == "any" and offering.region else offering.zone
 
 
-def _left_out(plan: Plan) -> Table:
-    rows: list[tuple[str, ...]] = []
-    for entry in plan.left_out:
-        rows.append((entry.pod, entry.verdict, texts_of(entry.reasons)))
-        rows += _near_misses(entry)
-    return Table("Cannot be placed", ("pod", "verdict", "why"), tuple(rows))
+def _placements(plan: Plan, groups: Sequence[Sequence[PlannedNode]], *, wide: bool) -> Table:
+    columns = ("pods", "go to", "devices", "why")
+    if wide:
+        return Table("Pods", columns, tuple(_placement([each], [each.node]) for each in plan.placements))
+    group_of = {node.name: index for index, group in enumerate(groups) for node in group}
+    rows: dict[tuple[object, ...], list[Placement]] = {}
+    for placement in plan.placements:
+        target: object = group_of.get(placement.node, placement.target)
+        devices = tuple(len(allocation.devices) for allocation in placement.allocations.values())
+        codes = tuple(reason.code for reason in placement.reasons)
+        rows.setdefault((_NUMBERED.sub("", placement.pod), target, devices, codes), []).append(placement)
+    shown = tuple(_placement(each, list(dict.fromkeys(p.node for p in each))) for each in rows.values())
+    if not any(row[-1] for row in shown):
+        return Table("Pods", columns[:-1], tuple(row[:-1] for row in shown))
+    return Table("Pods", columns, shown)
 
 
-def _near_misses(entry: LeftOut) -> list[tuple[str, ...]]:
-    return [
-        (
-            "",
-            "nearest" if index == 0 else "",
-            f"{counted(miss.types, 'type')}: {text_of(miss.reason)} (e.g. {miss.example})",
-        )
-        for index, miss in enumerate(entry.near_misses)
-    ]
+def _placement(group: Sequence[Placement], nodes: Sequence[str]) -> tuple[str, ...]:
+    first = group[0]
+    where = few(nodes, 1) if len(nodes) > 1 else nodes[0]
+    if first.target is not Target.NEW:
+        where += f" ({first.target.value})"
+    devices = [d.device for allocation in first.allocations.values() for d in allocation.devices]
+    shown = few(devices, 4)
+    if len(group) > 1 and devices:
+        shown = f"{counted(len(devices), 'device')} each"
+    return (few([p.pod for p in group], 1), where, shown, texts_of(first.reasons, short=True))
 
 
 def _nodes(plan: Plan) -> Table:
@@ -104,27 +148,42 @@ def _nodes(plan: Plan) -> Table:
             decision.provisioned_node,
             decision.action.value,
             decision.deadline.isoformat() if decision.deadline else "",
-            texts_of(decision.reasons),
+            texts_of(decision.reasons, short=True),
         )
         for decision in plan.nodes
     )
-    return Table("Nodes of ours", ("node", "decision", "deadline", "why"), rows)
+    return Table("Managed nodes", ("node", "decision", "deadline", "why"), rows)
 
 
-def _considered(demand: Demand, wide: bool) -> Table:
+def _considerations(demands: Sequence[Demand], *, wide: bool) -> list[Table]:
+    """A table for each demand; those for which the same was considered share one."""
+    tables: dict[tuple[object, ...], tuple[Table, list[str]]] = {}
+    for demand in demands:
+        table = _considered(demand, wide=wide)
+        if table.rows:
+            tables.setdefault((table.columns, table.rows), (table, []))[1].extend(demand.pods)
+    found = [
+        Table(f"Offerings considered for {few(pods, 1)}{t.title}", t.columns, t.rows) for t, pods in tables.values()
+    ]
+    return found if wide else found[:SHOWN_DEMANDS]
+
+
+def _considered(demand: Demand, *, wide: bool) -> Table:
     entries = sorted(demand.considered, key=lambda e: _OUTCOME_ORDER.get(e.outcome, 9))
     shown = entries if wide else [e for e in entries if _worth_showing(e)][:SHOWN_OFFERINGS]
     hidden = len(entries) - len(shown)
-    title = f"Offerings considered for {_few(demand.pods)}"
-    if hidden:
-        title += f" ({hidden} more; -o wide shows all)"
-    columns = ("", "type", "zone", "capacity", "$/h", "drivers", "outcome")
-    if len({entry.pool for entry in entries}) == 1:
-        return Table(title, columns, tuple(map(_offering, shown)))
-    # The same offering of several pools would look like one that is listed twice.
-    rows = (_offering(entry) for entry in shown)
-    with_pool = tuple((row[0], entry.pool, *row[1:]) for entry, row in zip(shown, rows, strict=True))
-    return Table(title, ("", "pool", *columns[1:]), with_pool)
+    title = f" ({hidden} more; -o wide shows all)" if hidden else ""
+    optional: Mapping[str, Sequence[str]] = {
+        # The same offering of several pools would look like one that is listed twice.
+        "pool": [entry.pool for entry in shown],
+        "drivers": [", ".join(entry.drivers) for entry in shown],
+    }
+    kept = [name for name, texts in optional.items() if len(set(texts)) > 1]
+    rows = []
+    for index, entry in enumerate(shown):
+        row = _offering(entry)
+        rows.append((*row[:-1], *(optional[name][index] for name in kept), row[-1]))
+    return Table(title, ("", "type", "place", "capacity", "$/h", *kept, "outcome"), tuple(rows))
 
 
 def _worth_showing(entry: Considered) -> bool:
@@ -135,27 +194,14 @@ def _worth_showing(entry: Considered) -> bool:
 
 def _offering(entry: Considered) -> tuple[str, ...]:
     chosen = entry.outcome == "chosen"
-    outcome = entry.outcome + (f" x{entry.nodes}" if chosen and entry.nodes > 1 else "")
+    outcome = entry.outcome + (f" × {entry.nodes}" if chosen and entry.nodes > 1 else "")
     if entry.reasons:
-        outcome += f"{', but' if entry.outcome == 'fits' else ':'} {texts_of(entry.reasons)}"
+        outcome += f"{', but' if entry.outcome == 'fits' else ':'} {texts_of(entry.reasons, short=True)}"
     return (
         "*" if chosen else "",
         entry.offering.instance_type,
-        entry.offering.zone,
+        place_text(entry.offering),
         entry.offering.capacity_type,
-        _price(entry.offering.usd_per_hour),
-        ", ".join(entry.drivers),
+        money(entry.offering.usd_per_hour),
         outcome,
     )
-
-
-def _price(amount: Decimal | str | None) -> str:
-    """Two to four decimals: nobody compares millionths of a dollar by eye."""
-    if amount is None:
-        return "no price"
-    return dollars(round(Decimal(amount), 4)) or ""
-
-
-def _few(names: Sequence[str], most: int = 3) -> str:
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Final
 
 from instance_catalog.drivers.facts import MigTable, mig_tables
@@ -69,6 +68,12 @@ class _Node:
     def has(self, feature: str) -> bool:
         """Whether the driver release has a feature."""
         return feature in self.features
+
+    @property
+    def most_memory(self) -> Quantity | None:
+        """What a GPU has at most, and so what a part of it has."""
+        bounds = self.accelerator.memory_bounds
+        return self.accelerator.memory or (bounds[1] if bounds else None)
 
     @property
     def partitions(self) -> bool:
@@ -154,8 +159,6 @@ def node_labels(instance_type: InstanceType, profile: DriverProfile, unit: str) 
     if instance_type.cloud == "gcp":
         found[labels.GKE_NO_DEVICE_PLUGIN] = "true"
         found[labels.GKE_GPU_DRA_DRIVER] = "true"
-        if instance_type.accelerator and instance_type.accelerator.node_label:
-            found[labels.GKE_ACCELERATOR] = instance_type.accelerator.node_label
     return found
 
 
@@ -243,14 +246,19 @@ def _partitions_of(node: _Node, table: MigTable, gpu: _Gpu) -> tuple[Device, ...
     devices = [_dynamic_instance(node, gpu, placed) for placed in nvidia_mig.every_placement(table)]
     if node.accelerator.architecture != AMPERE or not node.has("dynamic-mig-without-mig-hardware"):
         consumed = CounterConsumption(gpu.counter_set, nvidia_mig.counters_of_gpu(table))
-        devices.append(Device(gpu.name, gpu.attributes, _largest_capacities(table), (consumed,)))
+        devices.append(
+            Device(gpu.name, gpu.attributes, nvidia_mig.published_of_gpu(table, node.most_memory), (consumed,))
+        )
     return tuple(sorted(devices, key=lambda device: device.name))
 
 
 def _whole_gpu(node: _Node, gpu: _Gpu) -> Device:
     memory = node.accelerator.memory or node.accelerator.api_memory
     # The driver leaves memory out where NVML has none; a figure of the cloud's API is only near what NVML will say.
-    capacity = {} if memory is None else {"memory": Capacity(_bytes(memory), guess=node.accelerator.memory is None)}
+    guess, bounds = node.accelerator.memory is None, node.accelerator.memory_bounds
+    if memory is None and bounds is not None:
+        memory = bounds[1]
+    capacity = {} if memory is None else {"memory": Capacity(_bytes(memory), guess=guess, bounds=bounds)}
     return Device(gpu.name, gpu.attributes, FrozenMap(capacity))
 
 
@@ -261,7 +269,7 @@ def _dynamic_instance(node: _Node, gpu: _Gpu, placed: Placed) -> Device:
     return Device(
         _mig_name(node, gpu, placed),
         FrozenMap(attributes),
-        _capacities(placed),
+        nvidia_mig.published(placed, node.most_memory),
         (CounterConsumption(gpu.counter_set, nvidia_mig.counters_of(placed)),),
     )
 
@@ -277,7 +285,9 @@ def _static_instance(node: _Node, gpu: _Gpu, placed: Placed) -> Device:
     if node.has("minor-and-index"):
         attributes.update(index=on_node("int", name, "index"), parentIndex=gpu.minor)
     occupied = {f"memorySlice{i}": Capacity(Quantity.of(1, "BinarySI")) for i in placed.slices}
-    return Device(name, FrozenMap(attributes), FrozenMap({**_capacities(placed), **occupied}))
+    return Device(
+        name, FrozenMap(attributes), FrozenMap({**nvidia_mig.published(placed, node.most_memory), **occupied})
+    )
 
 
 def _mig_attributes(gpu: _Gpu, placed: Placed) -> dict[str, AttributeValue]:
@@ -317,7 +327,8 @@ def _model_attributes(accelerator: Accelerator) -> dict[str, AttributeValue]:
 
     capability = accelerator.cuda_compute_capability
     return {
-        "productName": known(accelerator.product_name, "productName"),
+        "productName": accelerator.product_name
+        or catalog_gap("string", accelerator.key, "productName", one_of=accelerator.product_names),
         "brand": known(accelerator.brand, "brand"),
         "architecture": known(accelerator.architecture, "architecture"),
         "cudaComputeCapability": (
@@ -364,21 +375,6 @@ def _why_not_dynamic(node: _Node) -> str | None:
     if node.type.device_count > MOST_COUNTER_SETS:
         return f"dynamic MIG publishes at most {MOST_COUNTER_SETS} GPUs; {node.type.name} has more"
     return None
-
-
-@cache
-def _capacities(placed: Placed) -> FrozenMap[str, Capacity]:
-    """Guessed figures keep counters consistent, and so which instances fit together; claims on them are unknown."""
-    profile = placed.profile
-    return FrozenMap({name: Capacity(value, guess=profile.guess) for name, value in profile.figures.items()})
-
-
-@cache
-def _largest_capacities(table: MigTable) -> FrozenMap[str, Capacity]:
-    # The instance that is the whole GPU has the most of everything.
-    guess = any(profile.guess for profile in table.profiles if profile.size == table.memory_slices)
-    largest = nvidia_mig.capacities_of_gpu(table)
-    return FrozenMap({name: Capacity(value, guess=guess) for name, value in largest.items()})
 
 
 def _mig_name(node: _Node, gpu: _Gpu, placed: Placed) -> str:

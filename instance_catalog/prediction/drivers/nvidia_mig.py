@@ -14,6 +14,7 @@ from functools import cache
 from instance_catalog.drivers.facts import MigProfile, MigTable
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.resource_slice import Capacity
 
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9-]")
 _CAPITAL = re.compile(r"([A-Z])")
@@ -50,6 +51,26 @@ def counters_of_gpu(table: MigTable) -> FrozenMap[str, Quantity]:
 
 
 @cache
+@cache
+def published(placed: Placed, gpu_memory: Quantity | None) -> FrozenMap[str, Capacity]:
+    """Guessed figures keep counters consistent, and so which instances fit together; claims on them are unknown, but
+    for the memory, which is a part of the GPU's."""
+    profile = placed.profile
+    return _guessed(profile.figures, gpu_memory, guess=profile.guess)
+
+
+@cache
+def published_of_gpu(table: MigTable, gpu_memory: Quantity | None) -> FrozenMap[str, Capacity]:
+    """What a whole GPU publishes under dynamic MIG. The instance that is the whole GPU has the most of everything."""
+    guess = any(profile.guess for profile in table.profiles if profile.size == table.memory_slices)
+    return _guessed(capacities_of_gpu(table), gpu_memory, guess=guess)
+
+
+def _guessed(figures: Mapping[str, Quantity], gpu_memory: Quantity | None, *, guess: bool) -> FrozenMap[str, Capacity]:
+    bounds = {"memory": (Quantity.of(0), gpu_memory)} if guess and gpu_memory is not None else {}
+    return FrozenMap({name: Capacity(value, guess=guess, bounds=bounds.get(name)) for name, value in figures.items()})
+
+
 def capacities_of_gpu(table: MigTable) -> FrozenMap[str, Quantity]:
     """What a whole GPU publishes under dynamic MIG: the maximum of each figure over all profiles."""
     figures = [profile.figures for profile in table.profiles]

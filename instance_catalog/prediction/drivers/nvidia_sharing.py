@@ -29,7 +29,7 @@ def shared(device: Device, mode: str) -> Device:
         total = Quantity.of(memory.value.int64_value() // 2**20 * 2**20, "BinarySI")
         least, default = (_MEBIBYTE, total) if mode == "memory" else (_ZERO, _ZERO)
         policy = RequestPolicy(default, valid_range=ValidRange(min=least, max=total, step=_MEBIBYTE))
-        capacity["memory"] = Capacity(total, policy, memory.guess)
+        capacity["memory"] = Capacity(total, policy, memory.guess, memory.bounds)
         if mode.isdigit():
             count = Quantity.of(int(mode))
             capacity["shares"] = Capacity(count, RequestPolicy(_ONE, valid_range=ValidRange(_ONE, count, _ONE)))

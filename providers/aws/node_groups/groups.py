@@ -59,6 +59,10 @@ class Group:
             return CapacityType.RESERVED
         return CapacityType.SPOT if self.market == "spot" else CapacityType.ON_DEMAND
 
+    def offering(self, instance_type: str, zone: str) -> OfferingKey:
+        """Machines of a type in a zone as it starts them."""
+        return OfferingKey(instance_type, zone, self.capacity_type.value, self.reservation)
+
     def serves(self, offering: OfferingKey) -> bool:
         """Whether its machines are what the offering says."""
         return (

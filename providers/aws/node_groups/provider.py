@@ -13,23 +13,33 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from providers.aws.capacity import Reservations
-from providers.aws.describe import GROUP_TAG, STATES, instance_of, listed, named, owned, provider_id, tags_of
+from providers.aws.describe import (
+    GROUP_TAG,
+    instance_of,
+    listed,
+    named,
+    provider_id,
+    state_of,
+    tags_of,
+    understood,
+)
 from providers.aws.errors import of_code, translated
-from providers.aws.launch import answer_of, fingerprint
+from providers.aws.launch import answer_of, fingerprint, names_nothing, unnamed
+from providers.aws.node_groups.ending import end_members
 from providers.aws.node_groups.groups import Group, Groups
-from providers.aws.node_groups.slots import SLOT_TAG, Slot, slot_of
+from providers.aws.node_groups.slots import SLOT_TAG, Slot, busy_for_another, slot_of
+from providers.aws.node_template.boot_times import Booting, BootTimeouts
 from providers.aws.node_template.launch_template import tag_list
 from providers.aws.node_template.status import GroupVerdicts
 from providers.aws.node_template.template import GroupTemplates
 from providers.aws.place import Place, Placed
 from providers.aws.preflight import group_findings
 from providers.aws.provider import WINDOW, Account
+from providers.aws.refusals import after_launching, before_launching
 from providers.contract import (
     TAG_BATCH,
-    TAG_CLUSTER,
     Finding,
     Instance,
     InstancePage,
@@ -47,12 +57,9 @@ from providers.contract import (
 )
 from providers.errors import (
     AmbiguousError,
-    BusyError,
     CapacityError,
     GoneError,
     NotOfferedError,
-    PermissionDeniedError,
-    ProviderError,
     RefusedError,
     TemplateError,
     TokenReusedError,
@@ -63,7 +70,7 @@ TRAITS: Final = Traits(exact=False, counted=True, consistency_window=WINDOW, res
 _SKEW: Final = timedelta(minutes=5)
 
 
-class AwsNodeGroups(Placed):
+class AwsNodeGroups(Booting, Placed):
     """Machines of groups that exist already. Also a Preflight and a TemplateJudge."""
 
     def __init__(self, account: Account, templates: GroupTemplates) -> None:
@@ -72,6 +79,7 @@ class AwsNodeGroups(Placed):
         self._cluster = account.cluster
         self._place = Place(account.aws, account.clock)
         self._templates = templates
+        self._boot = BootTimeouts(templates, account.clock)
         self._groups = Groups(account.aws, account.clock)
         self._verdicts = GroupVerdicts(self._groups, templates, account.clock)
         self._reservations = {
@@ -92,13 +100,12 @@ class AwsNodeGroups(Placed):
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
         """Machines of the group that starts the first offering; other offerings are left to other requests."""
         offering = request.offerings[0]
-        self._check_token(request)
         try:
-            group, by_instances = self._group_of(request, offering)
-            if by_instances:
-                machines, failures = self._by_instances(request, group, offering)
-            else:
-                machines, failures = self._by_size(request, group, offering)
+            with understood("launch"):
+                self._check_token(request)
+                group, by_instances = self._group_of(request, offering)
+                how = self._by_instances if by_instances else self._by_size
+                machines, failures = how(request, group, offering)
         except CapacityError as error:
             return LaunchAnswer(missing=request.nodes, failures=(OfferingFailure(offering, error),))
         if len(machines) < request.minimum:
@@ -108,34 +115,17 @@ class AwsNodeGroups(Placed):
 
     def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
         """All members with these tags, on one page."""
-        found = sorted((o for o in listed(self._aws, tags) if GROUP_TAG in tags_of(o)), key=lambda o: o["InstanceId"])
-        ends = {r.id: r.reclaim_at for r in self.reservations()} if found else {}
-        return InstancePage(
-            tuple(instance_of(one, reclaim_at=ends.get(one.get("CapacityReservationId", ""))) for one in found)
-        )
+        with understood("DescribeInstances"):
+            members = (one for one in listed(self._aws, tags) if GROUP_TAG in tags_of(one))
+            found = sorted(members, key=lambda one: one["InstanceId"])
+            ends = {r.id: r.reclaim_at for r in self.reservations()} if found else {}
+            return InstancePage(
+                tuple(instance_of(one, reclaim_at=ends.get(one.get("CapacityReservationId", ""))) for one in found)
+            )
 
     def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
         """End members of groups, whose sizes shrink with them."""
-        going, gone, failures = [], [], dict[str, ProviderError]()
-        wanted = tuple(dict.fromkeys(ids))
-        found = {one["InstanceId"]: one for one in named(self._aws, wanted)}
-        for machine in wanted:
-            state = STATES.get(found[machine]["State"]["Name"]) if machine in found else InstanceState.TERMINATED
-            if state is InstanceState.TERMINATED:
-                gone.append(machine)
-            elif state is InstanceState.TERMINATING:
-                going.append(machine)
-            elif tags_of(found[machine]).get(TAG_CLUSTER) != self._cluster or not owned(tags_of(found[machine])):
-                failures[machine] = PermissionDeniedError(f"{machine} was not launched for this cluster")
-            else:
-                try:
-                    self._end(machine, tags_of(found[machine])[GROUP_TAG])
-                    going.append(machine)
-                except GoneError:
-                    gone.append(machine)
-                except (TemplateError, BusyError) as error:
-                    failures[machine] = error
-        return TerminateAnswer(tuple(going), tuple(gone), FrozenMap(failures))
+        return end_members(self._aws, self._cluster, ids, self._end)
 
     def reservations(self) -> tuple[Reservation, ...]:
         """Those that the groups start their machines in; managed groups empty themselves earlier before the end."""
@@ -155,10 +145,7 @@ class AwsNodeGroups(Placed):
     def offerings(self) -> tuple[OfferingStatus, ...]:
         """What the groups start, without prices."""
         return tuple(
-            OfferingStatus(
-                OfferingKey(kind, zone, group.capacity_type.value, group.reservation),
-                available=max(group.largest - group.desired, 0),
-            )
+            OfferingStatus(group.offering(kind, zone), available=max(group.largest - group.desired, 0))
             for group in self._all_groups()
             for kind in group.types
             for zone in group.zones
@@ -189,7 +176,8 @@ class AwsNodeGroups(Placed):
         except (TemplateError, NotOfferedError):
             begun = self._groups.resized_for(request.token)
             if begun is None:
-                raise
+                with before_launching():
+                    raise
             return begun, False
         slot = slot_of(group.tags)
         if template.by_instances or (slot is not None and slot.token == request.token):
@@ -210,17 +198,20 @@ class AwsNodeGroups(Placed):
                 RetryStrategy="none",
                 **zone,
             )
+        if names_nothing(answer):
+            raise unnamed("LaunchInstances")
         started = {
             key: row.get("AvailabilityZone", "")
             for row in answer.get("Instances", ())
             for key in row.get("InstanceIds", ())
         }
-        self._own(request, sorted(started))
+        with after_launching(f"LaunchInstances {group.name} started {', '.join(sorted(started)) or 'nothing'}"):
+            self._own(request, sorted(started))
+            shown = {one["InstanceId"]: one for one in named(self._aws, sorted(started))}
         failures = tuple(
             OfferingFailure(offering, of_code("LaunchInstances", row.get("ErrorCode", ""), row.get("ErrorMessage", "")))
             for row in answer.get("Errors", ())
         )
-        shown = {one["InstanceId"]: one for one in named(self._aws, sorted(started))}
         zones = {key: zone or _zone_of(shown.get(key)) for key, zone in started.items()}
         if not all(zones.values()):
             raise AmbiguousError(f"LaunchInstances {group.name}: EC2 does not show yet in which zone machines started")
@@ -238,21 +229,24 @@ class AwsNodeGroups(Placed):
         if slot is None or slot.token != request.token or not slot.open:
             if owned:
                 return self._machines(request, offering, owned), ()  # a finished launch, asked for again
-            slot = self._opened(request, group, slot)
-        if group.desired < slot.size:
-            try:
-                self._resize(group, slot.size)
-            except RefusedError:
-                self._write(group, replace(slot, open=False))  # this token is not used again
-                raise
-            group = self._groups.named(group)
-        fresh = self._unowned(group, slot, len(request.nodes) - len(owned))
-        self._own(request, [one["InstanceId"] for one in fresh])
-        owned = [*owned, *fresh]
-        if len(owned) == len(request.nodes):
-            self._write(group, replace(slot, open=False))
-            return self._machines(request, offering, owned), ()
-        return self._failed(request, group, slot, offering, owned)
+            with before_launching():
+                slot = self._opened(request, group, slot)
+        with after_launching(f"group {group.name} is being resized for this launch"):
+            if group.desired < slot.size:
+                try:
+                    with before_launching():
+                        self._resize(group, slot.size)
+                except RefusedError:
+                    self._write(group, replace(slot, open=False))  # this token is not used again
+                    raise
+                group = self._groups.named(group)
+            fresh = self._unowned(group, slot, len(request.nodes) - len(owned))
+            self._own(request, [one["InstanceId"] for one in fresh])
+            owned = [*owned, *fresh]
+            if len(owned) == len(request.nodes):
+                self._write(group, replace(slot, open=False))
+                return self._machines(request, offering, owned), ()
+            return self._failed(request, group, slot, offering, owned)
 
     def _failed(
         self,
@@ -276,7 +270,7 @@ class AwsNodeGroups(Placed):
     def _opened(self, request: LaunchRequest, group: Group, busy: Slot | None) -> Slot:
         """Write down that this token is about to change the size. Raises when another one is about to."""
         if busy is not None and busy.open:
-            raise _busy(group.name)
+            raise busy_for_another(group.name)
         size = group.desired + len(request.nodes)
         if size > group.largest:
             step = f"raise the maximum size of {group.name}, now {group.largest}"
@@ -359,13 +353,8 @@ class AwsNodeGroups(Placed):
         are not refusals, too.
         """
         for machine in machines:
-            try:
+            with after_launching(f"{machine.id} of a launch below its minimum cannot be ended"), suppress(GoneError):
                 self._end(machine.id, group.name)
-            except GoneError:
-                continue
-            except RefusedError as error:
-                message = f"{machine.id} of a launch below its minimum cannot be ended: {error.message}"
-                raise AmbiguousError(message, code=error.code, next_step=error.next_step) from error
 
     def _end(self, machine: str, group: str) -> None:
         """Raises GoneError when it is no member any more, TemplateError when the group may not shrink.
@@ -374,7 +363,7 @@ class AwsNodeGroups(Placed):
         """
         slot = slot_of(self._groups.tags(group))
         if slot is not None and slot.open:
-            raise _busy(group)
+            raise busy_for_another(group)
         try:
             with translated(f"TerminateInstanceInAutoScalingGroup {machine}"):
                 self._aws.autoscaling.terminate_instance_in_auto_scaling_group(
@@ -388,13 +377,8 @@ class AwsNodeGroups(Placed):
 
 
 def _alive(found: Mapping[str, Any]) -> bool:
-    return STATES.get(found["State"]["Name"]) in (InstanceState.PENDING, InstanceState.RUNNING)
+    return state_of(found) in (InstanceState.PENDING, InstanceState.RUNNING, None)
 
 
 def _zone_of(found: Mapping[str, Any] | None) -> str:
     return str(found["Placement"]["AvailabilityZone"]) if found else ""
-
-
-def _busy(group: str) -> BusyError:
-    step = f"Nothing to do while that launch goes on; when none does, take the tag {SLOT_TAG} off the group."
-    return BusyError(f"group {group} is being resized for another launch", next_step=step)

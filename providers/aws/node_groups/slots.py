@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from providers.errors import BusyError
+
 SLOT_TAG: Final = "foreslice.dev/resizing"
 
 
@@ -45,3 +47,9 @@ def slot_of(tags: Mapping[str, str]) -> Slot | None:
     if since.tzinfo is None:
         return None
     return Slot(parts[0], size, since, parts[3], parts[4] == "open")
+
+
+def busy_for_another(group: str) -> BusyError:
+    """Why a group cannot be changed while its slot is open for another launch."""
+    step = f"Nothing to do while that launch goes on; when none does, take the tag {SLOT_TAG} off the group."
+    return BusyError(f"group {group} is being resized for another launch", next_step=step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum
 from typing import Final, Protocol
 
@@ -97,6 +98,7 @@ class NodeTemplate:
     hop_limit: int = 1
     monitoring: bool = False
     use_open_reservations: bool = True
+    boot_timeout: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class GroupTemplate:
     cluster: str = ""
     node_groups: tuple[str, ...] = ()
     by_instances: bool = True
+    boot_timeout: timedelta | None = None
 
 
 class GroupTemplates(Protocol):

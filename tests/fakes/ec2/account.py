@@ -40,6 +40,8 @@ class Account:
         self.notices = Notices(clock)
         # What a client token was used for: (operation, zone or "", token) → (parameters, what came of it).
         self.tokens: dict[tuple[str, str, str], tuple[Any, Any]] = {}
+        # What is wrong with every launch template, and until when: (code, until).
+        self.template_trouble: tuple[str, datetime] | None = None
         self._counts: Counter[str] = Counter()
 
     @property
@@ -111,6 +113,10 @@ class Account:
     def stop(self, machine: str, *, stopped: bool = True) -> None:
         """Stop a machine, as a person does, or start it again."""
         self.machines[machine].stopped = stopped
+
+    def break_templates(self, code: str, *, until: datetime) -> None:
+        """Let launch templates be refused with a code, as when what they name is gone."""
+        self.template_trouble = code, until
 
     def lose(self, machine: str) -> None:
         """End a machine at once, as broken hardware does."""

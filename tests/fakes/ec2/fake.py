@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
+from random import Random
 from typing import Any, Final
 
 from providers.contract import Clock
@@ -31,6 +32,7 @@ from tests.fakes.ec2.groups import Groups
 from tests.fakes.ec2.machines import PROMPT, Behaviour
 from tests.fakes.ec2.rates import Buckets
 from tests.fakes.ec2.requests import HttpRequest, Request, understand
+from tests.fakes.ec2.sparse import thinned
 from tests.fakes.ec2.transport import Wire
 
 OPERATIONS: Final[Mapping[str, Mapping[str, Operation]]] = {
@@ -53,6 +55,8 @@ OPERATIONS: Final[Mapping[str, Mapping[str, Operation]]] = {
 }
 # Source: AWS Signature Version 4, "requests must be received within five minutes of the time stamp".
 _LONGEST_SKEW: Final = timedelta(minutes=5)
+# Calls that start machines.
+LAUNCHES: Final = ("CreateFleet", "RunInstances", "LaunchInstances", "SetDesiredCapacity")
 # Services whose one endpoint serves all regions.
 _GLOBAL: Final = frozenset({"iam", "sts", "pricing"})
 
@@ -61,8 +65,8 @@ class FakeEc2:
     """An AWS account for tests. `account` is its state, `groups` its Auto Scaling groups, `faults` what goes wrong,
     `calls` counts what was asked.
 
-    `denied` names actions that the caller has no permission for ("ec2:RunInstances"). `rates_apply`: whether the
-    buckets of rates.py do.
+    `failed` has the moments of launches that were answered without a machine, by operation. `denied` names actions that
+    the caller has no permission for ("ec2:RunInstances"). `rates_apply`: whether the buckets of rates.py do.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class FakeEc2:
         self.groups = Groups(self.account)
         self.faults = Faults()
         self.calls: Counter[str] = Counter()
+        self.failed: dict[str, list[datetime]] = {}
         self.denied: set[str] = set()
         self.rates_apply = rates_apply
         self._buckets = Buckets(clock)
@@ -107,22 +112,30 @@ class FakeEc2:
         except ApiError as error:
             return render_error(None, error, number)
         self.calls[request.operation] += 1
-        if abs(self._skew()) > _LONGEST_SKEW:
-            late = ApiError("RequestExpired", "Request has expired.")
-            return render_error(request.model.service_model, late, number)
-        fault = self.faults.next(request.operation)
-        ending: HttpResponse | Silence = Silence.CUT
-        if fault is None or fault.effect:
-            ending = self._answer(request, number)
-        if fault is None:
-            return ending
-        if isinstance(fault.ending, ApiError):
-            return render_error(request.model.service_model, fault.ending, number)
-        return fault.ending
+        answer = self._answer(request, number)
+        trial = request.params.get("DryRun", False)
+        if request.operation in LAUNCHES and not trial and not _launched(request.operation, answer):
+            self.failed.setdefault(request.operation, []).append(self.account.now)
+        return answer
 
-    def _answer(self, request: Request, number: str) -> HttpResponse:
+    def _answer(self, request: Request, number: str) -> HttpResponse | Silence:
+        service = request.model.service_model
+        if abs(self._skew()) > _LONGEST_SKEW:
+            return render_error(service, ApiError("RequestExpired", "Request has expired."), number)
+        fault = self.faults.next(request.operation)
+        if fault is None:
+            return self._carried_out(request, number)
+        if fault.effect:
+            self._carried_out(request, number)
+        return render_error(service, fault.ending, number) if isinstance(fault.ending, ApiError) else fault.ending
+
+    def _carried_out(self, request: Request, number: str) -> HttpResponse:
         try:
-            return render(request.model, self._run(request), number)
+            answer = self._run(request)
+            if self.account.behaviour.leaves_out:
+                chance = Random(f"{self.account.behaviour.leaves_out}/{number}")
+                answer = thinned(request.model, answer, chance)
+            return render(request.model, answer, number)
         except ApiError as error:
             return render_error(request.model.service_model, error, number)
 
@@ -141,3 +154,10 @@ class FakeEc2:
         self.account.catch_up()
         self.groups.catch_up()
         return operation(self.account, request.params, name=request.operation)
+
+
+def _launched(operation: str, answer: HttpResponse | Silence) -> bool:
+    """Whether the caller learns of machines; who sets a size learns of none, and is not refused."""
+    if isinstance(answer, Silence) or answer.status != 200:
+        return False
+    return operation == "SetDesiredCapacity" or b">i-" in answer.body

@@ -44,10 +44,10 @@ class Faults:
     """Faults that wait for the calls of an operation; each hits one call, in order. "" waits for any operation."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, deque[Fault]] = {}
+        self._waiting: dict[str, deque[Fault | None]] = {}
 
-    def inject(self, operation: str, *faults: Fault) -> None:
-        """Let the next calls of an operation fail."""
+    def inject(self, operation: str, *faults: Fault | None) -> None:
+        """Let the next calls of an operation fail; None is one that does not."""
         self._waiting.setdefault(operation, deque()).extend(faults)
 
     def clear(self) -> None:

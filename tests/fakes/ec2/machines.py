@@ -16,7 +16,10 @@ class Behaviour:
     no answer but the launch's shows it. `release`: how long its place stays taken once it has terminated.
     `counting`: how far AvailableInstanceCount lags behind. `remembered`: how long a terminated instance is shown.
     `page` is the most of one page. `shows_interfaces`: whether instances are shown with their network interfaces, which
-    makes answers ten times as long.
+    makes answers ten times as long. `leaves_out`: the seed by which optional members of answers are left out; 0: none.
+    `refuses_templates`: whether CreateFleet answers what is wrong with a launch template, or with what it names, as the
+    error of the whole call; otherwise as a row of Errors in a 200 answer. Source: moto does the former, and Karpenter
+    (AWS 1.14, pkg/providers/instance) handles both.
     """
 
     pending: timedelta = timedelta(seconds=20)
@@ -27,6 +30,8 @@ class Behaviour:
     remembered: timedelta = timedelta(hours=1)
     page: int = 1000
     shows_interfaces: bool = False
+    leaves_out: int = 0
+    refuses_templates: bool = False
 
 
 PROMPT: Final = Behaviour()
@@ -76,6 +81,7 @@ class Machine:
     group: str = ""
     stopped: bool = False
     hidden: bool = False  # lists leave it out; who names its id finds it
+    protected: bool = False  # DisableApiTermination
 
     @property
     def key(self) -> str:

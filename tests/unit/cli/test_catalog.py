@@ -101,7 +101,7 @@ def test_show_says_where_facts_come_from_and_what_is_guessed() -> None:
         ("p5e.48xlarge", "never bought until an overlay gives one"),
         ("g7.2xlarge", "not known: selectors on it are unknown"),
         ("g7.2xlarge", "595 or newer"),
-        ("g6f.large", "1/8 of a card, one device x L4"),
+        ("g6f.large", "1/8 of an L4, one device"),
         ("p6e-gb200.36xlarge", "domains of 9 or 18 nodes"),
         ("p5.48xlarge", "32 at pci0000:44 x4, pci0000:55 x4"),
         ("a3-highgpu-8g", "(guess) Google Cloud documentation, GPU machine types; product name copied from AWS p5"),

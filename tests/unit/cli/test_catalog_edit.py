@@ -48,8 +48,8 @@ def use_editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *commands: str) 
 @pytest.mark.parametrize(
     ("assignment", "zone", "capacity_type", "expected"),
     [
-        ("price=30", "eu-west-1a", CapacityType.ON_DEMAND, "30"),
-        ("price.spot=12.25", "eu-west-1a", CapacityType.SPOT, "12.25"),
+        ("price=30", "us-east-1f", CapacityType.ON_DEMAND, "30"),
+        ("price.spot=12.25", "us-east-1f", CapacityType.SPOT, "12.25"),
         ("price.us-east-1a=31.5", "us-east-1a", CapacityType.ON_DEMAND, "31.5"),
         ("price.us-east-1=31.5", "us-east-1c", CapacityType.ON_DEMAND, "31.5"),
         ("price.us-east-1a.spot=9", "us-east-1a", CapacityType.SPOT, "9"),
@@ -95,6 +95,16 @@ def test_an_accelerator_is_set_by_its_key(mine: Path) -> None:
     accelerator = loaded(mine, "p5en.48xlarge").accelerator
     assert accelerator is not None
     assert str(accelerator.memory) == "143000Mi"
+
+
+def test_names_of_resources_have_dots_of_their_own(mine: Path) -> None:
+    run("set", "p5.48xlarge", "allocatable.vpc.amazonaws.com/efa=32", "--reason", "seen on a node", "--into", mine)
+    run("set", "p5.48xlarge", "allocatable.hugepages-2Mi=5120Mi", "--reason", "seen on a node", "--into", mine)
+    found = loaded(mine, "p5.48xlarge").allocatable
+    assert {name: str(amount) for name, amount in found.items()} == {
+        "hugepages-2Mi": "5Gi",
+        "vpc.amazonaws.com/efa": "32",
+    }
 
 
 def test_setting_again_changes_the_same_file_and_keeps_its_comments(mine: Path) -> None:

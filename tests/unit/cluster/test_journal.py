@@ -17,7 +17,7 @@ from autoscaler.model.capacity import Mode
 from autoscaler.model.gang import Gang
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.pod import GangRef, Pod
-from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
@@ -33,7 +33,11 @@ def desk() -> Desk:
 def test_alike_nodes_share_a_batch(desk: Desk) -> None:
     desk.record(planned("n1", pods=("default/a",)), planned("n2"), planned("n3", B))
     first, second = sorted(desk.batches(), key=lambda batch: -len(batch.nodes))
-    assert (first.nodes, first.offerings, first.pods) == (("n1", "n2"), (A, B), (("default/a",), ()))
+    assert (first.nodes, first.offerings, [m.pods for m in first.members]) == (
+        ("n1", "n2"),
+        (A, B),
+        [("default/a",), ()],
+    )
     assert (second.nodes, second.offerings) == (("n3",), (B,))
     assert first.outcome == "Intended"
     assert first.template == ("SimulatedNodeTemplate", "default")
@@ -109,6 +113,14 @@ def test_large_batches_are_split_at_what_the_schema_holds() -> None:
     assert len({batch.name for batch in batches}) == 3
 
 
+def with_machines(batch: LaunchBatch, *machines: str, offering: int = 0) -> LaunchBatch:
+    """The batch after an answer that gives each node its machine, or "" for none."""
+    got = batch.offerings[offering]
+    pairs = zip(batch.members, machines, strict=True)
+    members = tuple(replace(member, provider_id=key, obtained=got if key else None) for member, key in pairs)
+    return replace(batch, outcome=BatchOutcome.LAUNCHED, answered=True, members=members)
+
+
 def test_missing_nodes_are_derived_again_from_their_batch(desk: Desk) -> None:
     desk.record(planned("n1"), planned("n2"))
     lost = desk.nodes()[1]
@@ -122,7 +134,7 @@ def test_missing_nodes_are_derived_again_from_their_batch(desk: Desk) -> None:
 def test_nodes_of_a_launched_batch_are_not_made_again(desk: Desk) -> None:
     desk.record(planned("n1"), planned("n2"))
     (batch,) = desk.batches()
-    desk.journal.save_batch(replace(batch, outcome="Launched", instances=("i-1", "i-2"), obtained=(0, 0)))
+    desk.journal.save_batch(with_machines(batch, "i-1", "i-2"))
     desk.journal.map_nodes(desk.batches()[0], desk.now)
     desk.journal.forget(desk.nodes()[1])
     desk.restarted()
@@ -132,7 +144,7 @@ def test_nodes_of_a_launched_batch_are_not_made_again(desk: Desk) -> None:
 def test_a_finished_batch_without_nodes_is_removed(desk: Desk) -> None:
     desk.record(planned("n1"))
     (batch,) = desk.batches()
-    desk.journal.save_batch(replace(batch, outcome="Launched", instances=("i-1",), obtained=(0,)))
+    desk.journal.save_batch(with_machines(batch, "i-1"))
     desk.journal.forget(desk.nodes()[0])
     desk.restarted()
     assert desk.batches() == ()
@@ -141,7 +153,7 @@ def test_a_finished_batch_without_nodes_is_removed(desk: Desk) -> None:
 def test_a_finished_batch_stays_as_long_as_one_of_its_nodes(desk: Desk) -> None:
     desk.record(planned("n1"), planned("n2"))
     (batch,) = desk.batches()
-    desk.journal.save_batch(replace(batch, outcome="Launched", instances=("i-1", "i-2"), obtained=(0, 0)))
+    desk.journal.save_batch(with_machines(batch, "i-1", "i-2"))
     desk.journal.forget(desk.nodes()[0])
     assert [found.deleting for found in desk.batches()] == [False]
 
@@ -149,7 +161,7 @@ def test_a_finished_batch_stays_as_long_as_one_of_its_nodes(desk: Desk) -> None:
 def test_the_mapping_is_carried_over_to_the_nodes(desk: Desk) -> None:
     desk.record(planned("n1"), planned("n2"))
     (batch,) = desk.batches()
-    saved = replace(batch, outcome="Launched", provider="simulated", instances=("i-1", ""), obtained=(1, -1))
+    saved = replace(with_machines(batch, "i-1", "", offering=1), provider="simulated")
     desk.journal.map_nodes(desk.journal.save_batch(saved), desk.now)
     first, second = desk.nodes()
     assert (first.provider_id, first.provider, first.obtained, first.phase) == ("i-1", "simulated", B, Phase.LAUNCHED)
@@ -159,7 +171,7 @@ def test_the_mapping_is_carried_over_to_the_nodes(desk: Desk) -> None:
 def test_tokens_depend_on_batch_attempt_and_zone_alone(desk: Desk) -> None:
     desk.record(planned("n1"))
     (batch,) = desk.batches()
-    assert token_of(batch, 0) == token_of(replace(batch, outcome="Calling", token="t"), 0)
+    assert token_of(batch, 0) == token_of(replace(batch, outcome=BatchOutcome.CALLING, token="t"), 0)
     different = {token_of(batch, 0), token_of(batch, 1), token_of(replace(batch, uid="other"), 0)}
     assert len(different) == 3
     one_zone = replace(batch, offerings=(A, replace(A, capacity_type="spot")))
@@ -170,7 +182,7 @@ def test_tokens_depend_on_batch_attempt_and_zone_alone(desk: Desk) -> None:
 def launched(desk: Desk, name: str) -> None:
     desk.record(planned(name))
     (batch,) = desk.batches()
-    saved = desk.journal.save_batch(replace(batch, outcome="Launched", instances=("i-1",), obtained=(0,)))
+    saved = desk.journal.save_batch(with_machines(batch, "i-1"))
     desk.journal.map_nodes(saved, desk.now)
 
 
@@ -203,9 +215,9 @@ def test_a_drain_that_demands_an_empty_node_is_not_written_down_before_anybody_l
 def test_two_writers_cannot_both_save(desk: Desk) -> None:
     desk.record(planned("n1"))
     other = desk.restarted()
-    desk.journal.save_batch(replace(desk.journal.batches[0], outcome="Calling"))
+    desk.journal.save_batch(replace(desk.journal.batches[0], outcome=BatchOutcome.CALLING))
     with pytest.raises(ConflictError):
-        other.journal.save_batch(replace(other.journal.batches[0], outcome="Calling"))
+        other.journal.save_batch(replace(other.journal.batches[0], outcome=BatchOutcome.CALLING))
     assert desk.api.get(LAUNCH_BATCHES, desk.batches()[0].name)["status"]["outcome"] == "Calling"
 
 
@@ -223,7 +235,7 @@ def test_a_lagging_watch_does_not_bring_back_what_we_removed(desk: Desk) -> None
     desk.record(planned("n1"))
     batches, nodes = desk.batches(), desk.nodes()
     stale = int(desk.api.list(PROVISIONED_NODES).resource_version)
-    desk.journal.save_batch(replace(batches[0], outcome="Launched", instances=("i-1",), obtained=(0,)))
+    desk.journal.save_batch(with_machines(batches[0], "i-1"))
     desk.journal.forget(nodes[0])
     desk.journal.resume(batches, nodes, desk.now, seen_up_to=stale)
     assert (desk.journal.nodes, desk.journal.batches) == ((), ())
@@ -231,7 +243,7 @@ def test_a_lagging_watch_does_not_bring_back_what_we_removed(desk: Desk) -> None
 
 def test_what_somebody_removed_is_gone_once_it_was_seen(desk: Desk) -> None:
     desk.record(planned("n1"))
-    desk.journal.save_batch(replace(desk.batches()[0], outcome="Launched", instances=("i-1",), obtained=(0,)))
+    desk.journal.save_batch(with_machines(desk.batches()[0], "i-1"))
     desk.journal.resume(desk.batches(), (), desk.now, seen_up_to=int(desk.api.list(PROVISIONED_NODES).resource_version))
     assert desk.journal.nodes == ()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ SPEC: dict[str, Any] = {
     "blockDevices": [{"sizeGiB": 200, "snapshotId": "snap-1"}],
     "networkInterfaces": "Single",
     "openReservations": "Avoid",
+    "bootTimeout": "25m",
 }
 
 
@@ -50,6 +52,7 @@ def test_a_template_as_it_is_written() -> None:
     assert found.volumes == (Volume("/dev/xvda", 200, snapshot="snap-1"),)
     assert found.interfaces is Interfaces.SINGLE
     assert found.use_open_reservations is False
+    assert found.boot_timeout == timedelta(minutes=25)
 
 
 def test_a_group_template_as_it_is_written() -> None:

@@ -17,7 +17,7 @@ from autoscaler.cluster.lease import LeadershipLostError
 from autoscaler.cluster.resources import PODS
 from autoscaler.controller.controller import Controller, Wakeup
 from autoscaler.controller.observers import TickObservers
-from autoscaler.controller.periodic_tasks import Task
+from autoscaler.controller.periodic_tasks import PeriodicTasks, Task
 from autoscaler.errors import ConfigurationError, InternalError
 from autoscaler.execution.executor import Trouble
 from autoscaler.loop.loop import Tick
@@ -88,13 +88,14 @@ class Stand:
             self.clock,
             self.settings,
             observers=TickObservers(self.heartbeat, self.recorder, self.latest, timedelta(minutes=5)),
+            tasks=PeriodicTasks(self.script.wakeup.set),
             leads=self.leads,
             perform=self.perform,
         )
         self.script.stop = self.controller.stop
 
     def ticks(self, outcome: str = "ok") -> float | None:
-        return self.recorder.registry.get_sample_value("foreslice_ticks_total", {"outcome": outcome})
+        return self.recorder.registry.get_sample_value("foreslice_reconciles_total", {"outcome": outcome})
 
 
 def run(*outcomes: Tick | Exception) -> int:
@@ -312,7 +313,7 @@ def test_a_round_whose_requests_time_out_one_after_another_is_not_stuck() -> Non
                 assert stand.heartbeat.problem == ""
                 raise UnavailableError("no answer")
         stand.clock.advance(timedelta(seconds=301))
-        assert stand.heartbeat.problem == "a tick: overdue for 1 s"
+        assert stand.heartbeat.problem == "a reconcile: overdue for 1 s"
 
 
 @pytest.mark.parametrize("jump", [timedelta(hours=3), timedelta(hours=-3)], ids=["forward", "back"])
@@ -326,6 +327,7 @@ def test_a_wall_clock_that_is_set_neither_ends_nor_delays_anything(jump: timedel
         clock,
         AT_ONCE,
         observers=TickObservers(heartbeat, recorder, LatestTick(), timedelta(minutes=5)),
+        tasks=PeriodicTasks(wakeup.set),
     )
     heartbeat.expect(within=60, doing="resting")
     clock.jump(jump)

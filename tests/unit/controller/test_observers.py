@@ -12,12 +12,14 @@ from autoscaler.clock import EPOCH, VirtualClock
 from autoscaler.cluster.journal import Pending
 from autoscaler.cluster.resources import LAUNCH_BATCHES, Resource
 from autoscaler.controller.observers import TickObservers
-from autoscaler.loop.loop import Decided, Tick
+from autoscaler.loop.decision import Decisions
+from autoscaler.loop.loop import Recorded, Tick
 from autoscaler.model.plan import NodeAction, NodeDecision, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.spending import Spending
 from autoscaler.serve.health import Heartbeat
 from autoscaler.serve.recorder import Recorder
 from autoscaler.serve.site import LatestTick
@@ -32,8 +34,9 @@ def observers() -> TickObservers:
     return TickObservers(Heartbeat(clock), Recorder(clock, version="1"), LatestTick(), timedelta(minutes=5))
 
 
-def decided(pending: Pending, *pods: Pod) -> Decided:
-    return Decided(EPOCH, Snapshot(pods=pods, pools=(POOL,)), Plan(), pending)
+def recorded(pending: Pending, *pods: Pod) -> Recorded:
+    snapshot = Snapshot(pods=pods, pools=(POOL,))
+    return Recorded(Decisions(EPOCH, snapshot, Plan(), (), Spending(EPOCH), ()), pending)
 
 
 def test_a_launch_is_logged_once_with_what_it_costs() -> None:
@@ -42,7 +45,7 @@ def test_a_launch_is_logged_once_with_what_it_costs() -> None:
     told = observers()
     with capture_logs() as lines:
         for _ in range(2):
-            told.decided(decided(desk.journal.pending()))
+            told.recorded(recorded(desk.journal.pending()))
     (line,) = lines
     batch = line.pop("batch")
     assert batch == desk.batches()[0].name
@@ -69,7 +72,7 @@ def test_what_happens_to_nodes_is_logged_with_the_reason() -> None:
     notice = NodeDecision("n1", NodeAction.NOTICE, (Reason.of(Code.NO_CANDIDATE),), EPOCH + timedelta(hours=1))
     pending = Pending(leaving=(draining, replace(draining, phase=Phase.TERMINATING)), decisions=((node, notice),))
     with capture_logs() as lines:
-        observers().decided(decided(pending, Pod("default", "a", node_name="n1")))
+        observers().recorded(recorded(pending, Pod("default", "a", node_name="n1")))
     assert [(line["event"], line["node"], line["pods"]) for line in lines] == [
         ("draining", "n1", 1),
         ("terminating", "n1", 1),
@@ -104,7 +107,7 @@ def test_the_log_of_a_process_that_is_killed_before_the_call_shows_the_launch() 
             raise CrashError
         return False
 
-    simulation.new_loop(OddApi(simulation.api, dies), announce=told.decided)
+    simulation.new_loop(OddApi(simulation.api, dies), announce=told.recorded)
     with capture_logs() as lines, pytest.raises(CrashError):
         simulation.loop.tick()
     assert [(line["event"], line["pods"]) for line in lines] == [("launching", 2)]

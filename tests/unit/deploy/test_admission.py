@@ -31,6 +31,7 @@ OWN: Final = {
     ("foreslice.dev", "instancetypeoverlays/status"),
     ("foreslice.dev", "awsnodetemplates/status"),
     ("foreslice.dev", "awsgroupnodetemplates/status"),
+    ("foreslice.dev", "gcpnodetemplates/status"),
     ("foreslice.dev", "spendings"),
     ("foreslice.dev", "spendings/status"),
     ("", "events"),

@@ -67,6 +67,34 @@ def test_a_launch_that_fails(errors: Sequence[Exception]) -> None:
     assert 0 < broken.asked <= MOST
 
 
+@pytest.mark.parametrize("errors", [BY_TURNS, A_BUG])
+def test_a_launch_that_fails_in_process_after_process(errors: Sequence[Exception]) -> None:
+    """What one process remembers in memory hides what is missing in the pool's status: here each round is a process."""
+    desk = new_desk()
+    desk.record(planned("n1", A))
+    broken = Broken(desk.providers.by_template["SimulatedNodeTemplate"], "launch", errors)
+    providers = Providers({"SimulatedNodeTemplate": cast(Provider, broken)}, "uid-1")
+    for _ in range(720):
+        desk = desk.restarted()
+        executor = Executor(desk.api, desk.journal, desk.backoffs, providers, desk.clock)
+        executor.carry_out(desk.journal.pending(), Observed(Snapshot(pools=(POOL,)), {}), desk.now)
+        desk.clock.advance(TICK)
+    assert 0 < broken.asked <= MOST
+
+
+def test_launches_of_a_pool_that_fail_by_a_bug_share_their_wait() -> None:
+    desk = new_desk()
+    broken = Broken(desk.providers.by_template["SimulatedNodeTemplate"], "launch", (KeyError("AvailabilityZone"),))
+    providers = Providers({"SimulatedNodeTemplate": cast(Provider, broken)}, "uid-1")
+    executor = Executor(desk.api, desk.journal, desk.backoffs, providers, desk.clock)
+    for number in range(10):
+        desk.record(planned(f"n{number}", A))
+    for _ in range(720):
+        executor.carry_out(desk.journal.pending(), Observed(Snapshot(pools=(POOL,)), {}), desk.now)
+        desk.clock.advance(TICK)
+    assert 0 < broken.asked <= MOST
+
+
 @pytest.mark.parametrize("errors", [(AmbiguousError("cut"),), (PermissionDeniedError("no"),), (KeyError("Tags"),)])
 @pytest.mark.parametrize("call", ["describe", "look_up"])
 def test_a_look_that_fails(errors: Sequence[Exception], call: str) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from autoscaler.execution.launch import launch
 from autoscaler.execution.orphans import MINIMUM_AGE, adopt_all, find_orphans
+from autoscaler.lifecycle.booting import LONGEST
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import Phase
 from instance_catalog.frozen_map import FrozenMap
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState, OfferingKey, describe_all
-from tests.desk import Desk, planned
+from tests.desk import POOL, Desk, planned
 
 CLUSTER = {TAG_CLUSTER: "uid-1"}
 
@@ -39,9 +41,23 @@ def test_known_machines_are_no_orphans(desk: Desk) -> None:
     )
     provider = desk.providers.by_template["SimulatedNodeTemplate"]
     machines = by_provider_id(*describe_all(provider, CLUSTER))
-    later = desk.now + MINIMUM_AGE * 2
+    later = desk.now + LONGEST * 2
     assert len(machines) == 1
     assert find_orphans(machines, journal=desk.journal, nodes=(), now=later).terminate == ()
+
+
+@pytest.mark.parametrize(
+    ("boot", "age"),
+    [
+        pytest.param(timedelta(hours=2), timedelta(hours=2), id="its pool lets it boot for long"),
+        pytest.param(timedelta(minutes=2), MINIMUM_AGE, id="its launch may still be written down"),
+    ],
+)
+def test_one_that_may_still_boot_is_left_alone(desk: Desk, boot: timedelta, age: timedelta) -> None:
+    pools = (replace(POOL, boot_timeout=boot),)
+    young, old = machine("i-1", desk, age=age - timedelta(seconds=1)), machine("i-2", desk, age=age)
+    found = find_orphans(by_provider_id(young, old), journal=desk.journal, nodes=(), pools=pools, now=desk.now)
+    assert found.terminate == (old,)
 
 
 def test_a_machine_of_a_batch_that_is_under_way_is_none(desk: Desk) -> None:
@@ -53,7 +69,7 @@ def test_a_machine_of_a_batch_that_is_under_way_is_none(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     ("age", "terminated"),
-    [(MINIMUM_AGE - timedelta(seconds=1), False), (MINIMUM_AGE, True), (-timedelta(hours=3), True)],
+    [(LONGEST - timedelta(seconds=1), False), (LONGEST, True), (-timedelta(hours=3), True)],
     ids=["too young", "old enough", "launched before the clock was set back"],
 )
 def test_one_that_never_registered_is_terminated_past_a_minimum_age(

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
-from autoscaler.clock import VirtualClock
+from autoscaler.clock import ClockJumps
 from autoscaler.cluster.resources import NODES
-from autoscaler.execution.patience import ClockJumps
 from autoscaler.execution.providers_seen import ProvidersSeen, ask
 from autoscaler.lifecycle.reflect import reflect
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from providers.simulated.cloud import Call, Fault
 from tests.desk import planned
+from tests.fakes.clocks import Jumping
 from tests.unit.execution.node_site import Site
 
 
@@ -55,28 +55,8 @@ def test_a_provider_that_answers_is_believed(site: Site) -> None:
     assert phases(site, ask(site.desk.providers, now=site.desk.now)) == [Phase.GONE, Phase.FAILED]
 
 
-class JumpingClock:
-    """The desk's clock; `by` is how far somebody has set the wall clock."""
-
-    def __init__(self, clock: VirtualClock) -> None:
-        self._clock = clock
-        self.by = timedelta(0)
-
-    def now(self) -> datetime:
-        """As set."""
-        return self._clock.now() + self.by
-
-    def monotonic(self) -> float:
-        """Nobody sets it."""
-        return self._clock.monotonic()
-
-    def wait(self, seconds: float) -> None:
-        """As long as it takes."""
-        self._clock.wait(seconds)
-
-
 def test_a_machine_is_not_old_because_the_clock_jumped(site: Site) -> None:
-    clock = JumpingClock(site.desk.clock)
+    clock = Jumping(site.desk.clock)
     jumps = ClockJumps(clock)
     window = timedelta(minutes=6)  # the machine is five minutes old
     site.desk.cloud.behaviour = replace(site.desk.cloud.behaviour, visibility=window)
@@ -87,7 +67,7 @@ def test_a_machine_is_not_old_because_the_clock_jumped(site: Site) -> None:
         world = seen.world(Snapshot(provisioned=site.desk.nodes()), {}, batches=frozenset())
         return [node.phase for node in reflect(world, clock.now()).provisioned]
 
-    clock.by = timedelta(minutes=2)
+    clock.offset = timedelta(minutes=2)
     assert found() == [Phase.LAUNCHED]
     site.desk.clock.advance(window - timedelta(seconds=1))
     assert found() == [Phase.LAUNCHED]

@@ -19,6 +19,10 @@ def test_the_shipped_catalog_survives_the_round_trip() -> None:
 
 def test_what_differs_from_the_model_is_written_also_as_not_known() -> None:
     catalog = load_catalog()
-    entry = type_entry(catalog.get("n1-standard-8+1xnvidia-tesla-t4"), catalog.accelerators)
-    assert entry["accelerator"] == {"model": "nvidia-t4", "count": 1, "productName": None}
+    entry = type_entry(catalog.get("trn2u.48xlarge"), catalog.accelerators)
+    assert entry["accelerator"] == {"model": "aws-trainium2", "count": 16, "productName": None}
+    k80 = accelerator_entry(catalog.accelerators["nvidia-k80"])
+    assert k80["memory"] == {"atLeast": "11441Mi", "atMost": "12Gi"}
+    rtx = accelerator_entry(catalog.accelerators["nvidia-rtx-pro-4500"])
+    assert rtx["productName"]["oneOf"][0] == "NVIDIA RTX PRO 4500 Blackwell Server Edition"
     assert type_entry(catalog.get("g6f.large"), catalog.accelerators)["accelerator"]["count"] == "1/8"

@@ -28,7 +28,7 @@ def shipped() -> Catalog:
 
 def test_all_types_of_both_clouds_are_there(shipped: Catalog) -> None:
     attached = [t for t in shipped if "+" in t.name]
-    assert Counter(t.cloud for t in shipped if t not in attached) == {"aws": 97, "gcp": 48}
+    assert Counter(t.cloud for t in shipped if t not in attached) == {"aws": 97, "gcp": 49}
     assert {t.name.split("+")[1] for t in attached} == {
         *(f"{n}xnvidia-tesla-{gpu}" for gpu in ("p4", "p100", "t4", "v100") for n in (1, 2, 4)),
         "8xnvidia-tesla-v100",
@@ -36,12 +36,17 @@ def test_all_types_of_both_clouds_are_there(shipped: Catalog) -> None:
 
 
 def test_types_without_a_price_or_a_product_name_are_counted(shipped: Catalog) -> None:
-    written = [t for t in shipped if "+" not in t.name]
-    assert len([t for t in written if t.price is None]) == 36 - 13
-    unnamed = [t for t in written if t.accelerator is None or t.accelerator.product_name is None]
-    parts_of_a_card = [t for t in unnamed if t.name in ("g4-standard-6", "g4-standard-12", "g4-standard-24")]
-    assert (len(unnamed), len(parts_of_a_card)) == (42 - 13 - 1 + 3, 3)
-    assert all(t.price is None and t.accelerator and not t.accelerator.product_name for t in shipped if "+" in t.name)
+    assert len([t for t in shipped if not t.prices]) == 17
+    unnamed = [t for t in shipped if t.accelerator and not (t.accelerator.product_name or t.accelerator.product_names)]
+    assert Counter(t.accelerator.vendor for t in unnamed if t.accelerator) == {
+        "Google": 15,
+        "AMD": 5,
+        "NVIDIA": 3,  # parts of a card
+        "AWS": 1,
+        "Habana": 1,
+        "Qualcomm": 1,
+    }
+    assert all(price.guess for t in shipped if "+" in t.name for price in t.prices.values())
 
 
 @pytest.mark.parametrize(
@@ -54,7 +59,7 @@ def test_types_without_a_price_or_a_product_name_are_counted(shipped: Catalog) -
         ("p5.48xlarge", "capacity_types", tuple(CapacityType)),
         ("p5.48xlarge", "price", Price(Decimal("55.04"), "us-east-1", "2026-07-20")),
         ("p5e.48xlarge", "price", None),
-        ("a3-megagpu-8g", "price", Price(Decimal("92.9375881512329"), "us-east4", "2026-08-03")),
+        ("a3-megagpu-8g", "price", Price(Decimal("92.937588"), "us-east4", "2026-08-03")),
         ("a3-ultragpu-8g", "capacity_types", (CapacityType.CAPACITY_BLOCK, CapacityType.RESERVED, CapacityType.SPOT)),
         ("a3-highgpu-1g", "capacity_types", (CapacityType.SPOT,)),
         ("p6e-gb200.36xlarge", "capacity_types", (CapacityType.CAPACITY_BLOCK,)),
@@ -88,7 +93,7 @@ def test_a_fact_of_a_type(shipped: Catalog, name: str, attribute: str, value: ob
         ("g5g.metal", "NVIDIA T4G", "16Gi", None),
         ("p6e-gb200.36xlarge", "NVIDIA GB200", "189471Mi", "gb200"),
         ("a4x-highgpu-4g", "NVIDIA GB200", "189471Mi", "gb200"),
-        ("n1-standard-8+1xnvidia-tesla-t4", None, "15Gi", None),
+        ("n1-standard-8+1xnvidia-tesla-t4", "Tesla T4", "15Gi", None),
     ],
 )
 def test_the_accelerator_of_a_type(
@@ -194,3 +199,21 @@ def test_places_on_the_bus_are_no_guesses(shipped: Catalog) -> None:
         for group, found in places.items():
             facts = machine.provenance.get(group)
             assert facts is None or not facts.guess or not any(place.pcie_root for place in found), machine.name
+
+
+def test_no_type_lacks_memory_name_or_price_without_a_reason(shipped: Catalog) -> None:
+    for t in shipped:
+        accelerator = t.accelerator
+        assert accelerator is not None, t.name
+        assert accelerator.memory or accelerator.memory_bounds or accelerator.unknown.get("memory"), t.name
+        assert accelerator.product_name or accelerator.product_names or accelerator.unknown.get("productName"), t.name
+        assert t.prices or t.unpriced, t.name
+
+
+def test_what_is_known_in_part_has_a_source(shipped: Catalog) -> None:
+    for key, accelerator in shipped.accelerators.items():
+        if accelerator.memory_bounds:
+            low, high = accelerator.memory_bounds
+            assert low < high, key
+            assert "memory" in accelerator.provenance, key
+        assert not accelerator.product_names or "productName" in accelerator.provenance, key

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import EVENTS
-from autoscaler.loop import loop
+from autoscaler.loop import decision
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
@@ -53,7 +53,7 @@ def test_a_pod_on_which_planning_breaks_is_told_and_the_other_gets_its_node(monk
             raise KeyError("something nobody thought of")
         return plan_for(seen, **given)
 
-    monkeypatch.setattr(loop, "plan_for", breaks)
+    monkeypatch.setattr(decision, "plan_for", breaks)
     crowd = Crowd(1)
     with capture_logs() as lines:
         crowd.arrive()

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from autoscaler.lifecycle.quarantine import WATCH_SKEW
-from autoscaler.loop.loop import next_wake
+from autoscaler.loop.wake import next_wake
 from autoscaler.model.provisioned_node import Phase
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.settings.settings import DEFAULTS

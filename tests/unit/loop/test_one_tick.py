@@ -20,7 +20,9 @@ from autoscaler.cluster.resources import (
 )
 from autoscaler.errors import ConfigurationError
 from autoscaler.loop.loop import Tick
+from autoscaler.model.provisioned_node import Phase
 from autoscaler.simulation.simulation import Simulation
+from providers.simulated.machines import Behaviour
 from tests.crash.life import START, scenario, small_catalog
 
 
@@ -62,6 +64,35 @@ def test_without_an_account_nothing_is_launched(simulation: Simulation) -> None:
     assert done.plan.launches != ()
     assert simulation.cloud.machines == {}
     assert list_all(simulation.api, LAUNCH_BATCHES)[0] == ()
+
+
+def test_a_type_that_failed_is_not_launched_again_before_that_is_written_down() -> None:
+    simulation = Simulation(catalog=small_catalog(), start=START, behaviour=Behaviour(boot=timedelta(days=2)))
+    simulation.add(scenario())
+    refused: set[Resource] = set()
+
+    @contextmanager
+    def attend(verb: str, resource: Resource) -> Iterator[None]:
+        if verb == "patch" and resource in refused:
+            raise ForbiddenError(f"{resource} may not be written")
+        yield
+
+    simulation.new_loop(InterceptedApi(simulation.api, attend))
+    simulation.run(START + timedelta(minutes=1))
+    refused.add(CAPACITY_POOLS)
+    known = [len(simulation.cloud.machines)]
+    unsaved = []
+
+    def observe(done: Tick) -> None:
+        known.append(len(simulation.cloud.machines))
+        if any((Phase.FAILED, done.now) == entry[:2] for node in done.snapshot.provisioned for entry in node.history):
+            unsaved.append((done.plan.launches != (), known[-1] - known[-2]))
+
+    simulation.run(START + timedelta(minutes=30), observe)
+    assert known[0] > 0
+    assert unsaved != []
+    assert {launched for _, launched in unsaved} == {0}
+    assert any(planned for planned, _ in unsaved)
 
 
 def test_nothing_is_ended_while_the_definitions_go(simulation: Simulation) -> None:

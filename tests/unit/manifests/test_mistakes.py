@@ -25,8 +25,8 @@ MISTAKES = {
     "a Helm template": ("{{ .Values.x }}: 1", "give the output of `helm template`"),
     "a tab": ("a:\n\t- b", "use spaces"),
     "a field twice": ("kind: Pod\nkind: Pod", "field 'kind' is given twice"),
-    "not an object": ("- a", "-:1: is not a Kubernetes object\n  an object has apiVersion, kind and metadata"),
-    "no kind": ("apiVersion: v1", "is not a Kubernetes object: kind is missing"),
+    "not an object": ("- a", "-:1: not a Kubernetes object\n  an object has apiVersion, kind and metadata"),
+    "no kind": ("apiVersion: v1", "not a Kubernetes object: missing kind"),
     "nothing at all": ("# empty", "-: no Kubernetes objects found"),
     "a misspelled kind": (
         changed(POD, "kind: Pod", "kind: Pood"),
@@ -44,11 +44,11 @@ MISTAKES = {
     ),
     "a kind of nobody": (
         "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: x}",
-        "its pods cannot be known\n  if it makes pods, give the pods instead",
+        "cannot tell whether it creates pods\n  if it does, give the pods instead",
     ),
     "a kind of nobody with a known name": (
         "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: x}",
-        "unknown kind 'Job' of batch.volcano.sh/v1alpha1: its pods cannot be known",
+        "unsupported kind Job of batch.volcano.sh/v1alpha1: Foreslice cannot tell whether it creates pods",
     ),
     "a group of the past": (
         "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: x}",
@@ -92,7 +92,7 @@ MISTAKES = {
         "spec.containers[0].resources.claims[0].name: the pod has no resource claim 'gpus'\n  did you mean 'gpu'?",
     ),
     "the same name twice": (
-        POD + "---" + CLAIM + "---" + POD,
+        POD + "---" + CLAIM + "---" + changed(POD, "image: i", "image: j"),
         "Pod main: metadata.name: is already defined at -:2\n  remove one of the two",
     ),
     "the v1beta1 form in v1": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -10,7 +11,7 @@ from autoscaler.model.capacity import CapacityPool, Limits, Mode
 from autoscaler.model.device_class import Selector
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import FirstAvailable
 from autoscaler.planning.placement.existing import present_nodes
 from autoscaler.planning.supply.candidates import capacity_type_facts
@@ -100,3 +101,32 @@ def test_a_selector_that_fails_on_some_types_and_fits_none_is_fatal() -> None:
     result = plan(snapshot([pod("p", "c")], [claim("c", asked)]), catalog=catalog)
     assert [entry.verdict for entry in result.left_out] == ["fatal"]
     assert why_left(result, "p") == [Code.SELECTOR_ERROR]
+
+
+PART = replace(
+    machine("part", replace(SMALL, model="S1 (1/8)", virtual=True), 1, "0.10"), accelerator_count=Fraction(1, 8)
+)
+
+
+def test_a_part_of_a_card_is_offered_to_pools_that_allow_it() -> None:
+    catalog = Catalog.of([PART, INTEL])
+    state = snapshot([pod("p", "c")], [claim("c")], pools=(POOL,))
+    assert types(plan(state, catalog=catalog)) == ["intel"]
+    allowing = snapshot([pod("p", "c")], [claim("c")], pools=(replace(POOL, fractional="Allow"),))
+    bought = plan(allowing, catalog=catalog)
+    assert types(bought) == ["part"]
+    assert Reason.of(Code.CHEAPEST, share="1/8 of an S1") in [
+        reason for demand in bought.demands for offer in demand.considered for reason in offer.reasons
+    ]
+
+
+def test_only_a_part_of_a_card_is_explained() -> None:
+    result = plan(snapshot([pod("p", "c")], [claim("c")]), catalog=Catalog.of([PART]))
+    assert Code.FRACTION_UNASKED in why_left(result, "p")
+
+
+def test_a_type_on_which_nothing_runs_is_not_bought_and_says_why() -> None:
+    old = machine("p2.xlarge", replace(SMALL, model="K80", architecture="Kepler"), 1, "0.10")
+    state = snapshot([pod("p", "c")], [claim("c")])
+    assert types(plan(state, catalog=Catalog.of([old, INTEL]))) == ["intel"]
+    assert Code.NOT_RUNNABLE in why_left(plan(state, catalog=Catalog.of([old])), "p")

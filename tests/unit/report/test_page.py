@@ -57,7 +57,10 @@ def left(verdict: str) -> Plan:
         pytest.param(
             left("does-not-fit"),
             "no node fits",
-            ("0/9 offerings fit", "nearest miss: 4 of 8 devices (12 instance types, such as p4d.24xlarge)"),
+            (
+                "no instance type on offer fits",
+                "nearest miss: 4 of 8 devices (12 instance types, such as p4d.24xlarge)",
+            ),
             id="left out",
         ),
         pytest.param(Plan(left_out=(LeftOut("default/a", "fatal", ()),)), "kube-scheduler fails on it", (), id="fatal"),
@@ -70,7 +73,7 @@ def left(verdict: str) -> Plan:
         pytest.param(
             Plan(outside=(LeftOut("default/a", "out-of-scope", ()),)), "ignored: no pool serves it", (), id="outside"
         ),
-        pytest.param(Plan(), "not planned yet", (), id="new"),
+        pytest.param(Plan(), "not planned yet: the next reconcile decides", (), id="new"),
     ],
 )
 def test_where_a_pod_stands(plan: Plan, state: str, why: tuple[str, ...]) -> None:

@@ -45,16 +45,18 @@ def test_no_sentence_without_a_code() -> None:
         pytest.param(Reason.of(Code.TOO_FEW_DEVICES, wanted=1, found=0, expressions=()), "0 of 1 devices", id="empty"),
         pytest.param(
             Reason.of(Code.INSUFFICIENT_RESOURCE, resource="cpu", wanted=64000, free=15890),
-            "15.89 of 64 cpu free",
+            "Insufficient cpu: 64 requested, 15.89 free",
             id="cores",
         ),
         pytest.param(
             Reason.of(Code.INSUFFICIENT_RESOURCE, resource="memory", wanted=2**39, free=3 * 2**29),
-            "1.5Gi of 512Gi memory free",
+            "Insufficient memory: 512Gi requested, 1.5Gi free",
             id="bytes",
         ),
         pytest.param(
-            Reason.of(Code.INSUFFICIENT_RESOURCE, resource="pods", wanted=1, free=0), "0 of 1 pods free", id="count"
+            Reason.of(Code.INSUFFICIENT_RESOURCE, resource="pods", wanted=1, free=0),
+            "Insufficient pods: 1 requested, 0 free",
+            id="count",
         ),
     ],
 )

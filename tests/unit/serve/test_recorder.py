@@ -66,8 +66,8 @@ def test_counters_grow(recorder: Recorder) -> None:
     recorder.cut_short()
     assert value(recorder, "foreslice_mispredictions_total", pool="gpu") == 2
     assert value(recorder, "foreslice_troubles_total", kind="LaunchBatch", reason="Throttled") == 2
-    assert value(recorder, "foreslice_ticks_total", outcome="ok") == 4
-    assert value(recorder, "foreslice_ticks_total", outcome="failed") == 1
+    assert value(recorder, "foreslice_reconciles_total", outcome="ok") == 4
+    assert value(recorder, "foreslice_reconciles_total", outcome="failed") == 1
 
 
 def test_what_a_restart_finds_is_not_counted_again(recorder: Recorder) -> None:
@@ -80,7 +80,7 @@ def test_durations_are_measured(clock: VirtualClock, recorder: Recorder) -> None
         clock.advance(timedelta(seconds=3))
     with pytest.raises(ValueError, match="broken"), recorder.timing_stage("plan"):
         raise ValueError("broken")
-    assert value(recorder, "foreslice_tick_duration_seconds_sum") == 3
+    assert value(recorder, "foreslice_reconcile_duration_seconds_sum") == 3
     assert value(recorder, "foreslice_stage_duration_seconds_count", stage="plan") == 2
     assert value(recorder, "foreslice_stage_duration_seconds_bucket", stage="plan", le="5.0") == 2
     assert value(recorder, "foreslice_stage_duration_seconds_bucket", stage="plan", le="2.5") == 1
@@ -122,7 +122,7 @@ def test_what_came_of_a_clouds_listing_is_counted(recorder: Recorder) -> None:
 def test_two_recorders_share_nothing(clock: VirtualClock, recorder: Recorder) -> None:
     other = Recorder(clock, version="2")
     other.cut_short()
-    assert value(recorder, "foreslice_ticks_total", outcome="failed") == 0
+    assert value(recorder, "foreslice_reconciles_total", outcome="failed") == 0
 
 
 def test_no_label_is_told_without_its_values(recorder: Recorder) -> None:

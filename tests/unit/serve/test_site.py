@@ -302,8 +302,8 @@ def test_the_age_of_each_resource_is_measured() -> None:
     recorder = Recorder(VirtualClock(), version="1")
     recorder.follows(lambda: {"pods": 2.5, "daemonsets.apps": 7.0})
     text = Browser(metrics_app(recorder.registry)).get("/metrics").text
-    assert 'foreslice_mirror_age_seconds{resource="pods"} 2.5' in text
-    assert 'foreslice_mirror_age_seconds{resource="daemonsets.apps"} 7.0' in text
+    assert 'foreslice_informer_age_seconds{resource="pods"} 2.5' in text
+    assert 'foreslice_informer_age_seconds{resource="daemonsets.apps"} 7.0' in text
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
-from autoscaler.clock import VirtualClock
 from autoscaler.cluster.api import list_all
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NAMESPACES, NODES, PROVISIONED_NODES
 from autoscaler.execution.launch import Providers
@@ -26,28 +24,12 @@ from providers.errors import ERRORS, ShortageError, backoff_of
 from providers.simulated.cloud import Call, Fault
 from providers.simulated.provider import SimulatedProvider
 from tests.builders import ours
+from tests.fakes.clocks import Jumping
 from tests.unit.simulation.test_no_eviction import WAVE, catalog, finished, lost, pods, simulation
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 JUMP = timedelta(hours=3)
 TEN = Decimal(10)
-
-
-@dataclass
-class Jumping:
-    """The clock of one machine: the cluster's and the cloud's go on as ever."""
-
-    clock: VirtualClock
-    by: timedelta = timedelta(0)
-
-    def now(self) -> datetime:
-        return self.clock.now() + self.by
-
-    def monotonic(self) -> float:
-        return self.clock.monotonic()
-
-    def wait(self, seconds: float) -> None:
-        self.clock.wait(seconds)
 
 
 def controller(made: Simulation) -> tuple[Loop, Jumping]:
@@ -61,7 +43,7 @@ def live(made: Simulation, jumps: dict[int, timedelta], *, minutes: int) -> None
     """Two rounds every 15 seconds; at these of them the controller's clock is moved."""
     loop, clock = controller(made)
     for step in range(4 * minutes):
-        clock.by = jumps.get(step, clock.by)
+        clock.offset = jumps.get(step, clock.offset)
         for _ in range(2):
             made.settle_cluster()
             loop.tick()

@@ -65,6 +65,8 @@ def create_fleet(account: Account, params: Params) -> Answer:
         raise ApiError("InvalidParameterCombination", text)
     _refuse_duplicates(account, params)
     pools = list(_in_order(_pools(account, params, kind), options))
+    if account.behaviour.refuses_templates:
+        _refuse_templates(pools)
     if params.get("DryRun"):
         raise dry_run()
 
@@ -123,6 +125,12 @@ def _refuse_duplicates(account: Account, params: Params) -> None:
                     "InvalidFleetConfig", "The fleet configuration contains duplicate instance pools.", status=400
                 )
             seen.add(pool)
+
+
+def _refuse_templates(pools: Iterable[Pool]) -> None:
+    for pool in pools:
+        if isinstance(pool.order, ApiError) and pool.order.code.startswith("Invalid"):
+            raise pool.order
 
 
 def _of_override(

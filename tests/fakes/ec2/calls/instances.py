@@ -63,10 +63,15 @@ def run_instances(account: Account, params: Params) -> Answer:
 
 
 def terminate_instances(account: Account, params: Params) -> Answer:
-    """All of the ids or, when one of them is unknown, none."""
+    """All of the ids or, when one of them is unknown, none. One that is protected keeps those of its zone.
+
+    Source: EC2 API reference, TerminateInstances.
+    """
     asked = [_visible(account, name) for name in dict.fromkeys(params["InstanceIds"])]
     changes = []
-    for machine in asked:
+    protected = [machine for machine in asked if machine.protected and machine.alive(account.now)]
+    kept = {machine.order.zone for machine in protected}
+    for machine in (machine for machine in asked if machine.order.zone not in kept):
         before = _state(account, machine)
         machine.end(
             account.now, "Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"
@@ -74,6 +79,9 @@ def terminate_instances(account: Account, params: Params) -> Answer:
         changes.append(
             {"InstanceId": machine.id, "PreviousState": before, "CurrentState": _state(account, machine)},
         )
+    if protected:
+        text = f"The instance '{protected[0].id}' may not be terminated. Modify its 'disableApiTermination' instance"
+        raise ApiError("OperationNotPermitted", f"{text} attribute and try again.")
     return {"TerminatingInstances": changes}
 
 

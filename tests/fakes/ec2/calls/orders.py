@@ -42,11 +42,17 @@ def merged(account: Account, params: Mapping[str, Any]) -> tuple[dict[str, Any],
     if specification is None:
         return given, {}
     template = template_of(account, specification)
+    _check_trouble(account)
     data = dict(template.data(specification.get("Version", "")))
     tags = [*data.get("TagSpecifications", ()), *given.get("TagSpecifications", ())]
     number = str(template.version(specification.get("Version", "")))
     own = {"aws:ec2launchtemplate:id": template.id, "aws:ec2launchtemplate:version": number}
     return data | given | {"TagSpecifications": tags}, own
+
+
+def _check_trouble(account: Account) -> None:
+    if account.template_trouble is not None and account.now < account.template_trouble[1]:
+        raise ApiError(account.template_trouble[0], "what the launch template names cannot be used")
 
 
 def order_of(account: Account, launch: Mapping[str, Any], own_tags: Mapping[str, str]) -> Order:

@@ -15,6 +15,7 @@ from autoscaler.errors import BadInputError
 from autoscaler.kube.custom.aws_node_template import parse_aws_group_node_template, parse_aws_node_template
 from autoscaler.kube.custom.capacity_block import parse_capacity_block
 from autoscaler.kube.custom.capacity_pool import parse_capacity_pool, parse_pool_status
+from autoscaler.kube.custom.gcp_node_template import parse_gcp_node_template
 from autoscaler.kube.custom.instance_type_overlay import parse_instance_type_overlay
 from autoscaler.kube.custom.launch_batch import parse_launch_batch
 from autoscaler.kube.custom.node_template import parse_kwok_node_template, parse_simulated_node_template
@@ -67,6 +68,7 @@ OBJECTS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         },
     ),
     "AWSGroupNodeTemplate": (parse_aws_group_node_template, {"autoScalingGroups": ["a"]}),
+    "GCPNodeTemplate": (parse_gcp_node_template, {"instanceGroups": [{"zone": "z", "name": "a"}]}),
 }
 OURS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "ProvisionedNode": (

@@ -30,6 +30,7 @@ from autoscaler.kube.custom.capacity_block import (
 )
 from autoscaler.kube.custom.capacity_pool import CapacityPoolSpec, DriversSpec, LimitsSpec, parse_capacity_pool
 from autoscaler.kube.custom.crd import Kind, crd, structural
+from autoscaler.kube.custom.gcp_node_template import GCPNodeTemplateSpec
 from autoscaler.kube.custom.generate import KINDS, generated_files
 from autoscaler.kube.custom.launch_batch import LaunchBatchSpec
 from autoscaler.kube.custom.provisioned_node import PhaseName
@@ -315,6 +316,15 @@ RULES: list[tuple[type[ApiModel], list[dict[str, Any]]]] = [
             {"autoScalingGroups": ["a"]},
             {"nodeGroups": ["a"]},
             {"nodeGroups": ["a"], "clusterName": "c"},
+        ],
+    ),
+    (
+        GCPNodeTemplateSpec,
+        [
+            {},
+            {"instanceGroups": [{"zone": "z", "name": "a"}]},
+            {"nodePools": ["a"]},
+            {"nodePools": ["a"], "cluster": {"name": "c", "location": "l"}},
         ],
     ),
 ]

@@ -18,7 +18,6 @@ from autoscaler.kube.custom.capacity_pool import (
     parse_pool_status,
     write_capacity_pool,
 )
-from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
 from autoscaler.kube.custom.pool_memory import (
     REMEMBERED,
     backoff_manifests,
@@ -42,7 +41,12 @@ from autoscaler.model.capacity import (
     Scope,
 )
 from autoscaler.model.labels import LabelSelector
-from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, Prediction, ProvisionedNode
+from autoscaler.model.provisioned_node import (
+    OfferingRef,
+    Phase,
+    Prediction,
+    ProvisionedNode,
+)
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Quarantine
 from instance_catalog.frozen_map import FrozenMap
@@ -74,6 +78,7 @@ POOL = CapacityPool(
     disruption=Disruption("Never", timedelta(hours=1, minutes=30), "Never", (DisruptionBudget("10%", "0 3 * * *"),)),
     weight=10,
     deletion_policy="Retain",
+    boot_timeout=timedelta(minutes=40),
     scope=Scope(
         PodScope.SELECTED,
         LabelSelector((Requirement("team", "In", ("research",)),)),
@@ -118,33 +123,12 @@ NODE = ProvisionedNode(
     token="t-1",
     labels=FrozenMap({"team": "research"}),
     pods=("default/train-0",),
+    boot_timeout=timedelta(minutes=40),
     reasons=(Reason.of(Code.TOO_FEW_DEVICES, "request gpu", wanted=8, found=4, share=0.5, exact=True, of=("a", "b")),),
     empty_since=NOW + timedelta(seconds=1, microseconds=5),
     history=((Phase.INTENDED, NOW, "Planned"), (Phase.READY, NOW, "SlicesComplete")),
     uid="u-3",
     resource_version="17",
-)
-BATCH = LaunchBatch(
-    name="b-1",
-    pool="research",
-    nodes=("research-x1", "research-x2"),
-    offerings=NODE.offerings,
-    attempt=1,
-    token="t-1",
-    parameter_hash="h",
-    instances=("i-1", ""),
-    outcome="Calling",
-    uid="u-4",
-    resource_version="18",
-    minimum=2,
-    provider="simulated",
-    pods=(("default/train-0",), ()),
-    prediction=PREDICTION,
-    labels=FrozenMap({"team": "research"}),
-    taints=(Taint("team", "research", "NoExecute"),),
-    kubelet_reserved=FrozenMap({"cpu": Quantity.parse("1")}),
-    template=("KwokNodeTemplate", "default"),
-    obtained=(1, -1),
 )
 
 
@@ -183,17 +167,6 @@ def test_a_block_survives_the_way_there_and_back(block: CapacityBlock) -> None:
 )
 def test_a_provisioned_node_survives_the_way_there_and_back(node: ProvisionedNode) -> None:
     assert parse_provisioned_node(write_provisioned_node(node)) == node
-
-
-@pytest.mark.parametrize(
-    "batch",
-    [
-        pytest.param(BATCH, id="every field"),
-        pytest.param(LaunchBatch("b", "p", ("n",), (OFFERING,)), id="defaults"),
-    ],
-)
-def test_a_launch_batch_survives_the_way_there_and_back(batch: LaunchBatch) -> None:
-    assert parse_launch_batch(write_launch_batch(batch)) == batch
 
 
 def test_a_node_remembers_the_latest_part_of_its_life() -> None:
@@ -306,7 +279,7 @@ POOL_MISTAKES = [
     ),
     ("spec.capacityTypes", "spot", "spec.capacityTypes", "expected a list, found the string 'spot'", ""),
     ("spec.drivers", "Auto", "spec.drivers", "expected an object", ""),
-    ("spec.drivers.profiles", ["Auto", "nvidia"], "spec.drivers.profiles", "Auto stands alone", ""),
+    ("spec.drivers.profiles", ["Auto", "nvidia"], "spec.drivers.profiles", "Auto excludes other entries", ""),
     ("spec.labels", {"foreslice.dev/pool": "x"}, "spec.labels", "set by Foreslice itself", ""),
     ("spec.labels", {"team": 5}, "spec.labels.team", "expected a string, found the number 5", "quotes"),
     ("spec.requirements.0.operator", "in", "spec.requirements[0].operator", "not one of In", "did you mean 'In'?"),

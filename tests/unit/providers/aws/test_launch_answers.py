@@ -10,7 +10,7 @@ import pytest
 
 from providers.aws.node_template.network import Network
 from providers.errors import AddressesExhaustedError, AmbiguousError, QuotaError
-from tests.aws import CLUSTER, OWNED, P5, TEMPLATE, Rig, request
+from tests.aws import CLUSTER, OWNED, P4, P5, TEMPLATE, Rig, request
 from tests.fakes.ec2 import PROMPT, refused
 from tests.fakes.ec2.geography import Subnet
 
@@ -103,10 +103,17 @@ def test_machines_that_cannot_be_placed_yet_are_found_by_the_same_call_later() -
     rig = Rig(behaviour=replace(PROMPT, visibility=timedelta(seconds=30)))
     shorten(rig, "AvailabilityZone", "SubnetId", "InstanceType", "LaunchTemplateAndOverrides")
     with pytest.raises(AmbiguousError, match="does not show yet"):
-        rig.provider.launch(request())
+        rig.provider.launch(request(offerings=(P5, P4)))
     rig.clock.advance(timedelta(seconds=31))
-    assert len(rig.provider.launch(request()).instances) == 1
+    assert len(rig.provider.launch(request(offerings=(P5, P4))).instances) == 1
     assert len(launched(rig)) == 1
+
+
+def test_machines_of_a_call_for_one_type_in_one_zone_need_not_be_described() -> None:
+    rig = Rig(behaviour=replace(PROMPT, visibility=timedelta(seconds=30)))
+    shorten(rig, "AvailabilityZone", "SubnetId", "InstanceType", "LaunchTemplateAndOverrides")
+    (found,) = rig.provider.launch(request()).instances
+    assert found.offering == P5
 
 
 @pytest.mark.parametrize("minimum", [pytest.param(1, id="fleet"), pytest.param(2, id="gang")])

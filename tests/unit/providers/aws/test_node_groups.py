@@ -98,8 +98,9 @@ def test_what_no_group_starts_is_not_offered(offering: OfferingKey) -> None:
 
 
 def test_a_group_that_does_not_exist_is_the_templates_fault() -> None:
-    with pytest.raises(TemplateError, match="no group 'none'"):
+    with pytest.raises(TemplateError, match="no group 'none'") as caught:
         provider(Rig(), groups=("none",)).launch(asked("a"))
+    assert caught.value.settled
 
 
 def test_one_launch_at_a_time_resizes_a_group() -> None:
@@ -216,6 +217,41 @@ def test_a_refused_size_leaves_the_group_to_the_next_launch() -> None:
     with pytest.raises(RefusedError):
         groups.launch(asked("a"))
     assert len(groups.launch(asked("b", batch="b2")).instances) == 1
+
+
+@pytest.mark.parametrize(
+    ("by_instances", "call", "skipped"),
+    [
+        pytest.param(True, "CreateTags", 0, id="tags of LaunchInstances"),
+        pytest.param(True, "DescribeInstances", 1, id="zones of LaunchInstances"),
+        pytest.param(False, "CreateTags", 0, id="tags of members"),
+        pytest.param(False, "DescribeAutoScalingGroups", 2, id="members"),
+        pytest.param(False, "CreateOrUpdateTags", 1, id="the end of the resizing"),
+    ],
+)
+@pytest.mark.parametrize("code", ["Teapot", "RequestExpired"])
+def test_what_is_refused_after_a_machine_was_launched_is_repeated(
+    by_instances: bool, call: str, skipped: int, code: str
+) -> None:
+    rig = Rig()
+    group(rig, "plain")
+    groups = provider(rig, groups=("plain",), by_instances=by_instances)
+    rig.fake.faults.inject(call, *[None] * skipped, refused(code))
+    with pytest.raises(AmbiguousError, match=code):
+        groups.launch(asked("a"))
+    (found,) = groups.launch(asked("a")).instances
+    assert [(machine.id, machine.tags[TAG_CLUSTER]) for machine in rig.fake.account.alive()] == [(found.id, CLUSTER)]
+    assert groups.terminate((found.id,)).terminating == (found.id,)
+
+
+@pytest.mark.parametrize("call", ["SetDesiredCapacity", "CreateOrUpdateTags", "DescribeScalingActivities"])
+def test_what_is_refused_before_the_size_changes_settles_the_launch(call: str) -> None:
+    rig = Rig()
+    plain = group(rig, "plain")
+    rig.fake.faults.inject(call, refused("Teapot"))
+    with pytest.raises(RefusedError) as caught:
+        provider(rig, groups=("plain",), by_instances=False).launch(asked("a"))
+    assert (caught.value.settled, plain.desired) == (True, 0)
 
 
 def test_a_shortage_is_read_from_the_activities_and_the_size_comes_down() -> None:

@@ -1,6 +1,6 @@
-"""CPU time of the loop's rounds, part by part, in a cluster of many nodes that is held in memory.
+"""CPU time of the loop's reconciles, part by part, in a cluster of many nodes that is held in memory.
 
-python -m benchmarks.rounds [--nodes 1000] [--pods 100]. The loop and its provider are those of the controller; API
+python -m benchmarks.reconciles [--nodes 1000] [--pods 100]. The loop and its provider are those of the controller; API
 server, network and waiting are not measured, so the figures hardly depend on what else the machine does. What they
 leave out is benchmarks/controller.py's to measure.
 """
@@ -36,7 +36,7 @@ _WAITS = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
 
 class Cluster:
-    """An API server in memory with the loop on it. `seconds` is the CPU time of the parts of the last round."""
+    """An API server in memory with the loop on it. `seconds` is the CPU time of the parts of the last reconcile."""
 
     def __init__(self, nodes: int) -> None:
         self.api = ApiServer(SystemClock())
@@ -85,7 +85,7 @@ class Cluster:
         self.api.patch(PODS, name, {"status": status}, namespace="default", subresource="status")
 
     def round(self, what: str, act: Callable[[Loop], object] = Loop.tick) -> None:
-        """One round, and a line about it."""
+        """One reconcile, and a line about it."""
         self.seconds.clear()
         writes = self.api.writes
         act(self._loop)
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1000, help="nodes of eight GPUs")
     parser.add_argument("--pods", type=int, default=100, help="pods that come at once")
     options = parser.parse_args()
-    print(f"| round, CPU seconds | total | {' | '.join(PARTS)} | writes |")
+    print(f"| reconcile, CPU seconds | total | {' | '.join(PARTS)} | writes |")
     print("|---" * (len(PARTS) + 3) + "|")
     cluster = Cluster(options.nodes)
     cluster.round("the first one")

@@ -1,0 +1,70 @@
+"""A plan on the terminal: what matters first, then tables of at most 120 columns; or one of the other forms."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from autoscaler.cli.common.output import folded, markdown_table, print_data, print_table
+from autoscaler.cli.common.terminal import styled
+from autoscaler.model.plan import Plan
+from autoscaler.report.plan_document import document_of
+from autoscaler.report.tables.plan_summary import left_out_table, summary_of
+from autoscaler.report.tables.plan_tables import Table, tables_of
+
+FORMS: Final = ("wide", "name", "markdown")
+WIDTH: Final = 120
+_COLOURS: Final = {"good": "green", "warning": "yellow", "error": "red", "": ""}
+
+
+def print_plan(plan: Plan, output: str, *, pools: bool, costs: dict[str, Any] | None = None) -> None:
+    """Print the plan in a form of -o. `pools`: whether there is a CapacityPool; `costs` join the document."""
+    match output:
+        case "json" | "yaml":
+            print_data(document_of(plan) | ({"costBy": costs} if costs else {}), output)
+        case "name":
+            for node in plan.launches:
+                click.echo(f"node/{node.name}")
+            for left in plan.left_out:
+                click.echo(f"pod/{left.pod}")
+        case "markdown":
+            _print_markdown(plan, pools=pools)
+        case _:
+            _print_tables(plan, wide=output == "wide", pools=pools)
+
+
+def _print_tables(plan: Plan, *, wide: bool, pools: bool) -> None:
+    for line in summary_of(plan, pools=pools):
+        for part in [line.text] if wide else folded(line.text, WIDTH):
+            styled(part, colour=_COLOURS[line.level])
+    for table in _sections(plan, wide=wide):
+        click.echo("")
+        _print(table, wide=wide)
+
+
+def _sections(plan: Plan, *, wide: bool) -> list[Table]:
+    left_out = left_out_table(plan, wide=wide)
+    return [*([left_out] if left_out else []), *tables_of(plan, wide=wide)]
+
+
+def _print(table: Table, *, wide: bool) -> None:
+    if table.columns:
+        print_table(table.columns, table.rows, title=table.title, most=None if wide else WIDTH)
+    else:
+        styled(table.title, bold=True, colour="red")
+    for note in table.notes:
+        for line in [note] if wide else folded(note, WIDTH):
+            click.echo(line)
+
+
+def _print_markdown(plan: Plan, *, pools: bool) -> None:
+    for line in summary_of(plan, pools=pools):
+        click.echo(f"- {line.text}")
+    for table in _sections(plan, wide=False):
+        click.echo(f"\n### {table.title}\n")
+        for text in markdown_table(table.columns, table.rows) if table.columns else ():
+            click.echo(text)
+        if table.notes:
+            fence = "```" if not table.columns else ""
+            click.echo("\n".join(part for part in (fence, *table.notes, fence) if part))

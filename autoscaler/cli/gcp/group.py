@@ -1,0 +1,20 @@
+"""`foreslice gcp`: what Google Cloud needs to be ready for launches."""
+
+from __future__ import annotations
+
+import click
+
+from autoscaler.cli.common.commands import LazyGroup
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy={
+        "check": (
+            "autoscaler.cli.gcp.check:check_gcp",
+            "Check everything that a launch needs, and say what is missing and how to get it.",
+        ),
+    },
+)
+def gcp() -> None:
+    """`check` only reads."""

@@ -1,0 +1,64 @@
+"""Google Cloud composed: the provider of a cluster, and its GCPNodeTemplates as the provider takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autoscaler.cluster.resources import GCP_NODE_TEMPLATES, LAUNCH_BATCHES
+from autoscaler.kube.custom.gcp_node_template import parse_gcp_node_template
+from autoscaler.kube.problem import Problems
+from autoscaler.settings.settings import GcpSettings
+from providers.abilities import KubernetesObjects
+from providers.contract import Provider, TemplateRef
+from providers.errors import TemplateError
+from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate
+from providers.gcp.provider import GcpProvider, Project
+from providers.gcp.session import Gcp
+from providers.plugins import Surroundings
+
+_TEMPLATES = (GCP_NODE_TEMPLATES.api_version, GCP_NODE_TEMPLATES.plural)
+_BATCHES = (LAUNCH_BATCHES.api_version, LAUNCH_BATCHES.plural)
+
+
+def gcp_providers(surroundings: Surroundings, settings: GcpSettings) -> Mapping[str, Provider]:
+    """The provider of a cluster by the kind of its node templates."""
+    project = Project(Gcp(settings.project), surroundings.clock, surroundings.cluster)
+    objects = surroundings.objects
+    machines = GcpProvider(project, GcpTemplates(objects), written=lambda: written_batches(objects))
+    return {GCP_NODE_TEMPLATES.kind: machines}
+
+
+def written_batches(objects: KubernetesObjects) -> tuple[Batch, ...]:
+    """The launches that are written down."""
+    found = objects.list(_BATCHES, labels={})
+    return tuple(Batch(item["metadata"]["name"], str((item.get("spec") or {}).get("pool", ""))) for item in found)
+
+
+class GcpTemplates:
+    """Reads templates when they are asked for, so that a launch sees them as they are."""
+
+    def __init__(self, objects: KubernetesObjects) -> None:
+        self._objects = objects
+
+    def template(self, reference: TemplateRef) -> GroupTemplate:
+        """The template of a pool. Raises TemplateError when there is none, or when it cannot be used."""
+        raw = self._objects.get(_TEMPLATES, reference.name) if reference.name else None
+        if raw is None:
+            step = "create the GCPNodeTemplate, and name it in spec.nodeTemplateRef of the pool"
+            raise TemplateError(f"there is no GCPNodeTemplate {reference.name!r}", next_step=step)
+        problems = Problems()
+        spec = parse_gcp_node_template(raw, problems)
+        if spec is None:
+            raise TemplateError(f"GCPNodeTemplate {reference.name}: {'; '.join(str(one) for one in problems)}")
+        return GroupTemplate(
+            name=reference.name,
+            cluster=spec.cluster.name if spec.cluster else "",
+            location=spec.cluster.location if spec.cluster else "",
+            node_pools=spec.node_pools,
+            groups=tuple(GroupRef(group.zone, group.name) for group in spec.instance_groups),
+        )
+
+    def references(self) -> tuple[TemplateRef, ...]:
+        """All there are."""
+        metadata = (item["metadata"] for item in self._objects.list(_TEMPLATES, labels={}))
+        return tuple(TemplateRef(GCP_NODE_TEMPLATES.kind, m["name"], m.get("generation", 0)) for m in metadata)

@@ -1,0 +1,230 @@
+"""What is allowed and will probably surprise, over a whole set of objects: what `plan` and `lint` warn of alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from autoscaler.errors import ConfigurationError
+from autoscaler.model.capacity import CapacityBlock
+from autoscaler.model.origin import CLUSTER, Origin
+from autoscaler.model.plan import Plan
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.disruption.windows import Window
+from instance_catalog.drivers.profile import parse_driver_set
+from instance_catalog.kubernetes import labels
+
+_CHANNEL_DRIVER: Final = "compute-domain.nvidia.com"
+_SHARES: Final = "nvidia@v0.5.0-dev:ConsumableShares=true:consumable-shares=4"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """`object` as "Pod default/main"; `field` as in the manifest, "" for the whole object."""
+
+    object: str
+    field: str
+    message: str
+    step: str
+    origin: Origin = CLUSTER
+
+    @property
+    def reason(self) -> Reason:
+        """As a warning of a plan."""
+        place = f"{self.field}: " if self.field else ""
+        return Reason.of(Code.ADVICE, self.object, problem=f"{place}{self.message}; {self.step}")
+
+
+def advice(snapshot: Snapshot) -> Iterator[Advice]:
+    """What the objects say by themselves."""
+    yield from _ignored_rules(snapshot)
+    yield from _brief_windows(snapshot)
+    yield from _domains_without_link(snapshot)
+    yield from _no_cpu(snapshot)
+
+
+def plan_advice(snapshot: Snapshot, plan: Plan) -> Iterator[Advice]:
+    """What only shows once there is a plan."""
+    yield from _unused_blocks(snapshot, plan)
+    yield from _parts_that_get_a_whole(snapshot, plan)
+    yield from _architecture(snapshot, plan)
+
+
+def _ignored_rules(snapshot: Snapshot) -> Iterator[Advice]:
+    gates, profile = snapshot.profile.gates, snapshot.profile
+    own = profile.allocator.taint_rules_have_own_gate
+    if gates.device_taints and (gates.device_taint_rules or not own):
+        return
+    gate = "DRADeviceTaintRules" if gates.device_taints else "DRADeviceTaints"
+    for rule in snapshot.taint_rules:
+        yield Advice(
+            f"DeviceTaintRule {rule.name}",
+            "",
+            f"ignored: feature gate {gate} is off in {profile.name}",
+            "if your cluster has it on, say so in spec.featureGates of a PlanContext (foreslice.dev/v1alpha1)",
+            rule.origin,
+        )
+
+
+def _brief_windows(snapshot: Snapshot) -> Iterator[Advice]:
+    for pool in snapshot.pools:
+        for index, baseline in enumerate(pool.baselines):
+            try:
+                minutes = Window.parse(baseline.schedule or "* * * * *", baseline.time_zone).fields[0]
+            except ConfigurationError:
+                continue  # an objection of the plan
+            if len(minutes) == 1:
+                words = (baseline.schedule or "").split()
+                yield Advice(
+                    f"CapacityPool {pool.name}",
+                    f"spec.baseline[{index}].schedule",
+                    f'"{baseline.schedule}" is open for one minute of an hour: a window is every minute that matches',
+                    f'for the whole hour write "* {" ".join(words[1:])}", for more hours "* 8-18 * * 1-5"',
+                    pool.origin,
+                )
+
+
+def _domains_without_link(snapshot: Snapshot) -> Iterator[Advice]:
+    """Pods of one ComputeDomain (an IMEX channel) of which nothing asks for one NVLink domain: any GPU would do."""
+    told: set[str] = set()
+    for pod in snapshot.pods:
+        channel = next((entry for entry in pod.claims if _is_channel(_claim_of(pod, entry.claim, snapshot))), None)
+        if channel is None or pod.bound or _asks_for_link(pod, snapshot):
+            continue
+        key = pod.owner or pod.key
+        if key in told:
+            continue
+        told.add(key)
+        yield Advice(
+            f"Pod {pod.key}",
+            "spec.affinity",
+            "uses an IMEX channel (ComputeDomain), and nothing in it asks for NVLink: it may get nodes without",
+            "add podAffinity with topologyKey: nvidia.com/gpu.clique over the pods of the job",
+            pod.origin,
+        )
+
+
+def _is_channel(claim: ResourceClaim | None) -> bool:
+    return claim is not None and any(config.driver == _CHANNEL_DRIVER for config in claim.config)
+
+
+def _asks_for_link(pod: Pod, snapshot: Snapshot) -> bool:
+    clique = labels.NVIDIA_GPU_CLIQUE
+    terms = pod.affinity.terms if pod.affinity else ()
+    keys = {
+        *pod.node_selector,
+        *(term.topology_key for term in pod.pod_affinity),
+        *(requirement.key for term in terms for requirement in term.match_expressions),
+    }
+    gang = snapshot.gangs.get(pod.gang.key) if pod.gang else None
+    return clique in keys or (gang is not None and gang.topology_key == clique)
+
+
+def _no_cpu(snapshot: Snapshot) -> Iterator[Advice]:
+    """Pods that claim devices and ask for no CPU: kube-scheduler takes them for free."""
+    found = [pod for pod in snapshot.pods if not pod.bound and _claims(pod, snapshot) and not _requests_cpu(pod)]
+    if found:
+        rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        yield Advice(
+            f"Pod {found[0].key}",
+            "spec.containers[0].resources.requests",
+            f"claims devices and requests no cpu{rest}: the smallest machine with the device is enough for it",
+            "request the cpu and memory that it uses",
+            found[0].origin,
+        )
+
+
+def _requests_cpu(pod: Pod) -> bool:
+    amounts = [container.requests for container in (*pod.containers, *pod.init_containers)]
+    amounts += [pod.pod_requests] if pod.pod_requests is not None else []
+    return any("cpu" in requests and requests["cpu"].sign > 0 for requests in amounts)
+
+
+def _unused_blocks(snapshot: Snapshot, plan: Plan) -> Iterator[Advice]:
+    """Prepaid machines to which no pod goes, while others are bought or pods have no place."""
+    used = {node.offering.block for node in plan.launches if node.pods}
+    used |= {offering.block for node in snapshot.provisioned for offering in node.offerings[:1]}
+    if not plan.placements and not plan.left_out:
+        return
+    for block in snapshot.blocks:
+        if block.name not in used:
+            why = _why_not(block, plan)
+            yield Advice(
+                f"CapacityBlock {block.name}",
+                "",
+                f"is prepaid, and no pod of this plan uses it{why}",
+                "see `-o wide` for its offering, or change pool, zone or claims",
+                block.origin,
+            )
+
+
+def _why_not(block: CapacityBlock, plan: Plan) -> str:
+    kinds = [
+        reason.code.value
+        for demand in plan.demands
+        for entry in demand.considered
+        if entry.offering.block == block.name
+        for reason in entry.reasons[:1]
+    ]
+    return f" ({kinds[0]})" if kinds else " (it does not belong to a pool that serves them, or is not open now)"
+
+
+def _parts_that_get_a_whole(snapshot: Snapshot, plan: Plan) -> Iterator[Advice]:
+    """Claims for an amount of a GPU's capacity, each of which gets a GPU of its own."""
+    if any("ConsumableShares" in profile for node in plan.launches for profile in node.drivers):
+        return
+    new = {key for placement in plan.placements for key in placement.allocations}
+    parts = [claim for key in sorted(new) if (claim := snapshot.claims.get(key)) and _wants_a_part(claim)]
+    if len(parts) > 1 and len(plan.launches) > 0 and parse_driver_set(_SHARES).profiles:
+        yield Advice(
+            f"ResourceClaim {parts[0].key}",
+            "spec.devices.requests[0].exactly.capacity",
+            f"it and {len(parts) - 1} more ask for a part of a GPU, and each gets a whole one",
+            f"a pool with spec.drivers.profiles: ['{_SHARES}'] lets them share",
+            parts[0].origin,
+        )
+
+
+def _wants_a_part(claim: ResourceClaim) -> bool:
+    return any(request.capacity and request.count == 1 for request in _exact(claim.requests))
+
+
+def _exact(requests: Iterable[DeviceRequest | FirstAvailable]) -> Iterator[DeviceRequest]:
+    for request in requests:
+        yield from request.subrequests if isinstance(request, FirstAvailable) else (request,)
+
+
+def _architecture(snapshot: Snapshot, plan: Plan) -> Iterator[Advice]:
+    """Pods that name no architecture, on nodes that are not what most images are built for."""
+    pods = {pod.key: pod for pod in snapshot.pods}
+    for node in plan.launches:
+        architecture = node.node.labels.get(labels.ARCHITECTURE)
+        unaware = [pods[key] for key in node.pods if key in pods and not _names_architecture(pods[key])]
+        if architecture not in (None, "amd64") and unaware:
+            yield Advice(
+                f"Pod {unaware[0].key}",
+                "spec.nodeSelector",
+                f"goes to a node of architecture {architecture}: an image without it does not start",
+                "if the image lacks it, add nodeSelector kubernetes.io/arch: amd64",
+                unaware[0].origin,
+            )
+            return
+
+
+def _names_architecture(pod: Pod) -> bool:
+    terms = pod.affinity.terms if pod.affinity else ()
+    keys = {*pod.node_selector, *(r.key for term in terms for r in term.match_expressions)}
+    return labels.ARCHITECTURE in keys or labels.INSTANCE_TYPE in keys
+
+
+def _claims(pod: Pod, snapshot: Snapshot) -> Sequence[ResourceClaim]:
+    found = [_claim_of(pod, entry.claim, snapshot) for entry in pod.claims if entry.claim]
+    return [claim for claim in found if claim is not None]
+
+
+def _claim_of(pod: Pod, name: str | None, snapshot: Snapshot) -> ResourceClaim | None:
+    return snapshot.claims.get(f"{pod.namespace}/{name}") if name else None

@@ -1,0 +1,129 @@
+"""What a reconcile decides. Pure: the same input gives the same decisions, and nothing is written or asked.
+
+`decide` plans, compares the plan with what became of earlier ones, plans again with what that taught, and says which
+pools must not act. Recording them shows what cannot be written; `without_pairs` and `forbid`
+say what that changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from autoscaler.checks.check import forbidden, held_back, pool_conditions
+from autoscaler.checks.pool_condition import PoolCondition
+from autoscaler.lifecycle.quarantine import Drift, Misprediction, Pair, mispredicted, pair_of, quarantined
+from autoscaler.lifecycle.spending import moved_on, price_of
+from autoscaler.model.plan import Plan, PlannedNode
+from autoscaler.model.reason import Reason
+from autoscaler.model.snapshot import Quarantine, Snapshot
+from autoscaler.model.spending import Spending
+from autoscaler.planning.apart import Odd, plan_apart
+from autoscaler.planning.disruption.slice_drift import slice_drifts
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.limits import binding_guards
+from autoscaler.settings.settings import Settings
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.types.catalog import Catalog
+
+_NONE_ODD: Final[Mapping[str, Odd]] = FrozenMap()
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What to record, to do and to publish.
+
+    `snapshot` has the quarantines that were learned, and every pool marked that must not act. `launches` are the nodes
+    of the plan that may be recorded: those of pools that only propose are among them. `account` includes their cost.
+    `odd` are the pods on which planning breaks, by their keys.
+    """
+
+    now: datetime
+    snapshot: Snapshot
+    plan: Plan
+    launches: tuple[PlannedNode, ...]
+    account: Spending
+    conditions: tuple[PoolCondition, ...]
+    drifts: tuple[Drift, ...] = ()
+    mispredictions: tuple[Misprediction, ...] = ()
+    odd: Mapping[str, Odd] = _NONE_ODD
+
+
+def decide(
+    snapshot: Snapshot,
+    catalog: Catalog,
+    settings: Settings,
+    now: datetime,
+    *,
+    serving: Mapping[str, Reason | None] | None = None,
+    odd: Mapping[str, Odd] = _NONE_ODD,
+) -> Decisions:
+    """`serving`: the kinds of node templates, with why their provider refuses to answer. `odd`: the pods on which
+    planning broke last time; those that have not changed are left out at once."""
+    make = partial(plan_for, catalog=catalog, policy=settings.policy, now=now)
+    plan, odd = plan_apart(make, snapshot, odd)
+    drifts = slice_drifts(snapshot, catalog, settings.drift.policy, now)
+    mispredictions = mispredicted(snapshot, plan, now)
+    learned = replace(snapshot, quarantines=quarantined(snapshot, mispredictions, now, drifts=drifts))
+    if learned != snapshot:
+        # Nothing is launched again on an assumption that has just proved wrong.
+        plan, odd = plan_apart(make, learned, odd)
+    conditions = pool_conditions(learned, plan, catalog, policy=settings.policy, now=now, serving=serving)
+    decided = held_back(learned, conditions)
+    return Decisions(
+        now=now,
+        snapshot=decided,
+        plan=plan,
+        launches=plan.launches,
+        account=_charged(decided, plan, plan.launches, settings.policy, now),
+        conditions=conditions,
+        drifts=tuple(drifts),
+        mispredictions=mispredictions,
+        odd=odd,
+    )
+
+
+def changed_pairs(before: Collection[Quarantine], after: Collection[Quarantine]) -> frozenset[Pair]:
+    """The pairs of a pool of which more, or less, is known than before."""
+    return frozenset(pair_of(quarantine) for quarantine in {*before} ^ {*after})
+
+
+def without_pairs(decisions: Decisions, pairs: Collection[Pair], policy: Policy) -> Decisions:
+    """The decisions without launches of these pairs of pool, instance type and drivers."""
+    kept = tuple(launch for launch in decisions.launches if not _pairs_of(launch).intersection(pairs))
+    if kept == decisions.launches:
+        return decisions
+    account = _charged(decisions.snapshot, decisions.plan, kept, policy, decisions.now)
+    return replace(decisions, launches=kept, account=account)
+
+
+def forbid(decisions: Decisions, why: str) -> Decisions:
+    """The decisions when nothing at all may be written down: every pool that acts says so, and acts no more."""
+    conditions = forbidden(decisions.conditions, decisions.snapshot, why)
+    return replace(decisions, snapshot=held_back(decisions.snapshot, conditions), conditions=conditions)
+
+
+def _pairs_of(launch: PlannedNode) -> frozenset[Pair]:
+    """The pair of each offering that the launch may get."""
+    drivers = launch.prediction.drivers
+    return frozenset((launch.pool, offering.instance_type, drivers) for offering in launch.offerings)
+
+
+def _charged(
+    snapshot: Snapshot, plan: Plan, launches: Collection[PlannedNode], policy: Policy, now: datetime
+) -> Spending:
+    """The account with the cost of what is launched. Saved before launching, it counts too much after a crash in
+    between, never too little."""
+    acting = {pool.name for pool in snapshot.pools if pool.acts}
+    return moved_on(
+        snapshot.spending,
+        now,
+        usd_per_hour=price_of(snapshot.provisioned),
+        launched=sum(launch.pool in acting for launch in launches),
+        launches_per_hour=policy.max_launches_per_hour,
+        binding=binding_guards(plan),
+    )

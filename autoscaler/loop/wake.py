@@ -1,0 +1,92 @@
+"""When the next reconcile is due although nothing changes in the cluster. Pure, but for the count of attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TypeAlias
+
+from autoscaler.cluster.isolation import Trouble
+from autoscaler.lifecycle.capacity_block import next_moment
+from autoscaler.lifecycle.observing import acts_on_nodes
+from autoscaler.lifecycle.provisioned_node import (
+    awaits_machine,
+    has_failed,
+    has_machine,
+    may_take_pods,
+    times_out_at,
+)
+from autoscaler.lifecycle.quarantine import WATCH_SKEW
+from autoscaler.model.plan import NodeAction, Plan
+from autoscaler.model.provisioned_node import Phase
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.disruption.baseline import windows_of
+from autoscaler.settings.settings import LoopSettings
+
+_Item: TypeAlias = tuple[str, str, str]  # kind, namespace and name of what could not be done
+
+
+class Retries:
+    """When to try again what could not be done: ever more rarely as long as it lasts."""
+
+    def __init__(self, settings: LoopSettings) -> None:
+        self._settings = settings
+        self._attempts: Mapping[_Item, int] = {}  # how many reconciles in a row each item has failed in
+
+    def next(self, troubles: Sequence[Trouble], now: datetime) -> datetime | None:
+        """Each item is counted by itself: one that fails for hours does not slow down one that failed just now."""
+        items = {(trouble.kind, trouble.namespace, trouble.name) for trouble in troubles}
+        self._attempts = {item: self._attempts.get(item, 0) + 1 for item in items}
+        if not items:
+            return None
+        fewest = min(self._attempts.values())
+        return now + min(self._settings.retry * (1 << min(fewest - 1, 10)), self._settings.resync)
+
+
+def earliest(*moments: datetime | None) -> datetime | None:
+    """The first of the moments that there are."""
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+def next_wake(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> datetime | None:
+    """When something falls due that no event announces; None while everything rests."""
+    return min((moment for moment in _due(snapshot, settings, now) if moment > now), default=None)
+
+
+def next_step(plan: Plan, snapshot: Snapshot, settings: LoopSettings, now: datetime) -> datetime | None:
+    """When to look again at a node that was tainted and is not drained before the taint was seen; a watch of Nodes
+    wakes a controller earlier."""
+    acting = {pool.name for pool in snapshot.pools if acts_on_nodes(pool)}
+    drained = {decision.provisioned_node for decision in plan.nodes if decision.action is NodeAction.DRAIN}
+    waits = any(n.name in drained and n.pool in acting and may_take_pods(n) for n in snapshot.provisioned)
+    return now + settings.retry if waits else None
+
+
+def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[datetime]:
+    after = {pool.name: pool.disruption.after for pool in snapshot.pools}
+    for pod in snapshot.pods:
+        if pod.no_node_before is not None and pod.node_name is None:
+            yield pod.no_node_before
+    for block in snapshot.blocks:
+        moment = next_moment(block, now)
+        if moment is not None:
+            yield moment
+    for backoff in snapshot.backoffs:
+        yield backoff.until
+    for quarantine in snapshot.quarantines:
+        if quarantine.until is not None:
+            yield quarantine.until
+    for pool in snapshot.pools:
+        yield from (window.next_change(now) for window in windows_of(pool))
+    for node in snapshot.provisioned:
+        timeout = times_out_at(node)
+        if timeout is not None:
+            yield timeout
+        if node.pods and node.phase_since is not None:
+            yield node.phase_since + WATCH_SKEW  # what its pods still lack then is bought for
+        if node.empty_since is not None and node.pool in after:
+            yield node.empty_since + after[node.pool]
+        if awaits_machine(node) or (has_failed(node) and not has_machine(node)):
+            yield now + settings.retry
+        elif node.phase is not Phase.READY:
+            yield now + settings.resync

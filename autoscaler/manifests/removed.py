@@ -1,0 +1,214 @@
+"""Kinds and versions that resource.k8s.io no longer has, and the YAML that replaces them.
+
+v1alpha2 asked for a class and left the rest to parameters: objects of the driver's own kinds (GpuClaimParameters and
+MigDeviceClaimParameters of NVIDIA), or inline ones. What they say is written as requests, selectors and config of v1;
+what v1 has no words for is listed. Source: k8s-dra-driver v0.1.0, api/nvidia.com/resource/gpu/v1alpha1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import yaml
+
+_CLAIM_V1: Final = "resource.k8s.io/v1"
+_NVIDIA: Final = "gpu.nvidia.com"
+_OPERATORS: Final = {
+    "Equals": "==",
+    "LessThan": "<",
+    "LessThanOrEqualTo": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqualTo": ">=",
+}
+# Fields of NVIDIA's selectors whose value is compared as text, with * for anything.
+_TEXTS: Final = ("uuid", "productName", "brand", "architecture")
+_VERSIONS: Final = {
+    "cudaComputeCapability": "attributes",
+    "driverVersion": "attributes",
+    "cudaDriverVersion": "attributes",
+}
+
+Object: TypeAlias = dict[str, Any]
+Parameters: TypeAlias = Mapping[tuple[str, str], Object]
+
+
+def parameters_of(values: Iterator[object]) -> dict[tuple[str, str], Object]:
+    """The objects that claims of v1alpha2 may refer to, by kind and name."""
+    found: dict[tuple[str, str], Object] = {}
+    for value in values:
+        if isinstance(value, dict) and is_parameters(value):
+            metadata = value.get("metadata")
+            name = metadata.get("name") if isinstance(metadata, dict) else None
+            found[str(value["kind"]), str(name)] = value
+    return found
+
+
+def is_parameters(value: Object) -> bool:
+    """Whether an object holds parameters of claims or classes."""
+    group = str(value.get("apiVersion", "")).partition("/")[0]
+    kind = value.get("kind")
+    return isinstance(kind, str) and kind.endswith("Parameters") and "resource." in group
+
+
+def removed(value: Object, name: str, version: str, parameters: Parameters) -> tuple[tuple[str, ...], str, str] | None:
+    """What to say about a kind or version that is gone: field, message, next step. None where nothing is gone."""
+    replacements: dict[str, Callable[[Object, _Kept], Object]] = {
+        "ResourceClass": _class_for,
+        "ResourceClaim": _claim_for,
+        "ResourceClaimTemplate": _template_for,
+    }
+    if name == "PodSchedulingContext":
+        return (), "PodSchedulingContext is no longer served", "leave it out: the scheduler allocates itself"
+    if name == "ResourceClass" or (version == "v1alpha2" and name in replacements):
+        kept = _Kept(parameters)
+        written = yaml.safe_dump(replacements[name](value, kept), sort_keys=False, allow_unicode=True, width=1000)
+        lost = "".join(f"\n# cannot be kept: {what}" for what in kept.lost)
+        message = f"{name} of resource.k8s.io/{version} was removed with Kubernetes 1.31"
+        return (), message, f"write it for {_CLAIM_V1}:\n{written.rstrip()}{lost}"
+    if version == "v1alpha3":
+        step = "write apiVersion: resource.k8s.io/v1beta1, which has the same form, or v1"
+        return ("apiVersion",), f"{name} of resource.k8s.io/v1alpha3 is no longer served", step
+    return None
+
+
+@dataclass(slots=True)
+class _Kept:
+    """Objects to look parameters up in, and what of them v1 has no words for."""
+
+    parameters: Parameters
+    lost: list[str] = field(default_factory=list)
+
+
+def _metadata(value: Object) -> dict[str, str]:
+    metadata = value.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    found = {part: metadata.get(part) for part in ("name", "namespace")}
+    return {part: text for part, text in found.items() if isinstance(text, str)}
+
+
+def _class_for(value: Object, kept: _Kept) -> Object:
+    spec = value.get("spec")
+    driver = value.get("driverName") or (spec.get("driverName") if isinstance(spec, dict) else None)
+    # The class of NVIDIA's first driver was named like its driver of today, whose own name differed.
+    driver = driver.replace("gpu.resource.nvidia.com", _NVIDIA) if isinstance(driver, str) else "<driver name>"
+    if isinstance(value.get("suitableNodes"), dict):
+        kept.lost.append("suitableNodes: give the pods a nodeSelector or node affinity instead")
+    if isinstance(value.get("parametersRef"), dict):
+        kept.lost.append(f"parametersRef {_named(value['parametersRef'])}: write selectors or config of the class")
+    return {
+        "apiVersion": _CLAIM_V1,
+        "kind": "DeviceClass",
+        "metadata": _metadata(value),
+        "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]},
+    }
+
+
+def _claim_for(value: Object, kept: _Kept) -> Object:
+    return {
+        "apiVersion": _CLAIM_V1,
+        "kind": "ResourceClaim",
+        "metadata": _metadata(value),
+        "spec": _claim_spec(value.get("spec"), kept),
+    }
+
+
+def _template_for(value: Object, kept: _Kept) -> Object:
+    spec = value.get("spec")
+    return {
+        "apiVersion": _CLAIM_V1,
+        "kind": "ResourceClaimTemplate",
+        "metadata": _metadata(value),
+        "spec": {"spec": _claim_spec(spec.get("spec") if isinstance(spec, dict) else None, kept)},
+    }
+
+
+def _claim_spec(spec: object, kept: _Kept) -> Object:
+    spec = spec if isinstance(spec, dict) else {}
+    name = spec.get("resourceClassName")
+    exactly: Object = {"deviceClassName": name if isinstance(name, str) else "<device class>"}
+    devices: Object = {"requests": [{"name": "device", "exactly": exactly}]}
+    kind, wanted = _wanted(spec, kept)
+    selectors = []
+    if kind == "MigDeviceClaimParameters":
+        exactly["deviceClassName"] = "mig.nvidia.com"
+        if isinstance(wanted.get("profile"), str):
+            selectors.append(f'device.attributes["{_NVIDIA}"].profile == "{wanted.pop("profile")}"')
+        if wanted.pop("gpuClaimName", None):
+            kept.lost.append("gpuClaimName: ask for both devices in one claim, with matchAttribute parentUUID")
+    if isinstance(count := wanted.get("count"), int) and not isinstance(count, bool):
+        exactly["count"] = count
+        del wanted["count"]
+    if isinstance(wanted.get("selector"), dict):
+        selectors += [text for text in [_expression(wanted.pop("selector"), kept)] if text]
+    if selectors:
+        exactly["selectors"] = [{"cel": {"expression": text}} for text in selectors]
+    if isinstance(wanted.get("sharing"), dict):
+        config = "MigDeviceConfig" if kind == "MigDeviceClaimParameters" else "GpuConfig"
+        parameters = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": config, "sharing": wanted.pop("sharing")}
+        devices["config"] = [{"requests": ["device"], "opaque": {"driver": _NVIDIA, "parameters": parameters}}]
+    kept.lost += [f"{key} of its parameters" for key in wanted]
+    if spec.get("allocationMode") == "Immediate":
+        kept.lost.append("allocationMode Immediate: v1 allocates for the first pod that uses the claim")
+    return {"devices": devices}
+
+
+def _wanted(spec: Object, kept: _Kept) -> tuple[str, Object]:
+    """The kind of a claim's parameters and what they say."""
+    inline = spec.get("parameters")
+    if isinstance(inline, dict):
+        return "", dict(inline)
+    reference = spec.get("parametersRef")
+    if not isinstance(reference, dict):
+        return "", {}
+    kind, name = str(reference.get("kind", "")), str(reference.get("name", ""))
+    found = kept.parameters.get((kind, name))
+    if found is None:
+        kept.lost.append(f"parametersRef {_named(reference)}, which is not among the files: add it to see its v1 form")
+        return kind, {}
+    content = found.get("spec")
+    if not isinstance(content, dict):
+        kept.lost.append(f"what {_named(reference)} says: write it as selectors and config")
+        return kind, {}
+    return kind, dict(content)
+
+
+def _named(reference: Object) -> str:
+    return " ".join(str(reference[part]) for part in ("kind", "name") if reference.get(part))
+
+
+def _expression(selector: Object, kept: _Kept) -> str:
+    """A selector of NVIDIA's parameters as CEL; "" where nothing of it can be kept."""
+    parts = []
+    for key, value in selector.items():
+        match key, value:
+            case (("andExpression" | "orExpression"), list()):
+                inner = [text for one in value if isinstance(one, dict) and (text := _expression(one, kept))]
+                joined = (" && " if key == "andExpression" else " || ").join(inner)
+                parts.append(f"({joined})" if len(inner) > 1 else joined)
+            case _, str() if key in _TEXTS:
+                parts.append(_text(key, value))
+            case "memory", dict():
+                sign, amount = _OPERATORS.get(str(value.get("operator")), "=="), value.get("value")
+                place = f'device.capacity["{_NVIDIA}"].memory'
+                parts.append(f'{place}.compareTo(quantity("{amount}")) {sign} 0')
+            case _, dict() if key in _VERSIONS:
+                sign, amount = _OPERATORS.get(str(value.get("operator")), "=="), value.get("value")
+                place = f'device.attributes["{_NVIDIA}"].{key}'
+                parts.append(f'{place}.compareTo(semver("{_version(str(amount))}")) {sign} 0')
+            case _:
+                kept.lost.append(f"selector {key}")
+    return " && ".join(part for part in parts if part)
+
+
+def _text(key: str, value: str) -> str:
+    place = f'device.attributes["{_NVIDIA}"].{key}'
+    if "*" not in value:
+        return f'{place} == "{value}"'
+    words = [word for word in value.lower().split("*") if word]
+    return " && ".join(f'{place}.lowerAscii().contains("{word}")' for word in words) or "true"
+
+
+def _version(text: str) -> str:
+    return text + ".0" * max(2 - text.count("."), 0)

@@ -1,0 +1,174 @@
+"""What claims take of a fresh node's devices, asked once for equal claims on equally used devices.
+
+What decides whether a pod fits a fresh node has two halves: its claims, and everything else. Pods differ in their
+amounts of CPU and memory far more than in their claims, so the second half is computed for each pod and the first is
+remembered here. Where the halves depend on each other (shared or allocated claims, extended resources that a class
+serves, volumes, host ports) there is nothing to remember: `claims_apart` says so, and the pod is decided as a whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from autoscaler.dra.claims.pod_claims import claims_of
+from autoscaler.dra.claims.pod_groups import group_of
+from autoscaler.dra.inventory.allocated import AllocatedState
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Reason
+from autoscaler.model.resource_claim import Allocation, ResourceClaim
+from autoscaler.model.verdict import Fits, Verdict
+from autoscaler.planning.demand.bundles import Bundle
+from autoscaler.planning.supply.hypothetical import Shape
+from autoscaler.planning.supply.units import Unit, devices_of
+from autoscaler.scheduling.fit import fit_claims
+from autoscaler.scheduling.node_filters import amounts_of
+from autoscaler.scheduling.node_state import host_ports
+from autoscaler.scheduling.world import World
+from instance_catalog.frozen_map import FrozenMap
+
+
+@dataclass(frozen=True, slots=True)
+class PodApart:
+    """A pod whose claims and amounts are decided apart.
+
+    `wants` is equal for pods whose claims ask for the same, `selects` for those that choose and tolerate the same
+    nodes. `amounts` are in scheduler units.
+    """
+
+    pod: Pod
+    claims: tuple[ResourceClaim, ...]
+    wants: int
+    selects: int
+    amounts: Mapping[str, int]
+
+
+def claims_apart(bundle: Bundle, world: World, numbers: dict[Hashable, int]) -> PodApart | None:
+    """The only pod of the bundle, if nothing but amounts connects its claims with the rest of what it needs.
+
+    The caller sees to it that no pod looks at others (affinity, spreading). `numbers` stand for what pods want and
+    select, because comparing it would cost more than all else.
+    """
+    if len(bundle.pods) > 1:
+        return None
+    pod = bundle.pods[0]
+    amounts = amounts_of(pod)
+    if pod.unsupported or pod.volumes or group_of(pod, world.profile) or any(host_ports(pod)):
+        return None
+    if any(world.served_by_dra(resource) for resource in amounts):
+        return None
+    claims = claims_of(pod, world.claims, world.profile, world.devices.classes)
+    if not isinstance(claims, tuple) or any(claim.allocation or claim.reserved_for for claim in claims):
+        return None
+    wants = (pod.namespace, tuple(claim.spec_key() for claim in claims))
+    selects = (pod.node_name, pod.node_selector, pod.affinity, pod.tolerations, pod.node_features)
+    number = numbers.setdefault
+    return PodApart(pod, claims, number(wants, len(numbers)), number(selects, len(numbers)), amounts)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DeviceState:
+    """The devices of one fresh node with what is in use; `held` are the claims that hold them."""
+
+    allocated: AllocatedState
+    held: tuple[ResourceClaim, ...] = ()
+    steps: dict[int, Step] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What came of asking for claims in a state: `verdict` is about `asked`, which stand for all equal ones.
+
+    `after` is None if they do not fit.
+    """
+
+    asked: PodApart
+    verdict: Verdict
+    after: DeviceState | None = None
+    units: frozenset[Unit] = frozenset()
+
+    @property
+    def preference(self) -> int:
+        """The sum of the chosen firstAvailable indexes."""
+        return self.verdict.preference if isinstance(self.verdict, Fits) else 0
+
+    def verdict_for(self, pod: PodApart) -> Verdict:
+        """The verdict about another pod that wants the same."""
+        if pod.pod is self.asked.pod:
+            return self.verdict
+        pairs = list(zip(self.asked.claims, pod.claims, strict=True))
+        if isinstance(self.verdict, Fits):
+            allocations = {new.key: self.verdict.allocations[old.key] for old, new in pairs}
+            return replace(self.verdict, allocations=FrozenMap(allocations))
+        names = {f"claim {old.key}": f"claim {new.key}" for old, new in pairs}
+        return replace(self.verdict, reasons=tuple(_renamed(reason, names) for reason in self.verdict.reasons))
+
+
+class DeviceStates:
+    """The states that the devices of a fresh node of one shape go through, the same ones being one object.
+
+    `world` has the empty node in it.
+    """
+
+    def __init__(self, shape: Shape, world: World) -> None:
+        self._shape = shape
+        self._world = world
+        self._known: dict[Hashable, DeviceState] = {}
+        self.empty = DeviceState(world.allocated)
+
+    def step(self, state: DeviceState, pod: PodApart) -> Step:
+        """What kube-scheduler and the drivers say about the claims of the pod on top of the state."""
+        step = state.steps.get(pod.wants)
+        if step is None:
+            step = state.steps[pod.wants] = self._asked(state, pod)
+        return step
+
+    def _asked(self, state: DeviceState, pod: PodApart) -> Step:
+        if not pod.claims:
+            return Step(pod, Fits(), state)
+        # Equal states are one: a claim that holds devices here stands for another one, perhaps for that of this pod.
+        held = {f"/{number}": claim for number, claim in enumerate(state.held)}
+        world = replace(self._world, claims={**self._world.claims, **held}, allocated=state.allocated)
+        verdict = fit_claims(pod.pod, self._shape.node, world)
+        if not isinstance(verdict, Fits):
+            return Step(pod, verdict)
+        held_now = list(state.held)
+        for claim in pod.claims:
+            allocation = verdict.allocations[claim.key]
+            held_now.append(replace(claim, allocation=_shares_of_its_own(allocation, len(held_now))))
+        taken = [claim.allocation for claim in held_now[len(state.held) :] if claim.allocation]
+        after = DeviceState(state.allocated.plus(taken), tuple(held_now))
+        return Step(
+            pod,
+            verdict,
+            self._known.setdefault(_use(after), after),
+            self._shape.units.touched(devices_of(taken)),
+        )
+
+
+def _shares_of_its_own(allocation: Allocation, number: int) -> Allocation:
+    """The allocation with shares named after the place among the claims held: the claim's name may come twice."""
+    devices = (
+        device if device.share_id is None else replace(device, share_id=f"{number}/{position}")
+        for position, device in enumerate(allocation.devices)
+    )
+    return replace(allocation, devices=tuple(devices))
+
+
+def _use(state: DeviceState) -> Hashable:
+    """What the next allocation, and the drivers' rules about other claims on the node, can see of the claims held."""
+    return frozenset(Counter(_facts(state)).items())
+
+
+def _facts(state: DeviceState) -> Iterator[Hashable]:
+    for claim in state.held:
+        devices = claim.allocation.devices if claim.allocation else ()
+        # Ids of shares say whose they are: all that matters is that each is another one.
+        yield claim.config, tuple(replace(device, share_id=device.share_id and "") for device in devices)
+
+
+def _renamed(reason: Reason, names: Mapping[str, str]) -> Reason:
+    """The same finding about other objects: a subject is one of the `names`, or starts with one and a comma."""
+    subject, comma, rest = reason.subject.partition(",")
+    return replace(reason, subject=f"{names.get(subject, subject)}{comma}{rest}")

@@ -1,0 +1,122 @@
+"""What a claim asks of a device and nothing on offer has, with what comes nearest: 500Gi of memory, a misspelt name.
+
+Only codes and facts; report/ makes the text. It decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from autoscaler.cel.interpreter.demands import Demand
+from autoscaler.cel.interpreter.device import split_name
+from autoscaler.cel.program import demands_of
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.resource_claim import DeviceRequest
+from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.placement.packing_input import PackingInput
+from instance_catalog.kubernetes.quantity import Quantity, QuantityError
+from instance_catalog.kubernetes.resource_slice import Device, RuntimeOnly
+from instance_catalog.spelling import completed
+from instance_catalog.types.instance_type import InstanceType
+
+_GI = Quantity.parse("1Gi")
+
+
+def nothing_has(market: PackingInput, item: int) -> Iterator[Reason]:
+    """One reason for each value that the class's claims ask for and no device on offer has.
+
+    Only for a class that fits nowhere. Requests with alternatives are left out: none of them must be met.
+    """
+    keys = dict.fromkeys(key for pod in market.classes[item].sample.pods for key in claim_keys(pod))
+    for key in keys:
+        claim = market.snapshot.claims.get(key)
+        for request in claim.requests if claim else ():
+            if isinstance(request, DeviceRequest):
+                for demand in _demands(market, request):
+                    reason = _unmet(market, demand, f"claim {key}, request {request.name}")
+                    if reason is not None:
+                        yield reason
+
+
+def _demands(market: PackingInput, request: DeviceRequest) -> Iterator[Demand]:
+    for selector in request.selectors:
+        if selector.expression is not None:
+            yield from demands_of(selector.expression, market.snapshot.profile)
+
+
+def _unmet(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
+    if demand.path[0] == "capacity":
+        return _too_little(market, demand, subject)
+    return _no_such_text(market, demand, subject)
+
+
+def _too_little(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
+    """The capacity is nowhere as large; the largest that it can be counts."""
+    try:
+        wanted = Quantity.parse(demand.wanted)
+    except QuantityError:
+        return None
+    best: tuple[Quantity, InstanceType] | None = None
+    for instance_type, driver, device in _devices(market):
+        for name, amount in device.capacity.items():
+            if split_name(name, driver) != demand.path[1:]:
+                continue
+            if amount.guess and amount.bounds is None:
+                return None
+            most = amount.bounds[1] if amount.guess and amount.bounds else amount.value
+            if best is None or most > best[0]:
+                best = most, instance_type
+    if best is None or best[0] >= wanted:
+        return None
+    detail = {"largest": _shown(best[0]), "instance_type": best[1].name, "accelerator": _model(best[1])}
+    return Reason.of(
+        Code.NOTHING_HAS, subject, name=demand.path[2], wanted=demand.wanted, where=_where(market), **detail
+    )
+
+
+def _no_such_text(market: PackingInput, demand: Demand, subject: str) -> Reason | None:
+    """The text is no value of the attribute anywhere; a value that is not known at all could be it."""
+    known: dict[str, InstanceType] = {}
+    for instance_type, driver, device in _devices(market):
+        for name, value in device.attributes.items():
+            if split_name(name, driver) != demand.path[1:]:
+                continue
+            if isinstance(value, RuntimeOnly) and not value.one_of:
+                return None
+            values: Iterable[object] = value.one_of if isinstance(value, RuntimeOnly) else (value,)
+            for text in values:
+                if isinstance(text, str):
+                    known.setdefault(text, instance_type)
+    if not known or demand.wanted in known:
+        return None
+    near = completed(demand.wanted, known, most=1)
+    detail: dict[str, str] = {}
+    if near:
+        found = known[near[0]]
+        detail = {"best": near[0], "instance_type": found.name, "accelerator": _model(found)}
+    return Reason.of(
+        Code.NOTHING_HAS, subject, name=demand.path[2], wanted=demand.wanted, where=_where(market), **detail
+    )
+
+
+def _devices(market: PackingInput) -> Iterator[tuple[InstanceType, str, Device]]:
+    """Everything that some candidate would publish, but for types that are no choice."""
+    for shape in market.shapes:
+        if not shape.candidate.excluded:
+            for piece in shape.sample.slices:
+                for device in piece.devices:
+                    yield shape.candidate.instance_type, piece.driver, device
+
+
+def _where(market: PackingInput) -> str:
+    implicit = all(candidate.pool.implicit for candidate in market.candidates)
+    return "in the catalog" if implicit else "that a pool offers"
+
+
+def _model(instance_type: InstanceType) -> str:
+    return instance_type.accelerator.model if instance_type.accelerator else instance_type.name
+
+
+def _shown(amount: Quantity) -> str:
+    """Large amounts in Gi: 284208Mi reads worse than 277.5Gi."""
+    return f"{float(amount.value / _GI.value):.4g}Gi" if amount >= _GI else str(amount)

@@ -1,0 +1,174 @@
+"""Plan → what comes first: how much, of what price, what is wrong, which pods cannot be placed and which are ignored.
+
+Pods that cannot be placed read like kube-scheduler's events, with instance types in the place of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from autoscaler.model.plan import LeftOut, NearMiss, Plan
+from autoscaler.model.reason import Code, Reason
+from autoscaler.report.reasons import amount_text, text_of, texts_of
+from autoscaler.report.tables.plan_tables import Table
+from autoscaler.report.words import counted, few, money
+
+SHOWN_GROUPS: Final = 20  # of pods that cannot be placed, without -o wide
+_SHOWN_CAUSES: Final = 5
+_NO_DEVICES: Final = frozenset(
+    {
+        Code.SELECTOR_FALSE,
+        Code.TOO_FEW_DEVICES,
+        Code.DEVICES_IN_USE,
+        Code.CONSTRAINT_UNSATISFIED,
+        Code.COUNTERS_EXHAUSTED,
+        Code.CAPACITY_INSUFFICIENT,
+        Code.NO_COMBINATION,
+    }
+)
+# Reasons that the counts below say in more words.
+_COUNTED: Final = frozenset({Code.NO_CANDIDATE})
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the summary; `level` is "", "good", "warning" or "error"."""
+
+    text: str
+    level: str = ""
+
+
+def summary_of(plan: Plan, *, pools: bool = True) -> list[Line]:
+    """The first lines: the totals, every warning, every ignored pod. `pools`: whether there is a CapacityPool."""
+    nodes = len(plan.launches)
+    price = f" for {money(plan.usd_per_hour)} $/h{_price_source(plan)}" if nodes else ""
+    text = (
+        f"{counted(nodes, 'node')} to launch{price}; {counted(len(plan.placements), 'pod')} placed, "
+        f"{len(plan.left_out)} cannot be placed, {len(plan.outside)} ignored"
+    )
+    lines = [Line(text, "error" if plan.left_out else "good")]
+    if nodes and not pools:
+        lines.append(
+            Line("no CapacityPool given: the whole catalog is on offer; docs/install.md shows how to make one")
+        )
+    lines += (Line(f"warning: {text_of(warning, short=True)}", "warning") for warning in plan.warnings)
+    lines += (Line(text, "warning") for text in ignored_lines(plan.outside))
+    return lines
+
+
+def _price_source(plan: Plan) -> str:
+    """Where and when the prices of the total were read."""
+    sources = {
+        (node.offering.price_region, node.offering.price_date) for node in plan.launches if node.offering.price_region
+    }
+    shown = few([f"{region}, {date}" for region, date in sorted(sources)])
+    prepaid = sum(1 for node in plan.launches if node.offering.block)
+    parts = [f"prices of {shown}"] if shown else []
+    parts += [f"{prepaid} prepaid"] if prepaid else []
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def ignored_lines(outside: Sequence[LeftOut]) -> Iterator[str]:
+    """Which pods no pool serves, why, and what would change that: one line for each reason."""
+    groups: dict[str, list[str]] = {}
+    for entry in outside:
+        own = tuple(replace(reason, subject="") for reason in entry.reasons)
+        groups.setdefault(texts_of(own), []).append(entry.pod)
+    for why, pods in groups.items():
+        yield f"{counted(len(pods), 'pod')} ignored: {few(pods)} ({why})"
+
+
+def left_out_table(plan: Plan, *, wide: bool = False) -> Table | None:
+    """Every pod that cannot be placed; those with the same reasons together."""
+    groups: dict[tuple[object, ...], list[LeftOut]] = {}
+    for entry in plan.left_out:
+        key: object = entry.pod if wide else tuple(_impersonal(entry))
+        groups.setdefault((entry.verdict, key), []).append(entry)
+    lines: list[str] = []
+    shown = list(groups.values()) if wide else list(groups.values())[:SHOWN_GROUPS]
+    for group in shown:
+        first = group[0]
+        lines.append(f"{few([entry.pod for entry in group])}: {first.verdict}")
+        lines += (f"  {line}" for line in left_out_lines(first, wide=wide))
+    if len(shown) < len(groups):
+        rest = sum(len(group) for group in list(groups.values())[SHOWN_GROUPS:])
+        lines.append(f"and {counted(rest, 'pod')} more; -o wide shows all")
+    return Table("Cannot be placed", notes=tuple(lines)) if lines else None
+
+
+def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
+    """Why one pod cannot be placed."""
+    counts = _counts(entry.near_misses, short=not wide)
+    told = {_plain(miss.reason, short=not wide) for miss in entry.near_misses}
+    lines = [
+        text_of(_of_any_device(reason), short=not wide)
+        for reason in entry.reasons
+        if not (counts and (reason.code in _COUNTED or _plain(reason, short=not wide) in told))
+    ]
+    yield from dict.fromkeys(lines)
+    if counts and entry.types:
+        nearest = entry.near_misses[0]
+        text = failure_text(nearest.reason, short=not wide) if len(counts) > 1 else ""
+        listed = _listed(counts, entry.types, text, nearest.example)
+        yield f"0/{entry.types} instance types can run {entry.pod}: {', '.join(listed)}"
+
+
+def _counts(misses: Iterable[NearMiss], *, short: bool) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for miss in misses:
+        text = failure_text(miss.reason, short=short)
+        found[text] = found.get(text, 0) + miss.types
+    return found
+
+
+def _listed(counts: dict[str, int], types: int, nearest: str, example: str) -> Iterator[str]:
+    for text, number in sorted(counts.items(), key=lambda entry: -entry[1]):
+        yield f"{number} {text}" + (f", nearest {example}" if text == nearest else "")
+    rest = types - sum(counts.values())
+    if rest > 0:
+        yield f"{rest} for other reasons"
+
+
+def failure_text(reason: Reason, *, short: bool = True) -> str:
+    """A failed condition in the words of kube-scheduler's events."""
+    detail = reason.detail
+    match reason.code:
+        case Code.INSUFFICIENT_RESOURCE:
+            resource = str(detail["resource"])
+            wanted, free = (amount_text(resource, detail[key]) for key in ("wanted", "free"))
+            return f"Insufficient {resource} ({wanted} requested, at most {free} allocatable)"
+        case Code.NODE_SELECTOR_MISMATCH | Code.NODE_AFFINITY_MISMATCH:
+            return f"didn't match Pod's node affinity/selector ({_plain(reason, short=short)})"
+        case Code.TAINT_NOT_TOLERATED:
+            effect = f":{detail['effect']}" if "effect" in detail else ""
+            return f"had untolerated taint {{{detail.get('key')}: {detail.get('value', '')}}}{effect}"
+        case Code.NO_DEVICE_OF_CLASS:
+            return f"have no driver that provides DeviceClass {detail.get('device_class', '')}".rstrip()
+        case code if code in _NO_DEVICES:
+            return f"cannot allocate all claims ({_plain(reason, short=short)})"
+        case _:
+            return _plain(reason, short=short)
+
+
+def _plain(reason: Reason, *, short: bool) -> str:
+    """The sentence without the names of pod, claim and device, which the line says already or which do not matter."""
+    _, _, request = reason.subject.partition(", request ")
+    named = reason.subject.startswith(("pod ", "claim ", "device ", "offering "))
+    subject = f"request {request}" if request else "" if named else reason.subject
+    return text_of(replace(reason, subject=subject), short=short)
+
+
+def _of_any_device(reason: Reason) -> Reason:
+    """What is said of a device of a node that does not exist holds for its equals; its number says nothing."""
+    return replace(reason, subject="") if reason.subject.startswith("device ") else reason
+
+
+def _impersonal(entry: LeftOut) -> Iterator[str]:
+    """The lines about a pod without its own names: equal for equal pods."""
+    names = [entry.pod, *entry.claims]
+    for line in left_out_lines(entry):
+        for name in names:
+            line = line.replace(name, "·")
+        yield line

@@ -1,0 +1,103 @@
+"""Node images and NVIDIA's driver branches as data: what an image ships and which types it supports (data/images).
+
+Constants of the package. Must not know what follows from them; that is prediction/runnable.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Final
+
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.package_data import contents
+
+_BRANCHES: Final = "nvidia_branches"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeImage:
+    """A node image with accelerator drivers. `types` and `missing` are patterns over the names of instance types: those
+    it supports, and those it is known not to support.
+
+    `driver` is the branch of NVIDIA's driver that it ships (None: not known), `architecture` "" any.
+    """
+
+    name: str
+    cloud: str
+    vendor: str
+    architecture: str
+    types: tuple[str, ...]
+    missing: tuple[str, ...]
+    driver: int | None
+    source: str
+
+    def lists(self, instance_type: str) -> bool | None:
+        """Whether the image supports the type; None: not known, as for types that are newer than the facts."""
+        if any(fnmatchcase(instance_type, pattern) for pattern in self.types):
+            return True
+        return False if any(fnmatchcase(instance_type, pattern) for pattern in self.missing) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The oldest and the last branch of NVIDIA's driver that support something, and who says so. None: no bound."""
+
+    oldest: int | None = None
+    last: int | None = None
+    source: str = ""
+
+
+@cache
+def node_images() -> tuple[NodeImage, ...]:
+    """All images."""
+    return tuple(
+        NodeImage(
+            name=row["name"],
+            cloud=row["cloud"],
+            vendor=row["vendor"],
+            architecture=row.get("architecture", ""),
+            types=tuple(row["types"]),
+            missing=tuple(row.get("missing", ())),
+            driver=row.get("driver"),
+            source=f"{content['source']} {content['date']}",
+        )
+        for name, content in contents("images").items()
+        if name != _BRANCHES
+        for row in content["images"]
+    )
+
+
+@cache
+def efa_huge_pages() -> tuple[str, Quantity]:
+    """The resource and the amount that nodes of EKS with EFA interfaces keep."""
+    row = contents("images")["eks"]["efa_huge_pages"]
+    return row["resource"], Quantity.parse(row["amount"])
+
+
+@cache
+def architecture_branches() -> FrozenMap[str, Branches]:
+    """By GPU architecture as NVML names it; those without a known bound are absent."""
+    rows = contents("images")[_BRANCHES]["architectures"]
+    return FrozenMap(
+        {
+            name: Branches(row.get("oldest"), row.get("last"), f"{row['source']} {row['date']}")
+            for name, row in rows.items()
+        }
+    )
+
+
+@cache
+def dra_driver_branches() -> Branches:
+    """What the DRA driver gpu.nvidia.com needs."""
+    row = contents("images")[_BRANCHES]["dra_driver"]
+    return Branches(row["oldest"], None, f"{row['source']} {row['date']}")
+
+
+@cache
+def passthrough_source() -> str:
+    """Who says that passthrough needs an IOMMU."""
+    row = contents("images")[_BRANCHES]["passthrough"]
+    return f"{row['source']} {row['date']}"

@@ -1,0 +1,38 @@
+"""Extended resources that device plugins offer on a type, beside DRA, by the driver whose devices they hand out.
+
+Whether a plugin runs on a node is not known here. Entries of types (extendedResources) replace what follows from the
+devices. Pure.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from instance_catalog.drivers.facts import device_plugins
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.instance_type import InstanceType
+
+EFA: Final = "vpc.amazonaws.com/efa"
+NEURON: Final = "aws.amazon.com/neuron"
+TPU: Final = "google.com/tpu"
+_VENDORS: Final = {"AWS": NEURON, "Google": TPU}
+
+
+@lru_cache(maxsize=1024)
+def plugin_resources(instance_type: InstanceType) -> FrozenMap[str, FrozenMap[str, Quantity]]:
+    """By driver: resource and amount."""
+    found: dict[str, Quantity] = {}
+    efa = len(instance_type.cards("efa"))
+    if efa:
+        found[EFA] = Quantity.of(efa)
+    accelerator = instance_type.accelerator
+    if accelerator is not None and accelerator.vendor in _VENDORS:
+        found[_VENDORS[accelerator.vendor]] = Quantity.of(instance_type.device_count)
+    found |= instance_type.extended_resources
+    by_driver: dict[str, dict[str, Quantity]] = {}
+    for resource, amount in found.items():
+        driver = next((p.driver for p in device_plugins() if resource.startswith(p.resource_prefixes)), "")
+        by_driver.setdefault(driver, {})[resource] = amount
+    return FrozenMap({driver: FrozenMap(amounts) for driver, amounts in by_driver.items()})

@@ -1,0 +1,133 @@
+"""Whether a type works at all with its drivers on the node images there are, and who says that it does not.
+
+The facts are data/images and the bounds in the entries of types. A pool whose drivers name the branch of NVIDIA's
+driver (nvidia:driver=595.71.05) has an image of its own: then only the bounds count. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from instance_catalog.drivers.images import (
+    Branches,
+    NodeImage,
+    architecture_branches,
+    dra_driver_branches,
+    node_images,
+    passthrough_source,
+)
+from instance_catalog.drivers.profile import DriverProfile, DriverSet, StaticMig
+from instance_catalog.types.instance_type import InstanceType, provenance_of
+
+_NVIDIA = "NVIDIA"
+
+
+@dataclass(frozen=True, slots=True)
+class NotRunnable:
+    """Why nothing would run: `problem` in words, `source` of the fact behind it."""
+
+    problem: str
+    source: str
+
+
+@lru_cache(maxsize=4096)
+def why_not_runnable(instance_type: InstanceType, drivers: DriverSet) -> NotRunnable | None:
+    """Why the accelerators of the type would not work on its node, None if they would or nothing is known."""
+    accelerator = instance_type.accelerator
+    if accelerator is None:
+        return None
+    images = [image for image in node_images() if _serves(image, instance_type, accelerator.vendor)]
+    if accelerator.vendor != _NVIDIA:
+        return _not_listed(instance_type, images)
+    profile = drivers.profile("nvidia")
+    return (
+        _out_of_branches(instance_type, profile)
+        or _no_passthrough(instance_type, profile)
+        or (None if profile is not None and profile.option("driver") else _no_image(instance_type, images))
+    )
+
+
+def branch_bounds(instance_type: InstanceType) -> tuple[Branches, Branches]:
+    """The bound of the oldest branch and that of the last one, each with its source."""
+    accelerator = instance_type.accelerator
+    of_architecture = architecture_branches().get(accelerator.architecture or "" if accelerator else "", Branches())
+    own = provenance_of(instance_type.provenance, "driver") or provenance_of(instance_type.provenance, "accelerator")
+    source = f"{own.source} {own.date}" if own else instance_type.origin
+    of_type = Branches(_branch(instance_type.min_driver), _branch(instance_type.max_driver), source)
+    needed = dra_driver_branches()
+    oldest = max((of_type, of_architecture, needed), key=lambda bound: bound.oldest or 0)
+    last = min((of_type, of_architecture), key=lambda bound: bound.last or 10**9)
+    return oldest, last
+
+
+def _out_of_branches(instance_type: InstanceType, profile: DriverProfile | None) -> NotRunnable | None:
+    oldest, last = branch_bounds(instance_type)
+    if oldest.oldest is not None and last.last is not None and last.last < oldest.oldest:
+        model = instance_type.accelerator.model if instance_type.accelerator else instance_type.name
+        problem = f"branch {last.last} of NVIDIA's driver is the last for {model}; the DRA driver needs {oldest.oldest}"
+        return NotRunnable(problem, last.source)
+    image = profile.option("driver") if profile is not None else None
+    branch = _branch(image)
+    if branch is None:
+        return None
+    if oldest.oldest is not None and branch < oldest.oldest:
+        return NotRunnable(
+            f"needs branch {oldest.oldest} of NVIDIA's driver or newer, the image has {image}", oldest.source
+        )
+    if last.last is not None and branch > last.last:
+        return NotRunnable(f"branch {last.last} of NVIDIA's driver is its last, the image has {image}", last.source)
+    return None
+
+
+def _no_passthrough(instance_type: InstanceType, profile: DriverProfile | None) -> NotRunnable | None:
+    if profile is None or not profile.gates.get("PassthroughSupport") or isinstance(profile.mig, StaticMig):
+        return None
+    if instance_type.bare_metal:
+        return None
+    problem = "is a virtual machine without an IOMMU, and PassthroughSupport needs one: choose a metal type"
+    return NotRunnable(problem, passthrough_source())
+
+
+def _no_image(instance_type: InstanceType, images: list[NodeImage]) -> NotRunnable | None:
+    """No image has the type and a branch that runs it. Where images that ship a known branch have the wrong one, those
+    whose branch is not known are no reason to hope."""
+    oldest, last = branch_bounds(instance_type)
+    possible = [image for image in images if image.lists(instance_type.name) is not False]
+    known = [image for image in possible or images if image.driver is not None]
+    if known and not any(_runs(image.driver, oldest, last) for image in known):
+        return _wrong_branch(known[0], oldest, last)
+    return _not_listed(instance_type, images)
+
+
+def _wrong_branch(image: NodeImage, oldest: Branches, last: Branches) -> NotRunnable:
+    old = oldest.oldest is not None and image.driver is not None and image.driver < oldest.oldest
+    bound, wanted = (oldest, f"{oldest.oldest} or newer") if old else (last, f"{last.last} or older")
+    problem = (
+        f"needs branch {wanted} of NVIDIA's driver, and image {image.name} has {image.driver}: build an image with it "
+        "and name its driver in the pool's drivers, as in nvidia:driver=595.71.05"
+    )
+    return NotRunnable(problem, bound.source)
+
+
+def _not_listed(instance_type: InstanceType, images: list[NodeImage]) -> NotRunnable | None:
+    if not images or any(image.lists(instance_type.name) is not False for image in images):
+        return None
+    names = " and ".join(image.name for image in images)
+    return NotRunnable(f"{names} do{'es' if len(images) == 1 else ''} not support it", images[0].source)
+
+
+def _serves(image: NodeImage, instance_type: InstanceType, vendor: str) -> bool:
+    return (image.cloud, image.vendor) == (instance_type.cloud, vendor) and image.architecture in (
+        "",
+        instance_type.architecture,
+    )
+
+
+def _runs(branch: int | None, oldest: Branches, last: Branches) -> bool:
+    return branch is not None and (oldest.oldest or 0) <= branch <= (last.last or branch)
+
+
+def _branch(driver: str | None) -> int | None:
+    """580.126.09 → 580."""
+    return int(driver.partition(".")[0]) if driver else None

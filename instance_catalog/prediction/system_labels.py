@@ -1,0 +1,121 @@
+"""Labels that pods select in clusters of GKE, EKS and Karpenter, by instance type and by capacity type.
+
+Who sets them on a node:
+
+    GKE                     its node pools, on every node
+    AWS, our own launches   the launch: kubelet registers with them (--node-labels), which it may for every key outside
+                            of kubernetes.io and k8s.io. So a pod that was written for Karpenter's nodes finds ours
+    AWS, node groups        EKS or the group's own template: not known here, so nothing is predicted
+
+The id of a zone (topology.k8s.aws/zone-id) is not predicted: the same zone has another id in every account. Values that
+the catalog does not have (hypervisor, maker of the CPU, bandwidths) are left out. Karpenter's keys and values:
+aws/karpenter-provider-aws 027ed24 pkg/providers/instancetype/types.go, computeRequirements. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from instance_catalog.frozen_map import EMPTY, FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.types.instance_type import CapacityType, InstanceType
+
+_FAMILY: Final = re.compile(r"([a-z]+)(?:-[0-9]+tb)?([0-9]+).*\.", re.ASCII)
+_MEBIBYTE: Final = 2**20
+_GPU_VENDORS: Final = frozenset({"NVIDIA", "AMD", "Habana"})  # the others are no GPUs for the EC2 API
+_EKS_CAPACITY: Final = {
+    CapacityType.CAPACITY_BLOCK.value: "CAPACITY_BLOCK",
+    CapacityType.RESERVED.value: "ON_DEMAND",
+    CapacityType.SPOT.value: "SPOT",
+    CapacityType.ON_DEMAND.value: "ON_DEMAND",
+}
+
+
+SYSTEM_KEYS: Final = frozenset(
+    {
+        labels.GKE_ACCELERATOR,
+        labels.GKE_ACCELERATOR_COUNT,
+        labels.GKE_MACHINE_FAMILY,
+        labels.GKE_SPOT,
+        labels.KARPENTER_CAPACITY_TYPE,
+        labels.EKS_CAPACITY_TYPE,
+        labels.KARPENTER_FAMILY,
+        labels.KARPENTER_SIZE,
+        labels.KARPENTER_CATEGORY,
+        labels.KARPENTER_GENERATION,
+        labels.KARPENTER_CPU,
+        labels.KARPENTER_MEMORY,
+        labels.KARPENTER_LOCAL_NVME,
+        labels.KARPENTER_GPU_NAME,
+        labels.KARPENTER_GPU_MANUFACTURER,
+        labels.KARPENTER_GPU_COUNT,
+        labels.KARPENTER_GPU_MEMORY,
+    }
+)
+
+
+@lru_cache(maxsize=1024)
+def type_labels(instance_type: InstanceType) -> FrozenMap[str, str]:
+    """What a node carries because of its type."""
+    make = {"aws": _karpenter, "gcp": _gke}.get(instance_type.cloud)
+    return FrozenMap(make(instance_type)) if make else EMPTY
+
+
+@lru_cache(maxsize=64)
+def capacity_labels(cloud: str, capacity_type: str) -> FrozenMap[str, str]:
+    """What a node carries because of how it is paid for. Karpenter knows no capacity blocks: they are reserved."""
+    if cloud == "aws":
+        prepaid = capacity_type == CapacityType.CAPACITY_BLOCK.value
+        karpenter = CapacityType.RESERVED.value if prepaid else capacity_type
+        return FrozenMap(
+            {
+                labels.KARPENTER_CAPACITY_TYPE: karpenter,
+                labels.EKS_CAPACITY_TYPE: _EKS_CAPACITY.get(capacity_type, "ON_DEMAND"),
+            }
+        )
+    return FrozenMap({labels.GKE_SPOT: "true"}) if (cloud, capacity_type) == ("gcp", "spot") else EMPTY
+
+
+def _karpenter(t: InstanceType) -> dict[str, str]:
+    family, _, size = t.machine_type.partition(".")
+    named = _FAMILY.match(t.machine_type)
+    found = {
+        labels.KARPENTER_FAMILY: family,
+        labels.KARPENTER_SIZE: size,
+        labels.KARPENTER_CATEGORY: named[1] if named else "",
+        labels.KARPENTER_GENERATION: named[2] if named else "",
+        labels.KARPENTER_CPU: str(t.vcpu),
+        labels.KARPENTER_MEMORY: str(t.memory.int64_value() // _MEBIBYTE),
+        labels.KARPENTER_LOCAL_NVME: str(t.local_nvme_gb) if t.local_nvme_gb else "",
+        **_gpu(t),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _gpu(t: InstanceType) -> dict[str, str]:
+    accelerator = t.accelerator
+    if accelerator is None or t.share or accelerator.vendor not in _GPU_VENDORS:
+        return {}
+    memory = accelerator.api_memory
+    size = memory.int64_value() if memory is not None else 0
+    return {
+        labels.KARPENTER_GPU_NAME: accelerator.api_names.get("aws", "").lower().replace(" ", "-"),
+        labels.KARPENTER_GPU_MANUFACTURER: accelerator.vendor.lower(),
+        labels.KARPENTER_GPU_COUNT: str(t.device_count),
+        labels.KARPENTER_GPU_MEMORY: str(size // _MEBIBYTE) if size and size % _MEBIBYTE == 0 else "",
+    }
+
+
+def _gke(t: InstanceType) -> dict[str, str]:
+    found = {labels.GKE_MACHINE_FAMILY: t.machine_type.partition("-")[0]}
+    accelerator = t.accelerator
+    if accelerator is None or accelerator.vendor != "NVIDIA":
+        return found  # of TPUs, prediction/drivers/google_tpu.py knows more: the slice's topology
+    name = accelerator.api_names.get("gcp")
+    if name:
+        found[labels.GKE_ACCELERATOR] = name
+        if not t.share:
+            found[labels.GKE_ACCELERATOR_COUNT] = str(t.device_count)
+    return found

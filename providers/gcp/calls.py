@@ -1,0 +1,37 @@
+"""Every call of Google Cloud that this adapter makes for machines, in one table: its permissions, and who needs them.
+
+The table is enforced where calls leave: session.py refuses a method that is not listed here, so it cannot fall behind
+the code; and a test compares it with the role of deploy/gcp. It knows no client.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`method` as the REST reference spells it. `changes` marks calls that start or end machines."""
+
+    method: str
+    permissions: tuple[str, ...]
+    changes: bool = False
+
+
+_UPDATE: Final = ("compute.instanceGroupManagers.update",)
+CALLS: Final = (
+    Call("instanceGroupManagers.get", ("compute.instanceGroupManagers.get",)),
+    Call("instanceGroupManagers.listManagedInstances", ("compute.instanceGroupManagers.get",)),
+    Call("instanceGroupManagers.createInstances", _UPDATE, changes=True),
+    Call("instanceGroupManagers.deleteInstances", _UPDATE, changes=True),
+    Call("instanceTemplates.get", ("compute.instanceTemplates.get",)),
+    Call("instances.get", ("compute.instances.get",)),
+    Call("instances.aggregatedList", ("compute.instances.list",)),
+    Call("globalOperations.aggregatedList", ("compute.globalOperations.list",)),
+    Call("zoneOperations.get", ("compute.zoneOperations.get",)),
+    Call("container.clusters.get", ("container.clusters.get",)),
+    Call("container.nodePools.get", ("container.clusters.get",)),
+)
+BY_NAME: Final = {call.method: call for call in CALLS}
+PERMISSIONS: Final = frozenset(permission for call in CALLS for permission in call.permissions)

@@ -1,0 +1,174 @@
+"""Machines as Compute Engine describes them, read back into the contract's words, and whose they are.
+
+A machine is ours when its name is one that a launch of this cluster has chosen and a group made it. Its labels prove
+nothing: every machine of a group has those of the instance template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from instance_catalog.frozen_map import EMPTY, FrozenMap
+from instance_catalog.types.instance_type import CapacityType
+from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState, OfferingKey
+from providers.errors import GoneError, UnclassifiedError
+from providers.gcp.interruptions import Event, interrupted
+from providers.gcp.launch import provider_id
+from providers.gcp.names import FILTER, batch_of, read
+from providers.gcp.node_template.template import Batch, GroupRef
+from providers.gcp.session import Gcp
+
+# Instance.status. What Google calls TERMINATED has been stopped, and still exists. STOPPING is a stop as well as a
+# deletion: until the machine is gone, or an event says that it was taken back, it may be started again.
+STATES: Final[Mapping[str, InstanceState]] = {
+    "PENDING": InstanceState.PENDING,
+    "PROVISIONING": InstanceState.PENDING,
+    "STAGING": InstanceState.PENDING,
+    "RUNNING": InstanceState.RUNNING,
+    "REPAIRING": InstanceState.RUNNING,
+    "SUSPENDING": InstanceState.STOPPED,
+    "SUSPENDED": InstanceState.STOPPED,
+    "PENDING_STOP": InstanceState.STOPPED,
+    "STOPPING": InstanceState.STOPPED,
+    "STOPPED": InstanceState.STOPPED,
+    "TERMINATED": InstanceState.STOPPED,
+    "DEPROVISIONING": InstanceState.TERMINATING,
+}
+# On its way to a stop or an end.
+LEAVING: Final = frozenset({"PENDING_STOP", "STOPPING", "DEPROVISIONING"})
+_MODELS: Final = {"SPOT": CapacityType.SPOT, "RESERVATION_BOUND": CapacityType.CAPACITY_BLOCK}
+# So many ids fit into a URL.
+_IDS: Final = 50
+_CREATED_BY: Final = "created-by"
+
+
+def listed(gcp: Gcp, cluster: str) -> Iterator[Any]:
+    """All machines that launches of this cluster have made, in every zone of the project."""
+    for page in gcp.pages("instances.aggregatedList", filter=FILTER):
+        for scoped in page.items.values():
+            yield from (one for one in scoped.instances if owned(one, cluster))
+
+
+def by_id(gcp: Gcp, ids: Sequence[str]) -> Mapping[str, Any]:
+    """The machines with these ids that exist, whoever they belong to."""
+    numbers = [one for one in ids if one.isdecimal()]
+    found: dict[str, Any] = {}
+    for start in range(0, len(numbers), _IDS):
+        wanted = " OR ".join(f"(id = {one})" for one in numbers[start : start + _IDS])
+        for page in gcp.pages("instances.aggregatedList", filter=wanted):
+            found |= {str(one.id): one for scoped in page.items.values() for one in scoped.instances}
+    return found
+
+
+def owned(found: Any, cluster: str) -> bool:
+    """Whether a launch of this cluster has made it."""
+    return read(found.name, cluster) is not None and group_of(found) is not None
+
+
+def group_of(found: Any) -> GroupRef | None:
+    """The managed instance group that made a machine, as the machine's metadata names it."""
+    for item in found.metadata.items:
+        parts = item.value.split("/")
+        if item.key == _CREATED_BY and len(parts) > 3 and parts[-2] == "instanceGroupManagers" and parts[-4] == "zones":
+            return GroupRef(parts[-3], parts[-1])
+    return None
+
+
+def looked_up(gcp: Gcp, cluster: str, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
+    """The machines behind these provider ids. One that no launch of this cluster made has no tags."""
+    found: dict[str, Instance] = {}
+    for asked in provider_ids:
+        project, _, rest = asked.removeprefix("gce://").partition("/")
+        zone, _, name = rest.partition("/")
+        if project != gcp.project or not zone or not name:
+            continue
+        try:
+            one = gcp.call("instances.get", about=name, zone=zone, instance=name)
+        except GoneError:
+            continue
+        with understood(name):
+            seen = instance_of(one, gcp.project, (), tags=FrozenMap({TAG_CLUSTER: cluster}))
+        found[asked] = seen if owned(one, cluster) else replace(seen, tags=EMPTY)
+    return found
+
+
+class Tags:
+    """The tags of machines. A name has its batch as a hash; which LaunchBatch that is, the written ones say."""
+
+    def __init__(self, cluster: str, asked: Mapping[str, str], written: Callable[[], Iterable[Batch]]) -> None:
+        self._cluster = cluster
+        self._asked = asked
+        self._written = written
+        self._batches: dict[int, Batch] | None = None
+
+    def of(self, found: Any) -> FrozenMap[str, str] | None:
+        """The tags of a machine of ours; None when it lacks those that were asked for."""
+        launched = read(found.name, self._cluster)
+        if launched is None:
+            return None
+        tags = {TAG_CLUSTER: self._cluster}
+        batch = self._known().get(launched.batch)
+        wanted = self._asked.get(TAG_BATCH, "")
+        if batch is not None:
+            tags |= {TAG_BATCH: batch.name, TAG_POOL: batch.pool}
+        elif wanted and batch_of(self._cluster, wanted) == launched.batch:
+            tags |= {TAG_BATCH: wanted}
+        return FrozenMap(tags) if self._asked.items() <= tags.items() else None
+
+    def _known(self) -> dict[int, Batch]:
+        if self._batches is None:
+            self._batches = {batch_of(self._cluster, one.name): one for one in self._written()}
+        return self._batches
+
+
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Around the reading of an answer about a machine of ours. What cannot be read makes the whole look incomplete,
+    since nothing may follow from a machine that is left out."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        step = "nothing is concluded from this answer; if it stays, report the message to the project"
+        message = f"{what}: the answer lacks something or cannot be read: {type(error).__name__} {error}"
+        raise UnclassifiedError(message, code="UnreadableAnswer", next_step=step) from error
+
+
+def instance_of(found: Any, project: str, events: Iterable[Event], *, tags: FrozenMap[str, str] = EMPTY) -> Instance:
+    """A machine with what has happened to it, or is announced."""
+    zone = found.zone.rpartition("/")[2]
+    if not found.id or not zone or not found.name:
+        raise ValueError("id, zone or name is missing")
+    if found.status not in STATES:
+        raise ValueError(f"status {found.status!r} is not known")
+    created = moment(found.creation_timestamp)
+    state = STATES[found.status]
+    notice = interrupted(found, created, events)
+    if notice.over and state is InstanceState.STOPPED:
+        # Taken back: it does not come again under this id.
+        state = InstanceState.TERMINATING if found.status in LEAVING else InstanceState.TERMINATED
+    return Instance(
+        id=str(found.id),
+        provider_id=provider_id(project, zone, found.name),
+        offering=OfferingKey(
+            found.machine_type.rpartition("/")[2],
+            zone,
+            _MODELS.get(found.scheduling.provisioning_model, CapacityType.ON_DEMAND).value,
+        ),
+        state=state,
+        launched_at=created,
+        tags=tags,
+        reclaim_at=notice.at,
+        message=notice.message or found.status_message,
+    )
+
+
+def moment(text: str) -> datetime:
+    """A moment of Google's, whatever its offset. Raises ValueError."""
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(f"{text!r} has no offset")
+    return found.astimezone(UTC)

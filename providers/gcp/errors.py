@@ -1,0 +1,178 @@
+"""What Google's error codes mean: one table from code to an error of ours, whose class says what is left alone.
+
+A code comes in three ways: as the reason of an HTTP error, inside an operation, and in a managed instance's last
+attempt. Sources: Compute Engine's troubleshooting pages; Cluster Autoscaler's GCE client; google-cloud-compute 1.56. A
+code that is not here refuses the offering when it comes with 4xx, in an operation or in an attempt. Only 5xx and lost
+answers are uncertain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from google.api_core import exceptions as api
+from google.auth import exceptions as auth
+from google.protobuf.json_format import ParseError
+from requests import exceptions as http
+
+from providers.errors import (
+    AddressesExhaustedError,
+    AmbiguousError,
+    BusyError,
+    GoneError,
+    NotOfferedError,
+    PermissionDeniedError,
+    ProviderError,
+    QuotaError,
+    ReservationExhaustedError,
+    ShortageError,
+    TemplateError,
+    ThrottledError,
+    UnknownRefusalError,
+)
+
+MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
+    # The zone has none.
+    "ZONE_RESOURCE_POOL_EXHAUSTED": ShortageError,
+    "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS": ShortageError,
+    "RESOURCE_POOL_EXHAUSTED": ShortageError,
+    "INSUFFICIENT_CAPACITY": ShortageError,
+    "insufficientCapacity": ShortageError,
+    "UNSUPPORTED_OPERATION": ShortageError,  # a Spot machine that was taken back while it was being created
+    # Quotas.
+    "QUOTA_EXCEEDED": QuotaError,
+    "quotaExceeded": QuotaError,
+    "LIMIT_EXCEEDED": QuotaError,
+    "limitExceeded": QuotaError,
+    # Networks.
+    "IP_SPACE_EXHAUSTED": AddressesExhaustedError,
+    "IP_SPACE_EXHAUSTED_WITH_DETAILS": AddressesExhaustedError,
+    # The API is under pressure; nothing happened.
+    "RESOURCE_OPERATION_RATE_EXCEEDED": ThrottledError,
+    "OPERATION_RATE_EXCEEDED": ThrottledError,
+    "rateLimitExceeded": ThrottledError,
+    "userRateLimitExceeded": ThrottledError,
+    # What is named is being changed or made; nothing happened.
+    "RESOURCE_NOT_READY": BusyError,
+    "resourceNotReady": BusyError,
+    "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": BusyError,
+    # A name that exists already: the call was made before.
+    "alreadyExists": AmbiguousError,
+    "RESOURCE_ALREADY_EXISTS": AmbiguousError,
+    # Not there.
+    "notFound": GoneError,
+    "RESOURCE_NOT_FOUND": TemplateError,
+    # Configuration.
+    "CONDITION_NOT_MET": TemplateError,
+    "conditionNotMet": TemplateError,
+    "INVALID_FIELD_VALUE": TemplateError,
+    "INVALID_USAGE": TemplateError,
+    "invalid": TemplateError,
+    "required": TemplateError,
+    # Permissions.
+    "PERMISSIONS_ERROR": PermissionDeniedError,
+    "forbidden": PermissionDeniedError,
+    "insufficientPermissions": PermissionDeniedError,
+    "accessNotConfigured": PermissionDeniedError,
+    "SERVICE_ACCOUNT_ACCESS_DENIED": PermissionDeniedError,
+    "authError": PermissionDeniedError,
+    "required.login": PermissionDeniedError,
+    # A fault of the server: it may have happened.
+    "INTERNAL_ERROR": AmbiguousError,
+    "internalError": AmbiguousError,
+    "backendError": AmbiguousError,
+}
+# What a message says although its code says less. The first that matches counts.
+_PHRASES: Final[tuple[tuple[tuple[str, ...], type[ProviderError]], ...]] = (
+    (("requires reservation to be in ready state",), ReservationExhaustedError),
+    (("reservation", "does not have available resources"), ReservationExhaustedError),
+    (("no available resources in specified reservations",), ReservationExhaustedError),
+    (("automatic reservations", "fully consumed"), ReservationExhaustedError),
+    (("specified reservation", "not exist"), TemplateError),
+    (("machine type", "does not exist in zone"), NotOfferedError),
+    (("machinetypes/", "not found"), NotOfferedError),
+    (("acceleratortypes/", "not found"), NotOfferedError),
+    (("has not been used in project", "before or it is disabled"), PermissionDeniedError),
+)
+_NEXT_STEPS: Final[Mapping[type[ProviderError], str]] = {
+    QuotaError: "Ask for more in the Google Cloud console (IAM & Admin, Quotas), or admit another capacity type.",
+    AddressesExhaustedError: "Add a secondary range to the subnet of the node pool, or another node pool.",
+}
+_ENABLE: Final = "Enable it: gcloud services enable compute.googleapis.com container.googleapis.com"
+_CREDENTIALS: Final = (
+    "Give this process credentials of the project: Workload Identity Federation in a pod (docs/gcp.md), "
+    "`gcloud auth application-default login` on a workstation. `foreslice gcp check` tries them."
+)
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Raise what Google's clients raise as ProviderErrors, the cause chained. `what` names the call in the message."""
+    try:
+        yield
+    except (auth.GoogleAuthError, api.Unauthorized) as error:
+        code = type(error).__name__
+        raise PermissionDeniedError(f"{what}: {error}", code=code, next_step=_CREDENTIALS) from error
+    except api.GoogleAPICallError as error:
+        raise of_http(what, int(error.code or 0), _reason(error), str(error.message)) from error
+    except (api.GoogleAPIError, http.RequestException, http.InvalidJSONError) as error:
+        step = "Nothing to do if it passes. If it stays, check the network to compute.googleapis.com."
+        raise AmbiguousError(f"{what}: {error}", code=type(error).__name__, next_step=step) from error
+    except (ParseError, ValueError, TypeError) as error:
+        # The clients read answers into their types, and raise such errors for what does not fit.
+        message = f"{what}: the answer cannot be read: {type(error).__name__} {error}"
+        raise AmbiguousError(message, code="UnreadableAnswer") from error
+
+
+def of_http(what: str, status: int, reason: str, message: str) -> ProviderError:
+    """The error of an HTTP answer other than 200."""
+    kind = meaning(reason, message)
+    if kind is UnknownRefusalError:
+        if status == 429:
+            kind = ThrottledError
+        elif status in (401, 403):
+            kind = PermissionDeniedError
+        elif status == 404:
+            kind = GoneError
+        elif not 400 <= status < 500:
+            kind = ThrottledError if status == 503 else AmbiguousError
+    elif kind is AmbiguousError and status == 503:
+        kind = ThrottledError  # Google's front end refuses before anything happens
+    return _error(kind, what, reason or str(status), message)
+
+
+def of_code(what: str, code: str, message: str) -> ProviderError:
+    """The error of a code inside an operation or an attempt: there it is an outcome, and nobody need repeat the call
+    to learn it."""
+    return _error(meaning(code, message), what, code, message)
+
+
+def meaning(code: str, message: str = "") -> type[ProviderError]:
+    """The class of error that a code stands for; UnknownRefusalError for one that is in no table."""
+    lowered = message.lower()
+    for words, kind in _PHRASES:
+        if all(word in lowered for word in words):
+            return kind
+    if code in MEANINGS:
+        return MEANINGS[code]
+    return QuotaError if "quota" in code.lower() else UnknownRefusalError
+
+
+def _error(kind: type[ProviderError], what: str, code: str, message: str) -> ProviderError:
+    step = _NEXT_STEPS.get(kind, "")
+    if kind is PermissionDeniedError:
+        disabled = code == "accessNotConfigured" or "it is disabled" in message
+        step = _ENABLE if disabled else "Give the controller's service account the role of deploy/gcp."
+    return kind(f"{what}: {message or code} ({code})", code=code, next_step=step)
+
+
+def _reason(error: api.GoogleAPICallError) -> str:
+    """The word that Google's JSON errors have for a machine."""
+    rows: Any = error.errors or ()
+    for row in rows:
+        found = row.get("reason") if isinstance(row, Mapping) else None
+        if found:
+            return str(found)
+    return ""

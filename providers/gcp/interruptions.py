@@ -1,0 +1,102 @@
+"""What happens to machines without our asking: preemption, host errors, repairs, and maintenance that is announced.
+
+Compute Engine writes them down as operations that nobody asked for, and keeps them for weeks. A group that repairs a
+machine makes another one with the same name, and so with the same provider id; the operation has the id of the old one.
+So a machine whose predecessor was repaired or taken back is told from it, without any memory of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from providers.errors import UnclassifiedError
+from providers.gcp.session import Gcp
+
+PREEMPTED: Final = "compute.instances.preempted"
+HOST_ERROR: Final = "compute.instances.hostError"
+RECREATED: Final = "compute.instances.repair.recreateInstance"
+_FILTER: Final = 'operationType eq "compute.instances.(preempted|hostError|repair.recreateInstance)"'
+_ENDS: Final = frozenset({PREEMPTED, RECREATED})
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to the machine `id`, which then had this name."""
+
+    kind: str
+    zone: str
+    name: str
+    id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """When a machine is, or was, taken from us and why. `over`: it is the end of this machine, not of its name."""
+
+    at: datetime | None = None
+    message: str = ""
+    over: bool = False
+
+
+def events(gcp: Gcp) -> Iterator[Event]:
+    """What has happened in the project."""
+    for page in gcp.pages("globalOperations.aggregatedList", filter=_FILTER):
+        for scoped in page.items.values():
+            for one in scoped.operations:
+                parts = one.target_link.split("/")
+                if len(parts) < 3 or parts[-2] != "instances":
+                    continue
+                yield Event(one.operation_type, _after(parts, "zones"), parts[-1], str(one.target_id), _read(one))
+
+
+def interrupted(found: Any, created: datetime, happened: Iterable[Event]) -> Notice:
+    """The notice of a machine: the earliest moment that holds."""
+    zone = found.zone.rpartition("/")[2]
+    notices = [_of_event(found, created, event) for event in happened if (event.zone, event.name) == (zone, found.name)]
+    notices += _announced(found)
+    known = [(one.at, index) for index, one in enumerate(notices) if one.at is not None]
+    return notices[min(known)[1]] if known else Notice()
+
+
+def _of_event(found: Any, created: datetime, event: Event) -> Notice:
+    if event.id == str(found.id):
+        if event.kind in _ENDS:
+            return Notice(event.at, "Google took the machine back (preempted)", over=True)
+        return Notice(event.at, "the machine's host failed; it started again elsewhere, and its devices may differ")
+    if event.kind in _ENDS and event.at <= created:
+        return Notice(
+            created,
+            f"its group made the machine anew under the same name (id {found.id}) after {event.id} was lost: "
+            "what ran on it is gone, and its devices may differ",
+        )
+    return Notice()
+
+
+def _announced(found: Any) -> Iterator[Notice]:
+    """Maintenance for which the machine stops, and the end of a run duration."""
+    upcoming = found.resource_status.upcoming_maintenance
+    if upcoming.window_start_time and found.scheduling.on_host_maintenance == "TERMINATE":
+        yield Notice(_moment(upcoming.window_start_time), "maintenance of its host is announced")
+    ends = found.resource_status.scheduling.termination_timestamp
+    if ends:
+        yield Notice(_moment(ends), "its run duration ends")
+
+
+def _read(operation: Any) -> datetime:
+    try:
+        return _moment(operation.insert_time)
+    except ValueError as error:
+        message = f"operation {operation.name} has no moment: {error}"
+        raise UnclassifiedError(message, code="UnreadableAnswer") from error
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _after(parts: list[str], word: str) -> str:
+    return parts[parts.index(word) + 1] if word in parts else ""

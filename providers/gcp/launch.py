@@ -1,0 +1,302 @@
+"""From a LaunchRequest to one createInstances call with names of our own, and from what the group does to an answer.
+
+The operation is DONE once the group has accepted the names; errors come later, in the members' last attempt, and the
+group tries again for ever. So a launch waits, within one call's patience, until every name has a machine that its host
+has taken, or an error. Names that failed are deleted, and only then the launch says so: what is not deleted would still
+become a machine. A repetition finds its names in the group and goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+from uuid import NAMESPACE_URL, uuid5
+
+from instance_catalog.frozen_map import FrozenMap
+from providers.contract import (
+    TAG_BATCH,
+    TAG_CLUSTER,
+    Clock,
+    Instance,
+    InstanceState,
+    LaunchAnswer,
+    LaunchRequest,
+    OfferingFailure,
+    OfferingKey,
+)
+from providers.errors import (
+    AmbiguousError,
+    BusyError,
+    CapacityError,
+    NotOfferedError,
+    ProviderError,
+    TemplateError,
+    ThrottledError,
+    TokenReusedError,
+    UncertainError,
+)
+from providers.gcp.errors import of_code
+from providers.gcp.names import MAX_NODES, Launched, Names, read
+from providers.gcp.node_template.groups import Group, Groups
+from providers.gcp.node_template.template import GroupRef, GroupTemplate
+from providers.gcp.operations import finished
+from providers.gcp.session import Gcp
+
+# A launch takes no longer than another provider's slowest call.
+PATIENCE: Final = timedelta(seconds=45)
+_LOOK: Final = timedelta(seconds=2)
+# Before these have passed a machine has no host, and its creation may still fail.
+_COMING: Final = frozenset({"", "PENDING", "PROVISIONING"})
+_LEAVING: Final = frozenset({"DELETING", "ABANDONING"})
+# Errors of an attempt that the group's next attempt may not meet.
+_PASSING: Final = (ThrottledError, BusyError, UncertainError)
+# Google takes at most so many machines in one call.
+CHUNK: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A name in a group, and what has become of it."""
+
+    name: str
+    launched: Launched
+    id: str
+    status: str
+    action: str
+    errors: tuple[ProviderError, ...]
+
+    @property
+    def started(self) -> bool:
+        """Whether its machine has, or had, a host. One that somebody has stopped since is not given up."""
+        return bool(self.id) and self.status not in _COMING and self.action not in _LEAVING
+
+    @property
+    def failure(self) -> ProviderError | None:
+        """Why it got no machine; None while it may still get one."""
+        if self.id:
+            return None
+        return next((error for error in self.errors if not isinstance(error, _PASSING)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """Carries out launches of one cluster."""
+
+    gcp: Gcp
+    clock: Clock
+    groups: Groups
+    cluster: str
+
+    def launch(self, request: LaunchRequest, template: GroupTemplate) -> LaunchAnswer:
+        """Machines of the first offering that can be had. Names that a group has already say where a launch began."""
+        if len(request.nodes) > MAX_NODES:
+            raise TemplateError(f"a launch has at most {MAX_NODES} nodes, found {len(request.nodes)}")
+        failures: list[OfferingFailure] = []
+        attempts: list[tuple[OfferingKey, _Attempt]] = []
+        for offering in request.offerings:
+            try:
+                attempts.append((offering, _Attempt(self, request, self.groups.serving(template, offering))))
+            except NotOfferedError as error:
+                failures.append(OfferingFailure(offering, error))
+        begun = [(offering, attempt) for offering, attempt in attempts if attempt.members()]
+        for offering, attempt in begun or attempts:
+            machines, failure = attempt.run(adopt=bool(begun))
+            if failure is not None:
+                failures.append(OfferingFailure(offering, failure))
+            if machines:
+                missing = tuple(node for node in request.nodes if node not in {one.node for one in machines})
+                return LaunchAnswer(tuple(machines), missing, tuple(failures))
+        return LaunchAnswer(missing=request.nodes, failures=tuple(failures))
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One request in one group."""
+
+    launcher: Launcher
+    request: LaunchRequest
+    group: Group
+
+    @property
+    def names(self) -> Names:
+        cluster, batch = self.launcher.cluster, self.request.tags.get(TAG_BATCH, "")
+        if self.request.tags[TAG_CLUSTER] != cluster:
+            raise TemplateError("the request is of another cluster than this provider's")
+        return Names(cluster, batch, self.request.token, fingerprint(self.request), self.group.base)
+
+    def members(self) -> dict[str, Member]:
+        """The names of this launch that the group has. Raises TokenReusedError when other parameters chose some."""
+        names = self.names
+        found = {
+            m.name: m for m in listed(self.launcher.gcp, self.group, self.launcher.cluster) if names.has(m.launched)
+        }
+        if any(not names.alike(member.launched) for member in found.values()):
+            raise TokenReusedError(f"token {self.request.token} was used with other parameters")
+        return found
+
+    def run(self, *, adopt: bool) -> tuple[list[Instance], ProviderError | None]:
+        """The machines, and why some are missing. Raises what refuses the launch as a whole."""
+        wanted = {self.names.of(index): node for index, node in enumerate(self.request.nodes)}
+        if not adopt:
+            try:
+                self._create(list(wanted))
+            except CapacityError as error:
+                return [], error
+        found = self._settled(wanted, adopt=adopt)
+        started = {name: member for name, member in found.items() if member.started}
+        errors = [member.failure for member in found.values() if member.failure is not None]
+        given_up = [name for name, member in found.items() if not member.started and member.action not in _LEAVING]
+        if len(started) < self.request.minimum:
+            given_up, started = [*given_up, *started], {}
+        self._give_up(given_up)
+        failure = next(iter(errors), None)
+        if failure is not None and not started and not isinstance(failure, CapacityError):
+            raise failure
+        return self._machines(started, wanted), failure
+
+    def _settled(self, wanted: Mapping[str, str], *, adopt: bool) -> dict[str, Member]:
+        """The members once each has a machine or an error. Raises AmbiguousError when that takes too long."""
+        clock, seen = self.launcher.clock, set[str]()
+        deadline = clock.monotonic() + PATIENCE.total_seconds()
+        while True:
+            found = self.members()
+            seen |= found.keys()
+            # A name that was accepted and is not listed yet is on its way; one that was listed once has left.
+            expected = set(wanted) if not adopt else set(found)
+            open_ = [
+                name
+                for name in expected
+                if (name not in found and name not in seen) or (name in found and not _is_settled(found[name]))
+            ]
+            if not open_:
+                return found
+            if clock.monotonic() >= deadline:
+                raise AmbiguousError(
+                    f"group {self.group.ref} has not started {len(open_)} of {len(wanted)} machines yet",
+                    next_step="Nothing to do: it is looked at again until the group has started them or failed to.",
+                )
+            clock.wait(_LOOK.total_seconds())
+
+    def _create(self, names: Sequence[str]) -> None:
+        """Ask for the names. Raises what refuses them, also when the operation says so later."""
+        about = str(self.group.ref)
+        begun = self.launcher.gcp.call(
+            "instanceGroupManagers.createInstances",
+            about=about,
+            zone=self.group.ref.zone,
+            instance_group_manager=self.group.ref.name,
+            request_id=self._request_id("create"),
+            instance_group_managers_create_instances_request_resource={"instances": [{"name": n} for n in names]},
+        )
+        finished(
+            self.launcher.gcp, self.launcher.clock, begun, zone=self.group.ref.zone, what=f"createInstances {about}"
+        )
+
+    def _give_up(self, names: Sequence[str]) -> None:
+        """Delete names, with or without machines. Raises AmbiguousError unless the group is rid of them: the repetition
+        of the launch deletes them then."""
+        if not names:
+            return
+        for start in range(0, len(names), CHUNK):
+            delete(
+                self.launcher.gcp,
+                self.launcher.clock,
+                self.group.ref,
+                names[start : start + CHUNK],
+                request_id=self._request_id("delete"),
+            )
+        left = [name for name, member in self.members().items() if name in names and member.action not in _LEAVING]
+        if left:
+            step = "Nothing to do: the call is repeated until the group has deleted them."
+            raise AmbiguousError(f"group {self.group.ref} still has {', '.join(left)}", next_step=step)
+
+    def _request_id(self, what: str) -> str:
+        """Of this call alone: Google ignores a second call with an equal one, and a token that yielded nothing is used
+        again. What makes a repetition harmless are the names."""
+        now = self.launcher.clock.now().isoformat()
+        return str(uuid5(NAMESPACE_URL, f"{what} {self.request.token} {self.group.ref} {now}"))
+
+    def _machines(self, started: Mapping[str, Member], wanted: Mapping[str, str]) -> list[Instance]:
+        zone, now = self.group.ref.zone, self.launcher.clock.now()
+        return [
+            Instance(
+                id=started[name].id,
+                provider_id=provider_id(self.launcher.gcp.project, zone, name),
+                offering=self.group.offering,
+                state=InstanceState.PENDING,
+                launched_at=now,
+                tags=FrozenMap(self.request.tags),
+                node=node,
+            )
+            for name, node in wanted.items()
+            if name in started
+        ]
+
+
+def listed(gcp: Gcp, group: Group, cluster: str) -> Iterable[Member]:
+    """The members of a group that launches of this cluster have named."""
+    pages = gcp.pages(
+        "instanceGroupManagers.listManagedInstances",
+        about=str(group.ref),
+        zone=group.ref.zone,
+        instance_group_manager=group.ref.name,
+    )
+    for page in pages:
+        for found in page.managed_instances:
+            member = _member(found, group, cluster)
+            if member is not None:
+                yield member
+
+
+def delete(gcp: Gcp, clock: Clock, group: GroupRef, names: Sequence[str], *, request_id: str) -> None:
+    """Delete members by name. One that is no member any more keeps none of the others."""
+    about, zone = str(group), group.zone
+    begun = gcp.call(
+        "instanceGroupManagers.deleteInstances",
+        about=about,
+        zone=zone,
+        instance_group_manager=group.name,
+        request_id=request_id,
+        instance_group_managers_delete_instances_request_resource={
+            "instances": [f"zones/{zone}/instances/{name}" for name in names],
+            "skip_instances_on_validation_error": True,
+        },
+    )
+    finished(gcp, clock, begun, zone=zone, what=f"deleteInstances {about}")
+
+
+def fingerprint(request: LaunchRequest) -> str:
+    """Equal for equal requests, whatever their template says by now."""
+    parameters = (
+        request.nodes,
+        [str(offering) for offering in request.offerings],
+        sorted(request.tags.items()),
+        request.minimum,
+        (request.template.kind, request.template.name),
+    )
+    return hashlib.sha256(json.dumps(parameters).encode()).hexdigest()[:40]
+
+
+def provider_id(project: str, zone: str, name: str) -> str:
+    """What the Google cloud controller writes into a Node's spec.providerID."""
+    return f"gce://{project}/{zone}/{name}"
+
+
+def _is_settled(member: Member) -> bool:
+    return member.started or member.failure is not None or member.action in _LEAVING
+
+
+def _member(found: Any, group: Group, cluster: str) -> Member | None:
+    name = found.instance.rpartition("/")[2] or found.name
+    launched = read(name, cluster)
+    if launched is None or not name.startswith(f"{group.base}-"):
+        return None
+    errors = tuple(
+        of_code(f"group {group.ref}", error.code, error.message) for error in found.last_attempt.errors.errors
+    )
+    machine = str(found.id) if found.id else ""
+    return Member(name, launched, machine, found.instance_status, found.current_action, errors)

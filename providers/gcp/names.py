@@ -1,0 +1,121 @@
+"""Names of machines: `<baseInstanceName>-<suffix>`, chosen before the launch. The suffix says whose a machine is.
+
+A group gives a machine nothing but its name that another machine of the group does not have as well: labels come from
+the instance template. So ownership and idempotency are in the name. The suffix is a number in base 36, of parts that
+follow from the request alone:
+
+    owner | batch 20 bits | token 10 bits | parameters 6 bits | node 7 bits
+
+`owner` has the bits that are left: 8 in the shortest suffix, 29 in the longest. GKE's own suffixes have four digits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from providers.errors import TemplateError
+
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+SHORTEST: Final = 10
+LONGEST: Final = 14
+# What Google calls an instance may have so many characters.
+_NAME: Final = 63
+_BATCH, _TOKEN, _PARAMETERS, _NODE = 20, 10, 6, 7
+MAX_NODES: Final = 1 << _NODE
+# A filter of instances.list: names that may be ours. RE2, as the API takes it.
+FILTER: Final = f'name eq ".*-[0-9a-z]{{{SHORTEST},{LONGEST}}}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What the name of a machine says. Numbers are hashes but `node`, the index of the node in its request."""
+
+    owner: int
+    batch: int
+    token: int
+    parameters: int
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of one launch in a group with this base. Raises TemplateError when the base leaves no room."""
+
+    cluster: str
+    batch: str
+    token: str
+    parameters: str
+    base: str
+
+    @property
+    def width(self) -> int:
+        """How many digits a suffix has."""
+        room = _NAME - len(self.base) - 1
+        if room < SHORTEST:
+            longest = _NAME - 1 - SHORTEST
+            step = f"make a node pool with a shorter name: the base may have {longest} characters"
+            raise TemplateError(f"{self.base} has {len(self.base)} characters", code="NameTooLong", next_step=step)
+        return min(room, LONGEST)
+
+    def of(self, node: int) -> str:
+        """The name of the machine of a node, by its index in the request."""
+        width = self.width
+        number = _bits(_owner_bits(width), "owner", self.cluster)
+        number = number << _BATCH | batch_of(self.cluster, self.batch)
+        number = number << _TOKEN | _bits(_TOKEN, "token", self.token)
+        number = number << _PARAMETERS | _bits(_PARAMETERS, "parameters", self.parameters)
+        return f"{self.base}-{_written(number << _NODE | node, width)}"
+
+    def has(self, found: Launched) -> bool:
+        """Whether a machine of this cluster comes from this token, with whatever parameters."""
+        of_token = _bits(_TOKEN, "token", self.token)
+        return (found.batch, found.token) == (batch_of(self.cluster, self.batch), of_token)
+
+    def alike(self, found: Launched) -> bool:
+        """Whether it was asked for with these parameters."""
+        return found.parameters == _bits(_PARAMETERS, "parameters", self.parameters)
+
+
+def read(name: str, cluster: str) -> Launched | None:
+    """What a name says, None for one that no launch of this cluster has chosen."""
+    _, dash, suffix = name.rpartition("-")
+    if not dash or not SHORTEST <= len(suffix) <= LONGEST or not set(suffix) <= set(_DIGITS):
+        return None
+    bits = _owner_bits(len(suffix))
+    number = int(suffix, 36)
+    node, number = _low(number, _NODE)
+    parameters, number = _low(number, _PARAMETERS)
+    token, number = _low(number, _TOKEN)
+    batch, owner = _low(number, _BATCH)
+    if owner != _bits(bits, "owner", cluster):
+        return None
+    return Launched(owner, batch, token, parameters, node)
+
+
+def batch_of(cluster: str, batch: str) -> int:
+    """The part of a name that says which LaunchBatch a machine belongs to."""
+    return _bits(_BATCH, "batch", f"{cluster}/{batch}")
+
+
+def _owner_bits(width: int) -> int:
+    return int(width * math.log2(36)) - (_BATCH + _TOKEN + _PARAMETERS + _NODE)
+
+
+def _bits(count: int, what: str, text: str) -> int:
+    digest = hashlib.sha256(f"{what}:{text}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> (64 - count)
+
+
+def _low(number: int, bits: int) -> tuple[int, int]:
+    return number & ((1 << bits) - 1), number >> bits
+
+
+def _written(number: int, width: int) -> str:
+    digits = ""
+    for _ in range(width):
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits

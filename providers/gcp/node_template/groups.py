@@ -1,0 +1,261 @@
+"""Managed instance groups as Compute Engine describes them, and what their machines are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+
+from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
+from providers.contract import Clock, OfferingKey
+from providers.errors import GoneError, NotOfferedError, ProviderError, TemplateError
+from providers.gcp.node_template.template import GroupRef, GroupTemplate
+from providers.gcp.session import Gcp
+
+# Instance templates never change under their name; which one a group uses, and what a node pool is, is read again.
+_LIFETIME: Final = timedelta(minutes=5)
+_MODELS: Final = {"SPOT": CapacityType.SPOT, "STANDARD": CapacityType.ON_DEMAND, "": CapacityType.ON_DEMAND}
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A GKE node pool: its groups, and what keeps this provider from sizing it."""
+
+    name: str
+    groups: tuple[GroupRef, ...]
+    autoscaling: bool = False
+    auto_repair: bool = False
+    queued: bool = False
+    driver: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group and what it starts. `unsupported` says why nothing is launched in it; "" when something may be."""
+
+    ref: GroupRef
+    base: str
+    size: int
+    instance_type: str
+    capacity_type: str
+    repairs: bool
+    pool: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    unsupported: str = ""
+
+    def serves(self, offering: OfferingKey) -> bool:
+        """Whether its machines are what the offering says."""
+        return (
+            not self.unsupported
+            and offering.instance_type == self.instance_type
+            and offering.zone in (self.ref.zone, ANY_ZONE)
+            and offering.capacity_type == self.capacity_type
+            and not offering.reservation
+        )
+
+    @property
+    def offering(self) -> OfferingKey:
+        """What its machines are."""
+        return OfferingKey(self.instance_type, self.ref.zone, self.capacity_type)
+
+
+class Groups:
+    """Reads groups and node pools."""
+
+    def __init__(self, gcp: Gcp, clock: Clock) -> None:
+        self._gcp = gcp
+        self._clock = clock
+        self._known: dict[object, tuple[float, Any]] = {}
+
+    def serving(self, template: GroupTemplate, offering: OfferingKey) -> Group:
+        """The group that starts such machines. Raises NotOfferedError when none does, TemplateError when the node pool
+        is sized by somebody else."""
+        groups = tuple(self.of(template))
+        chosen = next((group for group in groups if group.serves(offering)), None)
+        if chosen is None:
+            known = ", ".join(f"{g.ref} ({g.unsupported or g.offering})" for g in groups)
+            raise NotOfferedError(f"no group of GCPNodeTemplate {template.name} starts {offering}: {known}")
+        if chosen.pool:
+            for fault in pool_faults(template, self.pool(template, chosen.pool)):
+                if fault.blocking:
+                    raise TemplateError(fault.message, code=fault.kind, next_step=fault.next_step)
+        return chosen
+
+    def of(self, template: GroupTemplate) -> Iterator[Group]:
+        """The groups of a template as they are now. Raises TemplateError when one of them does not exist."""
+        for name in template.node_pools:
+            for ref in self.pool(template, name).groups:
+                yield self.group(ref, pool=name)
+        for ref in template.groups:
+            yield self.group(ref)
+
+    def existing(self, template: GroupTemplate) -> Iterator[tuple[Group | None, ProviderError | None]]:
+        """Each of its groups, or why it cannot be read."""
+        for name in template.node_pools:
+            try:
+                refs = self.pool(template, name).groups
+            except ProviderError as error:
+                yield None, error
+                continue
+            yield from (self._tried(ref, name) for ref in refs)
+        yield from (self._tried(ref, "") for ref in template.groups)
+
+    def _tried(self, ref: GroupRef, pool: str) -> tuple[Group | None, ProviderError | None]:
+        try:
+            return self.group(ref, pool=pool), None
+        except ProviderError as error:
+            return None, error
+
+    def pool(self, template: GroupTemplate, name: str) -> Pool:
+        """A node pool. Raises TemplateError when there is none, or when Google sizes the whole cluster."""
+        place = f"locations/{template.location}/clusters/{template.cluster}"
+        autopilot = self._remembered(("cluster", place), lambda: self._autopilot(place))
+        if autopilot:
+            step = "use a Standard cluster: on Autopilot Google alone makes nodes"
+            raise TemplateError(f"cluster {template.cluster} is an Autopilot cluster", code="Autopilot", next_step=step)
+        return self._remembered(("pool", place, name), lambda: self._read_pool(template, place, name))
+
+    def group(self, ref: GroupRef, *, pool: str = "") -> Group:
+        """A group. Raises TemplateError when there is none."""
+        try:
+            found = self._gcp.call(
+                "instanceGroupManagers.get", about=str(ref), zone=ref.zone, instance_group_manager=ref.name
+            )
+        except GoneError as error:
+            step = "correct spec.groups or spec.nodePools of the GCPNodeTemplate, or create the group"
+            raise TemplateError(f"there is no instance group {ref}", code="NoGroup", next_step=step) from error
+        url = found.instance_template or next((one.instance_template for one in found.versions), "")
+        properties = self._remembered(("template", url), lambda: self._properties(ref, url))
+        model = properties.scheduling.provisioning_model
+        affinity = properties.reservation_affinity.consume_reservation_type
+        capacity = _MODELS.get(model)
+        return Group(
+            ref=ref,
+            base=found.base_instance_name,
+            size=found.target_size,
+            instance_type=properties.machine_type.rpartition("/")[2],
+            capacity_type=capacity.value if capacity else "",
+            repairs=found.instance_lifecycle_policy.default_action_on_failure != "DO_NOTHING",
+            pool=pool,
+            labels=_kube_labels(properties),
+            unsupported=_unsupported(model, affinity),
+        )
+
+    def forget(self) -> None:
+        """Read everything again."""
+        self._known.clear()
+
+    def _properties(self, ref: GroupRef, url: str) -> Any:
+        if "/global/instanceTemplates/" not in url:
+            message = f"group {ref} uses a regional instance template, which is not supported yet"
+            step = "make the group with a global instance template"
+            raise TemplateError(message, code="RegionalTemplate", next_step=step)
+        found = self._gcp.call("instanceTemplates.get", about=str(ref), instance_template=url.rpartition("/")[2])
+        return found.properties
+
+    def _autopilot(self, place: str) -> bool:
+        try:
+            found = self._gcp.container("container.clusters.get", place)
+        except GoneError as error:
+            step = "correct spec.cluster and spec.location of the GCPNodeTemplate: gcloud container clusters list"
+            raise TemplateError(f"there is no GKE cluster {place}", code="NoCluster", next_step=step) from error
+        return bool((found.get("autopilot") or {}).get("enabled"))
+
+    def _read_pool(self, template: GroupTemplate, place: str, name: str) -> Pool:
+        try:
+            found = self._gcp.container("container.nodePools.get", f"{place}/nodePools/{name}")
+        except GoneError as error:
+            step = (
+                f"correct spec.nodePools, or create it: gcloud container node-pools list --cluster {template.cluster} "
+                f"--location {template.location}"
+            )
+            message = f"there is no node pool {name!r} in cluster {template.cluster}"
+            raise TemplateError(message, code="NoNodePool", next_step=step) from error
+        config = found.get("config") or {}
+        accelerators: Sequence[Mapping[str, Any]] = config.get("accelerators") or ({},)
+        return Pool(
+            name=name,
+            groups=tuple(_ref(url) for url in found.get("instanceGroupUrls", ())),
+            autoscaling=bool((found.get("autoscaling") or {}).get("enabled")),
+            auto_repair=bool((found.get("management") or {}).get("autoRepair")),
+            queued=bool((found.get("queuedProvisioning") or {}).get("enabled")),
+            driver=str((accelerators[0].get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion", "")),
+            labels=dict(config.get("labels") or {}),
+        )
+
+    def _remembered(self, key: object, read: Callable[[], V]) -> V:
+        known, now = self._known.get(key), self._clock.monotonic()
+        if known is not None and now - known[0] < _LIFETIME.total_seconds():
+            value: V = known[1]
+            return value
+        value = read()
+        self._known[key] = (now, value)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFault:
+    """What is wrong with a node pool, and the command that corrects it. `blocking`: nothing is launched in it."""
+
+    kind: str
+    message: str
+    next_step: str
+    blocking: bool
+
+
+def pool_faults(template: GroupTemplate, pool: Pool) -> Iterator[PoolFault]:
+    """What keeps a node pool from being used, or from being used well."""
+    of = f"{pool.name} --cluster {template.cluster} --location {template.location}"
+    if pool.queued:
+        yield PoolFault(
+            "QueuedProvisioning",
+            f"node pool {pool.name} has queued provisioning: only GKE's autoscaler can size it",
+            "name a node pool that was made without --enable-queued-provisioning",
+            blocking=True,
+        )
+    if pool.autoscaling:
+        yield PoolFault(
+            "Autoscaling",
+            f"GKE's autoscaling is on for node pool {pool.name}: two autoscalers would undo each other's work",
+            f"gcloud container node-pools update {of} --no-enable-autoscaling",
+            blocking=True,
+        )
+    if pool.driver and pool.driver != "INSTALLATION_DISABLED":
+        yield PoolFault(
+            "DriverInstalled",
+            f"GKE installs GPU drivers on node pool {pool.name} ({pool.driver}), and its device plugin takes the GPUs",
+            f"gcloud container node-pools create NEW --cluster {template.cluster} --location {template.location} "
+            "--num-nodes 0 --accelerator type=TYPE,count=COUNT,gpu-driver-version=disabled "
+            "--node-labels gke-no-default-nvidia-gpu-device-plugin=true,nvidia.com/gpu.present=true",
+            blocking=False,
+        )
+    if pool.auto_repair:
+        yield PoolFault(
+            "AutoRepair",
+            f"auto-repair is on for node pool {pool.name}: GKE replaces machines that Foreslice knows",
+            f"gcloud container node-pools update {of} --no-enable-autorepair",
+            blocking=False,
+        )
+
+
+def _unsupported(model: str, affinity: str) -> str:
+    if model not in _MODELS:
+        return f"the provisioning model {model} is not supported yet"
+    if affinity == "SPECIFIC_RESERVATION":
+        return "machines of a reservation are not supported yet"
+    return ""
+
+
+def _ref(url: str) -> GroupRef:
+    parts = url.split("/")
+    return GroupRef(parts[parts.index("zones") + 1], parts[-1])
+
+
+def _kube_labels(properties: Any) -> dict[str, str]:
+    """The labels that GKE's nodes register with, as its instance templates have them."""
+    text = next((item.value for item in properties.metadata.items if item.key == "kube-labels"), "")
+    pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
+    return {key: value for key, _, value in pairs}

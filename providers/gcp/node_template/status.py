@@ -1,0 +1,102 @@
+"""What a GCPNodeTemplate comes to: its groups, and what is wrong with them, with the command that corrects it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, Final
+
+from providers.contract import Clock, TemplateFault, TemplateRef, TemplateStatus
+from providers.errors import PermissionDeniedError, ProviderError, RefusedError
+from providers.gcp.names import Names
+from providers.gcp.node_template.groups import Group, Groups, pool_faults
+from providers.gcp.node_template.template import GroupTemplate, GroupTemplates
+
+_LIFETIME: Final = timedelta(minutes=5)
+
+
+class Verdicts:
+    """Judges templates, and remembers what it said for a few minutes."""
+
+    def __init__(self, groups: Groups, templates: GroupTemplates, clock: Clock) -> None:
+        self._groups = groups
+        self._templates = templates
+        self._clock = clock
+        self._said: dict[TemplateRef, tuple[float, TemplateStatus]] = {}
+
+    def all(self) -> tuple[TemplateStatus, ...]:
+        """Verdicts on all templates."""
+        references = self._templates.references()
+        self._said = {key: value for key, value in self._said.items() if key in references}
+        return tuple(self._of(reference) for reference in references)
+
+    def usable_groups(self) -> Iterator[Group]:
+        """The groups that something can be launched in."""
+        for reference in self._templates.references():
+            with suppress(RefusedError):
+                for group, _ in self._groups.existing(self._templates.template(reference)):
+                    if group is not None and not group.unsupported:
+                        yield group
+
+    def _of(self, reference: TemplateRef) -> TemplateStatus:
+        known, now = self._said.get(reference), self._clock.monotonic()
+        if known is not None and now - known[0] < _LIFETIME.total_seconds():
+            return known[1]
+        found = self._judged(reference)
+        if all(fault.certain for fault in found.faults):
+            self._said[reference] = (now, found)
+        return found
+
+    def _judged(self, reference: TemplateRef) -> TemplateStatus:
+        try:
+            template = self._templates.template(reference)
+        except ProviderError as error:
+            return TemplateStatus(reference, faults=(_fault("spec", error),))
+        faults: list[TemplateFault] = []
+        rows: list[dict[str, Any]] = []
+        zones: list[str] = []
+        for group, missing in self._groups.existing(template):
+            if missing is not None:
+                faults.append(_fault("spec", missing))
+            if group is None:
+                continue
+            wrong = [*_of_group(group), *self._of_pool(template, group)]
+            faults += [fault for fault in wrong if fault not in faults]
+            rows.append(_row(group))
+            zones.append(group.ref.zone)
+        resolved = {"groups": sorted(rows, key=lambda row: (row["zone"], row["name"]))}
+        return TemplateStatus(reference, resolved, tuple(faults), tuple(sorted(set(zones))))
+
+    def _of_pool(self, template: GroupTemplate, group: Group) -> Iterator[TemplateFault]:
+        if not group.pool:
+            return
+        for fault in pool_faults(template, self._groups.pool(template, group.pool)):
+            yield TemplateFault("nodePools", fault.kind, fault.message, fault.next_step)
+
+
+def _of_group(group: Group) -> Iterator[TemplateFault]:
+    field = "nodePools" if group.pool else "groups"
+    if group.unsupported:
+        step = "name a group that starts on-demand or Spot machines"
+        yield TemplateFault(field, "NotSupported", f"group {group.ref}: {group.unsupported}", step)
+    try:
+        _ = Names("", "", "", "", group.base).width
+    except RefusedError as error:
+        yield TemplateFault(field, error.code, error.message, error.next_step)
+
+
+def _row(group: Group) -> dict[str, Any]:
+    return {
+        "name": group.ref.name,
+        "zone": group.ref.zone,
+        "instanceType": group.instance_type,
+        "capacityType": group.capacity_type,
+        "nodePool": group.pool,
+    }
+
+
+def _fault(field: str, error: ProviderError) -> TemplateFault:
+    certain = isinstance(error, RefusedError) and not isinstance(error, PermissionDeniedError)
+    kind = error.code if error.code[:1].isupper() and error.code.isalnum() else error.kind
+    return TemplateFault(field, kind, error.message, error.next_step, certain=certain)

@@ -1,0 +1,51 @@
+"""Which groups a pool's machines start in, as frozen values: what a GCPNodeTemplate says. Checked where it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from providers.contract import TemplateRef
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GroupRef:
+    """A zonal managed instance group."""
+
+    zone: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.zone}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTemplate:
+    """Groups that exist already: the node pools of a GKE cluster, and managed instance groups by zone and name.
+
+    `cluster` and `location` (a region or zone) are those of the GKE cluster.
+    """
+
+    name: str
+    cluster: str = ""
+    location: str = ""
+    node_pools: tuple[str, ...] = ()
+    groups: tuple[GroupRef, ...] = ()
+
+
+class GroupTemplates(Protocol):
+    """Reads the cluster's templates."""
+
+    def template(self, reference: TemplateRef) -> GroupTemplate:
+        """The template of a pool. Raises TemplateError, with the next step, for one that cannot be used."""
+
+    def references(self) -> tuple[TemplateRef, ...]:
+        """All templates of this kind, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A launch that is written down: its name and its CapacityPool."""
+
+    name: str
+    pool: str

@@ -1,0 +1,30 @@
+"""Operations: an answer of 200 says that a call was understood, and its operation says what came of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+from google.cloud import compute_v1
+
+from providers.contract import Clock
+from providers.errors import AmbiguousError
+from providers.gcp.errors import of_code
+from providers.gcp.session import Gcp
+
+_PATIENCE: Final = timedelta(seconds=30)
+_LOOK: Final = timedelta(seconds=1)
+
+
+def finished(gcp: Gcp, clock: Clock, operation: Any, *, zone: str, what: str) -> None:
+    """Wait until the group has accepted the call. Raises the operation's error, and AmbiguousError when it takes too
+    long."""
+    deadline = clock.monotonic() + _PATIENCE.total_seconds()
+    while operation.status != compute_v1.Operation.Status.DONE:
+        if clock.monotonic() >= deadline:
+            step = "Nothing to do: the call is repeated, and finds what this one has done."
+            raise AmbiguousError(f"{what}: operation {operation.name} is not over yet", next_step=step)
+        clock.wait(_LOOK.total_seconds())
+        operation = gcp.call("zoneOperations.get", about=operation.name, zone=zone, operation=operation.name)
+    for error in operation.error.errors:
+        raise of_code(what, error.code, error.message)

@@ -1,0 +1,43 @@
+"""What `foreslice gcp check` and the first tick look at: the project, and every group that a template names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from providers.contract import Finding
+from providers.errors import ProviderError
+from providers.gcp.names import FILTER
+from providers.gcp.node_template.status import Verdicts
+from providers.gcp.session import Gcp
+
+
+def findings(gcp: Gcp, verdicts: Verdicts) -> tuple[Finding, ...]:
+    """Reads only. A project that cannot be called ends the check: nothing else could be seen."""
+    project = _project(gcp)
+    if not project.passed:
+        return (project,)
+    return (project, *_templates(verdicts))
+
+
+def _project(gcp: Gcp) -> Finding:
+    try:
+        for _ in gcp.pages("instances.aggregatedList", filter=FILTER):
+            break
+    except ProviderError as error:
+        return Finding("project", False, error.message, error.next_step)
+    return Finding("project", True, f"machines of {gcp.project} can be listed")
+
+
+def _templates(verdicts: Verdicts) -> Iterator[Finding]:
+    try:
+        statuses = verdicts.all()
+    except ProviderError as error:
+        yield Finding("GCPNodeTemplates", False, error.message, error.next_step)
+        return
+    for status in statuses:
+        subject = f"GCPNodeTemplate {status.template.name}"
+        for fault in status.faults:
+            yield Finding(f"{subject}: {fault.field}", False, fault.message, fault.next_step)
+        if not status.faults:
+            groups = ", ".join(f"{row['zone']}/{row['name']}" for row in status.resolved.get("groups", ()))
+            yield Finding(subject, True, f"groups: {groups}")

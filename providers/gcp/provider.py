@@ -1,0 +1,116 @@
+"""Google Cloud as a provider: machines of groups that exist already, each with a name of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from instance_catalog.types.instance_type import region_of
+from providers.contract import (
+    Clock,
+    Finding,
+    Instance,
+    InstancePage,
+    LaunchAnswer,
+    LaunchRequest,
+    OfferingStatus,
+    Reservation,
+    TemplateStatus,
+    TerminateAnswer,
+    Traits,
+)
+from providers.gcp.describe import Tags, instance_of, listed, looked_up, understood
+from providers.gcp.interruptions import events
+from providers.gcp.launch import Launcher
+from providers.gcp.names import MAX_NODES
+from providers.gcp.node_template.groups import Groups
+from providers.gcp.node_template.status import Verdicts
+from providers.gcp.node_template.template import Batch, GroupTemplates
+from providers.gcp.preflight import findings
+from providers.gcp.session import Gcp
+from providers.gcp.terminate import terminate
+
+# How far lists lag behind a launch.
+WINDOW: Final = timedelta(minutes=3)
+TRAITS: Final = Traits(exact=True, consistency_window=WINDOW, max_nodes=min(100, MAX_NODES))
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What the provider of one cluster works with. `cluster` is the uid of the namespace kube-system."""
+
+    gcp: Gcp
+    clock: Clock
+    cluster: str
+
+
+class GcpProvider:
+    """Machines of managed instance groups. Also a Preflight and a TemplateJudge."""
+
+    def __init__(
+        self, project: Project, templates: GroupTemplates, *, written: Callable[[], Iterable[Batch]] = tuple
+    ) -> None:
+        """`written` are the launches that are written down: a name has its batch as a hash only."""
+        self._gcp = project.gcp
+        self._clock = project.clock
+        self._cluster = project.cluster
+        self._templates = templates
+        self._written = written
+        self._groups = Groups(project.gcp, project.clock)
+        self._launcher = Launcher(project.gcp, project.clock, self._groups, project.cluster)
+        self._verdicts = Verdicts(self._groups, templates, project.clock)
+
+    @property
+    def name(self) -> str:
+        """As it is written into ProvisionedNodes."""
+        return "gcp"
+
+    @property
+    def traits(self) -> Traits:
+        """Machines are named one by one; reservations are not used yet."""
+        return TRAITS
+
+    def launch(self, request: LaunchRequest) -> LaunchAnswer:
+        """One createInstances call in the group that starts the offering (launch.py)."""
+        return self._launcher.launch(request, self._templates.template(request.template))
+
+    def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
+        """All machines with these tags, on one page."""
+        asked = Tags(self._cluster, tags, self._written)
+        tagged = [(one, of) for one in listed(self._gcp, self._cluster) if (of := asked.of(one)) is not None]
+        happened = tuple(events(self._gcp)) if tagged else ()
+        with understood("instances.aggregatedList"):
+            found = [instance_of(one, self._gcp.project, happened, tags=of) for one, of in tagged]
+        return InstancePage(tuple(sorted(found, key=lambda one: one.id)))
+
+    def look_up(self, provider_ids: Sequence[str]) -> Mapping[str, Instance]:
+        """Machines by their ids, with or without our names."""
+        return looked_up(self._gcp, self._cluster, provider_ids)
+
+    def place(self) -> str:
+        """The project; calls reach all its regions."""
+        return f"{self._gcp.project}/"
+
+    def terminate(self, ids: Sequence[str]) -> TerminateAnswer:
+        """End machines of this cluster."""
+        return terminate(self._gcp, self._clock, self._cluster, ids)
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """None: groups that start machines in a reservation are refused (docs/gcp.md)."""
+        return ()
+
+    def offerings(self) -> tuple[OfferingStatus, ...]:
+        """What the groups start; prices are the catalog's."""
+        return tuple(
+            OfferingStatus(group.offering, region=region_of(group.ref.zone)) for group in self._verdicts.usable_groups()
+        )
+
+    def template_statuses(self) -> tuple[TemplateStatus, ...]:
+        """What the GCPNodeTemplates come to."""
+        return self._verdicts.all()
+
+    def check(self) -> tuple[Finding, ...]:
+        """Whether the project can be called, and the groups can be used."""
+        return findings(self._gcp, self._verdicts)

@@ -1,0 +1,133 @@
+"""Clients of Google Cloud: REST, one attempt for each call, and nothing that calls.py does not list.
+
+Google's clients would repeat some calls by themselves and poll operations at an address that ignores the endpoint; so
+calls that change something use the `_unary` methods, and operations are read one by one. Nothing happens at import:
+credentials are looked for at the first call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Final
+
+import google.auth
+from google.auth.credentials import AnonymousCredentials
+from google.auth.transport.requests import AuthorizedSession
+from google.cloud import compute_v1
+
+from providers.errors import PermissionDeniedError, UnclassifiedError
+from providers.gcp.calls import BY_NAME
+from providers.gcp.errors import of_http, translated
+
+_SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
+_CONTAINER: Final = "https://container.googleapis.com"
+_SECONDS: Final = 60.0
+_PAGE: Final = 500
+# What the API calls a method, and which method of which client it is.
+_METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
+    "instanceGroupManagers.get": (compute_v1.InstanceGroupManagersClient, "get"),
+    "instanceGroupManagers.listManagedInstances": (
+        compute_v1.InstanceGroupManagersClient,
+        "list_managed_instances",
+    ),
+    "instanceGroupManagers.createInstances": (compute_v1.InstanceGroupManagersClient, "create_instances_unary"),
+    "instanceGroupManagers.deleteInstances": (compute_v1.InstanceGroupManagersClient, "delete_instances_unary"),
+    "instanceTemplates.get": (compute_v1.InstanceTemplatesClient, "get"),
+    "instances.get": (compute_v1.InstancesClient, "get"),
+    "instances.aggregatedList": (compute_v1.InstancesClient, "aggregated_list"),
+    "globalOperations.aggregatedList": (compute_v1.GlobalOperationsClient, "aggregated_list"),
+    "zoneOperations.get": (compute_v1.ZoneOperationsClient, "get"),
+}
+
+
+class UnlistedCallError(AssertionError):
+    """A call that no role knows of; list it in providers/gcp/calls.py and in deploy/gcp."""
+
+
+class Gcp:
+    """One project. `endpoint` replaces Google itself, for tests, which ask as nobody."""
+
+    def __init__(self, project: str = "", *, endpoint: str = "") -> None:
+        self._project = project or os.environ.get("GOOGLE_CLOUD_PROJECT", "")
+        self._endpoint = endpoint
+        self._clients: dict[Callable[..., Any], Any] = {}
+
+    @property
+    def project(self) -> str:
+        """The project that calls go to. Raises PermissionDeniedError when none is configured."""
+        if not self._project:
+            self._project = str(self._found[1] or "")
+        if not self._project:
+            step = "set gcp.project, or GOOGLE_CLOUD_PROJECT"
+            raise PermissionDeniedError("no Google Cloud project is configured", code="NoProject", next_step=step)
+        return self._project
+
+    def call(self, method: str, *, about: str = "", **request: Any) -> Any:
+        """The answer of one call. Raises ProviderErrors."""
+        what = f"{method} {about}".strip()
+        with translated(what):
+            return self._method(method)(request={"project": self.project, **request}, retry=None, timeout=_SECONDS)
+
+    def pages(self, method: str, *, about: str = "", **request: Any) -> Iterator[Any]:
+        """The pages of a list, each one call. Raises ProviderErrors; UnclassifiedError for a list that is not whole."""
+        what = f"{method} {about}".strip()
+        page = ""
+        while True:
+            asked = {"max_results": _PAGE, "page_token": page, **request}
+            with translated(what):
+                found = next(iter(self.call(method, about=about, **asked).pages))
+            missing = list(_unreachable(found))
+            if missing:
+                step = "nothing is concluded from this list; it is read again"
+                text = f"{what}: {', '.join(missing)} did not answer"
+                raise UnclassifiedError(text, code="PartialAnswer", next_step=step)
+            yield found
+            page = found.next_page_token
+            if not page:
+                return
+
+    def container(self, method: str, path: str) -> Mapping[str, Any]:
+        """What GKE says of a cluster or a node pool. There is no client for it that speaks REST."""
+        if method not in BY_NAME:
+            raise UnlistedCallError(f"{method} is missing in providers/gcp/calls.py and in deploy/gcp")
+        url = f"{self._endpoint or _CONTAINER}/v1/projects/{self.project}/{path}"
+        with translated(method):
+            answer = self._http.get(url, timeout=_SECONDS)
+            found = answer.json()
+        if answer.status_code != 200:
+            error = found.get("error", {}) if isinstance(found, Mapping) else {}
+            rows = error.get("errors") or [{}]
+            raise of_http(method, answer.status_code, rows[0].get("reason", ""), str(error.get("message", "")))
+        return found if isinstance(found, Mapping) else {}
+
+    def _method(self, method: str) -> Any:
+        if method not in BY_NAME:
+            raise UnlistedCallError(f"{method} is missing in providers/gcp/calls.py and in deploy/gcp")
+        kind, name = _METHODS[method]
+        if kind not in self._clients:
+            options = {"api_endpoint": self._endpoint} if self._endpoint else None
+            self._clients[kind] = kind(credentials=self._found[0], transport="rest", client_options=options)
+        return getattr(self._clients[kind], name)
+
+    @cached_property
+    def _http(self) -> Any:
+        return AuthorizedSession(self._found[0])  # type: ignore[no-untyped-call]  # not annotated
+
+    @cached_property
+    def _found(self) -> tuple[Any, str | None]:
+        """The credentials, and the project that they name."""
+        if self._endpoint:
+            return AnonymousCredentials(), None  # type: ignore[no-untyped-call]  # not annotated
+        with translated("credentials"):
+            return google.auth.default(scopes=_SCOPES)
+
+
+def _unreachable(page: Any) -> Iterator[str]:
+    """Parts of a list that are missing in it. A scope that has nothing says so with a warning of its own."""
+    yield from getattr(page, "unreachables", ())
+    scopes = getattr(page, "items", None)
+    for name, scoped in scopes.items() if isinstance(scopes, Mapping) else ():
+        if scoped.warning.code not in ("", "NO_RESULTS_ON_PAGE"):
+            yield f"{name} ({scoped.warning.code})"

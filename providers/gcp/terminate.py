@@ -1,0 +1,63 @@
+"""Ending machines: only those that a launch of this cluster made, by name, after their id was checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from instance_catalog.frozen_map import FrozenMap
+from providers.contract import Clock, TerminateAnswer
+from providers.errors import GoneError, PermissionDeniedError, ProviderError, RefusedError
+from providers.gcp.describe import LEAVING, by_id, group_of, owned
+from providers.gcp.launch import CHUNK, delete
+from providers.gcp.node_template.template import GroupRef
+from providers.gcp.session import Gcp
+
+
+def terminate(gcp: Gcp, clock: Clock, cluster: str, ids: Sequence[str]) -> TerminateAnswer:
+    """Terminate machines of a cluster. The names of ids that no machine has may be others' by now, and are left."""
+    wanted = tuple(dict.fromkeys(ids))
+    found = by_id(gcp, wanted)
+    going: list[str] = []
+    failures: dict[str, ProviderError] = {}
+    asked: dict[GroupRef, list[str]] = {}
+    for machine in wanted:
+        if machine not in found:
+            continue
+        group = group_of(found[machine])
+        if group is None or not owned(found[machine], cluster):
+            failures[machine] = _foreign(machine)
+        elif found[machine].status in LEAVING:
+            going.append(machine)  # a stop looks the same; a machine that stops so is asked to end once it has stopped
+        else:
+            asked.setdefault(group, []).append(machine)
+    gone = [machine for machine in wanted if machine not in found]
+    for group, machines in asked.items():
+        for start in range(0, len(machines), CHUNK):
+            _ask(gcp, clock, group, machines[start : start + CHUNK], found, going, failures)
+    return TerminateAnswer(tuple(going), tuple(gone), FrozenMap(failures))
+
+
+def _ask(
+    gcp: Gcp,
+    clock: Clock,
+    group: GroupRef,
+    machines: Sequence[str],
+    found: Mapping[str, Any],
+    going: list[str],
+    failures: dict[str, ProviderError],
+) -> None:
+    key = f"{' '.join(machines)} {clock.now().isoformat()}"
+    try:
+        delete(gcp, clock, group, [found[one].name for one in machines], request_id=str(uuid5(NAMESPACE_URL, key)))
+        going.extend(machines)
+    except (GoneError, RefusedError) as error:
+        if isinstance(error, PermissionDeniedError):
+            raise
+        failures.update(dict.fromkeys(machines, error))
+
+
+def _foreign(machine: str) -> PermissionDeniedError:
+    step = "end it by hand if it is not needed: its name is none that a launch of this cluster has chosen"
+    return PermissionDeniedError(f"{machine} was not launched for this cluster", next_step=step)

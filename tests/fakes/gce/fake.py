@@ -1,0 +1,283 @@
+"""The fake: which call does what. Paths are those of the REST API, and each method checks what it is given."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from google.cloud import compute_v1
+
+from providers.contract import Clock
+from tests.fakes.gce import answers
+from tests.fakes.gce.answers import rendered
+from tests.fakes.gce.errors import ApiError, Faults, LateError, Silence
+from tests.fakes.gce.gke import Clusters
+from tests.fakes.gce.state import PROJECT, PROMPT, Behaviour, Group, Machine, Member, Project
+
+Json = Mapping[str, Any]
+T = TypeVar("T")
+_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+_ZONAL: Final = r"/compute/v1/projects/(?P<project>[^/]+)/zones/(?P<zone>[^/]+)"
+_GROUP: Final = rf"{_ZONAL}/instanceGroupManagers/(?P<group>[^/]+)"
+# Google takes at most so many names in one call.
+_MOST: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call that was understood."""
+
+    groups: Mapping[str, str]
+    query: Mapping[str, str]
+    body: str
+
+    def message(self, kind: Any) -> Any:
+        """The body as a proto type; a field that it does not know is the client's mistake."""
+        try:
+            return kind.from_json(self.body or "{}", ignore_unknown_fields=False)
+        except Exception as error:
+            raise ApiError(400, "invalid", f"Invalid JSON payload received. {error}") from error
+
+
+@dataclass
+class FakeGce:
+    """A project for tests. `denied` are methods that the caller has no permission for; `calls` counts what was asked.
+
+    `unreachable` are zones that do not answer: lists are partial then, or fail.
+    """
+
+    clock: Clock
+    behaviour: Behaviour = PROMPT
+    faults: Faults = field(default_factory=Faults)
+    denied: set[str] = field(default_factory=set)
+    unreachable: set[str] = field(default_factory=set)
+    calls: Counter[str] = field(default_factory=Counter)
+    clusters: Clusters = field(default_factory=Clusters)
+
+    def __post_init__(self) -> None:
+        self.project = Project(self.clock, self.behaviour)
+        self._methods: Sequence[tuple[str, str, re.Pattern[str], Callable[[Request], Any]]] = tuple(
+            (verb, name, re.compile(path), call)
+            for verb, name, path, call in (
+                ("POST", "createInstances", rf"{_GROUP}/createInstances", self._create),
+                ("POST", "deleteInstances", rf"{_GROUP}/deleteInstances", self._delete),
+                ("POST", "listManagedInstances", rf"{_GROUP}/listManagedInstances", self._members),
+                ("GET", "listErrors", rf"{_GROUP}/listErrors", self._errors),
+                ("GET", "instanceGroupManagers.get", _GROUP, self._group),
+                ("GET", "instances.get", rf"{_ZONAL}/instances/(?P<name>[^/]+)", self._instance),
+                ("GET", "instances.aggregatedList", _aggregated("instances"), self._instances),
+                ("GET", "operations.aggregatedList", _aggregated("operations"), self._events),
+                ("GET", "zoneOperations.get", rf"{_ZONAL}/operations/(?P<name>[^/]+)", self._operation),
+                (
+                    "GET",
+                    "instanceTemplates.get",
+                    r"/compute/v1/projects/(?P<project>[^/]+)/global/instanceTemplates/(?P<group>[^/]+)",
+                    self._template,
+                ),
+            )
+        )
+
+    def answer(self, verb: str, path: str, query: Mapping[str, str], body: str) -> tuple[int, Json] | Silence:
+        """(status, JSON), or nothing at all."""
+        if path.startswith("/v1/projects/"):
+            self.calls["container.get"] += 1
+            return self.clusters.answer(path, "container.get" in self.denied)
+        try:
+            return self._answered(verb, path, query, body)
+        except ApiError as error:
+            return error.status, error.body()
+
+    def _answered(self, verb: str, path: str, query: Mapping[str, str], body: str) -> tuple[int, Json] | Silence:
+        for expected, name, pattern, call in self._methods:
+            found = pattern.fullmatch(path)
+            if found is None or verb != expected:
+                continue
+            self.calls[name] += 1
+            if name in self.denied:
+                raise ApiError(403, "forbidden", f"Required 'compute.{name}' permission for 'projects/{PROJECT}'")
+            if found["project"] != PROJECT:
+                raise ApiError(404, "notFound", f"The resource 'projects/{found['project']}' was not found")
+            self.project.catch_up()
+            fault = self.faults.next(name)
+            if fault is not None and isinstance(fault.ending, LateError):
+                late = fault.ending
+                zone = found.groupdict().get("zone", "")
+                error = (late.code, late.message, late.status) if late.code else None
+                failed = self.project.begin(name, zone, "", error)
+                return 200, rendered(answers.operation(failed, self.clock.now()))
+            if fault is None or fault.effect:
+                answer = rendered(call(Request(found.groupdict(), query, body)))
+                if fault is None:
+                    return 200, answer
+            if isinstance(fault.ending, ApiError):
+                raise fault.ending
+            return Silence.CUT
+        raise ApiError(501, "notImplemented", f"the fake does not know {verb} {path}")
+
+    # --- groups ------------------------------------------------------------------------------------------------
+
+    def _of(self, request: Request) -> Group:
+        key = (request.groups["zone"], request.groups["group"])
+        if key not in self.project.groups:
+            path = f"projects/{PROJECT}/zones/{key[0]}/instanceGroupManagers/{key[1]}"
+            raise ApiError(404, "notFound", f"The resource '{path}' was not found")
+        return self.project.groups[key]
+
+    def _group(self, request: Request) -> Any:
+        return answers.manager(self._of(request))
+
+    def _template(self, request: Request) -> Any:
+        name = request.groups["group"]
+        found = next((one for one in self.project.groups.values() if one.name == name), None)
+        if found is None:
+            raise ApiError(404, "notFound", f"The resource 'instanceTemplates/{name}' was not found")
+        return answers.template(found)
+
+    def _create(self, request: Request) -> Any:
+        group = self._of(request)
+        names = [one.name for one in request.message(compute_v1.InstanceGroupManagersCreateInstancesRequest).instances]
+        again = self._repeated(request)
+        if again is not None:
+            return again
+        if not names or len(names) > _MOST or len(set(names)) != len(names):
+            raise ApiError(400, "invalid", "Invalid value for field 'resource.instances'")
+        for name in names:
+            if not _NAME.fullmatch(name) or not name.startswith(f"{group.base}-"):
+                raise ApiError(400, "invalid", f"Invalid value for field 'resource.instances[].name': '{name}'")
+            if name in group.members or self.project.named(name, group.zone) is not None:
+                raise ApiError(409, "alreadyExists", f"Instance {name} already exists")
+        now = self.clock.now()
+        for name in names:
+            group.members[name] = Member(name, "CREATING", now + self.behaviour.operation)
+        return self._begun(request, group, "compute.instanceGroupManagers.createInstances")
+
+    def _delete(self, request: Request) -> Any:
+        group = self._of(request)
+        body = request.message(compute_v1.InstanceGroupManagersDeleteInstancesRequest)
+        again = self._repeated(request)
+        if again is not None:
+            return again
+        if not 0 < len(body.instances) <= _MOST:
+            raise ApiError(400, "invalid", "Invalid value for field 'resource.instances'")
+        prefix = f"zones/{group.zone}/instances/"
+        chosen = []
+        for url in body.instances:
+            tail = url[url.find("zones/") :]
+            if not tail.startswith(prefix):
+                raise ApiError(400, "invalid", f"Invalid value for field 'resource.instances': '{url}'. Not a URL")
+            name = tail.removeprefix(prefix)
+            if name in group.members:
+                chosen.append(group.members[name])
+            elif not body.skip_instances_on_validation_error:
+                raise ApiError(400, "invalid", f"Instance '{name}' is not a member of {group.name}")
+        for member in chosen:
+            self._end(group, member)
+        return self._begun(request, group, "compute.instanceGroupManagers.deleteInstances")
+
+    def _end(self, group: Group, member: Member) -> None:
+        machine = self.project.named(member.name, group.zone)
+        member.action = "DELETING"
+        if machine is None:
+            del group.members[member.name]
+        else:
+            machine.ended, machine.deleting = machine.ended or self.clock.now(), True
+
+    def _repeated(self, request: Request) -> Any:
+        """The operation that an equal request id has begun; the second request is ignored, whatever it says."""
+        key = request.query.get("requestId", "")
+        if key and not re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", key):
+            raise ApiError(400, "invalid", f"Invalid value for field 'requestId': '{key}'")
+        known = self.project.requests.get(key)
+        return answers.operation(self.project.operations[known], self.clock.now()) if known else None
+
+    def _begun(self, request: Request, group: Group, kind: str) -> Any:
+        begun = self.project.begin(kind, group.zone, group.name)
+        if request.query.get("requestId"):
+            self.project.requests[request.query["requestId"]] = begun.name
+        return answers.operation(begun, self.clock.now())
+
+    def _members(self, request: Request) -> Any:
+        group = self._of(request)
+        rows = [answers.member(self.project, group, one) for one in group.members.values()]
+        return compute_v1.InstanceGroupManagersListManagedInstancesResponse(managed_instances=rows)
+
+    def _errors(self, request: Request) -> Any:
+        rows, after = self._page(request, list(answers.failures(self._of(request))))
+        return compute_v1.InstanceGroupManagersListErrorsResponse(items=rows, next_page_token=after)
+
+    # --- machines ----------------------------------------------------------------------------------------------
+
+    def _instance(self, request: Request) -> Any:
+        name, zone = request.groups["name"], request.groups["zone"]
+        found = self.project.named(name, zone)
+        if found is None:
+            raise ApiError(404, "notFound", f"The resource 'projects/{PROJECT}/zones/{zone}/instances/{name}'")
+        return answers.instance(self.project, found)
+
+    def _instances(self, request: Request) -> Any:
+        admitted = _filter(request.query.get("filter", ""))
+        latest = self.clock.now() - self.behaviour.visibility
+        machines = [
+            one
+            for one in sorted(self.project.machines.values(), key=lambda one: (one.zone, one.name))
+            if one.created <= latest and self.project.status(one) and admitted(one)
+        ]
+        scopes: dict[str, Any] = {}
+        if self.unreachable:
+            if request.query.get("returnPartialSuccess") != "true":
+                raise ApiError(503, "backendError", f"zones {sorted(self.unreachable)} are unreachable")
+            machines = [one for one in machines if one.zone not in self.unreachable]
+        rows, after = self._page(request, machines)
+        for one in rows:
+            scope = scopes.setdefault(f"zones/{one.zone}", compute_v1.InstancesScopedList())
+            scope.instances.append(answers.instance(self.project, one))
+        empty = compute_v1.Warning(code="NO_RESULTS_ON_PAGE")
+        scopes["regions/us-central1"] = compute_v1.InstancesScopedList(warning=empty)
+        missing = [answers.zone_url(zone) for zone in sorted(self.unreachable)]
+        return compute_v1.InstanceAggregatedList(items=scopes, next_page_token=after, unreachables=missing)
+
+    # --- operations --------------------------------------------------------------------------------------------
+
+    def _operation(self, request: Request) -> Any:
+        found = self.project.operations.get(request.groups["name"])
+        if found is None:
+            raise ApiError(404, "notFound", f"The resource 'operations/{request.groups['name']}' was not found")
+        return answers.operation(found, self.clock.now())
+
+    def _events(self, request: Request) -> Any:
+        wanted = re.fullmatch(r'operationType eq "(.*)"', request.query.get("filter", ""))
+        if wanted is None:
+            raise ApiError(400, "invalid", "Invalid value for field 'filter'")
+        found = [one for one in self.project.events() if re.fullmatch(wanted[1], one.kind)]
+        rows, after = self._page(request, found)
+        scopes: dict[str, Any] = {}
+        for one in rows:
+            scope = scopes.setdefault(f"zones/{one.zone}", compute_v1.OperationsScopedList())
+            scope.operations.append(answers.operation(one, self.clock.now()))
+        return compute_v1.OperationAggregatedList(items=scopes, next_page_token=after)
+
+    def _page(self, request: Request, rows: list[T]) -> tuple[list[T], str]:
+        first = int(request.query.get("pageToken", "") or 0)
+        size = min(int(request.query.get("maxResults", "") or 500), self.behaviour.page, 500)
+        return rows[first : first + size], str(first + size) if first + size < len(rows) else ""
+
+
+def _aggregated(kind: str) -> str:
+    return rf"/compute/v1/projects/(?P<project>[^/]+)/aggregated/{kind}"
+
+
+def _filter(text: str) -> Callable[[Machine], bool]:
+    """The two filters that the adapter uses; any other one is refused."""
+    if not text:
+        return lambda _: True
+    by_name = re.fullmatch(r'name eq "(.*)"', text)
+    if by_name is not None:
+        pattern = by_name[1]
+        return lambda machine: re.fullmatch(pattern, machine.name) is not None
+    ids = re.findall(r"\(id = (\d+)\)", text)
+    if text != " OR ".join(f"(id = {one})" for one in ids):
+        raise ApiError(400, "invalid", f"Invalid value for field 'filter': '{text}'")
+    return lambda machine: str(machine.id) in ids

@@ -1,0 +1,67 @@
+"""Clusters and node pools as GKE's REST API describes them: only what says whether somebody else sizes a pool."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.fakes.gce.answers import zone_url
+from tests.fakes.gce.errors import ApiError
+from tests.fakes.gce.state import PROJECT
+
+_CLUSTER: Final = re.compile(r"/v1/projects/([^/]+)/locations/([^/]+)/clusters/([^/]+)(?:/nodePools/([^/]+))?")
+
+
+@dataclass
+class NodePool:
+    """A node pool; `groups` are (zone, name) of its managed instance groups."""
+
+    groups: tuple[tuple[str, str], ...]
+    autoscaling: bool = False
+    auto_repair: bool = False
+    driver: str = "INSTALLATION_DISABLED"
+    labels: dict[str, str] = field(default_factory=dict)
+    queued: bool = False
+
+    def as_json(self, name: str) -> Mapping[str, Any]:
+        """As nodePools.get answers."""
+        install = {"gpuDriverVersion": self.driver} if self.driver else {}
+        return {
+            "name": name,
+            "status": "RUNNING",
+            "autoscaling": {"enabled": True} if self.autoscaling else {},
+            "management": {"autoRepair": True} if self.auto_repair else {},
+            "queuedProvisioning": {"enabled": True} if self.queued else {},
+            "config": {
+                "labels": self.labels,
+                "accelerators": [
+                    {"acceleratorType": "x", "acceleratorCount": "8", "gpuDriverInstallationConfig": install}
+                ],
+            },
+            "instanceGroupUrls": [f"{zone_url(zone)}/instanceGroupManagers/{group}" for zone, group in self.groups],
+        }
+
+
+@dataclass
+class Clusters:
+    """One cluster with node pools. `autopilot`: Google sizes everything."""
+
+    name: str = "c1"
+    location: str = "us-central1"
+    autopilot: bool = False
+    pools: dict[str, NodePool] = field(default_factory=dict)
+
+    def answer(self, path: str, denied: bool) -> tuple[int, Mapping[str, Any]]:
+        """(status, JSON)."""
+        found = _CLUSTER.fullmatch(path)
+        if denied:
+            return 403, ApiError(403, "forbidden", "Required 'container.clusters.get' permission").body()
+        if found is None or found[1] != PROJECT or (found[2], found[3]) != (self.location, self.name):
+            return 404, ApiError(404, "notFound", f"Not found: {path.removeprefix('/v1/')}.").body()
+        if not found[4]:
+            return 200, {"name": self.name, "autopilot": {"enabled": True} if self.autopilot else {}}
+        if found[4] not in self.pools:
+            return 404, ApiError(404, "notFound", f"Not found: {path.removeprefix('/v1/')}.").body()
+        return 200, self.pools[found[4]].as_json(found[4])

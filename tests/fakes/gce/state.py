@@ -1,0 +1,231 @@
+"""A project's groups, machines and operations, on a virtual clock. Nothing happens but at `catch_up`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from providers.contract import Clock
+
+PROJECT: Final = "gpu-project"
+NUMBER: Final = "424242424242"
+Error = tuple[str, str]  # code and message
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """How long things take. `retry` is how often a group tries again what failed; `visibility` is how far lists lag."""
+
+    operation: timedelta = timedelta(seconds=1)
+    provisioning: timedelta = timedelta(seconds=3)
+    staging: timedelta = timedelta(seconds=10)
+    stopping: timedelta = timedelta(seconds=30)
+    retry: timedelta = timedelta(seconds=30)
+    visibility: timedelta = timedelta(0)
+    page: int = 500
+
+
+PROMPT: Final = Behaviour()
+SLUGGISH: Final = Behaviour(
+    operation=timedelta(seconds=5),
+    provisioning=timedelta(seconds=20),
+    staging=timedelta(seconds=60),
+    stopping=timedelta(minutes=2),
+    retry=timedelta(minutes=1),
+    visibility=timedelta(seconds=45),
+    page=7,
+)
+
+
+@dataclass
+class Machine:
+    """An instance. `group` is "" for one that no group made; `ended` is when its deletion began, or its stop."""
+
+    id: int
+    name: str
+    zone: str
+    machine_type: str
+    model: str
+    created: datetime
+    group: str = ""
+    ended: datetime | None = None
+    deleting: bool = False
+    stopped: bool = False
+    maintenance: datetime | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+
+    def status(self, now: datetime, behaviour: Behaviour) -> str:
+        """As Instance.status; "" when it is gone."""
+        if self.ended is not None:
+            if now < self.ended + behaviour.stopping:
+                return "STOPPING"
+            return "" if self.deleting else "TERMINATED"
+        if now < self.created + behaviour.provisioning:
+            return "PROVISIONING"
+        return "STAGING" if now < self.created + behaviour.provisioning + behaviour.staging else "RUNNING"
+
+
+@dataclass
+class Member:
+    """A managed instance: a name that the group keeps, with or without a machine."""
+
+    name: str
+    action: str
+    tries_at: datetime
+    errors: list[Error] = field(default_factory=list)
+
+
+@dataclass
+class Group:
+    """A zonal managed instance group with one instance template. `base` is its baseInstanceName."""
+
+    name: str
+    zone: str
+    base: str
+    machine_type: str
+    model: str = "STANDARD"
+    accelerator: str = "nvidia-h100-80gb"
+    accelerators: int = 8
+    reservation: str = ""
+    kube_labels: dict[str, str] = field(default_factory=dict)
+    repairs: bool = False
+    members: dict[str, Member] = field(default_factory=dict)
+    history: list[tuple[datetime, str, Error]] = field(default_factory=list)  # what listErrors answers
+
+
+@dataclass
+class Operation:
+    """A zonal operation. `of` are the project's system events, which nobody asked for."""
+
+    name: str
+    kind: str
+    zone: str
+    began: datetime
+    done: datetime
+    target: str = ""
+    target_id: int = 0
+    error: tuple[str, str, int] | None = None
+
+
+class Project:
+    """Everything there is. Quotas and stock are by (machine type, zone, model)."""
+
+    def __init__(self, clock: Clock, behaviour: Behaviour) -> None:
+        self.clock = clock
+        self.behaviour = behaviour
+        self.groups: dict[tuple[str, str], Group] = {}
+        self.machines: dict[int, Machine] = {}
+        self.operations: dict[str, Operation] = {}
+        self.requests: dict[str, str] = {}  # request id: operation
+        self.stock: dict[tuple[str, str, str], int] = {}
+        self.errors: dict[tuple[str, str, str], Error] = {}  # what creation fails with instead
+        self._next = 7_000_000_000_000_000_000
+
+    def new_id(self) -> int:
+        """An id that was never given before: 64 bits, as Google's are."""
+        self._next += 1_000_003
+        return self._next
+
+    def add(self, group: Group) -> Group:
+        """A group, as if somebody had made it before the test."""
+        self.groups[group.zone, group.name] = group
+        return group
+
+    def stranger(self, name: str, zone: str, machine_type: str, *, group: str = "") -> Machine:
+        """A machine that nobody here asked for."""
+        machine = Machine(self.new_id(), name, zone, machine_type, "STANDARD", self.clock.now(), group)
+        self.machines[machine.id] = machine
+        return machine
+
+    def status(self, machine: Machine) -> str:
+        """By now."""
+        return machine.status(self.clock.now(), self.behaviour)
+
+    def named(self, name: str, zone: str) -> Machine | None:
+        """The machine that has this name now."""
+        return next((m for m in self.machines.values() if (m.name, m.zone) == (name, zone) and self.status(m)), None)
+
+    def catch_up(self) -> None:
+        """Let everything happen that is due by now."""
+        for group in self.groups.values():
+            for member in list(group.members.values()):
+                self._member(group, member)
+
+    def _member(self, group: Group, member: Member) -> None:
+        machine, now = self.named(member.name, group.zone), self.clock.now()
+        if member.action == "DELETING":
+            if machine is None:
+                del group.members[member.name]
+            return
+        if machine is not None:
+            if member.action in ("CREATING", "RECREATING") and self.status(machine) == "RUNNING":
+                member.action, member.errors = "NONE", []
+            if machine.ended is not None and not machine.stopped and group.repairs:
+                machine.deleting = True
+                member.action, member.tries_at = "RECREATING", now
+            return
+        if member.action in ("CREATING", "RECREATING") and now >= member.tries_at:
+            self._create(group, member)
+
+    def _create(self, group: Group, member: Member) -> None:
+        """Try at the moment that the group tries, whenever somebody looks."""
+        now, key = member.tries_at, (group.machine_type, group.zone, group.model)
+        error = self.errors.get(key)
+        if error is None and self.stock.get(key, 1 << 30) <= self._used(key):
+            resource = f"projects/{PROJECT}/zones/{group.zone}"
+            text = f"The zone '{resource}' does not have enough resources available to fulfill the request."
+            error = ("ZONE_RESOURCE_POOL_EXHAUSTED", text)
+        if error is not None:
+            member.errors = [error]
+            member.tries_at = self.clock.now() + self.behaviour.retry
+            group.history.append((now, member.name, error))
+            return
+        machine = Machine(self.new_id(), member.name, group.zone, group.machine_type, group.model, now, group.name)
+        self.machines[machine.id] = machine
+        self.note("insert", machine)
+
+    def _used(self, key: tuple[str, str, str]) -> int:
+        return sum((m.machine_type, m.zone, m.model) == key and bool(self.status(m)) for m in self.machines.values())
+
+    def begin(self, kind: str, zone: str, target: str, error: tuple[str, str, int] | None = None) -> Operation:
+        """An operation that is under way."""
+        now = self.clock.now()
+        name = f"operation-{len(self.operations)}"
+        found = Operation(name, kind, zone, now, now + self.behaviour.operation, target, 0, error)
+        self.operations[name] = found
+        return found
+
+    def note(self, kind: str, machine: Machine) -> None:
+        """An event of a machine, as an operation that is over."""
+        now = self.clock.now()
+        name = f"systemevent-{len(self.operations)}"
+        self.operations[name] = Operation(name, kind, machine.zone, now, now, machine.name, machine.id)
+
+    def events(self) -> Iterator[Operation]:
+        """Operations that the project's users did not ask for."""
+        return (one for one in self.operations.values() if one.kind.startswith("compute.instances."))
+
+    # --- what happens to machines ------------------------------------------------------------------------------
+
+    def preempt(self, machine: Machine) -> None:
+        """Take a Spot machine back."""
+        machine.ended = self.clock.now()
+        self.note("compute.instances.preempted", machine)
+
+    def stop(self, machine: Machine) -> None:
+        """Somebody stops it; a group leaves such a machine alone."""
+        machine.ended, machine.stopped = self.clock.now(), True
+
+    def host_error(self, machine: Machine) -> None:
+        """Its host fails, and it starts again on another one, under the same id."""
+        self.note("compute.instances.hostError", machine)
+
+    def repair(self, machine: Machine) -> Machine:
+        """The group makes the machine anew: the same name, another id."""
+        self.machines[machine.id] = replace(machine, ended=self.clock.now() - self.behaviour.stopping, deleting=True)
+        self.note("compute.instances.repair.recreateInstance", machine)
+        again = replace(machine, id=self.new_id(), created=self.clock.now(), ended=None, deleting=False)
+        self.machines[again.id] = again
+        return again

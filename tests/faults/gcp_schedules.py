@@ -1,0 +1,266 @@
+"""Random schedules of work and trouble over the production loop and the Google Cloud adapter, in virtual time.
+
+The invariants are those of invariants.py. What is Google's own: operations that fail late, groups that try for ever,
+machines that are made anew under the same name, and strangers in the same groups.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import timedelta
+from functools import partial
+from typing import ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from autoscaler.cluster.api import ApiError, key_of, list_all
+from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
+from autoscaler.errors import ConfigurationError
+from autoscaler.loop.loop import Tick
+from providers.errors import ProviderError
+from providers.gcp.names import batch_of, read
+from tests.crash.life import START, CrashError, small_catalog
+from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, THROTTLED, UNAVAILABLE, Fault, LateError, refused
+from tests.fakes.gce.errors import ApiError as HttpError
+from tests.fakes.gce.state import PROMPT, SLUGGISH, Behaviour, Machine
+from tests.faults import invariants
+from tests.faults.gcp_world import ACCELERATORS, KIND, ZONES, GcpSimulation, booted, machines_run
+from tests.faults.schedules import GANG_OF, MOST_CUT, PODS_OF, POOL, RECOVERY, RESYNC, scenario
+from tests.faults.shaky import Mishap, Shaky
+from tests.faults.witness import Witness
+
+CALLS = (
+    "createInstances",
+    "deleteInstances",
+    "listManagedInstances",
+    "instances.aggregatedList",
+    "operations.aggregatedList",
+    "zoneOperations.get",
+    "instanceGroupManagers.get",
+    "instanceTemplates.get",
+    "instances.get",
+)
+FAULTS = {
+    "is cut after the effect": CUT_AFTER,
+    "is cut before the effect": CUT_BEFORE,
+    "fails inside after the effect": Fault(HttpError(500, "internalError"), effect=True),
+    "fails inside": Fault(HttpError(500, "internalError")),
+    "finds the front end overloaded": UNAVAILABLE,
+    "is throttled": THROTTLED,
+    "gets a code nobody knows": refused("teapot"),
+}
+LATE = {
+    "a stock-out in the operation": LateError("ZONE_RESOURCE_POOL_EXHAUSTED"),
+    "a quota in the operation": LateError("QUOTA_EXCEEDED", status=403),
+    "an operation that yields nothing": LateError(""),
+}
+PLACES = [(kind, zone, "STANDARD") for kind in ACCELERATORS for zone in ZONES]
+
+
+class GcpWitness(Witness):
+    """Google's ids are not part of a Node's providerID, so they are told as that."""
+
+    simulation: GcpSimulation
+
+    def terminates(self, ids: Iterable[str]) -> None:
+        machines = self.simulation.fake.project.machines
+        super().terminates([booted(machines[int(one)]).provider_id for one in ids if int(one) in machines])
+
+
+class GcpSchedules(RuleBasedStateMachine):
+    """A cluster to which things happen. `told` counts them over all schedules of a run."""
+
+    told: ClassVar[Counter[str]] = Counter()
+    world: ClassVar[type[GcpSimulation]] = GcpSimulation
+
+    @initialize(pace=st.sampled_from([PROMPT, SLUGGISH]))
+    def begin(self, pace: Behaviour) -> None:
+        self.simulation = self.world(catalog=small_catalog(*ACCELERATORS), start=START, gce=pace)
+        pool = POOL.replace("KIND", KIND).replace("us-east-1a, us-east-1b", ", ".join(ZONES))
+        self.simulation.add(scenario(pool))
+        witness = GcpWitness(self.simulation.api, partial(machines_run, self.simulation))
+        witness.simulation = self.simulation
+        self.witness = witness
+        self.api = Shaky(self.simulation.api, witness=witness)
+        self.restart()
+        self.submitted = 0
+        self.excused: set[str] = set()
+        self.strangers: list[Machine] = []
+        self.told["schedules"] += 1
+
+    @rule(copies=st.integers(1, 3), minutes=st.integers(1, 20), gang=st.booleans())
+    def submit(self, copies: int, minutes: int, gang: bool) -> None:
+        if self.submitted == 4:
+            return
+        self.submitted += 1
+        label = f"scheduling.x-k8s.io/pod-group: gang-{self.submitted}" if gang else ""
+        text = PODS_OF.format(number=self.submitted, copies=copies, minutes=minutes, gang=label)
+        if gang:
+            text = GANG_OF.format(number=self.submitted, copies=copies) + text
+            self.excused |= {f"default/work-{self.submitted}-{number}" for number in range(copies)}
+        self.simulation.add(scenario(text))
+        self.told["pods"] += copies
+        self.live(timedelta(seconds=1))
+
+    @rule(call=st.sampled_from(CALLS), name=st.sampled_from(sorted(FAULTS)), times=st.integers(1, 4))
+    def trouble(self, call: str, name: str, times: int) -> None:
+        self.simulation.fake.faults.inject(call, *[FAULTS[name]] * times)
+        self.told[f"a call {name}"] += times
+
+    @rule(call=st.sampled_from(["createInstances", "deleteInstances"]), name=st.sampled_from(sorted(LATE)))
+    def late_trouble(self, call: str, name: str) -> None:
+        self.simulation.fake.faults.inject(call, Fault(LATE[name]))
+        self.told[name] += 1
+
+    @rule(after=st.integers(0, 12), mishap=st.sampled_from(Mishap))
+    def mishap(self, after: int, mishap: Mishap) -> None:
+        self.api.mishaps.append((after, mishap))
+        self.told[f"a write: {mishap.value}"] += 1
+
+    @rule(place=st.sampled_from(PLACES), machines=st.integers(0, 2))
+    def limit(self, place: tuple[str, str, str], machines: int) -> None:
+        self.simulation.fake.project.stock[place] = machines
+        self.told["a limit"] += 1
+
+    @precondition(lambda self: self.running())
+    @rule(index=st.integers(0, 7))
+    def loses(self, index: int) -> None:
+        """Google takes a machine back."""
+        self.simulation.fake.project.preempt(self.chosen(index))
+        self.told["a machine preempted"] += 1
+
+    @precondition(lambda self: self.running())
+    @rule(index=st.integers(0, 7))
+    def repairs(self, index: int) -> None:
+        """The group makes a machine anew under the same name. What ran there is gone, and nobody ordered that."""
+        machine = self.chosen(index)
+        for pod in list_all(self.simulation.api, PODS, fields={"spec.nodeName": machine.name})[0]:
+            self.excused.add(key_of(pod))
+        self.simulation.fake.project.repair(machine)
+        self.told["a machine made anew"] += 1
+
+    @precondition(lambda self: self.running())
+    @rule(index=st.integers(0, 7))
+    def stops(self, index: int) -> None:
+        """A person stops a machine."""
+        self.simulation.fake.project.stop(self.chosen(index))
+        self.told["a machine stopped"] += 1
+
+    @precondition(lambda self: len(self.strangers) < 2)
+    @rule(group=st.integers(0, 7))
+    def stranger(self, group: int) -> None:
+        """Somebody adds a machine to one of the groups: a surge upgrade, or a person."""
+        project = self.simulation.fake.project
+        found = list(project.groups.values())[group]
+        name = f"{found.base}-x{len(self.strangers)}yz"
+        self.strangers.append(project.stranger(name, found.zone, found.machine_type, group=found.name))
+        self.told["a stranger"] += 1
+
+    @rule(index=st.integers(0, 7))
+    def deletes_a_node(self, index: int) -> None:
+        """A person orders a node to go, whatever runs there."""
+        found = list_all(self.simulation.api, PROVISIONED_NODES)[0]
+        if found:
+            self.simulation.api.delete(PROVISIONED_NODES, found[index % len(found)]["metadata"]["name"])
+            self.told["a node deleted by a person"] += 1
+
+    @rule(seconds=st.sampled_from([1, 10, 60, 150, 170, 300, 900]))
+    def passes(self, seconds: int) -> None:
+        self.live(timedelta(seconds=seconds))
+
+    @rule()
+    def dies(self) -> None:
+        self.restart()
+        self.told["a restart"] += 1
+
+    @invariant()
+    def everything_holds(self) -> None:
+        if not hasattr(self, "simulation"):
+            return
+        self.witness.looks()
+        alive = Counter(map(self.batch, self.simulation.ours()))
+        invariants.hold([*self.witness.found, *invariants.more_than_asked(alive, self.api.batches)])
+        touched = [m.name for m in self.strangers if m.ended is not None]
+        assert not touched, f"machines of strangers were ended: {touched}"
+
+    def teardown(self) -> None:
+        """The trouble is over: everything that was asked for runs to its end, and nothing is left."""
+        if not hasattr(self, "simulation"):
+            return
+        project = self.simulation.fake.project
+        for call in CALLS:
+            while self.simulation.fake.faults.next(call) is not None:
+                pass
+        self.api.mishaps.clear()
+        project.stock.clear()
+        for machine in project.machines.values():
+            if machine.stopped and not machine.deleting:
+                machine.stopped, machine.ended = False, None
+        end = self.simulation.clock.now() + RECOVERY
+        while self.simulation.clock.now() < end and not (self.done() and self.simulation.clock.now() > START):
+            self.live(RESYNC)
+        self.everything_holds()
+        pods = [pod for pod in list_all(self.simulation.api, PODS)[0] if key_of(pod) not in self.excused]
+        found = [*invariants.kept_waiting(pods, bad=self.excused)]
+        found += invariants.left_over("machines", (m.name for m in self.simulation.ours()))
+        for resource in (PROVISIONED_NODES, LAUNCH_BATCHES, NODES):
+            names = (one["metadata"]["name"] for one in list_all(self.simulation.api, resource)[0])
+            strange = {machine.name for machine in self.strangers}
+            found += invariants.left_over(str(resource), (name for name in names if name not in strange))
+        kept = (name for group in project.groups.values() for name in group.members)
+        invariants.hold([*found, *invariants.left_over("names in groups", kept)])
+        self.told["machines"] += len(project.machines)
+        self.told["calls"] += self.simulation.fake.calls.total()
+
+    def running(self) -> list[Machine]:
+        """Machines of ours that run."""
+        if not hasattr(self, "simulation"):
+            return []
+        status = self.simulation.fake.project.status
+        return [machine for machine in self.simulation.ours() if status(machine) == "RUNNING"]
+
+    def chosen(self, index: int) -> Machine:
+        """One of them."""
+        found = self.running()
+        return found[index % len(found)]
+
+    def batch(self, machine: Machine) -> str:
+        """The LaunchBatch that its name was chosen for."""
+        launched = read(machine.name, self.simulation.uid)
+        uid = self.simulation.uid
+        return next((b for b in self.api.batches if launched and batch_of(uid, b) == launched.batch), machine.name)
+
+    def done(self) -> bool:
+        """Whether no pod waits or runs, and no machine of ours is left."""
+        pods = list_all(self.simulation.api, PODS)[0]
+        waits = any(pod.get("status", {}).get("phase") not in ("Succeeded", "Failed") for pod in pods)
+        objects = [
+            one for kind in (PROVISIONED_NODES, LAUNCH_BATCHES) for one in list_all(self.simulation.api, kind)[0]
+        ]
+        return not waits and not objects and not self.simulation.ours()
+
+    def restart(self) -> None:
+        """A controller that begins with empty memory."""
+        self.witness.follows(self.simulation.new_loop(self.api))
+
+    def live(self, by: timedelta) -> None:
+        """Let time pass; a controller that dies is started again with empty memory, and so is one that gives up."""
+        end = self.simulation.clock.now() + by
+        for cut in range(1, MOST_CUT + 1):
+            try:
+                self.simulation.run(end, self._look)
+                return
+            except CrashError:
+                self.restart()
+            except (ApiError, ConfigurationError, ProviderError) as error:
+                if cut == MOST_CUT:
+                    raise AssertionError(invariants.cut_short(error, rounds=cut)) from error
+                self.restart()
+            except Exception as error:
+                raise AssertionError(invariants.ended_by(error)) from error
+        raise AssertionError("the controller does not come up again")
+
+    def _look(self, _: Tick) -> None:
+        self.witness.looks()

@@ -1,0 +1,119 @@
+"""The Google Cloud adapter on the fake: real clients over HTTP, one template. For every suite that needs both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache
+from typing import Any
+
+from autoscaler.clock import VirtualClock
+from instance_catalog.frozen_map import FrozenMap
+from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Clock, LaunchRequest, OfferingKey, TemplateRef
+from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate
+from providers.gcp.provider import GcpProvider, Project
+from providers.gcp.session import Gcp
+from tests.fakes.gce.fake import FakeGce
+from tests.fakes.gce.gke import NodePool
+from tests.fakes.gce.server import Server
+from tests.fakes.gce.state import PROJECT, PROMPT, Behaviour, Group
+
+CLUSTER = "11111111-2222-3333-4444-555555555555"
+ZONE = "us-central1-a"
+A3 = OfferingKey("a3-highgpu-8g", ZONE, "on-demand")
+A3_SPOT = OfferingKey("a3-highgpu-8g", ZONE, "spot")
+A2 = OfferingKey("a2-highgpu-8g", ZONE, "on-demand")
+TEMPLATE_REF = TemplateRef("GCPNodeTemplate", "gpu")
+
+
+@cache
+def server() -> Server:
+    """Where all clients end."""
+    return Server()
+
+
+@cache
+def gcp() -> Gcp:
+    """Clients as production makes them. Making one takes longer than most tests do."""
+    return Gcp(PROJECT, endpoint=server().url)
+
+
+@dataclass
+class Written:
+    """The one template there is, as a test writes it."""
+
+    found: GroupTemplate
+
+    def template(self, reference: TemplateRef) -> GroupTemplate:
+        return self.found
+
+    def references(self) -> tuple[TemplateRef, ...]:
+        return (TemplateRef("GCPNodeTemplate", self.found.name, 1),)
+
+
+@dataclass
+class Rig:
+    """A project with a GKE node pool and two groups, and the adapter. `restart` makes the adapter anew."""
+
+    behaviour: Behaviour = PROMPT
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    ours: Clock | None = None
+    batches: list[Batch] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.fake = FakeGce(self.clock, self.behaviour)
+        server().fake = self.fake
+        for offering, model in ((A3, "STANDARD"), (A3_SPOT, "SPOT"), (A2, "STANDARD")):
+            name = f"gke-c1-{offering.instance_type[:2]}-{offering.capacity_type[:2]}-0a1b2c3d"
+            group = Group(f"{name}-grp", ZONE, name, offering.instance_type, model)
+            self.fake.project.add(group)
+        groups = list(self.fake.project.groups)
+        self.fake.clusters.pools["h100"] = NodePool((groups[0],))
+        self.templates = Written(
+            GroupTemplate("gpu", "c1", "us-central1", ("h100",), tuple(GroupRef(*one) for one in groups[1:]))
+        )
+        self.restart()
+
+    def restart(self) -> None:
+        project = Project(gcp(), self.ours or self.clock, CLUSTER)
+        self.provider = GcpProvider(project, self.templates, written=lambda: self.batches)
+
+    def group(self, offering: OfferingKey) -> Group:
+        """The group that starts these machines."""
+        model = "SPOT" if offering.capacity_type == "spot" else "STANDARD"
+        groups = self.fake.project.groups.values()
+        return next(
+            g for g in groups if (g.machine_type, g.zone, g.model) == (offering.instance_type, offering.zone, model)
+        )
+
+    def key(self, offering: OfferingKey) -> tuple[str, str, str]:
+        """As the fake's stock is counted."""
+        return offering.instance_type, offering.zone, self.group(offering).model
+
+    def settle(self) -> None:
+        """Let everything finish."""
+        b = self.behaviour
+        self.advance(b.provisioning + b.staging + b.stopping + b.visibility + timedelta(minutes=1))
+
+    def advance(self, by: timedelta) -> None:
+        """Let time pass; a group acts in its own time, whether it is asked or not."""
+        self.fake.project.catch_up()
+        self.clock.advance(by)
+        self.fake.project.catch_up()
+        self.fake.project.catch_up()
+
+
+def request(
+    *nodes: str, batch: str = "b1", offerings: tuple[OfferingKey, ...] = (A3,), minimum: int = 1, **more: Any
+) -> LaunchRequest:
+    """A launch from the template gpu."""
+    tags = {TAG_CLUSTER: CLUSTER, TAG_POOL: "gpu", TAG_BATCH: batch}
+    return LaunchRequest(
+        token=f"token-{batch}",
+        nodes=nodes or (f"{batch}-0",),
+        offerings=offerings,
+        tags=FrozenMap(tags),
+        minimum=minimum,
+        template=TEMPLATE_REF,
+        **more,
+    )

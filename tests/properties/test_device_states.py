@@ -1,0 +1,226 @@
+"""Claims decided apart from amounts give the answers of the direct way, on random pods and nodes.
+
+The oracle of the packing remembers what equal claims take of equal devices. Told that pods may look at each other, it
+decides every pod as a whole: that is the direct way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.device_class import DeviceClass, Selector
+from autoscaler.model.pod import Container, HostPort, Pod, PodClaim
+from autoscaler.model.resource_claim import Allocation, DeviceRequest, FirstAvailable, MatchAttribute, ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.verdict import Fits
+from autoscaler.planning.demand.bundles import bundles_of, classes_of
+from autoscaler.planning.demand.demand import pending_pods
+from autoscaler.planning.demand.scope import Scopes
+from autoscaler.planning.placement.device_states import claims_apart
+from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input
+from autoscaler.planning.placement.trial import Filled, PackingOracle
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.work import Ledger
+from autoscaler.scheduling.world import World
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+from tests.builders import GPU, NOW, shipped, snapshot
+
+CATALOG = shipped("g6.12xlarge", "p4d.24xlarge")
+DRIVERS = ("nvidia", "nvidia@v0.5.0-dev:ConsumableShares=true:consumable-shares=4", "nvidia:DynamicMIG=true")
+SERVED = DeviceClass(
+    "whole", (Selector("device.driver == 'gpu.nvidia.com'"),), extended_resource_name="example.com/whole"
+)
+MIG = DeviceClass(
+    "mig.nvidia.com",
+    (Selector("device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig'"),),
+)
+
+
+@st.composite
+def requests(draw: st.DrawFn, name: str) -> DeviceRequest:
+    """Whole GPUs, parts of them, or a share of memory."""
+    memory = draw(st.sampled_from([None, None, None, "4Gi", "10Gi", "4096Mi"]))
+    least = draw(st.sampled_from(["", "", "", "20Gi", "30Gi"]))
+    selector = f"device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('{least}')) >= 0"
+    return DeviceRequest(
+        name,
+        draw(st.sampled_from(["gpu.nvidia.com"] * 5 + ["mig.nvidia.com"] * 3 + ["missing"])),
+        (Selector(selector),) if least else (),
+        count=draw(st.integers(1, 3)),
+        admin_access=draw(st.sampled_from([None, None, None, True])),
+        capacity=FrozenMap({"memory": Quantity.parse(memory)}) if memory else None,
+    )
+
+
+@st.composite
+def claims(draw: st.DrawFn, name: str) -> ResourceClaim:
+    first = draw(requests("first"))
+    second = FirstAvailable("second", (draw(requests("a")), draw(requests("b"))))
+    wanted = draw(st.sampled_from([(first,), (first,), (second,), (first, second)]))
+    constraints = draw(st.sampled_from([(), (), (MatchAttribute("gpu.nvidia.com/productName"),)]))
+    return ResourceClaim("default", name, wanted, constraints, uid=f"uid-{name}")
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> Snapshot:
+    """Pods whose claims are often equal under other names, with little that is equal besides."""
+    kinds = [draw(claims(f"kind{i}")) for i in range(draw(st.integers(1, 3)))]
+    made: list[ResourceClaim] = []
+    pods: list[Pod] = []
+    for number in range(draw(st.integers(1, 8))):
+        names: list[str] = []
+        for kind in draw(st.lists(st.sampled_from(kinds), max_size=2)):
+            names.append(f"c{len(made)}")
+            made.append(ResourceClaim("default", names[-1], kind.requests, kind.constraints, uid=f"uid-{names[-1]}"))
+            if draw(st.integers(0, 9)) == 0:
+                made[-1] = replace(made[-1], allocation=Allocation((), None))
+        shared = draw(st.sampled_from([None] * 6 + [claim.name for claim in made]))
+        amounts = {
+            "cpu": draw(st.sampled_from(["100m", "7", "7001m", "24", "40"])),
+            **draw(st.sampled_from([{}, {}, {"memory": "15Gi"}, {"example.com/whole": "1"}])),
+        }
+        port = draw(st.sampled_from([(), (), (), (HostPort(8080, "TCP"),)]))
+        pods.append(
+            Pod(
+                "default",
+                f"p{number}",
+                uid=f"uid-p{number}",
+                containers=(
+                    Container("main", FrozenMap({k: Quantity.parse(v) for k, v in amounts.items()}), host_ports=port),
+                ),
+                claims=tuple(PodClaim(name, name) for name in dict.fromkeys([*names, *([shared] if shared else [])])),
+                node_selector=FrozenMap(draw(st.sampled_from([{}, {}, {"kubernetes.io/arch": "arm64"}]))),
+            )
+        )
+    pool = CapacityPool("team", drivers=DRIVERS)
+    return snapshot(pods, made, classes=(GPU, MIG, SERVED), pools=(pool,))
+
+
+def market_of(state: Snapshot) -> PackingInput:
+    world = World.of(state, CATALOG.drivers.values())
+    classes = classes_of(bundles_of(state.pods, state.claims), state)
+    return build_packing_input(
+        classes,
+        world,
+        state,
+        CATALOG,
+        scopes=Scopes.of(state, pending_pods(state), world.extended_resources),
+        policy=Policy(),
+        now=NOW,
+        ledger=Ledger.of(classes, Policy()),
+    )
+
+
+def directly(market: PackingInput, state: Snapshot) -> PackingOracle:
+    ledger = Ledger.of(market.classes, Policy())
+    return PackingOracle(World.of(state, CATALOG.drivers.values()), market.shapes, market.classes, ledger, alone=False)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds(), st.data())
+def test_remembered_answers_are_those_of_the_direct_way(state: Snapshot, data: st.DataObject) -> None:
+    market = market_of(state)
+    direct = directly(market, state)
+    for shape in range(len(market.shapes)):
+        for item in range(len(market.classes)):
+            assert market.trials.explained(shape, item) == direct.explained(shape, item)
+        left = [item for item, found in enumerate(market.classes) for _ in found.members]
+        for order in (data.draw(st.permutations(left)) for _ in range(3)):
+            for apart, whole in zip(filled(market.trials, shape, order), filled(direct, shape, order), strict=True):
+                assert (apart is None) == (whole is None)
+                if apart is None or whole is None:
+                    continue
+                assert apart.preference == whole.preference
+                assert apart.units == whole.units
+                assert market.trials.full(apart) == direct.full(whole)
+                name = market.shapes[shape].node.name
+                assert apart.world.nodes[name].used == whole.world.nodes[name].used
+                assert devices_in_use(apart) == devices_in_use(whole)
+
+
+def filled(oracle: PackingOracle, shape: int, items: Sequence[int]) -> Iterator[Filled | None]:
+    """The node after each of the items, None for one that it does not take."""
+    state = oracle.empty(shape)
+    for item in items:
+        larger = oracle.put(state, item)
+        assert larger is None or oracle.has_room(state, item)
+        state = larger or state
+        yield larger
+
+
+def devices_in_use(state: Filled) -> dict[tuple[str, str], tuple[object, ...]]:
+    return {
+        pool: (use.exclusive, sorted(device for device, _ in use.shares), use.consumed)
+        for pool, use in state.world.allocated.pools.items()
+    }
+
+
+@given(worlds())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_pod_whose_halves_depend_on_each_other_is_not_divided(state: Snapshot) -> None:
+    world = World.of(state)
+    for bundle in bundles_of(state.pods, state.claims):
+        apart = claims_apart(bundle, world, {})
+        coupled = (
+            len(bundle.pods) > 1
+            or any(world.claims[f"default/{entry.claim}"].allocation for entry in bundle.pods[0].claims)
+            or any(container.host_ports for container in bundle.pods[0].containers)
+            or any("example.com/whole" in container.requests for container in bundle.pods[0].containers)
+        )
+        assert apart is None or not coupled
+
+
+def some(*counts: int) -> PackingInput:
+    """Pods that differ in CPU, each with a claim for so many GPUs."""
+    made = [
+        ResourceClaim("default", f"c{i}", (DeviceRequest("gpu", "gpu.nvidia.com", count=count),), uid=f"uid-c{i}")
+        for i, count in enumerate(counts)
+    ]
+    pods = [
+        Pod(
+            "default",
+            f"p{i}",
+            uid=f"uid-p{i}",
+            containers=(Container("main", FrozenMap({"cpu": Quantity.parse(f"{i + 1}00m")})),),
+            claims=(PodClaim(f"c{i}", f"c{i}"),),
+        )
+        for i in range(len(counts))
+    ]
+    market = market_of(snapshot(pods, made, pools=(CapacityPool("team", drivers=("nvidia",)),)))
+    assert len(market.classes) == len(pods)
+    return market
+
+
+def test_equal_claims_under_other_names_are_asked_once() -> None:
+    market = some(1, 1, 1)
+    empty = market.trials.empty(0)
+    assert list(filled(market.trials, 0, [0, 1])).count(None) == 0
+    assert empty.devices is not None
+    assert len(empty.devices.steps) == 1
+    verdict = market.trials.explained(0, 2)
+    assert isinstance(verdict, Fits)
+    assert list(verdict.allocations) == ["default/c2"]
+
+
+def test_devices_used_otherwise_are_another_state() -> None:
+    """Four GPUs: three more fit beside one, and not beside two."""
+    market = some(1, 2, 3)
+    assert [state is not None for state in filled(market.trials, 0, [0, 2])] == [True, True]
+    assert [state is not None for state in filled(market.trials, 0, [1, 2])] == [True, False]
+
+
+def test_amounts_are_asked_for_every_pod() -> None:
+    """Equal claims, of which the second one fits only where the CPU suffices."""
+    state = some(1, 1)
+    pods = [replace(c.sample.pods[0], containers=()) for c in state.classes]
+    greedy = replace(pods[0], containers=(Container("main", FrozenMap({"cpu": Quantity.parse("30")})),))
+    other = replace(pods[1], containers=(Container("main", FrozenMap({"cpu": Quantity.parse("30001m")})),))
+    market = market_of(replace(state.snapshot, pods=(greedy, other)))
+    assert [found is not None for found in filled(market.trials, 0, [0, 1])] == [True, False]
+    assert [found is not None for found in filled(market.trials, 0, [1])] == [True]

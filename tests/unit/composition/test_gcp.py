@@ -1,0 +1,78 @@
+"""GCPNodeTemplates reach the provider as they are written, and what is wrong with one is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from autoscaler.clock import VirtualClock
+from autoscaler.cluster.provider_objects import ProviderObjects
+from autoscaler.cluster.resources import GCP_NODE_TEMPLATES, LAUNCH_BATCHES
+from autoscaler.composition.gcp import GcpTemplates, written_batches
+from autoscaler.composition.providers import providers_of
+from autoscaler.settings.settings import ClusterSettings, GcpSettings, Settings
+from autoscaler.simulation.api_server import ApiServer
+from instance_catalog.files.loader import load_catalog
+from instance_catalog.kubernetes.profile import profile_for
+from providers.contract import TemplateRef
+from providers.errors import TemplateError
+from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate
+from providers.plugins import Surroundings
+
+SPEC: dict[str, Any] = {
+    "cluster": {"name": "c1", "location": "us-central1"},
+    "nodePools": ["h100"],
+    "instanceGroups": [{"zone": "us-central1-a", "name": "own"}],
+}
+REF = TemplateRef("GCPNodeTemplate", "gpu")
+
+
+def written(resource: Any, spec: dict[str, Any]) -> ProviderObjects:
+    api = ApiServer(VirtualClock())
+    api.create(resource, {"metadata": {"name": "gpu"}, "spec": spec})
+    return ProviderObjects(api)
+
+
+def test_a_template_as_it_is_written() -> None:
+    templates = GcpTemplates(written(GCP_NODE_TEMPLATES, SPEC))
+    groups = (GroupRef("us-central1-a", "own"),)
+    assert templates.template(REF) == GroupTemplate("gpu", "c1", "us-central1", ("h100",), groups)
+    assert templates.references() == (TemplateRef("GCPNodeTemplate", "gpu", 1),)
+
+
+def test_a_template_that_does_not_exist_says_what_to_do() -> None:
+    with pytest.raises(TemplateError) as raised:
+        GcpTemplates(written(GCP_NODE_TEMPLATES, SPEC)).template(TemplateRef("GCPNodeTemplate", "other"))
+    assert "create the GCPNodeTemplate" in raised.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cluster": None}, "nodePools need cluster"),
+        ({"nodePools": [], "instanceGroups": []}, "name at least one group"),
+        ({"instanceGroups": [{"zone": "us-central1-a", "name": "Own"}]}, "instanceGroups"),
+    ],
+)
+def test_a_template_that_cannot_be_used_says_why(change: dict[str, Any], message: str) -> None:
+    spec = {key: value for key, value in {**SPEC, **change}.items() if value is not None}
+    with pytest.raises(TemplateError, match=message):
+        GcpTemplates(written(GCP_NODE_TEMPLATES, spec)).template(REF)
+
+
+def test_the_written_launches() -> None:
+    spec = {
+        "pool": "research",
+        "nodes": ["n"],
+        "offerings": [{"instanceType": "t", "zone": "z", "capacityType": "spot"}],
+    }
+    assert written_batches(written(LAUNCH_BATCHES, spec)) == (Batch("gpu", "research"),)
+
+
+def test_the_settings_select_it() -> None:
+    settings = Settings(cluster=ClusterSettings(providers=("gcp",)), gcp=GcpSettings(project="p"))
+    surroundings = Surroundings("uid", VirtualClock(), written(GCP_NODE_TEMPLATES, SPEC), load_catalog())
+    found = providers_of(surroundings, profile_for("1.36"), settings)
+    assert {kind: one.name for kind, one in found.items()} == {"GCPNodeTemplate": "gcp"}
+    assert found["GCPNodeTemplate"].place() == "p/"

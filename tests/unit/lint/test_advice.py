@@ -1,0 +1,97 @@
+"""What is allowed and surprises: each mistake is told with the line to write, and its correction is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.lint.advice import Advice, advice, plan_advice
+from autoscaler.model.capacity import Baseline, CapacityPool
+from autoscaler.model.device_class import DeviceTaintRule
+from autoscaler.model.gang import Gang
+from autoscaler.model.pod import Pod, PodAffinityTerm
+from autoscaler.model.resource_claim import ClaimConfig
+from autoscaler.model.snapshot import Snapshot
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.profile import REFERENCE
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.kubernetes.taint import Taint
+from instance_catalog.types.catalog import Catalog
+from tests.builders import CATALOG, block, claim, gpus, machine, plan, pod, snapshot
+
+CHANNEL = replace(claim("c"), config=(ClaimConfig((), "compute-domain.nvidia.com", "{}"),))
+RULE = DeviceTaintRule("broken", taint=Taint("a", "", "NoExecute"))
+
+
+def told(state: Snapshot) -> list[Advice]:
+    return list(advice(state))
+
+
+def linked(**fields: object) -> Pod:
+    return pod("p", "c", **fields)
+
+
+@pytest.mark.parametrize(("on", "expected"), [(False, 1), (True, 0)])
+def test_a_taint_rule_whose_gate_is_off_is_ignored(on: bool, expected: int) -> None:
+    found = told(snapshot([], taint_rules=(RULE,), profile=REFERENCE.with_gates(device_taint_rules=on)))
+    assert len(found) == expected
+    assert all("DRADeviceTaintRules is off" in one.message for one in found)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"), [("0 8 * * 1-5", ['"* 8 * * 1-5"']), ("* 8-18 * * 1-5", []), ("nonsense", [])]
+)
+def test_a_window_of_one_minute(schedule: str, expected: list[str]) -> None:
+    pool = CapacityPool("r", baselines=(Baseline(1, schedule),))
+    assert [one.step.split("write ")[1].split(",")[0] for one in told(snapshot([], pools=(pool,)))] == expected
+
+
+@pytest.mark.parametrize(
+    ("consumer", "expected"),
+    [
+        pytest.param(linked(), 1, id="nothing"),
+        pytest.param(linked(node_selector=FrozenMap({labels.NVIDIA_GPU_CLIQUE: "a.1"})), 0, id="selector"),
+        pytest.param(linked(pod_affinity=(PodAffinityTerm(None, labels.NVIDIA_GPU_CLIQUE),)), 0, id="affinity"),
+        pytest.param(linked(gang="g"), 0, id="gang"),
+    ],
+)
+def test_a_compute_domain_that_nothing_holds_to_one_nvlink_domain(consumer: Pod, expected: int) -> None:
+    gangs = FrozenMap({"default/g": Gang("default", "g", "PodGroup", 1, labels.NVIDIA_GPU_CLIQUE)})
+    found = told(snapshot([consumer], [CHANNEL], gangs=gangs))
+    assert len(found) == expected
+    assert all("topologyKey: nvidia.com/gpu.clique" in one.step for one in found)
+
+
+def test_a_pod_that_claims_a_gpu_and_no_cpu() -> None:
+    (found,) = told(snapshot([pod("a", "c", cpu="0"), pod("b", "d", cpu="0")], [claim("c"), claim("d")]))
+    assert (found.object, "(and 1 more)" in found.message) == ("Pod default/a", True)
+    assert told(snapshot([pod("a", "c")], [claim("c")])) == []
+
+
+def test_a_prepaid_block_that_no_pod_uses() -> None:
+    state = snapshot([pod("p", "c")], [claim("c")], pools=(CapacityPool("team"),), blocks=(block(pool="other"),))
+    (found,) = plan_advice(state, plan(state))
+    assert (found.object, "prepaid" in found.message) == ("CapacityBlock november", True)
+    used = snapshot([pod("p", "c")], [claim("c")], pools=(CapacityPool("team"),), blocks=(block(),))
+    assert list(plan_advice(used, plan(used))) == []
+
+
+def test_claims_for_a_part_of_a_gpu_that_get_a_whole_one() -> None:
+    part = replace(gpus(), capacity=FrozenMap({"memory": Quantity.parse("4Gi")}))
+    state = snapshot([pod("p", "c"), pod("q", "d")], [claim("c", part), claim("d", part)])
+    (found,) = plan_advice(state, plan(state))
+    assert "consumable-shares=4" in found.step
+    whole = snapshot([pod("p", "c"), pod("q", "d")], [claim("c"), claim("d")])
+    assert list(plan_advice(whole, plan(whole))) == []
+
+
+def test_an_image_may_lack_the_architecture_of_the_node() -> None:
+    arm = replace(machine("arm", CATALOG.get("s1").accelerator, 1, "0.10"), architecture="arm64")
+    state = snapshot([pod("p", "c")], [claim("c")], pools=(CapacityPool("team"),))
+    (found,) = plan_advice(state, plan(state, catalog=Catalog.of([arm])))
+    assert "architecture arm64" in found.message
+    aware = snapshot([pod("p", "c", node_selector=FrozenMap({labels.ARCHITECTURE: "arm64"}))], [claim("c")])
+    aware = replace(aware, pools=(CapacityPool("team"),))
+    assert list(plan_advice(aware, plan(aware, catalog=Catalog.of([arm])))) == []

@@ -1,0 +1,93 @@
+"""`decide` is a pure function: it changes nothing that it is given, and the same input gives the same decisions."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from autoscaler.loop import loop
+from autoscaler.loop.decision import Decisions, changed_pairs, decide, forbid, without_pairs
+from autoscaler.model.capacity import CapacityPool, Mode
+from autoscaler.model.snapshot import Quarantine, Snapshot
+from autoscaler.planning.apart import Odd
+from autoscaler.settings.settings import DEFAULTS, Settings
+from autoscaler.simulation.simulation import TEMPLATE_KIND, Simulation
+from instance_catalog.types.catalog import Catalog
+from providers.simulated.machines import Behaviour
+from tests.builders import CATALOG, NOW, claim, pod, snapshot
+from tests.crash.life import START, scenario, small_catalog
+from tests.unit.simulation.test_contradictions import believed, live, with_another_gpu
+
+POOL = CapacityPool("team", mode=Mode.ACT, node_template=(TEMPLATE_KIND, "gpu"))
+WAITING = snapshot([pod("a", "a")], [claim("a")], pools=(POOL,))
+
+
+def decided_twice(monkeypatch: pytest.MonkeyPatch) -> list[Decisions]:
+    """Have every decision of a loop made twice, on copies; all of them."""
+    made: list[Decisions] = []
+
+    def checked(
+        seen: Snapshot, catalog: Catalog, settings: Settings, now: datetime, *, odd: Mapping[str, Odd], **given: Any
+    ) -> Decisions:
+        before = copy.deepcopy(seen)
+        first = decide(seen, catalog, settings, now, odd=odd, **given)
+        assert seen == before
+        assert decide(before, catalog, settings, now, odd=odd, **given) == first
+        made.append(first)
+        return first
+
+    monkeypatch.setattr(loop, "decide", checked)
+    return made
+
+
+def test_a_life_with_launches_and_drains_is_decided_by_values_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = decided_twice(monkeypatch)
+    simulation = Simulation(catalog=small_catalog(), start=START)
+    simulation.add(scenario())
+    simulation.run(START + timedelta(hours=2))
+    assert any(decisions.launches for decisions in made)
+    assert any(decisions.plan.nodes for decisions in made)
+
+
+def test_so_is_one_in_which_reality_contradicts_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = decided_twice(monkeypatch)
+    simulation = Simulation(catalog=with_another_gpu(believed(), "g6.xlarge"), start=START)
+    simulation.new_loop(catalog=believed())
+    live(simulation, 0.9)
+    assert any(decisions.drifts for decisions in made)
+    assert any(decisions.snapshot.quarantines for decisions in made)
+
+
+def test_so_is_one_in_which_machines_never_boot(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = decided_twice(monkeypatch)
+    simulation = Simulation(catalog=believed(), start=START, behaviour=Behaviour(boot=timedelta(days=2)))
+    live(simulation, 1.5)
+    assert any(q.failed_boots for decisions in made for q in decisions.snapshot.quarantines)
+
+
+def test_what_is_decided_on_a_pair_that_could_not_be_saved_is_not_launched_and_not_charged() -> None:
+    decisions = decide(WAITING, CATALOG, DEFAULTS, NOW)
+    (launch,) = decisions.launches
+    assert decisions.account.recent_launches == 1
+    pair = ("team", launch.offering.instance_type, launch.prediction.drivers)
+    left = without_pairs(decisions, {pair}, DEFAULTS.policy)
+    assert (left.launches, left.account.recent_launches) == ((), 0)
+    assert left.plan == decisions.plan
+    assert without_pairs(decisions, {("other", *pair[1:])}, DEFAULTS.policy) is decisions
+
+
+def test_a_pair_has_changed_when_more_or_less_is_known_of_it() -> None:
+    same, more, gone, new = (Quarantine("team", name, ("nvidia",)) for name in ("same", "more", "gone", "new"))
+    found = changed_pairs([same, more, gone], [same, replace(more, failed_boots=("i-1",)), new])
+    assert {name for _, name, _ in found} == {"more", "gone", "new"}
+
+
+def test_where_nothing_may_be_written_no_pool_acts() -> None:
+    decisions = forbid(decide(WAITING, CATALOG, DEFAULTS, NOW), "it is forbidden")
+    assert [pool.acts for pool in decisions.snapshot.pools] == [False]
+    assert any("it is forbidden" in str(r.detail) for c in decisions.conditions for r in c.reasons)

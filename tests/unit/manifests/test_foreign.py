@@ -1,0 +1,193 @@
+"""Old and foreign input: what is translated, what is left out with a reason, and what an API server refuses."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from autoscaler.kube.problem import Severity
+from autoscaler.manifests.load import Loaded, load
+
+OLD_CLAIM = """apiVersion: resource.k8s.io/v1alpha2
+kind: ResourceClaimTemplate
+metadata: {name: g, namespace: t}
+spec:
+  spec:
+    resourceClassName: gpu.nvidia.com
+    %s
+---
+"""
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c}]}\n"
+
+
+def read(text: str, *, skip: bool = False) -> Loaded:
+    return load(["-"], stdin=io.StringIO(text), skip_unknown=skip)
+
+
+def problems(found: Loaded) -> str:
+    return "\n".join(f"{one.severity.value}: {one}" for one in found.problems)
+
+
+def test_count_and_class_of_inline_parameters_are_kept() -> None:
+    told = problems(read(OLD_CLAIM % "parameters: {count: 4}"))
+    assert "deviceClassName: gpu.nvidia.com\n" in told
+    assert "count: 4" in told
+    assert "cannot be kept" not in told
+
+
+def test_a_mig_profile_becomes_a_selector_and_sharing_a_config() -> None:
+    reference = "parametersRef: {apiGroup: gpu.resource.nvidia.com, kind: MigDeviceClaimParameters, name: m}"
+    told = problems(
+        read(
+            OLD_CLAIM % reference + "apiVersion: gpu.resource.nvidia.com/v1alpha1\nkind: MigDeviceClaimParameters\n"
+            "metadata: {name: m, namespace: t}\n"
+            "spec: {profile: 1g.5gb, gpuClaimName: whole, sharing: {strategy: MPS}}\n"
+        )
+    )
+    assert "deviceClassName: mig.nvidia.com" in told
+    assert 'device.attributes["gpu.nvidia.com"].profile == "1g.5gb"' in told
+    assert "kind: MigDeviceConfig" in told
+    assert "strategy: MPS" in told
+    assert "# cannot be kept: gpuClaimName" in told
+
+
+@pytest.mark.parametrize(
+    ("selector", "expression"),
+    [
+        ("{productName: '*a100*'}", 'productName.lowerAscii().contains("a100")'),
+        ("{memory: {operator: GreaterThanOrEqualTo, value: 40Gi}}", 'memory.compareTo(quantity("40Gi")) >= 0'),
+        (
+            "{orExpression: [{architecture: Hopper}, {architecture: Ampere}]}",
+            '(device.attributes["gpu.nvidia.com"].architecture == "Hopper" || '
+            'device.attributes["gpu.nvidia.com"].architecture == "Ampere")',
+        ),
+        (
+            "{cudaComputeCapability: {operator: GreaterThan, value: '8'}}",
+            'cudaComputeCapability.compareTo(semver("8.0.0")) > 0',
+        ),
+    ],
+)
+def test_selectors_of_parameters_become_cel(selector: str, expression: str) -> None:
+    assert expression in problems(read(OLD_CLAIM % f"parameters: {{selector: {selector}}}"))
+
+
+@pytest.mark.parametrize(
+    ("said", "lost"),
+    [
+        (
+            "parametersRef: {kind: GpuClaimParameters, name: x}",
+            "parametersRef GpuClaimParameters x, which is not among the files",
+        ),
+        ("parameters: {selector: {index: 3}}", "selector index"),
+        ("parameters: {colour: red}", "colour of its parameters"),
+        ("allocationMode: Immediate", "allocationMode Immediate"),
+    ],
+)
+def test_what_cannot_be_kept_is_said(said: str, lost: str) -> None:
+    assert f"# cannot be kept: {lost}" in problems(read(OLD_CLAIM % said))
+
+
+UNKNOWN = "apiVersion: x.example.com/v1\nkind: Thing\nmetadata: {name: x}\n---\n"
+
+
+@pytest.mark.parametrize("text", [UNKNOWN, "replicas: 3\n---\n", "- a\n---\n"])
+def test_unknown_objects_are_left_out_on_request(text: str) -> None:
+    assert not read(text + POD % "p").ok
+    found = read(text + POD % "p", skip=True)
+    assert found.ok
+    assert [pod.name for pod in found.snapshot.pods] == ["p"]
+    assert [one.severity for one in found.problems] == [Severity.WARNING]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("cloud.google.com/v1", "ComputeClass"),
+        ("sriovnetwork.openshift.io/v1", "SriovNetworkNodePolicy"),
+        ("kind.x-k8s.io/v1alpha4", "Cluster"),
+        ("kueue.x-k8s.io/v1beta1", "ClusterQueue"),
+        ("config.kueue.x-k8s.io/v1beta1", "Configuration"),
+        ("nvidia.com/v1", "ClusterPolicy"),
+        ("inference.networking.k8s.io/v1", "InferencePool"),
+    ],
+)
+def test_kinds_that_make_no_pods_are_left_out(version: str, kind: str) -> None:
+    found = read(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\n---\n" + POD % "p")
+    assert found.ok, problems(found)
+    assert "ignored: " in problems(found)
+
+
+@pytest.mark.parametrize("name", ["values.yaml", "values-prod.yaml", "Chart.yaml", "kustomization.yaml"])
+def test_files_of_helm_and_kustomize_beside_manifests_are_left_out(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("image: {tag: v1}\nresources: [a.yaml]\n", encoding="utf-8")
+    (tmp_path / "pod.yaml").write_text(POD % "p", encoding="utf-8")
+    found = load([str(tmp_path)])
+    assert found.ok, problems(found)
+    assert [pod.name for pod in found.snapshot.pods] == ["p"]
+
+
+def test_an_equal_duplicate_counts_once_and_a_different_one_is_a_mistake() -> None:
+    found = read(f"{POD % 'p'}---\n{POD % 'p'}")
+    assert found.ok
+    assert len(found.snapshot.pods) == 1
+    assert "the same object is in -:1; it counts once" in problems(found)
+    assert not read(f"{POD % 'p'}---\n{(POD % 'p').replace('name: c', 'name: d')}").ok
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"apiVersion": "v1", "kind": "List", "items": []}',
+        "apiVersion: v1\nkind: PodList\nitems: []\n",
+        "apiVersion: v1\nkind: List\nitems:\n",
+    ],
+)
+def test_an_empty_list_is_an_answer(text: str) -> None:
+    found = read(text)
+    assert found.ok, problems(found)
+    assert found.snapshot.pods == ()
+
+
+def test_objects_in_a_json_array_are_read() -> None:
+    one = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}, "spec": {"containers": [{"name": "c"}]}}'
+    found = read(f"[{one % 'a'},\n {one % 'b'}]")
+    assert [pod.name for pod in found.snapshot.pods] == ["a", "b"]
+    assert [document.line for document in found.documents] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("GPU_1", "refuses the name 'GPU_1'"),
+        ("Über_Pod", "refuses the name 'Über_Pod'"),
+        ("a" * 254, "has 254 characters; the API server takes 253"),
+        ("-a", "refuses the name '-a'"),
+    ],
+)
+def test_names_that_the_api_server_refuses(name: str, told: str) -> None:
+    assert told in problems(read(POD % name))
+
+
+@pytest.mark.parametrize("name", ["a", "a" * 253, "a.b-1"])
+def test_names_that_the_api_server_takes(name: str) -> None:
+    assert read(POD % name).ok
+
+
+def test_names_inside_of_objects() -> None:
+    told = problems(
+        read(
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: My_Team}\nspec:\n"
+            "  containers: [{name: C}]\n  resourceClaims: [{name: g_1, resourceClaimName: r}]\n---\n"
+            "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: r}\n"
+            "spec: {devices: {requests: [{name: G, exactly: {deviceClassName: gpu.nvidia.com}}]}}\n"
+        )
+    )
+    for field in (
+        "metadata.namespace",
+        "spec.containers[0].name",
+        "spec.resourceClaims[0].name",
+        "spec.devices.requests[0].name",
+    ):
+        assert f"{field}: the API server refuses" in told

@@ -1,0 +1,58 @@
+"""Extended resources of device plugins are on a planned node where the plugin will run, and no DRA driver beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from autoscaler.model.capacity import CapacityPool, Limits, Mode
+from autoscaler.model.snapshot import DaemonSet
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.candidates import candidates_of
+from autoscaler.planning.supply.hypothetical import hypothetical
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.catalog import Catalog
+from instance_catalog.types.instance_type import InstanceType, NetworkCard
+from tests.builders import SMALL, machine, pod, snapshot
+
+EFA = "vpc.amazonaws.com/efa"
+NOW = datetime(2026, 8, 21, tzinfo=UTC)
+MACHINE = replace(machine("m1", SMALL, 1, "1"), network_cards=(NetworkCard("ena", primary=True), NetworkCard("efa")))
+PLUGIN = DaemonSet("kube-system", "efa", pod("efa"), device_plugin="dra.net")
+
+
+def _allocatable(
+    drivers: tuple[str, ...], daemon_sets: tuple[DaemonSet, ...], machine_type: InstanceType = MACHINE
+) -> FrozenMap[str, Quantity]:
+    pool = CapacityPool("team", Mode.ACT, drivers=drivers, limits=Limits(nodes=5))
+    state = replace(snapshot([pod("p", "c")], [], pools=(pool,)), daemon_sets=daemon_sets)
+    (candidate, *_) = candidates_of(state, Catalog.of([machine_type]), Policy(), now=NOW)
+    return hypothetical(candidate, state, name="node-1").node.allocatable
+
+
+@pytest.mark.parametrize(
+    ("drivers", "daemon_sets", "offered"),
+    [
+        (("nvidia",), (PLUGIN,), True),
+        (("nvidia",), (), False),  # nothing hands the cards out
+        (("nvidia", "dranet"), (PLUGIN,), False),  # both would give one card to two pods
+    ],
+)
+def test_where_a_plugin_runs(drivers: tuple[str, ...], daemon_sets: tuple[DaemonSet, ...], offered: bool) -> None:
+    assert (EFA in _allocatable(drivers, daemon_sets)) is offered
+
+
+def test_huge_pages_are_no_memory() -> None:
+    plain, with_efa = _allocatable(("nvidia",), ()), _allocatable(("nvidia",), (PLUGIN,))
+    pages = with_efa["hugepages-2Mi"]
+    assert "hugepages-2Mi" not in plain
+    assert with_efa["memory"].int64_value() == max(0, plain["memory"].int64_value() - pages.int64_value())
+
+
+def test_what_was_measured_wins() -> None:
+    measured = replace(MACHINE, allocatable=FrozenMap({EFA: Quantity.of(7), "memory": Quantity.parse("1Gi")}))
+    found = _allocatable(("nvidia",), (PLUGIN,), measured)
+    assert (found[EFA], found["memory"]) == (Quantity.of(7), Quantity.parse("1Gi"))

@@ -1,0 +1,63 @@
+"""Where nothing on offer has what a claim asks for, the plan names what comes nearest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.model.capacity import CapacityPool, Limits, Mode
+from autoscaler.model.device_class import Selector
+from autoscaler.model.plan import LeftOut
+from autoscaler.model.reason import Code, Reason
+from autoscaler.report.reasons import text_of
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.catalog import Catalog
+from tests.builders import SMALL, claim, gpus, machine, plan, pod, snapshot
+
+MEMORY = 'device.capacity["gpu.nvidia.com"].memory'
+NAME = 'device.attributes["gpu.nvidia.com"].productName'
+ABOUT = replace(SMALL, model="About", memory=None, memory_bounds=(Quantity.parse("20Gi"), Quantity.parse("24Gi")))
+UNSURE = replace(SMALL, model="Unsure", product_name=None, product_names=("Unsure A", "Unsure B"))
+TYPES = Catalog.of(
+    [machine("small", SMALL, 1, "1"), machine("about", ABOUT, 1, "2"), machine("unsure", UNSURE, 1, "3")]
+)
+
+
+def _left(expression: str, *, catalog: Catalog = TYPES, pools: tuple[CapacityPool, ...] = ()) -> LeftOut:
+    request = replace(gpus(), selectors=(Selector(expression),))
+    (found,) = plan(snapshot([pod("p", "c")], [claim("c", request)], pools=pools), catalog=catalog).left_out
+    return found
+
+
+def _said(found: LeftOut) -> Reason:
+    return next(reason for reason in found.reasons if reason.code is Code.NOTHING_HAS)
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        (
+            f'{MEMORY}.compareTo(quantity("500Gi")) >= 0',
+            "no accelerator in the catalog has memory 500Gi; the largest is About with 24Gi (about)",
+        ),
+        (f'{MEMORY}.isGreaterThan(quantity("500Gi"))', "the largest is About with 24Gi (about)"),
+        (f'{NAME} == "Small" && {MEMORY}.compareTo(quantity("1Gi")) >= 0', "the nearest is Small S1 (S1, small)"),
+        (f'{NAME} == "Unsure C"', "the nearest is Unsure"),
+    ],
+)
+def test_the_nearest_is_named(expression: str, words: str) -> None:
+    found = _left(expression)
+    assert found.verdict == "does-not-fit"
+    assert words in text_of(_said(found))
+
+
+def test_a_pool_that_offers_less_than_the_catalog_says_so() -> None:
+    pool = CapacityPool("team", Mode.ACT, drivers=("nvidia",), limits=Limits(nodes=5))
+    found = _left(f'{MEMORY}.compareTo(quantity("500Gi")) >= 0', pools=(pool,))
+    assert "no accelerator that a pool offers has memory 500Gi" in text_of(_said(found))
+
+
+@pytest.mark.parametrize("expression", [f'{NAME} == "Unsure A"', f'{MEMORY}.compareTo(quantity("22Gi")) >= 0'])
+def test_what_could_be_stays_unknown(expression: str) -> None:
+    assert _left(expression).verdict == "unknown"

@@ -1,0 +1,241 @@
+"""Launches: errors that come late, names that failed, and what a repetition does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from providers.contract import TAG_BATCH, TAG_CLUSTER, describe_all
+from providers.errors import (
+    AddressesExhaustedError,
+    AmbiguousError,
+    NotOfferedError,
+    PermissionDeniedError,
+    ProviderError,
+    QuotaError,
+    ReservationExhaustedError,
+    ShortageError,
+    TemplateError,
+)
+from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, Fault, LateError, refused
+from tests.fakes.gce.gke import NodePool
+from tests.fakes.gce.state import PROMPT, Group
+from tests.gcp import A2, A3, CLUSTER, ZONE, Rig, request
+
+
+def names(rig: Rig) -> list[str]:
+    """What the group of A3 keeps."""
+    return sorted(rig.group(A3).members)
+
+
+def test_machines_have_names_of_ours_and_the_ids_of_gke() -> None:
+    rig = Rig()
+    (machine,) = rig.provider.launch(request()).instances
+    (name,) = names(rig)
+    assert name.startswith(f"{rig.group(A3).base}-")
+    assert machine.provider_id == f"gce://gpu-project/{ZONE}/{name}"
+    assert machine.id == str(rig.fake.project.named(name, ZONE).id)  # type: ignore[union-attr]
+    assert rig.fake.calls["createInstances"] == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "kind"),
+    [
+        ("ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", "no more", ShortageError),
+        ("QUOTA_EXCEEDED", "Quota 'NVIDIA_H100_GPUS' exceeded. Limit: 8.0 in region us-central1.", QuotaError),
+        ("IP_SPACE_EXHAUSTED", "IP space is exhausted", AddressesExhaustedError),
+        ("INVALID_USAGE", "Specified reservation r does not have available resources", ReservationExhaustedError),
+        ("X", "Machine type with name 'a3' does not exist in zone 'z'.", NotOfferedError),
+    ],
+)
+@pytest.mark.parametrize("late", ["in the operation", "in the attempt"])
+def test_what_is_lacking_is_told_however_late(code: str, message: str, kind: type[ProviderError], late: str) -> None:
+    rig = Rig()
+    if late == "in the operation":
+        rig.fake.faults.inject("createInstances", Fault(LateError(code, message)))
+    else:
+        rig.fake.project.errors[rig.key(A3)] = (code, message)
+    answer = rig.provider.launch(request())
+    assert answer.instances == ()
+    assert [type(failure.error) for failure in answer.failures] == [kind]
+    assert answer.failures[0].error.code == code
+    assert names(rig) == []
+
+
+def test_a_quota_that_is_refused_at_once() -> None:
+    rig = Rig()
+    rig.fake.faults.inject("createInstances", refused("quotaExceeded", 403, "Quota 'CPUS' exceeded"))
+    (failure,) = rig.provider.launch(request()).failures
+    assert isinstance(failure.error, QuotaError)
+
+
+def test_an_api_that_is_off_names_the_command() -> None:
+    rig = Rig()
+    text = "Compute Engine API has not been used in project 1 before or it is disabled."
+    rig.fake.faults.inject("createInstances", refused("accessNotConfigured", 403, text))
+    with pytest.raises(PermissionDeniedError) as raised:
+        rig.provider.launch(request())
+    assert "gcloud services enable compute.googleapis.com" in raised.value.next_step
+
+
+def test_names_that_failed_are_deleted_before_the_launch_says_so() -> None:
+    """The group would try again for ever, and a machine would come that nobody waits for."""
+    rig = Rig()
+    rig.fake.project.stock[rig.key(A3)] = 1
+    answer = rig.provider.launch(request("a", "b", "c"))
+    assert (len(answer.instances), len(answer.missing)) == (1, 2)
+    assert len(names(rig)) == 1
+    rig.fake.project.stock.clear()
+    rig.advance(timedelta(minutes=30))
+    assert len(rig.fake.project.machines) == 1
+
+
+def test_a_deletion_whose_answer_is_lost_leaves_the_launch_open() -> None:
+    rig = Rig()
+    rig.fake.project.stock[rig.key(A3)] = 0
+    rig.fake.faults.inject("deleteInstances", CUT_BEFORE)
+    with pytest.raises(AmbiguousError):
+        rig.provider.launch(request("a", "b"))
+    assert len(names(rig)) == 2
+    rig.restart()
+    assert [type(failure.error) for failure in rig.provider.launch(request("a", "b")).failures] == [ShortageError]
+    assert names(rig) == []
+
+
+def test_a_deletion_that_is_accepted_and_passes_a_name_over_leaves_the_launch_open() -> None:
+    """As skipInstancesOnValidationError does."""
+    rig = Rig()
+    rig.fake.project.stock[rig.key(A3)] = 0
+    rig.fake.faults.inject("deleteInstances", Fault(LateError("")))
+    with pytest.raises(AmbiguousError, match="still has"):
+        rig.provider.launch(request())
+    assert isinstance(rig.provider.launch(request()).failures[0].error, ShortageError)
+
+
+def test_a_refusal_of_the_attempt_is_no_shortage() -> None:
+    rig = Rig()
+    rig.fake.project.errors[rig.key(A3)] = ("CONDITION_NOT_MET", "constraint compute.vmExternalIpAccess violated")
+    with pytest.raises(TemplateError, match="vmExternalIpAccess"):
+        rig.provider.launch(request())
+    assert names(rig) == []
+
+
+def test_an_error_that_passes_is_waited_out() -> None:
+    """The group tries again by itself; whether it succeeds is known later."""
+    rig = Rig()
+    rig.fake.project.errors[rig.key(A3)] = ("RESOURCE_OPERATION_RATE_EXCEEDED", "too fast")
+    with pytest.raises(AmbiguousError, match="has not started 1 of 1"):
+        rig.provider.launch(request())
+    rig.fake.project.errors.clear()
+    rig.advance(timedelta(minutes=1))
+    assert len(rig.provider.launch(request()).instances) == 1
+    assert rig.fake.calls["createInstances"] == 1
+
+
+def test_a_machine_without_a_host_is_not_launched_yet() -> None:
+    """Its creation may still fail."""
+    rig = Rig(replace(PROMPT, provisioning=timedelta(minutes=2)))
+    with pytest.raises(AmbiguousError, match="has not started 1 of 1"):
+        rig.provider.launch(request())
+    rig.advance(timedelta(minutes=2))
+    assert len(rig.provider.launch(request()).instances) == 1
+
+
+def test_a_repetition_of_a_partial_launch_asks_for_nothing() -> None:
+    rig = Rig()
+    rig.fake.project.stock[rig.key(A3)] = 1
+    first = rig.provider.launch(request("a", "b"))
+    rig.fake.project.stock.clear()
+    rig.restart()
+    again = rig.provider.launch(request("a", "b"))
+    assert [one.id for one in again.instances] == [one.id for one in first.instances]
+    assert [one.node for one in again.instances] == [one.node for one in first.instances]
+    assert again.missing == first.missing
+    assert rig.fake.calls["createInstances"] == 1
+
+
+def test_a_repetition_goes_on_where_the_launch_began() -> None:
+    """The first offering can be had by now; the machines are of the second all the same."""
+    rig = Rig()
+    rig.fake.project.stock[rig.key(A3)] = 0
+    asked = request("a", offerings=(A3, A2))
+    assert [one.offering for one in rig.provider.launch(asked).instances] == [A2]
+    rig.fake.project.stock.clear()
+    rig.restart()
+    assert [one.offering for one in rig.provider.launch(asked).instances] == [A2]
+    assert len(rig.fake.project.machines) == 1
+
+
+def test_an_equal_request_id_is_ignored_so_each_call_has_its_own() -> None:
+    """Google answers with the first operation, and starts nothing: a token that yielded nothing is asked for again."""
+    rig = Rig()
+    rig.fake.project.stock[rig.key(A3)] = 0
+    rig.provider.launch(request())
+    rig.fake.project.stock.clear()
+    assert len(rig.provider.launch(request()).instances) == 1
+    assert len(rig.fake.project.requests) == rig.fake.calls["createInstances"] + rig.fake.calls["deleteInstances"]
+
+
+def test_a_lost_answer_is_found_before_any_machine_exists() -> None:
+    rig = Rig()
+    rig.fake.faults.inject("createInstances", CUT_AFTER)
+    with pytest.raises(AmbiguousError):
+        rig.provider.launch(request("a", "b"))
+    rig.restart()
+    assert len(rig.provider.launch(request("a", "b")).instances) == 2
+    assert rig.fake.calls["createInstances"] == 1
+
+
+def test_a_pool_that_gke_sizes_is_refused_with_the_command() -> None:
+    rig = Rig()
+    rig.fake.clusters.pools["h100"].autoscaling = True
+    with pytest.raises(TemplateError) as raised:
+        rig.provider.launch(request())
+    assert raised.value.next_step == (
+        "gcloud container node-pools update h100 --cluster c1 --location us-central1 --no-enable-autoscaling"
+    )
+    assert rig.fake.calls["createInstances"] == 0
+
+
+def test_autopilot_is_refused() -> None:
+    rig = Rig()
+    rig.fake.clusters.autopilot = True
+    with pytest.raises(TemplateError, match="Autopilot"):
+        rig.provider.launch(request())
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [({"reservation": "r"}, "machines of a reservation"), ({"model": "FLEX_START"}, "FLEX_START is not supported yet")],
+)
+def test_what_is_not_supported_is_not_offered(change: dict[str, str], why: str) -> None:
+    rig = Rig()
+    for name, value in change.items():
+        setattr(rig.group(A2), name, value)
+    rig.restart()
+    (failure,) = rig.provider.launch(request(offerings=(A2,))).failures
+    assert isinstance(failure.error, NotOfferedError)
+    assert why in failure.error.message
+    assert A2 not in [status.offering for status in rig.provider.offerings()]
+
+
+def test_a_regional_pool_is_its_zonal_groups() -> None:
+    rig = Rig()
+    other = rig.fake.project.add(Group("b-grp", "us-central1-b", "gke-c1-b", A3.instance_type))
+    first = rig.group(A3)
+    rig.fake.clusters.pools["h100"] = NodePool(((first.zone, first.name), (other.zone, other.name)))
+    there = type(A3)(A3.instance_type, "us-central1-b", "on-demand")
+    (machine,) = rig.provider.launch(request(offerings=(there,))).instances
+    assert machine.offering == there
+    assert len(other.members) == 1
+
+
+def test_a_launch_that_is_given_up_is_found_by_its_batch() -> None:
+    rig = Rig()
+    rig.provider.launch(request("a", "b"))
+    rig.settle()
+    found = describe_all(rig.provider, {TAG_CLUSTER: CLUSTER, TAG_BATCH: "b1"})
+    assert len(list(found)) == 2
+    assert list(describe_all(rig.provider, {TAG_CLUSTER: CLUSTER, TAG_BATCH: "b2"})) == []

@@ -1,0 +1,161 @@
+"""Machines: whose they are, what happens to them, and which are ended."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState
+from providers.errors import PermissionDeniedError, ProviderError, UnclassifiedError
+from providers.gcp.node_template.template import Batch
+from tests.fakes.gce.state import Machine
+from tests.gcp import A3, A3_SPOT, CLUSTER, ZONE, Rig, request
+
+
+def launched(rig: Rig, spot: bool = False) -> Machine:
+    """A machine that runs."""
+    (found,) = rig.provider.launch(request(offerings=(A3_SPOT if spot else A3,))).instances
+    rig.settle()
+    return rig.fake.project.machines[int(found.id)]
+
+
+def described(rig: Rig) -> list[Instance]:
+    return list(rig.provider.describe({TAG_CLUSTER: CLUSTER}).instances)
+
+
+def test_tags_come_from_the_launches_that_are_written_down() -> None:
+    rig = Rig()
+    launched(rig)
+    (unknown,) = described(rig)
+    assert unknown.tags == {TAG_CLUSTER: CLUSTER}
+    rig.batches.append(Batch("b1", "research"))
+    (known,) = described(rig)
+    assert known.tags == {TAG_CLUSTER: CLUSTER, TAG_BATCH: "b1", TAG_POOL: "research"}
+
+
+def test_labels_of_the_instance_template_prove_nothing() -> None:
+    """A surge upgrade, auto-repair or a person: the machine has the labels of ours, and not its name."""
+    rig = Rig()
+    ours = launched(rig)
+    group = rig.group(A3)
+    stranger = rig.fake.project.stranger(f"{group.base}-x7k2", ZONE, A3.instance_type, group=group.name)
+    stranger.labels = ours.labels = {"foreslice": CLUSTER}
+    assert [one.id for one in described(rig)] == [str(ours.id)]
+    answer = rig.provider.terminate((str(stranger.id),))
+    assert isinstance(answer.failures[str(stranger.id)], PermissionDeniedError)
+    assert rig.fake.calls["deleteInstances"] == 0
+
+
+def test_a_machine_outside_of_groups_is_a_strangers_whatever_its_name() -> None:
+    rig = Rig()
+    name = launched(rig).name
+    rig.fake.project.machines.clear()
+    stranger = rig.fake.project.stranger(name, ZONE, A3.instance_type)
+    assert described(rig) == []
+    assert tuple(rig.provider.terminate((str(stranger.id),)).failures) == (str(stranger.id),)
+
+
+def test_an_id_that_is_gone_ends_nothing_although_its_name_lives_on() -> None:
+    rig = Rig()
+    old = launched(rig)
+    new = rig.fake.project.repair(old)
+    answer = rig.provider.terminate((str(old.id),))
+    assert answer.gone == (str(old.id),)
+    assert rig.fake.calls["deleteInstances"] == 0
+    assert rig.provider.terminate((str(new.id),)).terminating == (str(new.id),)
+
+
+def test_a_machine_that_was_made_anew_is_told_from_the_old_one() -> None:
+    """It has the old one's name and provider id. What ran on the old one is gone: the node is to be drained."""
+    rig = Rig()
+    old = launched(rig)
+    (before,) = described(rig)
+    assert before.reclaim_at is None
+    rig.advance(timedelta(hours=1))
+    new = rig.fake.project.repair(old)
+    rig.settle()
+    (after,) = described(rig)
+    assert (after.id, after.provider_id) == (str(new.id), before.provider_id)
+    assert after.reclaim_at == new.created
+    assert f"after {old.id} was lost" in after.message
+
+
+def test_a_preempted_machine_has_ended_and_its_successor_is_another() -> None:
+    rig = Rig()
+    rig.group(A3_SPOT).repairs = True
+    machine = launched(rig, spot=True)
+    rig.fake.project.preempt(machine)
+    (ending,) = described(rig)
+    assert ending.state is InstanceState.TERMINATING
+    assert "preempted" in ending.message
+    rig.settle()
+    rig.settle()
+    (successor,) = described(rig)
+    assert successor.id != str(machine.id)
+    assert successor.reclaim_at == successor.launched_at
+
+
+def test_a_preempted_machine_that_no_group_makes_anew_is_terminated() -> None:
+    rig = Rig()
+    machine = launched(rig, spot=True)
+    rig.fake.project.preempt(machine)
+    rig.settle()
+    (found,) = described(rig)
+    assert found.state is InstanceState.TERMINATED
+
+
+def test_a_stop_is_no_end() -> None:
+    rig = Rig()
+    machine = launched(rig)
+    rig.fake.project.stop(machine)
+    (stopping,) = described(rig)
+    assert stopping.state is InstanceState.STOPPED
+    rig.settle()
+    (found,) = described(rig)
+    assert (found.state, found.reclaim_at) == (InstanceState.STOPPED, None)
+    assert rig.provider.look_up((found.provider_id,))[found.provider_id].state is InstanceState.STOPPED
+
+
+def test_a_host_error_and_announced_maintenance_are_notices() -> None:
+    rig = Rig()
+    machine = launched(rig)
+    machine.maintenance = rig.clock.now() + timedelta(days=3)
+    (found,) = described(rig)
+    assert (found.reclaim_at, found.message) == (machine.maintenance, "maintenance of its host is announced")
+    rig.fake.project.host_error(machine)
+    (found,) = described(rig)
+    assert found.reclaim_at == rig.clock.now()
+    assert "host failed" in found.message
+
+
+def test_a_list_that_is_not_whole_is_an_error() -> None:
+    rig = Rig()
+    launched(rig)
+    rig.fake.unreachable.add("us-central1-b")
+    with pytest.raises(ProviderError):
+        described(rig)
+
+
+def test_an_unknown_status_is_an_error_of_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig()
+    launched(rig)
+    monkeypatch.setattr(Machine, "status", lambda *_: "REBALANCING")
+    with pytest.raises(UnclassifiedError, match="REBALANCING"):
+        described(rig)
+
+
+def test_a_machine_of_another_project_is_not_looked_up() -> None:
+    rig = Rig()
+    name = launched(rig).name
+    assert rig.provider.look_up((f"gce://other/{ZONE}/{name}", f"gce://gpu-project/{ZONE}/none", "aws:///z/i-1")) == {}
+
+
+def test_many_machines_end_in_calls_of_a_thousand_per_group() -> None:
+    rig = Rig()
+    ids = [one.id for one in rig.provider.launch(request(*(f"n{i}" for i in range(100)))).instances]
+    rig.settle()
+    assert len(rig.provider.terminate(ids).terminating) == 100
+    assert rig.fake.calls["deleteInstances"] == 1
+    rig.settle()
+    assert described(rig) == []

@@ -1,0 +1,90 @@
+"""Verdicts on GCPNodeTemplates: what they stand for, and the command that corrects what is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from providers.contract import TemplateStatus
+from providers.gcp.node_template.template import GroupRef
+from tests.fakes.gce.gke import NodePool
+from tests.gcp import A3, ZONE, Rig
+
+OF = "h100 --cluster c1 --location us-central1"
+
+
+def status(rig: Rig) -> TemplateStatus:
+    rig.restart()
+    (found,) = rig.provider.template_statuses()
+    return found
+
+
+def test_a_template_that_is_right() -> None:
+    found = status(Rig())
+    assert found.faults == ()
+    assert found.zones == (ZONE,)
+    assert [row["nodePool"] for row in found.resolved["groups"]] == ["", "h100", ""]
+    assert {row["capacityType"] for row in found.resolved["groups"]} == {"on-demand", "spot"}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "step"),
+    [
+        ({"autoscaling": True}, "Autoscaling", f"gcloud container node-pools update {OF} --no-enable-autoscaling"),
+        ({"auto_repair": True}, "AutoRepair", f"gcloud container node-pools update {OF} --no-enable-autorepair"),
+        ({"driver": "LATEST"}, "DriverInstalled", "gpu-driver-version=disabled"),
+        ({"queued": True}, "QueuedProvisioning", "without --enable-queued-provisioning"),
+    ],
+)
+def test_a_pool_that_is_wrong_comes_with_the_command(change: dict[str, object], kind: str, step: str) -> None:
+    rig = Rig()
+    rig.fake.clusters.pools["h100"] = replace(rig.fake.clusters.pools["h100"], **change)
+    (fault,) = status(rig).faults
+    assert (fault.field, fault.kind, fault.certain) == ("nodePools", kind, True)
+    assert step in fault.next_step
+
+
+def test_what_does_not_exist() -> None:
+    rig = Rig()
+    rig.fake.clusters.pools.clear()
+    rig.templates.found = replace(rig.templates.found, groups=(GroupRef(ZONE, "gone"),))
+    found = status(rig)
+    assert [fault.kind for fault in found.faults] == ["NoNodePool", "NoGroup"]
+    assert found.zones == ()
+
+
+def test_a_base_name_without_room_and_a_group_that_is_not_supported() -> None:
+    rig = Rig()
+    rig.group(A3).base = "g" * 53
+    rig.group(A3).model = "FLEX_START"
+    assert [fault.kind for fault in status(rig).faults] == ["NotSupported", "NameTooLong"]
+
+
+def test_a_pool_of_somebody_elses_cluster() -> None:
+    rig = Rig()
+    rig.fake.clusters.name = "c2"
+    (fault,) = status(rig).faults
+    assert fault.kind == "NoCluster"
+
+
+def test_what_may_not_be_read_says_nothing_about_the_template() -> None:
+    rig = Rig()
+    rig.fake.denied.add("container.get")
+    (fault,) = status(rig).faults
+    assert (fault.kind, fault.certain) == ("Permission", False)
+
+
+def test_a_check_names_what_is_missing() -> None:
+    rig = Rig()
+    assert all(finding.passed for finding in rig.provider.check())
+    rig.fake.clusters.pools["h100"] = NodePool(rig.fake.clusters.pools["h100"].groups, autoscaling=True)
+    rig.restart()
+    found = {finding.subject: finding for finding in rig.provider.check()}
+    assert found["project"].passed
+    assert not found["GCPNodeTemplate gpu: nodePools"].passed
+    rig.fake.denied.add("instances.aggregatedList")
+    rig.restart()
+    (finding,) = rig.provider.check()
+    assert (finding.subject, finding.passed) == ("project", False)
+    assert "deploy/gcp" in finding.next_step

@@ -1,0 +1,163 @@
+"""What a plan looks like: what matters first, equal things together, nothing wider than 120 columns."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from autoscaler.cli.common.output import json_text
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.plan import Plan
+from autoscaler.model.reason import Code, Reason
+from autoscaler.report.cel_words import short_cel
+from autoscaler.report.plan_document import document_of
+from autoscaler.report.tables.plan_summary import left_out_lines, left_out_table, summary_of
+from autoscaler.report.tables.plan_tables import tables_of
+from autoscaler.report.words import money
+from tests.builders import TEAM, claim, gpus, pairs, plan, pod, snapshot
+
+
+def planned(count: int, **fields: object) -> Plan:
+    pods, claims = pairs(count, gpus(1))
+    return plan(snapshot(pods, claims, **fields))
+
+
+def text(result: Plan, *, wide: bool = False) -> str:
+    parts = [line.text for line in summary_of(result)]
+    left = left_out_table(result, wide=wide)
+    for table in ([left] if left else []) + tables_of(result, wide=wide):
+        parts += [table.title, *(" ".join(row) for row in table.rows), *table.notes]
+    return "\n".join(parts)
+
+
+def test_equal_nodes_and_their_pods_share_a_row() -> None:
+    shown = text(planned(30))
+    assert "7 × s4 new-node-" in shown
+    assert "p00" in shown
+    assert "p17" not in shown
+    assert "p17" in text(planned(30), wide=True)
+
+
+def test_nodes_are_counted_where_there_is_no_pool() -> None:
+    assert [node.name for node in planned(2).launches] == ["new-node-1", "new-node-2"]
+    assert planned(1, pools=(TEAM,)).launches[0].name.startswith("team-")
+
+
+def test_the_total_says_where_and_when_prices_were_read() -> None:
+    assert summary_of(planned(1))[0].text == (
+        "1 node to launch for 1.00 $/h (prices of us-east-1, 2026); 1 pod placed, 0 cannot be placed, 0 ignored"
+    )
+
+
+def test_a_pod_that_cannot_be_placed_reads_like_an_event_of_kube_scheduler() -> None:
+    result = plan(snapshot([pod("big", "c", cpu="33")], [claim("c")]))
+    assert list(left_out_lines(result.left_out[0])) == [
+        "0/5 instance types can run default/big: 5 Insufficient cpu (33 requested, at most 32 allocatable)"
+    ]
+
+
+def test_equal_pods_that_fit_nowhere_are_one_entry_and_each_names_its_own_claim() -> None:
+    pods, claims = pairs(3, gpus(1, product="Z9000"))
+    result = plan(snapshot(pods, claims))
+    assert [entry.claims for entry in result.left_out] == [(f"default/p0{i}-c",) for i in range(3)]
+    for entry in result.left_out:
+        said = " ".join(reason.subject for reason in (*entry.reasons, *(m.reason for m in entry.near_misses)))
+        assert entry.claims[0] in said
+        assert not any(other.claims[0] in said for other in result.left_out if other is not entry)
+    table = left_out_table(result)
+    assert table is not None
+    assert table.notes[0] == "default/p00, default/p01, default/p02: does-not-fit"
+
+
+def test_a_pool_that_keeps_a_type_out_is_named_with_the_field() -> None:
+    result = plan(snapshot([pod("p", "c")], [claim("c")], pools=(CapacityPool("r", capacity_types=("spot",)),)))
+    assert "s1 would fit, but pool r excludes it: spec.capacityTypes has no on-demand" in text(result)
+
+
+def test_pods_that_share_a_claim_are_not_split_where_nothing_fits_at_all() -> None:
+    shared = claim("c", gpus(1, product="Z9000"))
+    result = plan(snapshot([pod("a", "c"), pod("b", "c")], [shared]))
+    assert all(reason.code is not Code.BUNDLE_SPLIT for entry in result.left_out for reason in entry.reasons)
+
+
+def test_ignored_pods_have_a_reason_and_a_remedy() -> None:
+    result = plan(snapshot([pod("kai", "c", scheduler_name="kai-scheduler"), pod("plain")], [claim("c")]))
+    told = [line.text for line in summary_of(result)[1:]]
+    assert told == [
+        "1 pod ignored: default/kai (schedulerName kai-scheduler is in no pool's scope: add "
+        "spec.scope.schedulerNames: [kai-scheduler] to a CapacityPool)",
+        "1 pod ignored: default/plain (has no resource claim and no extended resource served by DRA: to serve it, set "
+        "spec.scope.pods: All in a CapacityPool)",
+    ]
+    document = document_of(result)
+    entry = document["outOfScope"][0]
+    assert entry["pod"] == "default/kai"
+    assert document["reasons"][entry["reasons"][0]]["code"] == "OtherScheduler"
+
+
+def test_a_demand_names_only_its_own_nodes() -> None:
+    two = [CapacityPool(name, labels=TEAM.labels.with_items({"team": name})) for name in ("a", "b")]
+    pods = [pod(name, name, node_selector=TEAM.labels.with_items({"team": name})) for name in ("a", "b")]
+    result = plan(snapshot(pods, [claim("a"), claim("b")], pools=tuple(two)))
+    chosen = [(e.outcome, e.nodes) for demand in result.demands for e in demand.considered if e.outcome == "chosen"]
+    assert chosen == [("chosen", 1), ("chosen", 1)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "shown"),
+    [
+        ("device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('40Gi')) >= 0", "memory >= 40Gi"),
+        ('device.attributes["gpu.nvidia.com"].productName == "A"', 'productName == "A"'),
+        ("a &&\n    b", "a && b"),
+        ("x" * 70, "x" * 59 + "…"),
+        ("m.compareTo(quantity('1Gi')) >= 01", "m.compareTo(quantity('1Gi')) >= 01"),
+    ],
+)
+def test_selectors_are_short(expression: str, shown: str) -> None:
+    assert short_cel(expression) == shown
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"), [("92.9375881512329", "92.94"), ("0.001", "<0.01"), ("0", "0.00"), (None, "no price")]
+)
+def test_money_has_two_digits(amount: str | None, shown: str) -> None:
+    assert money(None if amount is None else Decimal(amount)) == shown
+
+
+def test_a_thousand_pods_are_no_more_than_150_lines_and_2_megabytes() -> None:
+    one = planned(2)
+    pods = [f"team-{i % 6}/app-{i % 60}-{i}" for i in range(1000)]
+    result = replace(
+        one,
+        launches=tuple(replace(one.launches[0], name=f"new-node-{i + 1}", pods=(p,)) for i, p in enumerate(pods)),
+        placements=tuple(replace(one.placements[0], pod=p, node=f"new-node-{i + 1}") for i, p in enumerate(pods)),
+        demands=tuple(replace(one.demands[0], pods=tuple(pods[i::60])) for i in range(60)),
+    )
+    assert text(result).count("\n") < 150
+    written = json_text(document_of(result))
+    assert len(written) < 2_000_000
+    assert json.loads(written)["summary"]["nodesToLaunch"] == 1000
+
+
+def test_json_shares_offerings_and_reasons() -> None:
+    document = document_of(planned(30))
+    assert document["apiVersion"] == "foreslice.dev/v1alpha2"
+    (demand,) = document["demands"]
+    named = {c for group in demand["considered"] for c in group["candidates"]}
+    assert named == set(document["candidates"])
+    assert {document["candidates"][c]["offering"] for c in named} <= set(document["offerings"])
+
+
+def test_a_reason_without_a_name_is_no_empty_text() -> None:
+    assert list(left_out_lines(replace(planned_out(), near_misses=()))) == [
+        "gang g: needs 2 pods at once, 1 could be placed"
+    ]
+
+
+def planned_out():  # type: ignore[no-untyped-def]
+    pods, claims = pairs(1, gpus(1, product="Z9000"))
+    (entry,) = plan(snapshot(pods, claims)).left_out
+    return replace(entry, reasons=(Reason.of(Code.GANG_INCOMPLETE, "gang g", wanted=2, placed=1),))
