@@ -27,6 +27,7 @@ from autoscaler.advice.pool_changes import (
     driver_profiles,
     elsewhere,
     exceeded_limits,
+    parts_of_cards,
     raise_limit,
     requirements,
     schedulers,
@@ -120,6 +121,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from device_tolerations(asked)
     yield from capacity_types(asked)
     yield from allowed_types(asked)
+    yield from parts_of_cards(asked)
     yield from _limits(asked, trials, budget)
     yield from schedulers(asked)
     yield from rewritten_selectors(asked)
