@@ -27,12 +27,13 @@ from autoscaler.advice.pool_changes import (
     driver_profiles,
     elsewhere,
     exceeded_limits,
+    parts_of_cards,
     raise_limit,
     requirements,
     schedulers,
 )
 from autoscaler.advice.situation import Situation
-from autoscaler.advice.trial import Result, Trials, in_use
+from autoscaler.advice.trial import Replanner, Result, in_use
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.pod import Pod
@@ -93,7 +94,7 @@ def advise(
     budget = budget or Budget()
     if asked is None or most < 1 or (asked.codes and asked.codes <= _NOT_ABOUT_NODES):
         return ()
-    trials = Trials(asked, policy, now)
+    trials = Replanner(asked, policy, now)
     found: list[Advice] = []
     for change in dict.fromkeys(_changes(asked, trials, budget)):
         if not trials.tries(change) or any(_answered(change, entry.change) for entry in found):
@@ -114,12 +115,13 @@ def _answered(change: Change, found: Change) -> bool:
     return same and change.detail["condition"] == found.detail["condition"]
 
 
-def _changes(asked: Situation, trials: Trials, budget: Budget) -> Iterator[Change]:
+def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Change]:
     """What may help, smallest first. Lazy, because some need a plan to find out how much would help."""
     yield from tolerations(asked)
     yield from device_tolerations(asked)
     yield from capacity_types(asked)
     yield from allowed_types(asked)
+    yield from parts_of_cards(asked)
     yield from _limits(asked, trials, budget)
     yield from schedulers(asked)
     yield from rewritten_selectors(asked)
@@ -133,7 +135,7 @@ def _changes(asked: Situation, trials: Trials, budget: Budget) -> Iterator[Chang
     yield from constraints(asked)
 
 
-def _limits(asked: Situation, trials: Trials, budget: Budget) -> Iterator[Change]:
+def _limits(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Change]:
     """Each limit, raised to what a plan without it needs."""
     for pool, resource in exceeded_limits(asked):
         if not budget.take():
@@ -147,7 +149,7 @@ def _needed(asked: Situation, pool: CapacityPool, resource: str, found: Plan) ->
     return in_use(asked, pool, resource, (*asked.plan.launches, *found.launches))
 
 
-def _requests(asked: Situation, trials: Trials, budget: Budget) -> Iterator[Change]:
+def _requests(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Change]:
     """What is short, down to what the type has free that fits otherwise and needs the smallest cut."""
     short = short_resources(asked)
     if not short or not budget.take():

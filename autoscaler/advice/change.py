@@ -26,6 +26,7 @@ class ChangeKind(Enum):
     TOLERATE = "Tolerate"  # taint: a pod's toleration
     TOLERATE_DEVICE = "TolerateDevice"  # taint: a claim's toleration
     ALLOW_CAPACITY_TYPE = "AllowCapacityType"  # capacity_type
+    ALLOW_PARTS = "AllowParts"  # share: instance types with a part of a card
     RAISE_LIMIT = "RaiseLimit"  # resource, limit, instead
     ADD_SCHEDULER = "AddScheduler"  # scheduler
     REWRITE_SELECTOR = "RewriteSelector"  # condition, instead; value, was: what differs

@@ -109,4 +109,4 @@ def _names(condition: Condition, text: str, rest: Sequence[str], devices: _Devic
     near = [name for name in nearest(text, sorted(values - {text})) if name != text]
     for name in near[:_NEAR_NAMES]:
         instead = condition.text.replace(text, name)
-        yield condition.change(ChangeKind.REWRITE_SELECTOR, instead, was=text, value=name)
+        yield condition.change(ChangeKind.REWRITE_SELECTOR, instead, was=f'"{text}"', value=f'"{name}"')

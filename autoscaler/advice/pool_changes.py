@@ -50,6 +50,15 @@ def allowed_types(asked: Situation) -> Iterator[Change]:
             yield replace(found, where=partial(_allowing, types=types))
 
 
+def parts_of_cards(asked: Situation) -> Iterator[Change]:
+    """Instance types with a part of a card, where one fits and nothing else keeps it from being bought."""
+    found = [r for entry in asked.considered for r in entry.reasons if entry.outcome == "fits"]
+    shares = [str(r.detail.get("share", "")) for r in found if r.code is Code.FRACTION_UNASKED]
+    for pool in asked.pools if shares else ():
+        edit = on_pool(pool.name, lambda pool: replace(pool, fractional="Allow"))
+        yield Change.of(ChangeKind.ALLOW_PARTS, pool_subject(pool), edit, share=shares[0])
+
+
 def _allowing(where: Where, types: tuple[str, ...]) -> Where:
     return replace(where, capacity_types=types)
 

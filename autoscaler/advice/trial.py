@@ -36,7 +36,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Trials:
+class Replanner:
     """Plans with changes for one situation."""
 
     asked: Situation

@@ -19,6 +19,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.TOLERATE: "tolerate taint {taint}",
     ChangeKind.TOLERATE_DEVICE: "tolerate device taint {taint}",
     ChangeKind.ALLOW_CAPACITY_TYPE: "add {capacity_type} to spec.capacityTypes",
+    ChangeKind.ALLOW_PARTS: "set spec.fractional to Allow, so that {share} is offered",
     ChangeKind.RAISE_LIMIT: "raise spec.limits.{resource} from {limit} to {instead}",
     ChangeKind.ADD_SCHEDULER: "add {scheduler} to spec.scope.schedulerNames",
     ChangeKind.REWRITE_SELECTOR: "write {value} instead of {was} in {condition}",
@@ -35,6 +36,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
 # Where no CapacityPool exists: what to give to a plan, or to write into the pool that somebody will create.
 _WITHOUT_POOL: Final[dict[ChangeKind, str]] = {
     ChangeKind.ALLOW_CAPACITY_TYPE: "allow {capacity_type} capacity: --allow {allow}",
+    ChangeKind.ALLOW_PARTS: "create a CapacityPool with spec.fractional Allow, so that {share} is offered",
     ChangeKind.ADD_SCHEDULER: "create a CapacityPool with {scheduler} in spec.scope.schedulerNames",
     ChangeKind.SET_DRIVERS: "create a CapacityPool with spec.drivers.profiles [{drivers}]",
 }

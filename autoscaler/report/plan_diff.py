@@ -47,7 +47,9 @@ def _facts(document: Mapping[str, Any]) -> PlanFacts:
     prices: dict[Kind, Decimal | None] = {}
     names: dict[str, str] = {}
     for launch in document["launches"]:
-        offering = launch["offering"]
+        # v1alpha1 repeats the offering in each launch, v1alpha2 names it.
+        named = launch["offering"]
+        offering = document["offerings"][named] if isinstance(named, str) else named
         kind = (offering["instanceType"], offering["zone"], offering["capacityType"], launch["pool"])
         nodes[kind] += 1
         prices[kind] = None if launch["usdPerHour"] is None else Decimal(launch["usdPerHour"])

@@ -67,7 +67,7 @@ def _verdict(answer: TypeAnswer) -> str:
     failing = next((device for device in answer.devices if device.devices and device.met < device.devices), None)
     if failing is not None:
         return str(_device(failing)["text"])
-    return _first(min(answer.considered, key=_farness))
+    return _first(min(answer.considered, key=_farness)).removeprefix(f"pod {answer.pod}: ")
 
 
 def _farness(entry: Considered) -> int:

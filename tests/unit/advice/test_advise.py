@@ -19,7 +19,7 @@ from autoscaler.model.resource_claim import DeviceRequest, MatchAttribute
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, Where
-from autoscaler.report.advice_text import advice_lines
+from autoscaler.report.advice_text import _TEXTS, advice_lines
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement
@@ -105,7 +105,7 @@ def one(request: DeviceRequest | None = None, *, pools: tuple[CapacityPool, ...]
         ),
         pytest.param(
             one(selecting(NAME.format("Large L8"))),
-            f"claim default/c, request gpu: write Large L9 instead of Large L8 in {NAME.format('Large L8')} "
+            f'claim default/c, request gpu: write "Large L9" instead of "Large L8" in {NAME.format("Large L8")} '
             "→ 1 × l1 (on-demand), 5.00 $/h",
             id="name",
         ),
@@ -298,3 +298,15 @@ def test_a_pod_of_another_namespace_is_not_alike() -> None:
     assert found is not None
     assert [each.key for each in found.pods] == ["default/p"]
     assert isinstance(found.pod, Pod)
+
+
+def test_a_part_of_a_card_where_only_that_fits() -> None:
+    catalog = shipped("g6f.large", "g6.xlarge")
+    small = selecting('device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("4Gi")) < 0')
+    (found, *_) = lines(one(small), catalog=catalog)
+    assert found.startswith("create a CapacityPool with spec.fractional Allow, so that 1/8 of")
+    assert "1 × g6f.large (on-demand)" in found
+
+
+def test_every_kind_of_change_has_a_sentence_with_its_facts() -> None:
+    assert {*_TEXTS} == {*ChangeKind}

@@ -62,7 +62,7 @@ def test_too_few_devices() -> None:
 
 
 def test_too_little_cpu() -> None:
-    assert verdict(one(cpu="40"), "l8") == "pod default/p: 32 of 40 cpu free"
+    assert verdict(one(cpu="40"), "l8") == "Insufficient cpu: 40 requested, 32 free"
 
 
 def test_an_unpriced_type() -> None:
