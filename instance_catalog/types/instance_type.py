@@ -26,6 +26,9 @@ ANY_ZONE: Final = "any"
 # us-east-1a, us-central1-a; the zone of a Local Zone (us-east-1-atl-2a) has prices of its own, so it is its own region.
 _IN_REGION: Final = re.compile(r"([a-z]+(?:-[a-z]+)*-?\d+)-?[a-z]\Z", re.ASCII)
 
+# Source: botocore's partitions.json.
+_PARTITION: Final = re.compile(r"cn-|us-gov-|us-iso[a-z]?-|eu-iso[a-z]-|eusc-", re.ASCII)
+
 
 class CapacityType(Enum):
     """How a machine is paid for and assured."""
@@ -266,12 +269,14 @@ class InstanceType:
         return replace(offering, usd_per_hour=price.usd_per_hour, price_region=price.region, price_date=price.date)
 
     def price_in(self, zone: str, capacity_type: CapacityType) -> Price | None:
-        """The price in a zone: what is known of the zone, else of its region, else the list price."""
+        """The price in a zone: what is known of the zone, else of its region, else the list price. That of AWS's
+        commercial regions says nothing of China, GovCloud and others, which have accounts and lists of their own."""
         for place in (zone, region_of(zone)):
             price = self.zone_prices.get(place, _NO_PRICES).get(capacity_type)
             if price is not None:
                 return price
-        return self.prices.get(capacity_type)
+        listed = self.prices.get(capacity_type)
+        return listed if listed is not None and partition_of(listed.region) == partition_of(zone) else None
 
     def sold_in(self, zone: str) -> bool:
         """False only where it is known which zones of the region have the type, and this one is not among them."""
@@ -291,6 +296,12 @@ def region_of(zone: str) -> str:
     """us-east-1 of us-east-1a, us-central1 of us-central1-a; what has another form is its own region."""
     match = _IN_REGION.match(zone)
     return match[1] if match else zone
+
+
+def partition_of(place: str) -> str:
+    """What begins the names of regions and zones in one of AWS's separate partitions; "" everywhere else."""
+    match = _PARTITION.match(place)
+    return match[0] if match else ""
 
 
 def provenance_of(facts: Mapping[str, Provenance], group: str) -> Provenance | None:
