@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
+from providers.aws.describe import understood
 from providers.aws.errors import translated
 from providers.aws.launch import Launcher
 from providers.aws.node_groups.groups import Groups
@@ -72,11 +73,17 @@ class Verdicts:
     def all(self) -> tuple[TemplateStatus, ...]:
         """By name. Raises ProviderErrors only when the templates cannot be listed."""
         references = self._templates.references()
-        names = frozenset(reference.name for reference in references)
-        # What is not deleted now is deleted another time, and costs nothing meanwhile.
-        with suppress(ProviderError):
-            self._tidied.get(names, partial(self._launcher.launch_templates.tidy, names))
         return tuple(self._known.of(reference, self._look) for reference in references)
+
+    def tidy(self) -> None:
+        """Delete launch templates that nobody needs. Before a launch, since a pool that observes changes nothing."""
+        self._tidied.get("", self._tidy)
+
+    def _tidy(self) -> None:
+        # What is not deleted now is deleted another time, and costs nothing meanwhile.
+        with suppress(ProviderError), understood("DescribeLaunchTemplates"):
+            names = frozenset(reference.name for reference in self._templates.references())
+            self._launcher.launch_templates.tidy(names)
 
     def _look(self, reference: TemplateRef) -> TemplateStatus:
         try:
