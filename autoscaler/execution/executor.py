@@ -19,7 +19,7 @@ from autoscaler.errors import ConfigurationError
 from autoscaler.execution.drain import Drained, cordon, evict_all, occupants, occupants_now, uncordon
 from autoscaler.execution.hold import give_notice, hold, release
 from autoscaler.execution.launch import Providers, answered, give_up, launch
-from autoscaler.execution.orphans import adopt_all, end_all, find_orphans
+from autoscaler.execution.orphans import OwnLaunches, adopt_all, end_all, find_orphans, second_controller
 from autoscaler.execution.patience import Patience
 from autoscaler.execution.pools import sync_finalizer
 from autoscaler.execution.terminate import is_alive, remove_objects, terminate
@@ -104,6 +104,7 @@ class Executor:
     providers: Providers
     clock: Clock
     withheld: list[Withheld] = field(default_factory=list)
+    own: OwnLaunches = field(default_factory=OwnLaunches)
     patience: Patience = field(init=False)
     unclear: Unclear = field(init=False)
 
@@ -114,6 +115,7 @@ class Executor:
     def carry_out(self, pending: Pending, seen: Observed, now: datetime) -> tuple[Trouble, ...]:
         """Drain, terminate, hold, give notice and launch as recorded. Returns what failed; the next reconcile repeats
         it."""
+        self.own.note(self.journal.batches, self.clock)
         providers = tuple(self.providers.by_template.values())
         kept = (*map(_of_sweep, providers), *map(_of_launch, pending.launches))
         self.patience.keep({*kept, *(node.name for node in pending.leaving)})
@@ -295,8 +297,15 @@ class Executor:
         """Adopt or terminate a provider's machines that have no object."""
         machines = seen.machines.get(provider.name, {})
         orphans = find_orphans(
-            machines, journal=self.journal, nodes=seen.snapshot.nodes, pools=seen.snapshot.pools, now=now
+            machines,
+            journal=self.journal,
+            nodes=seen.snapshot.nodes,
+            pools=seen.snapshot.pools,
+            others=partial(self.own.excludes, clock=self.clock),
+            now=now,
         )
+        if orphans.of_another:
+            raise second_controller(orphans.of_another, provider)
         if orphans.stopped:
             raise ConfigurationError(
                 f"more than max(2, 10 %) of the {len(machines)} machines of provider {provider.name} have no object",

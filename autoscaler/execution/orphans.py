@@ -7,29 +7,57 @@ stops and says so: then more likely our objects are lost than the machines.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
 from autoscaler.cluster.journal import Journal
+from autoscaler.errors import ConfigurationError
 from autoscaler.execution.terminate import ALIVE
 from autoscaler.lifecycle.booting import LONGEST
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.node import Node
-from autoscaler.model.provisioned_node import OfferingRef, Phase, Prediction, ProvisionedNode
-from providers.contract import TAG_BATCH, TAG_POOL, Instance, Provider
+from autoscaler.model.provisioned_node import LaunchBatch, OfferingRef, Phase, Prediction, ProvisionedNode
+from providers.contract import TAG_BATCH, TAG_POOL, Clock, Instance, Provider
 
 MINIMUM_AGE: Final = timedelta(minutes=10)
+# How far the provider's clock and ours may be apart, and how long a call of the leader before may go on.
+_SKEW: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """What a sweep does: machines to adopt (with the Node each is) and to terminate. `stopped`: too many to act."""
+    """What a sweep does: machines to adopt (with the Node each is) and to terminate. `stopped`: too many to act.
+
+    `of_another` are machines that another controller launches under the uid of this cluster: they are left alone.
+    """
 
     adopt: tuple[tuple[Instance, Node], ...] = ()
     terminate: tuple[Instance, ...] = ()
     stopped: bool = False
+    of_another: tuple[Instance, ...] = ()
+
+
+@dataclass(slots=True)
+class OwnLaunches:
+    """The launches that this process knows of since it leads. A machine that was started since then for none of them
+    was started by somebody else: nothing is launched before its LaunchBatch is written, and one leads at a time."""
+
+    began: float | None = None  # monotonic
+    batches: set[str] = field(default_factory=set)
+
+    def note(self, batches: Iterable[LaunchBatch], clock: Clock) -> None:
+        """At the beginning of each round, after what is to be launched was written down."""
+        self.began = clock.monotonic() if self.began is None else self.began
+        self.batches.update(batch.name for batch in batches)
+
+    def excludes(self, machine: Instance, clock: Clock) -> bool:
+        """Whether no launch of this process, nor of one before it, can have started the machine."""
+        if self.began is None or machine.tags.get(TAG_BATCH, "") in self.batches:
+            return False
+        led = timedelta(seconds=clock.monotonic() - self.began)
+        return clock.now() - machine.launched_at < led - _SKEW
 
 
 def find_orphans(
@@ -38,9 +66,11 @@ def find_orphans(
     journal: Journal,
     nodes: Iterable[Node],
     pools: Iterable[CapacityPool] = (),
+    others: Callable[[Instance], bool] = lambda machine: False,
     now: datetime,
 ) -> Orphans:
-    """Decide about machines without an object. `machines` are those of this cluster, by provider id."""
+    """Decide about machines without an object. `machines` are those of this cluster, by provider id; `others` says
+    which of them another controller has launched."""
     boots = {pool.name: pool.boot_timeout for pool in pools}
     known = {node.provider_id for node in journal.nodes}
     known.update(member.provider_id for batch in journal.batches for member in batch.members)
@@ -54,6 +84,9 @@ def find_orphans(
     ]
     adopt = tuple((m, registered[m.provider_id]) for m in orphans if m.provider_id in registered)
     idle = tuple(m for m in orphans if m.provider_id not in registered and _old_enough(m, boots, now))
+    of_another = tuple(machine for machine in idle if others(machine))
+    if of_another:
+        return Orphans(adopt, of_another=of_another)
     if len(idle) > max(2, len(machines) // 10):
         return Orphans(adopt, stopped=True)
     return Orphans(adopt, idle)
@@ -79,6 +112,20 @@ def end_all(found: Iterable[Instance], *, provider: Provider) -> None:
     """Terminate machines. Raises why one of them is not ended, after all were asked for."""
     for error in provider.terminate(tuple(machine.id for machine in found)).failures.values():
         raise error
+
+
+def second_controller(found: Iterable[Instance], provider: Provider) -> ConfigurationError:
+    """Two controllers have one uid, as after a restore of etcd into a second cluster: each takes the other's machines
+    for its own."""
+    first, *more = found
+    which = first.id + (f" and {len(more)} more" if more else "")
+    return ConfigurationError(
+        f"provider {provider.name} has started {which} with the uid of this cluster for LaunchBatch "
+        f"{first.tags.get(TAG_BATCH, '')!r}, which was never written here: another controller uses the same uid, and "
+        "no machine without an object is ended",
+        next_step="stop one of the two controllers (docs/aws.md, Two clusters in one account). If there is only this "
+        "one, restart it: then machines that were launched before are looked at again",
+    )
 
 
 def _adopted(machine: Instance, node: Node, provider: str, now: datetime) -> ProvisionedNode:

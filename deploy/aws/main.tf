@@ -180,7 +180,8 @@ locals {
     ends = jsonencode({
       source      = ["aws.ec2"]
       detail-type = ["EC2 Instance State-change Notification"]
-      detail      = { state = ["shutting-down", "stopping", "terminated"] }
+      # "terminated" comes after "shutting-down" and says nothing new.
+      detail = { state = ["shutting-down", "stopping"] }
     })
   }
 }

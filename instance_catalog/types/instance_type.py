@@ -26,6 +26,9 @@ ANY_ZONE: Final = "any"
 # us-east-1a, us-central1-a; the zone of a Local Zone (us-east-1-atl-2a) has prices of its own, so it is its own region.
 _IN_REGION: Final = re.compile(r"([a-z]+(?:-[a-z]+)*-?\d+)-?[a-z]\Z", re.ASCII)
 
+# Source: botocore's partitions.json.
+_PARTITION: Final = re.compile(r"cn-|us-gov-|us-iso[a-z]?-|eu-iso[a-z]-|eusc-", re.ASCII)
+
 
 _SPOKEN_WITH_VOWEL: Final = "AEFHILMNORSX"  # letters whose names begin with a vowel: an L4, but a T4
 
@@ -325,6 +328,12 @@ def region_of(zone: str) -> str:
     """us-east-1 of us-east-1a, us-central1 of us-central1-a; what has another form is its own region."""
     match = _IN_REGION.match(zone)
     return match[1] if match else zone
+
+
+def partition_of(place: str) -> str:
+    """What begins the names of regions and zones in one of AWS's separate partitions; "" everywhere else."""
+    match = _PARTITION.match(place)
+    return match[0] if match else ""
 
 
 def provenance_of(facts: Mapping[str, Provenance], group: str) -> Provenance | None:

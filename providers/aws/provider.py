@@ -112,8 +112,10 @@ class AwsProvider(Booting, Placed):
         return TRAITS
 
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
-        """One EC2 call (launch.py)."""
-        return self._launcher.launch(request, self._templates.template(request.template))
+        """One EC2 call (launch.py), once an hour after old launch templates were tidied."""
+        template = self._templates.template(request.template)
+        self._verdicts.tidy()
+        return self._launcher.launch(request, template)
 
     def describe(self, tags: Mapping[str, str], *, page: str = "") -> InstancePage:
         """All machines with these tags but members of groups, on one page: a thousand of them are one call."""

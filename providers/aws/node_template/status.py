@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
+from providers.aws.describe import understood
 from providers.aws.errors import translated
 from providers.aws.launch import Launcher
 from providers.aws.node_groups.groups import Groups
@@ -32,10 +33,14 @@ from providers.errors import (
 _LIFETIME: Final = timedelta(minutes=10)
 _WHILE_WRONG: Final = timedelta(minutes=2)
 _BETWEEN_TIDYINGS: Final = timedelta(hours=1)
+# How long IAM is left alone after it could not be reached.
+_UNREACHED: Final = timedelta(hours=1)
 # Codes of calls that are not allowed, as opposed to credentials that are no good for any call.
 _DENIED: Final = frozenset({"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"})
 # Launches do not make these calls, so a role that lacks them launches all the same.
 _NOT_NEEDED_TO_LAUNCH: Final = frozenset({"spec.instanceProfile", "spec.placementGroup"})
+# That IAM does not answer says nothing of EC2.
+_OF_IAM: Final = "spec.instanceProfile"
 TAKE_NEW_IMAGE: Final = "nothing must be done; to take the new one, change spec.ami (set its id, or follow: true)"
 
 
@@ -63,15 +68,22 @@ class Verdicts:
         self._templates = templates
         self._known = _Kept(launcher.clock)
         self._tidied: TtlCache[None] = TtlCache(launcher.clock, _BETWEEN_TIDYINGS)
+        self._unreached: TtlCache[UncertainError] = TtlCache(launcher.clock, _UNREACHED)
 
     def all(self) -> tuple[TemplateStatus, ...]:
         """By name. Raises ProviderErrors only when the templates cannot be listed."""
         references = self._templates.references()
-        names = frozenset(reference.name for reference in references)
-        # What is not deleted now is deleted another time, and costs nothing meanwhile.
-        with suppress(ProviderError):
-            self._tidied.get(names, partial(self._launcher.launch_templates.tidy, names))
         return tuple(self._known.of(reference, self._look) for reference in references)
+
+    def tidy(self) -> None:
+        """Delete launch templates that nobody needs. Before a launch, since a pool that observes changes nothing."""
+        self._tidied.get("", self._tidy)
+
+    def _tidy(self) -> None:
+        # What is not deleted now is deleted another time, and costs nothing meanwhile.
+        with suppress(ProviderError), understood("DescribeLaunchTemplates"):
+            names = frozenset(reference.name for reference in self._templates.references())
+            self._launcher.launch_templates.tidy(names)
 
     def _look(self, reference: TemplateRef) -> TemplateStatus:
         try:
@@ -93,7 +105,7 @@ class Verdicts:
             try:
                 resolved |= look(template)
             except ProviderError as error:
-                if _concerns_every_call(error):
+                if _concerns_every_call(error) and not (field == _OF_IAM and isinstance(error, UncertainError)):
                     faults = [fault_of("", error)]
                     break
                 faults.append(fault_of(field, error))
@@ -118,7 +130,16 @@ class Verdicts:
         }
 
     def _profile(self, template: NodeTemplate) -> Mapping[str, Any]:
-        return {"nodeRole": role_of(self._launcher.aws, template)}
+        """IAM has no endpoint in most private networks: then each look would hold a tick up until it times out."""
+        before = self._unreached.last("iam") if self._unreached.fresh("iam") else None
+        if before is not None:
+            raise before.with_traceback(None)
+        try:
+            return {"nodeRole": role_of(self._launcher.aws, template)}
+        except UncertainError as error:
+            self._unreached.forget("iam")
+            self._unreached.get("iam", partial(_itself, error))
+            raise
 
     def _placement(self, template: NodeTemplate) -> Mapping[str, Any]:
         return {"placementStrategy": strategy_of(self._launcher.aws, template)} if template.placement_group else {}
@@ -194,6 +215,10 @@ def strategy_of(aws: Aws, template: NodeTemplate) -> str:
         step = f"create it: aws ec2 create-placement-group --group-name {name} --strategy cluster"
         raise TemplateError(f"placement group {name} is not available", next_step=step)
     return str(found[0]["Strategy"])
+
+
+def _itself(error: UncertainError) -> UncertainError:
+    return error
 
 
 def fault_of(field: str, error: ProviderError) -> TemplateFault:

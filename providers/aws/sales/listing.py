@@ -16,7 +16,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.sources.sync import CloudListing, ListedAccelerator, ListedPrice, ListedType
 from instance_catalog.types.instance_type import CapacityType
 from providers.aws.errors import translated
-from providers.aws.sales.prices import list_price
+from providers.aws.sales.prices import in_dollars, list_price
 from providers.aws.session import Aws
 from providers.contract import Clock
 from providers.errors import PermissionDeniedError
@@ -107,7 +107,7 @@ class AwsListing:
 
     def _spot_prices(self, token: str, so_far: Rows) -> ListingPage:
         names = _sold_on_spot(so_far[TYPES])
-        if not names:
+        if not names or not in_dollars(self.scope):
             return ListingPage(())
         answer = self._asked(
             "describe_spot_price_history",

@@ -19,7 +19,7 @@ import yaml
 
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
+from instance_catalog.types.instance_type import ANY_ZONE, CapacityType, partition_of
 from providers.aws.errors import translated
 from providers.aws.session import Aws
 from providers.aws.ttl_cache import TtlCache
@@ -93,7 +93,12 @@ def _override(index: int, entry: Mapping[str, Any]) -> Override:
 
 
 def list_price(aws: Aws, instance_type: str) -> Decimal | None:
-    """On-demand, in the region of `aws`; None when the type is not on the price list there. Raises ProviderErrors."""
+    """On-demand, in the region of `aws`; None when the type is not on the price list there. Raises ProviderErrors.
+
+    China, GovCloud and other partitions have credentials that the commercial price list refuses: nobody is asked there.
+    """
+    if partition_of(aws.region):
+        return None
     terms = {
         "instanceType": instance_type,
         "regionCode": aws.region,
@@ -107,6 +112,11 @@ def list_price(aws: Aws, instance_type: str) -> Decimal | None:
         pages = list(aws.pricing.get_paginator("get_products").paginate(ServiceCode="AmazonEC2", Filters=filters))
     found = [price for page in pages for text in page["PriceList"] for price in _hourly(json.loads(text))]
     return min(found, default=None)
+
+
+def in_dollars(region: str) -> bool:
+    """Whether EC2's own prices there are US dollars: China's are yuan, those of the European Sovereign Cloud euros."""
+    return partition_of(region) not in ("cn-", "eusc-")
 
 
 class Prices:
@@ -142,6 +152,8 @@ class Prices:
         return self._spot.get("", lambda: tuple(self._read_spot()))
 
     def _read_spot(self) -> Iterator[OfferingStatus]:
+        if not in_dollars(self._aws.region):
+            return
         types = sorted(
             t.machine_type
             for t in self._catalog.types.values()

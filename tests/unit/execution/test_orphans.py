@@ -8,13 +8,14 @@ from datetime import timedelta
 import pytest
 
 from autoscaler.execution.launch import launch
-from autoscaler.execution.orphans import MINIMUM_AGE, adopt_all, find_orphans
+from autoscaler.execution.orphans import MINIMUM_AGE, OwnLaunches, adopt_all, find_orphans
 from autoscaler.lifecycle.booting import LONGEST
 from autoscaler.model.node import Node
 from autoscaler.model.provisioned_node import Phase
 from instance_catalog.frozen_map import FrozenMap
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Instance, InstanceState, OfferingKey, describe_all
 from tests.desk import POOL, Desk, planned
+from tests.unit.execution.node_site import Site
 
 CLUSTER = {TAG_CLUSTER: "uid-1"}
 
@@ -107,3 +108,46 @@ def test_ended_machines_are_ignored(desk: Desk) -> None:
     lost = machine("i-1", desk)
     ended = Instance(**{**{f: getattr(lost, f) for f in lost.__slots__}, "state": InstanceState.TERMINATED})
     assert find_orphans(by_provider_id(ended), journal=desk.journal, nodes=(), now=desk.now).terminate == ()
+
+
+def led(site: Site, minutes: int) -> None:
+    """The controller has led for so long, with a machine of its own."""
+    site.carry_out()
+    site.desk.clock.advance(timedelta(minutes=minutes))
+
+
+def test_a_machine_that_a_second_controller_launches_is_left_alone_and_told() -> None:
+    site = Site()
+    led(site, 180)
+    stranger = machine("i-9", site.desk, age=timedelta(hours=1), **{TAG_BATCH: "of-the-other"})
+    seen = site.seen()
+    listed = {"simulated": {**seen.machines["simulated"], stranger.provider_id: stranger}}
+    (trouble,) = site.carry_out(seen=replace(seen, machines=listed))
+    assert "another controller uses the same uid" in trouble.text
+    assert "stop one of the two" in trouble.text
+
+
+@pytest.mark.parametrize(
+    ("age", "batch", "excluded"),
+    [
+        pytest.param(timedelta(hours=1), "of-the-other", True, id="since we lead"),
+        pytest.param(
+            timedelta(hours=4), "of-the-other", False, id="before: a process before this one may have lost it"
+        ),
+        pytest.param(timedelta(hours=2, minutes=55), "of-the-other", False, id="clocks may be apart"),
+        pytest.param(timedelta(hours=1), "mine", False, id="its objects were deleted by force"),
+        pytest.param(timedelta(hours=-12), "of-the-other", True, id="our clock was set back, until it is right again"),
+    ],
+)
+def test_only_what_was_launched_since_we_lead_is_another_controllers(
+    desk: Desk, age: timedelta, batch: str, excluded: bool
+) -> None:
+    own = OwnLaunches()
+    desk.record(planned("n1"))
+    mine = replace(desk.journal.batches[0], name="mine")
+    assert not own.excludes(machine("i-1", desk), desk.clock), "it does not lead yet"
+    own.note([mine], desk.clock)
+    desk.clock.advance(timedelta(hours=3))
+    own.note([], desk.clock)
+    found = machine("i-1", desk, age=age, **{TAG_BATCH: batch})
+    assert own.excludes(found, desk.clock) is excluded

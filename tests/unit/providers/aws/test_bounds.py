@@ -9,7 +9,7 @@ import pytest
 
 from instance_catalog.kubernetes import labels
 from providers.aws.capacity import Reservations
-from providers.aws.describe import instance_of
+from providers.aws.describe import GROUP_TAG, instance_of
 from providers.aws.node_groups.provider import AwsNodeGroups
 from providers.aws.node_template.template import GroupTemplate
 from providers.aws.provider import Account
@@ -34,6 +34,7 @@ def test_a_machine_of_another_cluster_stays(by_groups: bool) -> None:
     (launched,) = rig.provider.launch(request()).instances
     rig.settle()
     machines(rig)[0].tags[TAG_CLUSTER] = "99999999-2222-3333-4444-555555555555"
+    machines(rig)[0].tags[GROUP_TAG] = "members"
     provider = groups_of(rig) if by_groups else rig.provider
     answer = provider.terminate((launched.id,))
     assert isinstance(answer.failures[launched.id], PermissionDeniedError)

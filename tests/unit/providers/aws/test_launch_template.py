@@ -112,7 +112,20 @@ def test_tidying_that_fails_leaves_everything_else_as_it_is() -> None:
     (found,) = rig.provider.template_statuses()
     assert found.faults == ()
     rig.write(tags=FrozenMap({"team": "x"}))
-    assert len(rig.provider.launch(request()).instances) == 1
+    for batch in ("b1", "b2"):
+        assert len(rig.provider.launch(request(batch=batch)).instances) == 1
+    assert rig.fake.calls["DescribeLaunchTemplates"] == 1  # no launch waits for it again
+
+
+def test_launches_tidy_and_looks_change_nothing() -> None:
+    rig = Rig()
+    rig.provider.launch(request())
+    templates(rig).version(replace(TEMPLATE, name="old"), {})
+    rig.clock.advance(2 * DAY)
+    rig.provider.template_statuses()
+    assert len(templates_of(rig)) == 2
+    rig.provider.launch(request(batch="b2"))
+    assert set(templates_of(rig)) == {f"foreslice-{CLUSTER}-gpu"}
 
 
 def test_a_long_name_fits_and_stays_its_own() -> None:

@@ -7,7 +7,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from botocore.loaders import Loader
 
+from instance_catalog.types.instance_type import CapacityType, partition_of
 from providers.aws.sales.prices import Override, Prices, load_overrides
 from providers.errors import TemplateError
 from tests.aws import Rig, catalog
@@ -27,6 +29,35 @@ def test_the_list_price_is_read_once() -> None:
 
 def test_a_type_that_is_not_sold_on_demand_has_no_price() -> None:
     assert prices(Rig()).on_demand("p6e-gb200.36xlarge") is None
+
+
+@pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1", "us-iso-east-1", "us-isob-east-1", "eusc-de-east-1"])
+def test_other_partitions_have_no_price_of_the_commercial_regions(region: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig()
+    monkeypatch.setattr(type(rig.aws), "region", region)
+    assert prices(rig).on_demand("p5.48xlarge") is None
+    assert list(prices(rig).listed(["p5.48xlarge"])) == []
+    assert rig.fake.calls["GetProducts"] == 0
+    known = catalog().types["p5.48xlarge"]
+    assert known.offering(CapacityType.ON_DEMAND, zone=f"{region}a").usd_per_hour is None
+    assert known.offering(CapacityType.ON_DEMAND, zone="eu-north-1a").usd_per_hour == Decimal("55.04")
+
+
+@pytest.mark.parametrize("region", ["cn-north-1", "eusc-de-east-1"])
+def test_spot_prices_in_other_currencies_are_not_taken_for_dollars(
+    region: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig()
+    rig.fake.account.stock.spot_price("p5.48xlarge", "us-east-1b", "17.5")
+    monkeypatch.setattr(type(rig.aws), "region", region)
+    assert prices(rig).spot() == ()
+    assert rig.fake.calls["DescribeSpotPriceHistory"] == 0
+
+
+def test_the_separate_partitions_are_those_that_botocore_knows() -> None:
+    for partition in Loader().load_data("partitions")["partitions"]:
+        regions = [name for name in partition["regions"] if not name.endswith("-global")]
+        assert all(bool(partition_of(name)) == (partition["id"] != "aws") for name in regions), partition["id"]
 
 
 def test_spot_costs_what_the_history_says_last() -> None:

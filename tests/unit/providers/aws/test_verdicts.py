@@ -187,3 +187,16 @@ def test_group_templates_come_to_their_groups(named: str, check: Callable[[Templ
     (found,) = groups(rig, GroupTemplate("gpu", (named,))).template_statuses()
     assert found.template == TemplateRef("AWSGroupNodeTemplate", "gpu", 1)
     assert check(found), found
+
+
+def test_iam_that_cannot_be_reached_is_not_asked_at_every_look() -> None:
+    rig = Rig()
+    rig.fake.faults.inject("GetInstanceProfile", *[CUT_BEFORE] * 100)
+    for _ in range(30):
+        (fault,) = verdict(rig).faults
+        assert (fault.field, fault.certain) == ("spec.instanceProfile", False)
+        rig.clock.advance(WHILE_WRONG)
+    assert rig.fake.calls["GetInstanceProfile"] == 1
+    rig.fake.faults.clear()
+    rig.clock.advance(WHILE_WRONG)
+    assert verdict(rig).faults == ()
