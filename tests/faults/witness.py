@@ -29,19 +29,22 @@ class Witness:
     machines: Callable[[], Mapping[str, bool]]
     observes: Callable[[], bool] = lambda: False
     found: list[str] = field(default_factory=list)
-    _decided: dict[str, str] = field(default_factory=dict)  # by node, the phase that this process last tried to write
+    _decided: dict[str, Object] = field(
+        default_factory=dict
+    )  # by node, the status that this process last tried to write
 
     def tries(self, resource: Resource, manifest: Object) -> None:
         """A write begins, and may get lost: what it says is decided all the same, until the process ends."""
         if resource == PROVISIONED_NODES:
-            self._decided[manifest["metadata"]["name"]] = manifest.get("status", {}).get("phase", "")
+            self._decided[manifest["metadata"]["name"]] = manifest.get("status", {})
 
     def creates(self, resource: Resource, manifest: Object) -> None:
         """An object is about to be created."""
         if resource == LAUNCH_BATCHES and any(manifest["spec"].get("pods", ())):
             mine, pods = list_all(self.api, PROVISIONED_NODES)[0], list_all(self.api, PODS)[0]
-            # A node that has failed is replaced in the same round, whether or not its own object could be written.
-            kept = (node for node in mine if self._decided.get(node["metadata"]["name"], "") not in invariants.ENDING)
+            # A node that has failed, or whose machine was stopped, is replaced in the same round, whether or not its own
+            # object could be written.
+            kept = (node for node in mine if not _replaced(self._decided.get(node["metadata"]["name"], {})))
             self._note(invariants.bought_twice(manifest, kept, pods))
 
     def evicts(self, name: str, namespace: str, uid: str) -> None:
@@ -120,6 +123,11 @@ class Witness:
     def _provisioned(self, node: str) -> Object | None:
         found = list_all(self.api, PROVISIONED_NODES)[0]
         return next((one for one in found if invariants.node_name_of(one) == node), None)
+
+
+def _replaced(status: Object) -> bool:
+    """Whether a node of such a status does not come: another one is bought in its place."""
+    return status.get("phase") in invariants.ENDING or "stoppedSince" in status
 
 
 def _is_a_machine(node: Object) -> bool:
