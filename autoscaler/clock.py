@@ -63,12 +63,15 @@ class ShiftedClock:
 
 
 class ClockJumps:
-    """Jumps of the wall clock: where it and the monotonic clock diverge between two measurements."""
+    """Jumps of the wall clock: where it and the monotonic clock diverge between two measurements.
 
-    def __init__(self, clock: Clock) -> None:
+    `inherits`: somebody else has written moments before, by a clock of which nothing is known: that counts as a jump.
+    """
+
+    def __init__(self, clock: Clock, *, inherits: bool = False) -> None:
         self._clock = clock
         self._offset = self._measured()
-        self._jumped: float | None = None
+        self._jumped: float | None = clock.monotonic() if inherits else None
 
     def measure(self) -> timedelta:
         """By how much the wall clock has jumped since the last measurement; zero while it only runs a little fast or

@@ -120,6 +120,8 @@ def ask(
     doubts: list[Trouble] = []
     boots: dict[tuple[str, str], timedelta] = {}
     isolation = Isolation()
+    if jumps is not None:
+        jumps.measure()  # also while nobody answers: a clock that is set and set back leaves moments of its own behind
     for template, provider in providers.by_template.items():
         listed: list[Instance] = []
         held: list[SeenReservation] = []

@@ -73,7 +73,8 @@ class Observer:
         self._account = account
         self._catalog = catalog
         self._patience = Patience(clock, longest=settings.resync)
-        self._jumps = ClockJumps(clock)
+        self._clock = clock
+        self._jumps = ClockJumps(clock, inherits=True)
         self._followed = False
 
     def follow(self) -> None:
@@ -120,6 +121,7 @@ class Observer:
         if self._followed:
             # A watch may lag behind what the leader before wrote last, and nothing may be done twice.
             self._store.reread_own()
+            self._jumps = ClockJumps(self._clock, inherits=True)
             self._followed = False
         self._catalog.refresh(self._store.overlays(), now)
         snapshot = self._store.snapshot()

@@ -224,6 +224,28 @@ def test_a_new_process_whose_clock_is_wrong_loses_no_launch_of_the_last_one(worl
     assert len(found.fake.account.machines) == 2
 
 
+@pytest.mark.parametrize("then", ["goes on", "another process", "another replica"])
+def test_a_clock_that_is_set_and_set_back_makes_no_machine_old(then: str) -> None:
+    found = begun(pace=SLUGGISH)
+    standby = found.simulation.new_loop(found.api)
+    standby.follow()
+    found.restart()
+    found.passes(seconds=900)  # what a process inherits is old by then
+    if then == "goes on":
+        found.trouble(call="DescribeInstances", name="is cut before the effect", times=1)
+    found.submit(copies=1, minutes=14, gang=False)
+    found.sets_the_clock(hours=-12)
+    found.submit(copies=2, minutes=14, gang=True)
+    found.sets_the_clock(hours=12)
+    if then == "another process":
+        found.dies()
+    if then == "another replica":
+        standby.follow()
+        found.simulation.loop = found.witness.follows(standby)
+    found.passes(seconds=60)
+    over(found)
+
+
 def test_launches_go_on_in_the_other_subnet_of_a_zone() -> None:
     found = begun(twins=True, leaves_out=1)
     found.limit(place=("g6.xlarge", "us-east-1b"), market="spot", machines=0)

@@ -134,6 +134,15 @@ def test_a_jump_is_measured_once_and_known_for_a_while() -> None:
         assert not jumps.within(timedelta(minutes=5))
 
 
+def test_what_is_inherited_counts_as_a_jump() -> None:
+    inner = VirtualClock()
+    jumps = ClockJumps(inner, inherits=True)
+    inner.advance(timedelta(minutes=5))
+    assert jumps.within(timedelta(minutes=6))
+    assert not jumps.within(timedelta(minutes=5))
+    assert jumps.measure() == timedelta(0)
+
+
 def test_a_clock_that_drifts_does_not_jump() -> None:
     inner = VirtualClock()
     clock = Jumping(inner)

@@ -55,7 +55,8 @@ def test_a_provider_that_answers_is_believed(site: Site) -> None:
     assert phases(site, ask(site.desk.providers, now=site.desk.now)) == [Phase.GONE, Phase.FAILED]
 
 
-def test_a_machine_is_not_old_because_the_clock_jumped(site: Site) -> None:
+@pytest.mark.parametrize("silent", [False, True], ids=["for good", "and back while the provider was silent"])
+def test_a_machine_is_not_old_because_the_clock_jumped(site: Site, *, silent: bool) -> None:
     clock = Jumping(site.desk.clock)
     jumps = ClockJumps(clock)
     window = timedelta(minutes=6)  # the machine is five minutes old
@@ -68,6 +69,11 @@ def test_a_machine_is_not_old_because_the_clock_jumped(site: Site) -> None:
         return [node.phase for node in reflect(world, clock.now()).provisioned]
 
     clock.offset = timedelta(minutes=2)
+    if silent:  # while it was wrong
+        site.desk.cloud.inject(Call.DESCRIBE, Fault.LOST_REQUEST)
+        assert found() == [Phase.LAUNCHED]
+        clock.offset = timedelta(0)
+        site.desk.clock.advance(timedelta(minutes=2))
     assert found() == [Phase.LAUNCHED]
     site.desk.clock.advance(window - timedelta(seconds=1))
     assert found() == [Phase.LAUNCHED]
