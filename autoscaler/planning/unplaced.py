@@ -20,10 +20,13 @@ from autoscaler.planning.placement.considered import Bought, why_not
 from autoscaler.planning.placement.nothing_has import nothing_has
 from autoscaler.planning.placement.packing_input import PackingInput, started_members
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.candidates import Candidate
 from instance_catalog.frozen_map import FrozenMap
 
 # The further a check comes, the nearer the miss. Codes that are not listed are in between.
 _FARNESS = {
+    Code.NOT_RUNNABLE: 10,
+    Code.FRACTION_UNASKED: 10,
     Code.NO_DEVICE_OF_CLASS: 9,
     Code.NODE_AFFINITY_MISMATCH: 8,
     Code.NODE_SELECTOR_MISMATCH: 8,
@@ -195,7 +198,7 @@ def near_misses(verdicts: Iterable[tuple[int, Verdict]], packing: PackingInput, 
     nearest: dict[str, Reason] = {}
     for index, verdict in verdicts:
         name = packing.candidates[index].instance_type.name
-        for reason in _reasons(verdict)[:1]:
+        for reason in _misses(packing.candidates[index], verdict):
             if name not in nearest or _farness(reason) < _farness(nearest[name]):
                 nearest[name] = reason
     groups: dict[object, list[tuple[str, Reason]]] = {}
@@ -206,6 +209,12 @@ def near_misses(verdicts: Iterable[tuple[int, Verdict]], packing: PackingInput, 
     misses = [NearMiss(_best(group)[1], len(group), _best(group)[0]) for group in groups.values()]
     misses.sort(key=lambda miss: (_farness(miss.reason), -miss.types, miss.example))
     return tuple(misses[: policy.near_misses])
+
+
+def _misses(candidate: Candidate, verdict: Verdict) -> tuple[Reason, ...]:
+    """The first reason; where nothing would run at all, what the devices lack is no news."""
+    excluded = candidate.excluded and candidate.barred and not isinstance(verdict, Fits)
+    return (Reason.of(candidate.barred.code),) if excluded and candidate.barred else _reasons(verdict)[:1]
 
 
 def _farness(reason: Reason) -> int:

@@ -11,7 +11,7 @@ from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.trial import Result
 from autoscaler.report.plan_document import dollars, offering_document
 from autoscaler.report.reasons import fact_text
-from autoscaler.report.words import counted
+from autoscaler.report.words import counted, money
 
 NO_HELP: Final = "no single change that was tried places it"
 
@@ -58,8 +58,8 @@ def result_text(result: Result) -> str:
         parts.append(f"{counted(len(result.nodes), 'node')} that is there: {', '.join(result.nodes)}")
     if not result.launches:
         return ", ".join(parts)
-    price = dollars(result.usd_per_hour)
-    return f"{', '.join(parts)}, {price} $/h" if price is not None else f"{', '.join(parts)}, no price known"
+    price = "no price known" if result.usd_per_hour is None else f"{money(result.usd_per_hour)} $/h"
+    return f"{', '.join(parts)}, {price}"
 
 
 def advice_lines(found: Iterable[Advice]) -> list[str]:

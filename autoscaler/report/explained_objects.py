@@ -14,6 +14,7 @@ from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.report.events import offering_text
 from autoscaler.report.plan_document import dollars
 from autoscaler.report.reasons import text_of
+from autoscaler.report.words import money
 
 
 def claim_explanation(claim: ResourceClaim, snapshot: Snapshot, plan: Plan) -> dict[str, Any]:
@@ -131,7 +132,7 @@ def node_lines(found: Mapping[str, Any]) -> Iterator[str]:
     state = found["state"]
     yield f"Node {found['node']} {state if ' ' in state or state == 'exists' else f'is {state}'}"
     if found["offering"]:
-        price = f" at {found['usdPerHour']} $/h" if found["usdPerHour"] else ""
+        price = f" at {money(found['usdPerHour'])} $/h" if found["usdPerHour"] else ""
         pool = f", pool {found['pool']}" if found["pool"] else ""
         yield f"  {found['offering']}{price}{pool}"
     yield from section("Pods", found["pods"])

@@ -21,7 +21,7 @@ from autoscaler.report.checks_text import what_is_wrong
 from autoscaler.report.events import offering_text
 from autoscaler.report.explained_objects import section
 from autoscaler.report.reasons import joined, text_of, texts_of
-from autoscaler.report.words import counted
+from autoscaler.report.words import counted, money
 
 _EXAMPLES = 3
 _PLACED: Final = frozenset({target.value for target in Target})
@@ -193,7 +193,7 @@ def _claim_line(entry: Mapping[str, Any]) -> str:
 def _decision_lines(found: Mapping[str, Any]) -> Iterator[str]:
     match found["outcome"]:
         case "new":
-            price = f" at {found['usdPerHour']} $/h" if found["usdPerHour"] else ""
+            price = f" at {money(found['usdPerHour'])} $/h" if found["usdPerHour"] else ""
             who = f"pool {found['pool']}" if found["pool"] else "a CapacityPool that there is not yet"
             does = "launches" if found["acts"] else "would launch"
             yield f"{who} {does} {found['offering']}{price}, drivers {', '.join(found['drivers'])}"

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from autoscaler.report.plan_document import dollars
 from autoscaler.report.tables.plan_tables import Table
-from autoscaler.report.words import counted
+from autoscaler.report.words import counted, money
 
 # instance type, zone, capacity type, pool
 Kind: TypeAlias = tuple[str, str, str, str]
@@ -142,12 +142,16 @@ def diff_tables(found: Mapping[str, Any]) -> Iterator[Table]:
     yield Table("Pods", ("pod", "change", "before", "after"), pods)
 
 
+def _with_sign(text: str) -> str:
+    return f"{text[0]}{money(text[1:])}"
+
+
 def diff_summary(found: Mapping[str, Any]) -> str:
     """One line."""
     cost = found["usdPerHour"]
     changes = Counter(entry["change"] for entry in found["pods"])
     told = [f"{counted(count, 'pod')} {change}" for change, count in sorted(changes.items())]
-    return "; ".join([f"{cost['before']} → {cost['after']} $/h ({cost['difference']})", *told])
+    return "; ".join([f"{money(cost['before'])} → {money(cost['after'])} $/h ({_with_sign(cost['difference'])})", *told])
 
 
 def _signed(amount: Decimal) -> str:

@@ -122,10 +122,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "no price is known: get prices with `foreslice catalog sync`, or set one with `foreslice catalog set` or an "
         "InstanceTypeOverlay",
     ),
-    Code.NOT_RUNNABLE: ("{problem} (source: {source})", "{problem}"),
+    Code.NOT_RUNNABLE: ("{problem} (source: {source})", "{problem}", "run no driver that the node images have"),
     Code.FRACTION_UNASKED: (
         "has {share}: set spec.fractional to Allow in a CapacityPool to be offered parts of a card",
-        "has a part of a card",
+        "have a part of a card, which no pool asks for (spec.fractional: Allow)",
     ),
     Code.NEEDS_RESERVATION: ("{capacity_type} capacity needs a CapacityBlock", "needs a CapacityBlock"),
     Code.ARCHITECTURE_UNASKED: ("{architecture} nodes are offered to pods that select kubernetes.io/arch",),

@@ -8,6 +8,8 @@ import click
 
 from autoscaler.advice.advise import Budget, advise
 from autoscaler.cli.common.decided import Decided
+from autoscaler.cli.common.output import folded
+from autoscaler.cli.common.plan_output import WIDTH
 from autoscaler.model.pod import Pod
 from autoscaler.report.advice_text import advice_lines
 
@@ -20,7 +22,8 @@ def print_advice(helping: Mapping[str, str]) -> None:
         click.echo("")
         click.echo("Smallest change that places it")
         for pod, line in helping.items():
-            click.echo(f"  {pod}: {line}")
+            for part in folded(f"  {pod}: {line}", WIDTH):
+                click.echo(part)
 
 
 def helping_changes(found: Decided) -> dict[str, str]:
