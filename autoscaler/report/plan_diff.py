@@ -151,7 +151,8 @@ def diff_summary(found: Mapping[str, Any]) -> str:
     cost = found["usdPerHour"]
     changes = Counter(entry["change"] for entry in found["pods"])
     told = [f"{counted(count, 'pod')} {change}" for change, count in sorted(changes.items())]
-    return "; ".join([f"{money(cost['before'])} → {money(cost['after'])} $/h ({_with_sign(cost['difference'])})", *told])
+    costs = f"{money(cost['before'])} → {money(cost['after'])} $/h ({_with_sign(cost['difference'])})"
+    return "; ".join([costs, *told])
 
 
 def _signed(amount: Decimal) -> str:
