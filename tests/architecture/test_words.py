@@ -19,8 +19,8 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")
 GLOSSARY = ROOT / "docs/glossary.md"
 PACKAGES = ("autoscaler", "instance_catalog", "providers")
 SOURCES = (*PACKAGES, "tests", "benchmarks")
-# `foreslice.dev/...` in prose that is no label, annotation or taint: the version of the API group.
-NO_KEYS = {"v1alpha1"}
+# `foreslice.dev/...` in prose that is no label, annotation or taint: the versions of the API group and of plans.
+NO_KEYS = {"v1alpha1", "v1alpha2"}
 FINALIZERS = {capacity_pool.FINALIZER, launch_batch.FINALIZER, journal.FINALIZER}
 _MODULE = re.compile(r"`((?:\w+/)*\w+\.py)`")
 _EVENT = re.compile(r"`([a-z]+(?:_[a-z]+)+)`")
