@@ -211,6 +211,10 @@ _NEXT_STEPS: Final[Mapping[str, str]] = {
     "AuthFailure.ServiceLinkedRoleCreationNotPermitted": (
         "Create the role once: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
     ),
+    "OperationNotPermitted": (
+        "Correct what the message names. Termination protection goes with: aws ec2 modify-instance-attribute"
+        " --no-disable-api-termination --instance-id <id>"
+    ),
     "IdempotentInstanceTerminated": "Nothing to do: the machines of this launch have ended, and others are planned.",
 }
 # The limit of a spread placement group (seven in a zone) arrives as a shortage; more machines will never fit.
