@@ -22,7 +22,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.prediction.predict import unpredictable
 from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog
-from instance_catalog.types.instance_type import CapacityType
+from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 
 _USUAL_KEYS: Final = (
     labels.CLOUD,
@@ -68,12 +68,25 @@ def guessed_prices(launches: Iterable[PlannedNode], catalog: Catalog) -> Iterato
 def _requirements(pool: CapacityPool, snapshot: Snapshot, catalog: Catalog) -> Iterator[Reason]:
     """Requirements on a label that no node of the catalog will have: they admit nothing."""
     for index, requirement in enumerate(map(today, pool.requirements)):
+        if requirement.operator == "NotIn" and requirement.key in (labels.ZONE, labels.REGION):
+            yield from _not_in_places(pool, requirement.key, index)
         if requirement.operator in ("NotIn", "DoesNotExist") or has_label(requirement.key, pool, snapshot, catalog):
             continue
         step = did_you_mean(requirement.key, _USUAL_KEYS, "docs/plan.md lists the keys that are known")
         problem = f"no instance type has a label {requirement.key!r}, so the pool admits none; {step}"
         field = f"spec.requirements[{index}].key"
         yield Reason.of(Code.UNUSABLE, subject_of("pool", pool.name), field=field, problem=problem)
+
+
+def _not_in_places(pool: CapacityPool, key: str, index: int) -> Iterator[Reason]:
+    """A pool that names the places where it does not buy, and none where it does: the provider would choose any."""
+    places = places_of(pool, ())
+    if not all(place.zone == ANY_ZONE if key == labels.ZONE else not place.region for place in places):
+        return
+    what = "zones" if key == labels.ZONE else "regions"
+    problem = f"the pool names no {what} to launch in, so none is known to be another one; use operator In"
+    field = f"spec.requirements[{index}]"
+    yield Reason.of(Code.UNUSABLE, subject_of("pool", pool.name), field=field, problem=problem)
 
 
 def _unpriced(pool: CapacityPool, catalog: Catalog) -> Iterator[Reason]:

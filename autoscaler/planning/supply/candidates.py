@@ -296,6 +296,8 @@ def excluded_by(pool: CapacityPool, candidate: Candidate) -> str:
 
 def _meets(requirement: Requirement, facts: Mapping[str, str], instance_type: InstanceType) -> bool:
     """A requirement on the type or the accelerator may use any of its names."""
+    if requirement.operator == "NotIn" and facts.get(requirement.key) == ANY_ZONE:
+        return False  # a zone or region that is not known yet may be one of these
     names = _names(requirement.key, instance_type)
     if not names:
         return requirement_matches(requirement, facts)

@@ -103,6 +103,21 @@ def test_a_requirement_that_no_node_can_meet_is_reported() -> None:
     assert "did you mean 'topology.kubernetes.io/region'" in str(warning.detail["problem"])
 
 
+@pytest.mark.parametrize(("key", "value"), [(labels.ZONE, "us-east-1a"), (labels.REGION, "us-east-1")])
+def test_an_unknown_place_may_be_one_that_is_excluded(key: str, value: str) -> None:
+    """The provider would choose the zone: perhaps the one in which the pool must not launch."""
+    excluded = CapacityPool("team", requirements=(Requirement(key, "NotIn", (value,)),))
+    result = plan(snapshot([pod("a", "c")], [claim("c")], pools=(excluded,)))
+    assert types(result) == []
+    assert [r.detail["field"] for r in result.warnings if r.code is Code.UNUSABLE] == ["spec.requirements[0]"]
+    both = replace(
+        excluded, requirements=(Requirement(labels.ZONE, "In", ("here-1a", "us-east-1a")), *excluded.requirements)
+    )
+    named = plan(snapshot([pod("a", "c")], [claim("c")], pools=(both,)), policy=Policy(buy_unpriced=True))
+    assert {node.offering.zone for node in named.launches} == {"here-1a"}
+    assert not [r for r in named.warnings if r.code is Code.UNUSABLE]
+
+
 def test_nodes_tell_cloud_and_region() -> None:
     nodes = [
         Node("a", provider_id="aws:///us-east-1a/i-1", labels=FrozenMap({labels.ZONE: "us-east-1a"})),
