@@ -113,8 +113,7 @@ class Executor:
         object.__setattr__(self, "unclear", Unclear(self.clock))
 
     def carry_out(self, pending: Pending, seen: Observed, now: datetime) -> tuple[Trouble, ...]:
-        """Drain, terminate, hold, give notice and launch as recorded. Returns what failed; the next reconcile repeats
-        it."""
+        """Drain, terminate, hold, give notice and launch as recorded. Returns what failed; it is repeated later."""
         self.own.note(self.journal.batches, self.clock)
         providers = tuple(self.providers.by_template.values())
         kept = (*map(_of_sweep, providers), *map(_of_launch, pending.launches))
@@ -134,7 +133,7 @@ class Executor:
             *(("Provider", p.name, partial(self._tell_missing, p, seen, now)) for p in providers),
         ]
         until = _Until(self.clock, _LAUNCHING)
-        launches = (b for b in self._in_turn(pending.launches))
+        launches = self._in_turn(pending.launches)
         work += [("LaunchBatch", b.name, partial(self._launch, b, seen, until, now)) for b in launches]
         isolation = Isolation(self.api)
         attempts = (isolation.attempt(kind, name, action) for kind, name, action in work)
@@ -311,13 +310,8 @@ class Executor:
                 f"more than max(2, 10 %) of the {len(machines)} machines of provider {provider.name} have no object",
                 next_step="restore the ProvisionedNodes, or end the machines by hand; none is terminated until then",
             )
-        adopt, idle = [], []
-        for machine, node in orphans.adopt:
-            if self._may_sweep(machine, "adopt", provider, seen):
-                adopt.append((machine, node))
-        for machine in orphans.terminate:
-            if self._may_sweep(machine, "end", provider, seen):
-                idle.append(machine)
+        adopt = [(m, node) for m, node in orphans.adopt if self._may_sweep(m, "adopt", provider, seen)]
+        idle = [m for m in orphans.terminate if self._may_sweep(m, "end", provider, seen)]
         adopt_all(adopt, provider=provider, journal=self.journal, now=now)
         if idle:
             self.patience.attempt(_of_sweep(provider), partial(end_all, idle, provider=provider))

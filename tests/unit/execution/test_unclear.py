@@ -28,7 +28,7 @@ class Refusing(SimulatedProvider):
         return super().launch(request)
 
 
-class Refused:
+class Refusal:
     """A site with a second node whose launch had no answer, and a provider that refuses to repeat it."""
 
     def __init__(self, fault: Fault, error: RefusedError) -> None:
@@ -68,7 +68,7 @@ REFUSALS = [
 @pytest.mark.parametrize("fault", [Fault.LOST_REQUEST, Fault.LOST_ANSWER])
 @pytest.mark.parametrize("error", REFUSALS)
 def test_while_nothing_can_be_read_the_launch_stays_unknown(fault: Fault, error: RefusedError) -> None:
-    refused = Refused(fault, error)
+    refused = Refusal(fault, error)
     told = refused.live(90, blind=True)
     assert any("unknown outcome was repeated and refused" in text for text in told)
     (batch,) = [batch for batch in refused.site.desk.batches() if batch.nodes == ("n2",)]
@@ -81,14 +81,14 @@ def test_while_nothing_can_be_read_the_launch_stays_unknown(fault: Fault, error:
 
 @pytest.mark.parametrize("error", REFUSALS)
 def test_a_machine_that_is_listed_ends_the_question(error: RefusedError) -> None:
-    refused = Refused(Fault.LOST_ANSWER, error)
+    refused = Refusal(Fault.LOST_ANSWER, error)
     refused.live(3)
     assert refused.zones == ["us-east-1a"] * 2
     assert [node.phase for node in refused.site.desk.nodes()] == [Phase.LAUNCHED] * 2
 
 
 def test_when_no_machine_is_listed_long_enough_the_next_offering_is_asked_for() -> None:
-    refused = Refused(Fault.LOST_REQUEST, UnknownRefusalError("no", code="SomethingNew"))
+    refused = Refusal(Fault.LOST_REQUEST, UnknownRefusalError("no", code="SomethingNew"))
     refused.live(1)
     assert len(refused.zones) == 1
     refused.provider.error = None
@@ -100,14 +100,14 @@ def test_when_no_machine_is_listed_long_enough_the_next_offering_is_asked_for() 
 def test_a_settled_refusal_lets_the_next_offering_be_asked_for() -> None:
     error = UnknownRefusalError("no", code="SomethingNew")
     error.settled = True
-    refused = Refused(Fault.LOST_REQUEST, error)
+    refused = Refusal(Fault.LOST_REQUEST, error)
     refused.live(1, blind=True)
     (batch,) = [batch for batch in refused.site.desk.batches() if batch.nodes == ("n2",)]
     assert (batch.outcome, batch.attempt) != ("Calling", 0)
 
 
 def test_in_another_account_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = Refused(Fault.LOST_REQUEST, PermissionDeniedError("no"))
+    refused = Refusal(Fault.LOST_REQUEST, PermissionDeniedError("no"))
     refused.live(1)
     (batch,) = [batch for batch in refused.site.desk.batches() if batch.nodes == ("n2",)]
     monkeypatch.setattr(Refusing, "place", lambda self: "another/region")
@@ -116,7 +116,7 @@ def test_in_another_account_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_call_that_may_launch_begins_the_wait_anew() -> None:
-    refused = Refused(Fault.LOST_REQUEST, UnknownRefusalError("no", code="SomethingNew"))
+    refused = Refusal(Fault.LOST_REQUEST, UnknownRefusalError("no", code="SomethingNew"))
     refused.live(1)
     (batch,) = [batch for batch in refused.site.desk.batches() if batch.nodes == ("n2",)]
     assert batch.name in refused.site.executor.unclear

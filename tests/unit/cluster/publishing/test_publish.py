@@ -71,7 +71,7 @@ def test_a_claim_that_a_person_made_is_told_with_the_first_of_its_pods(desk: Des
     found = [e for e in list_all(desk.api, EVENTS)[0] if e["involvedObject"]["kind"] == "ResourceClaim"]
     (about,) = ((e["involvedObject"]["name"], e["involvedObject"]["uid"], e["reason"]) for e in found)
     assert about == ("shared", "u-s", "NotTriggerScaleUp")
-    assert found[0]["message"].startswith("a: pod didn't trigger scale-up: no offering fits")
+    assert found[0]["message"].startswith("a: pod didn't trigger scale-up: no instance type on offer fits")
 
 
 def test_a_node_that_failed_is_told_with_the_reason(desk: Desk) -> None:
