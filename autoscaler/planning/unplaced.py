@@ -130,7 +130,9 @@ def _over_candidates(packing: PackingInput, item: int, outcome: Outcome, policy:
     """The verdict over all candidates: what would have to change for the class to be placed."""
     bought = outcome.bought
     verdicts = [(i, packing.trials.explained(packing.shape_of[i], item)) for i in range(len(packing.candidates))]
-    fitting = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
+    anything = [i for i, verdict in verdicts if isinstance(verdict, Fits)]
+    # Where nothing would run is no answer beside what could be had after a change.
+    fitting = [i for i in anything if not packing.candidates[i].excluded] or anything
     misses = near_misses(verdicts, packing, policy)
     types = len({candidate.instance_type.name for candidate in packing.candidates})
     diagnosis = partial(_Diagnosis, misses=misses, types=types)
@@ -169,7 +171,7 @@ _NOWHERE = (
 
 
 # Said of one offering and true of all in the place or of the kind.
-_OF_ALL = (Code.NEEDS_RESERVATION, Code.NO_PRICE)
+_OF_ALL = (Code.NEEDS_RESERVATION, Code.NO_PRICE, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED)
 
 
 def _few(reasons: Iterable[Reason], policy: Policy) -> tuple[Reason, ...]:
