@@ -21,7 +21,7 @@ from datetime import timedelta
 from itertools import chain, zip_longest
 from statistics import fmean, median
 
-from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.faults.block_lives import BlockWorld, Life, Story
@@ -72,8 +72,6 @@ def schedules(examples: int, start: int, kind: type[Schedules] | type[GcpSchedul
         database=None,
         derandomize=False,
         suppress_health_check=list(HealthCheck),
-        # To explain a failure Hypothesis traces every line, which makes all schedules three times slower.
-        phases=[phase for phase in Phase if phase is not Phase.explain],
     )
     kind.told.clear()
     run_state_machine_as_test(seed(start)(kind), settings=chosen)
