@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.device_class import DeviceClass, Selector
-from autoscaler.model.pod import Container, HostPort, Pod, PodClaim
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.pod import Container, HostPort, Pod, PodAffinityTerm, PodClaim
 from autoscaler.model.resource_claim import Allocation, DeviceRequest, FirstAvailable, MatchAttribute, ResourceClaim
-from autoscaler.model.snapshot import Snapshot
-from autoscaler.model.verdict import Fits
+from autoscaler.model.snapshot import DaemonSet, Snapshot
+from autoscaler.model.verdict import DoesNotFit, Fits
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.demand.demand import pending_pods
 from autoscaler.planning.demand.scope import Scopes
@@ -28,6 +30,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import GPU, NOW, shipped, snapshot
 
@@ -213,6 +216,26 @@ def test_devices_used_otherwise_are_another_state() -> None:
     market = some(1, 2, 3)
     assert [state is not None for state in filled(market.trials, 0, [0, 2])] == [True, True]
     assert [state is not None for state in filled(market.trials, 0, [1, 2])] == [True, False]
+
+
+@pytest.mark.parametrize("cpu", ["100m", "200m"])
+def test_a_daemon_may_keep_a_pod_away_whose_equals_it_lets_in(cpu: str) -> None:
+    """What selects a node is equal, the labels are not; with equal CPU the two would even be one class."""
+    state = some(1, 1).snapshot
+    pods = [
+        replace(
+            pod,
+            containers=(Container("main", FrozenMap({"cpu": Quantity.parse(amount)})),),
+            labels=FrozenMap(labels),
+        )
+        for pod, amount, labels in zip(state.pods, ("100m", cpu), ({}, {"app": "noisy"}), strict=True)
+    ]
+    away = PodAffinityTerm(
+        LabelSelector((Requirement("app", "In", ("noisy",)),)), "kubernetes.io/hostname", ("default",)
+    )
+    guard = Pod("default", "guard", uid="uid-guard", pod_anti_affinity=(away,))
+    market = market_of(replace(state, pods=tuple(pods), daemon_sets=(DaemonSet("default", "guard", guard),)))
+    assert [type(market.trials.verdict(0, item)) for item in range(len(market.classes))] == [Fits, DoesNotFit]
 
 
 def test_amounts_are_asked_for_every_pod() -> None:

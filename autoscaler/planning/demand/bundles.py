@@ -154,6 +154,8 @@ def _selectors(snapshot: Snapshot) -> Iterable[LabelSelector | None]:
     for pod in snapshot.pods:
         yield from (term.selector for term in (*pod.pod_affinity, *pod.pod_anti_affinity))
         yield from (spread.selector for spread in pod.topology_spread)
+    for daemon_set in snapshot.daemon_sets:
+        yield from (term.selector for term in daemon_set.pod.pod_anti_affinity)
     for block in snapshot.blocks:
         yield block.consumers.pod_selector
     for pool in snapshot.pools:

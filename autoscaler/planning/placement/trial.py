@@ -75,7 +75,8 @@ class PackingOracle:
         self._world = world
         self._shapes = shapes
         self._classes = classes
-        self._alone = alone
+        # A DaemonSet's pod may keep others away from its node.
+        self._alone = alone and not any(pod.pod_anti_affinity for shape in shapes for pod in shape.daemons)
         self.ledger = ledger
         self._empty: dict[int, Filled] = {}
         self._first: dict[tuple[int, int], tuple[Verdict, Filled | None]] = {}

@@ -173,6 +173,8 @@ def watched_labels(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
             keys.update((labels.ZONE, labels.REGION))
     for pod in snapshot.pods:
         keys.update(term.topology_key for term in pod.pod_anti_affinity if pod.bound)
+    for daemon_set in snapshot.daemon_sets:
+        keys.update(term.topology_key for term in daemon_set.pod.pod_anti_affinity)
     for selector in _selectors(snapshot):
         keys.update(_keys(selector))
     keys.update(gang.topology_key for gang in snapshot.gangs.values() if gang.topology_key)
