@@ -103,7 +103,7 @@ def _facts(given: str, options: _Options) -> PlanFacts:
         return PlanFacts.of(document)
     except NotAPlanError as error:
         step = "make it with this version: foreslice plan -f PATH -o json"
-        raise BadInputError(f"{given} is no plan that can be compared: {error}", next_step=step) from error
+        raise BadInputError(f"{given} is not a plan that can be compared: {error}", next_step=step) from error
 
 
 def _plan_in(given: str) -> dict[str, Any] | None:
@@ -116,6 +116,9 @@ def _plan_in(given: str) -> dict[str, Any] | None:
         return None
     try:
         found = json.loads(text)
+    except RecursionError:
+        step = "make it with this version: foreslice plan -f PATH -o json"
+        raise BadInputError(f"{given} is not a plan: its values are nested too deep", next_step=step) from None
     except ValueError:
         return None
     return found if isinstance(found, dict) and found.get("kind") == "Plan" else None

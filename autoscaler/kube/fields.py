@@ -12,11 +12,17 @@ import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from autoscaler.kube.problem import Path, Problems
+from autoscaler.kube.problem import UNREPLACED, Path, Problems, is_placeholder
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.quantity import Quantity, QuantityError
 
 _INT64 = range(-(2**63), 2**63)
+
+
+def _step_to_number(value: object) -> str:
+    if is_placeholder(value):
+        return UNREPLACED
+    return "write it without quotes" if isinstance(value, str) else ""
 
 
 class Fields:
@@ -119,7 +125,7 @@ class Fields:
             return None
         if isinstance(value, int) and not isinstance(value, bool) and value in _INT64:
             return value
-        self._wrong(name, "a whole number", value, "write it without quotes" if isinstance(value, str) else "")
+        self._wrong(name, "a whole number", value, _step_to_number(value))
         return None
 
     def integer(self, name: str, default: int = 0) -> int:

@@ -6,14 +6,23 @@ manifests/, which knows where the object came from.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from instance_catalog.spelling import did_you_mean
 
 Path: TypeAlias = tuple[str | int, ...]
+UNREPLACED: Final = "it looks like a variable that was not replaced: run envsubst, sed or the template's own tool first"
+# ${NAME}, $NAME, {{ .Values.x }}, __INDEX__, PLACEHOLDER_X, <name>
+_PLACEHOLDER: Final = re.compile(r"\$\{?[A-Za-z_]|\{\{|__[A-Z]+|PLACEHOLDER|<[\w.-]+>")
+
+
+def is_placeholder(value: object) -> bool:
+    """Whether a value is one of a template that nobody has filled in."""
+    return isinstance(value, str) and _PLACEHOLDER.search(value) is not None
 
 
 class Severity(Enum):

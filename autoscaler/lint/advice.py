@@ -103,7 +103,7 @@ def _domains_without_link(snapshot: Snapshot) -> Iterator[Advice]:
         yield Advice(
             f"Pod {pod.key}",
             "spec.affinity",
-            "uses an IMEX channel (ComputeDomain), and nothing in it asks for NVLink: it may get nodes without",
+            "uses an IMEX channel (ComputeDomain), and does not require NVLink: its pods may run on nodes without it",
             "add podAffinity with topologyKey: nvidia.com/gpu.clique over the pods of the job",
             pod.origin,
         )

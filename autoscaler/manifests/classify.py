@@ -36,6 +36,8 @@ def classify(
             problems.warn((), f"ignored: {other}")
             return None
         step = "Helm values and Kustomize patches are not objects: give rendered manifests, or pass --skip-unknown"
+        if name in ("Pod", "ResourceClaim", "ResourceClaimTemplate"):
+            step = f"add apiVersion: {'v1' if name == 'Pod' else 'resource.k8s.io/v1'}"
         report((), f"not a Kubernetes object: missing {missing}", step)
         return None
     group, _, short = version.rpartition("/")

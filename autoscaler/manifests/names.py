@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.problem import Path, Problems
+from autoscaler.kube.problem import UNREPLACED, Path, Problems, is_placeholder
 
 _SEGMENT: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = re.compile(rf"{_SEGMENT}(\.{_SEGMENT})*")
@@ -53,6 +53,9 @@ def _check(path: Path, name: str, form: re.Pattern[str], problems: Problems, *, 
         return
     signs = "letters, digits and '-'" if form is _LABEL else "letters, digits, '-' and '.'"
     step = f"write lower case {signs}, with a letter or digit at both ends"
+    if is_placeholder(name):
+        problems.error(path, f"the API server refuses the name {shown or name!r}", UNREPLACED)
+        return
     near = _near(name, form)
     problems.error(
         path, f"the API server refuses the name {shown or name!r}", f"{step}, such as {near}" if near else step

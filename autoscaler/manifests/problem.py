@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 from autoscaler.kube.problem import Severity
+
+_BREAKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,5 +25,7 @@ class LocatedProblem:
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
-        text = ": ".join(part for part in (place, self.object, self.field, self.message) if part)
+        # A name may have line breaks, which would begin a line of their own in somebody's log.
+        named = _BREAKS.sub(lambda found: repr(found[0])[1:-1], self.object)
+        text = ": ".join(part for part in (place, named, self.field, self.message) if part)
         return "\n  ".join((text, *self.next_step.splitlines()))

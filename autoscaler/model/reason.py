@@ -109,6 +109,7 @@ class Code(Enum):
     BREAKS_OTHER_POD = "BreaksOtherPod"  # its devices would make another pending pod's selector fail
     SPENDING_GUARD = "SpendingGuard"
     REPLAY_STUCK = "ReplayStuck"
+    CHEAPER_UNKNOWN = "CheaperUnknown"  # types, example, price, attributes: what nobody knows may have been enough
     PRICE_GUESSED = "PriceGuessed"  # types: what is bought is priced by a guess
     ADVICE = "Advice"  # problem: what is allowed and will probably surprise
     PLAN_BUDGET = "PlanBudget"  # the search ran out of its step budget

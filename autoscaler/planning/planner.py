@@ -27,7 +27,7 @@ from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.disruption.baseline import holds
 from autoscaler.planning.disruption.node_actions import decide
 from autoscaler.planning.objections import guessed_prices, objections
-from autoscaler.planning.placement.considered import considered
+from autoscaler.planning.placement.considered import considered, undecided_cheaper
 from autoscaler.planning.placement.existing import (
     Assigned,
     Placed,
@@ -88,6 +88,7 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         warnings=(
             *objections(snapshot, catalog, buy_unpriced=policy.buy_unpriced),
             *guessed_prices(launches, catalog),
+            *_undecided(packing, decided, policy),
             *([] if decided.buying.optimal else [Reason.of(Code.PLAN_BUDGET)]),
         ),
         usd_per_hour=sum((node.usd_per_hour or Decimal(0) for node in launches), Decimal(0)),
@@ -95,6 +96,16 @@ def plan_for(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime
         catalog_digest=catalog.digest,
         work=ledger.spent + hints.spent,
     )
+
+
+def _undecided(packing: PackingInput, decided: _Decided, policy: Policy) -> Iterator[Reason]:
+    """What might have been enough at a lower price, said once for equal types."""
+    told: set[object] = set()
+    for item in range(len(packing.classes)) if policy.explains else ():
+        reason = undecided_cheaper(packing, item, decided.buying.chosen_for(item))
+        if reason is not None and reason.detail not in told:
+            told.add(reason.detail)
+            yield reason
 
 
 def _ledger(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from autoscaler.report.words import counted, money
 # instance type, zone, capacity type, pool
 Kind: TypeAlias = tuple[str, str, str, str]
 NOWHERE: Final = "not placed"
+_AMOUNT: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?", re.ASCII)
+_CENT: Final = Decimal("0.01")  # amounts of a document are rounded
 
 
 class NotAPlanError(ValueError):
@@ -38,7 +41,7 @@ class PlanFacts:
             raise NotAPlanError(f"kind is {document.get('kind')!r}, not 'Plan'")
         try:
             return _facts(document)
-        except (KeyError, TypeError, ArithmeticError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise NotAPlanError(f"{type(error).__name__}: {error}") from error
 
 
@@ -50,17 +53,37 @@ def _facts(document: Mapping[str, Any]) -> PlanFacts:
         # v1alpha1 repeats the offering in each launch, v1alpha2 names it.
         named = launch["offering"]
         offering = document["offerings"][named] if isinstance(named, str) else named
-        kind = (offering["instanceType"], offering["zone"], offering["capacityType"], launch["pool"])
+        facts = (offering["instanceType"], offering["zone"], offering["capacityType"], launch["pool"])
+        instance_type, zone, capacity_type, pool = map(_text, facts)
+        kind = (instance_type, zone, capacity_type, pool)
         nodes[kind] += 1
-        prices[kind] = None if launch["usdPerHour"] is None else Decimal(launch["usdPerHour"])
-        names[launch["name"]] = f"new {offering['instanceType']}"
+        prices[kind] = None if launch["usdPerHour"] is None else _dollars(launch["usdPerHour"])
+        names[_text(launch["name"])] = f"new {instance_type}"
+    total = _dollars(document["summary"]["usdPerHour"])
+    found = sum(((prices[kind] or Decimal(0)) * count for kind, count in nodes.items()), Decimal(0))
+    if abs(total - found) > _CENT * max(1, nodes.total()):
+        raise NotAPlanError(f"summary.usdPerHour is {total:f}, and its launches cost {found:f}")
+    places = {_text(p["pod"]): _text(p["node"]) for p in document["placements"]}
     return PlanFacts(
         nodes,
         prices,
-        {p["pod"]: names.get(p["node"], f"node {p['node']}") for p in document["placements"]},
-        frozenset(entry["pod"] for entry in document["leftOut"]),
-        Decimal(document["summary"]["usdPerHour"]),
+        {pod: names.get(node, f"node {node}") for pod, node in places.items()},
+        frozenset(_text(entry["pod"]) for entry in document["leftOut"]),
+        total,
     )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise NotAPlanError(f"expected a text, found {value!r:.60}")
+    return value
+
+
+def _dollars(value: object) -> Decimal:
+    """An amount as `plan` writes it: anything else might be a number with a billion digits."""
+    if not isinstance(value, str) or not _AMOUNT.fullmatch(value):
+        raise NotAPlanError(f"expected an amount such as '6.88', found {value!r:.60}")
+    return Decimal(value)
 
 
 def diff_document(before: PlanFacts, after: PlanFacts) -> dict[str, Any]:

@@ -122,10 +122,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "no price is known: get prices with `foreslice catalog sync`, or set one with `foreslice catalog set` or an "
         "InstanceTypeOverlay",
     ),
-    Code.NOT_RUNNABLE: ("{problem} (source: {source})", "{problem}", "run no driver that the node images have"),
+    Code.NOT_RUNNABLE: ("{problem} (source: {source})", "{problem}", "have no driver in the supported node images"),
     Code.FRACTION_UNASKED: (
         "has {share}: set spec.fractional to Allow in a CapacityPool to be offered parts of a card",
-        "have a part of a card, which no pool asks for (spec.fractional: Allow)",
+        "offer only a part of a GPU (a CapacityPool with spec.fractional: Allow admits them)",
     ),
     Code.NEEDS_RESERVATION: ("{capacity_type} capacity needs a CapacityBlock", "needs a CapacityBlock"),
     Code.ARCHITECTURE_UNASKED: ("{architecture} nodes are offered to pods that select kubernetes.io/arch",),
@@ -157,6 +157,11 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.SPENDING_GUARD: ("the spending limit {guard} of {limit} is reached",),
     Code.REPLAY_STUCK: ("may find no node, depending on which of equally good nodes kube-scheduler picks",),
+    Code.CHEAPER_UNKNOWN: (
+        "{types} cheaper instance types are undecided, such as {example} at {price} $/h: they depend on {attributes}, "
+        "which the catalog does not have (-o wide lists them)",
+        "{types} cheaper instance types are undecided, such as {example} at {price} $/h (-o wide lists them)",
+    ),
     Code.PRICE_GUESSED: (
         "the price of {types} is a guess, so another offering may be cheaper: set the price in a catalog overlay",
     ),

@@ -53,7 +53,8 @@ def _verdict(answer: TypeAnswer) -> str:
         price = f"{dollars_of(best.offering.usd_per_hour)} $/h"
         if dearer > 0:
             return f"fits at {price}, but {dollars(dearer)} $/h dearer than {chosen}, which was chosen"
-        return f"fits at {price}, but {chosen} was chosen by another criterion (docs/plan.md, How it decides)"
+        better = f"{chosen} is better for all pods together"
+        return f"fits this pod alone at {price}, but {better} (docs/plan.md, How it decides)"
     if best is not None:
         return "fits"
     refusing = [pool for pool in answer.pools if pool.refused_by or not pool.bought or not pool.drivers]

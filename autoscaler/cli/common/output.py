@@ -6,10 +6,11 @@ Bold heads and folded texts only on a terminal; piped output is plain, one line 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -19,6 +20,8 @@ from autoscaler.report.printable import one_line, printable_json, printable_yaml
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS = ("table", "json", "yaml")
+_MARKUP = re.compile(r"[\\`*_\[\]<>|&~#]")
+_TICKS = re.compile("`+")
 _JSON_WIDTH = 110
 _LEAST_ROOM = 32  # columns for texts, however narrow the terminal is
 
@@ -113,8 +116,21 @@ def print_table(
 
 def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table of GitHub's Markdown."""
-    escaped = [[one_line(cell).replace("|", "\\|") for cell in row] for row in rows]
+    escaped = [[markdown_text(cell) for cell in row] for row in rows]
     return [_markdown_row(columns), _markdown_row(["---"] * len(columns)), *map(_markdown_row, escaped)]
+
+
+def markdown_text(text: str) -> str:
+    """The text on one line, with nothing in it that Markdown reads as markup, mentions or HTML."""
+    return _MARKUP.sub(r"\\\g<0>", one_line(text)).replace("@", "@\u200b")
+
+
+def fenced(lines: Iterable[str]) -> list[str]:
+    """The lines as a block of code that none of them can end."""
+    shown = [one_line(line) for line in lines]
+    longest = max((len(run) for line in shown for run in _TICKS.findall(line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [fence, *shown, fence]
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

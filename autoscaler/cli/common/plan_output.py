@@ -6,10 +6,11 @@ from typing import Any, Final
 
 import click
 
-from autoscaler.cli.common.output import folded, markdown_table, print_data, print_table
+from autoscaler.cli.common.output import fenced, folded, markdown_table, markdown_text, print_data, print_table
 from autoscaler.cli.common.terminal import styled
 from autoscaler.model.plan import Plan
 from autoscaler.report.plan_document import document_of
+from autoscaler.report.printable import one_line
 from autoscaler.report.tables.plan_summary import left_out_table, summary_of
 from autoscaler.report.tables.plan_tables import Table, tables_of
 
@@ -36,7 +37,7 @@ def print_plan(plan: Plan, output: str, *, pools: bool, costs: dict[str, Any] | 
 
 def _print_tables(plan: Plan, *, wide: bool, pools: bool) -> None:
     for line in summary_of(plan, pools=pools):
-        for part in [line.text] if wide else folded(line.text, WIDTH):
+        for part in [one_line(line.text)] if wide else folded(line.text, WIDTH):
             styled(part, colour=_COLOURS[line.level])
     for table in _sections(plan, wide=wide):
         click.echo("")
@@ -54,17 +55,18 @@ def _print(table: Table, *, wide: bool) -> None:
     else:
         styled(table.title, bold=True, colour="red")
     for note in table.notes:
-        for line in [note] if wide else folded(note, WIDTH):
+        for line in [one_line(note)] if wide else folded(note, WIDTH):
             click.echo(line)
 
 
 def _print_markdown(plan: Plan, *, pools: bool) -> None:
     for line in summary_of(plan, pools=pools):
-        click.echo(f"- {line.text}")
+        click.echo(f"- {markdown_text(line.text)}")
     for table in _sections(plan, wide=False):
-        click.echo(f"\n### {table.title}\n")
+        click.echo(f"\n### {markdown_text(table.title)}\n")
         for text in markdown_table(table.columns, table.rows) if table.columns else ():
             click.echo(text)
-        if table.notes:
-            fence = "```" if not table.columns else ""
-            click.echo("\n".join(part for part in (fence, *table.notes, fence) if part))
+        # A line directly below a table would be another row of it.
+        notes = ["", *map(markdown_text, table.notes)] if table.columns else fenced(table.notes)
+        for text in notes if table.notes else ():
+            click.echo(text)

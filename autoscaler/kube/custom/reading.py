@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from autoscaler.kube.custom.schema import PATTERN_STEPS, ApiModel
 from autoscaler.kube.fields import describe
-from autoscaler.kube.problem import Path, Problems
+from autoscaler.kube.problem import UNREPLACED, Path, Problems, is_placeholder
 from instance_catalog.spelling import did_you_mean
 
 M = TypeVar("M", bound=ApiModel)
@@ -73,7 +73,8 @@ def _report(detail: ErrorDetails, problems: Problems, path: Path) -> None:
         case "string_type":
             problems.error(location, f"expected a string, found {found}", "put the value in quotes")
         case "int_type":
-            problems.error(location, f"expected a whole number, found {found}", "write it without quotes or fraction")
+            step = UNREPLACED if is_placeholder(detail["input"]) else "write it without quotes or fraction"
+            problems.error(location, f"expected a whole number, found {found}", step)
         case "string_pattern_mismatch":
             pattern = str(context["pattern"])
             problems.error(location, f"{found} does not match {pattern}", PATTERN_STEPS.get(pattern, ""))

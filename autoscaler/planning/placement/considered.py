@@ -16,6 +16,7 @@ from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.supply.limits import binding
+from autoscaler.planning.work import over_budget
 
 _OUTCOMES: dict[type, ConsideredOutcome] = {
     Fits: "fits",
@@ -59,6 +60,29 @@ def considered(
         ),
     )
     return tuple(entries[i] for i in order[: policy.considered])
+
+
+def undecided_cheaper(packing: PackingInput, item: int, chosen: Iterable[int]) -> Reason | None:
+    """The types that cost less than what was chosen for the class, and of which it is not known whether they fit."""
+    costs = [cost_of(packing.candidates[i]) for i in chosen]
+    found: dict[str, tuple[Candidate, Reason]] = {}
+    for i in packing.by_cost if costs else ():
+        candidate = packing.candidates[i]
+        if cost_of(candidate) >= min(costs):
+            break
+        if candidate.barred or not packing.trials.known(packing.shape_of[i], item):
+            continue
+        verdict = packing.trials.verdict(packing.shape_of[i], item)
+        if isinstance(verdict, Unknown) and not over_budget(verdict):
+            found.setdefault(candidate.instance_type.name, (candidate, verdict.reasons[0]))
+    if not found:
+        return None
+    candidate, reason = next(iter(found.values()))
+    facts = {"attributes": reason.detail["attributes"]} if "attributes" in reason.detail else {}
+    price = f"{candidate.usd_per_hour:.2f}"
+    pod = packing.classes[item].sample.key
+    name = candidate.instance_type.name
+    return Reason.of(Code.CHEAPER_UNKNOWN, f"pod {pod}", types=len(found), example=name, price=price, **facts)
 
 
 def _looked_at(packing: PackingInput, item: int, policy: Policy) -> list[int]:

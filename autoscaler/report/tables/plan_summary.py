@@ -149,7 +149,7 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
             effect = f":{detail['effect']}" if "effect" in detail else ""
             return f"had untolerated taint {{{detail.get('key')}: {detail.get('value', '')}}}{effect}"
         case Code.NO_DEVICE_OF_CLASS:
-            return f"have no driver that provides DeviceClass {detail.get('device_class', '')}".rstrip()
+            return f"have no device of DeviceClass {detail.get('device_class', '')}".rstrip()
         case code if code in _NO_DEVICES:
             return f"cannot allocate all claims ({_plain(reason, short=short)})"
         case _:

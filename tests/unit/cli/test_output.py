@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from autoscaler.cli.common.output import plain_table
+from autoscaler.cli.common.output import fenced, markdown_table, markdown_text, plain_table
 
 COLUMNS = ("node", "why")
 ROWS = [("implicit-687655f656", "an earlier alternative of firstAvailable that costs less"), ("b", "")]
@@ -30,3 +32,19 @@ def test_texts_are_folded_and_names_are_not(width: int) -> None:
 
 def test_without_rows_there_are_heads() -> None:
     assert plain_table(COLUMNS, [], width=80) == ["NODE  WHY"]
+
+
+def test_markdown_that_somebody_else_wrote_is_text() -> None:
+    """A plan is posted as a comment, and names and selectors are those of whoever wrote the manifests."""
+    hostile = "x\n\n# placed\n```\n@org/team ![x](http://evil/x.png) <b> `a` a\\|b #1"
+    for line in (markdown_text(hostile), *markdown_table(["A"], [[hostile]])):
+        assert "\n" not in line
+        assert not re.search(r"(?<!\\)[`<\[#*]", line.replace("| --- |", ""))
+        assert "@org" not in line
+    assert markdown_table(["A"], [["a\\|b"]])[-1] == "| a\\\\\\|b |"
+
+
+def test_no_line_ends_the_block_of_code_that_it_is_in() -> None:
+    block = fenced(["text", "```", "a `````` b", "two\nlines"])
+    assert block[0] == block[-1] == "`" * 7
+    assert block[1:-1] == ["text", "```", "a `````` b", "two\\nlines"]

@@ -191,3 +191,21 @@ def test_names_inside_of_objects() -> None:
         "spec.devices.requests[0].name",
     ):
         assert f"{field}: the API server refuses" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: $NUM_NODES}", "was not replaced"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: stress-__INDEX__}\nspec: {containers: []}", "was not replaced"),
+        ("kind: Pod\nmetadata: {name: p}\nspec: {containers: []}", "add apiVersion: v1"),
+    ],
+)
+def test_what_a_template_left_over_is_named(text: str, step: str) -> None:
+    assert any(step in problem.next_step for problem in read(text).problems)
+
+
+def test_a_name_cannot_begin_a_line_of_a_log() -> None:
+    found = read('apiVersion: v1\nkind: Pod\nmetadata: {name: "p\\n::error::x"}\nspec: {containers: []}')
+    assert found.problems
+    assert all("\n::error" not in str(problem) for problem in found.problems)

@@ -21,7 +21,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from instance_catalog.kubernetes.taint import Taint, Toleration
 from instance_catalog.types.catalog import Catalog
-from tests.builders import CATALOG, SMALL, claim, gpus, machine, plan, pod, snapshot, types, why_left
+from tests.builders import CATALOG, NAMELESS, SMALL, claim, gpus, machine, plan, pod, snapshot, types, why_left
 
 ARM = replace(machine("arm", SMALL, 1, "0.50"), architecture="arm64")
 INTEL = machine("intel", SMALL, 1, "1.00")
@@ -130,3 +130,15 @@ def test_a_type_on_which_nothing_runs_is_not_bought_and_says_why() -> None:
     state = snapshot([pod("p", "c")], [claim("c")])
     assert types(plan(state, catalog=Catalog.of([old, INTEL]))) == ["intel"]
     assert Code.NOT_RUNNABLE in why_left(plan(state, catalog=Catalog.of([old])), "p")
+
+
+def test_cheaper_types_that_nobody_can_judge_are_said() -> None:
+    """A claim for a product whose name is not known of the cheapest machine: it may have been enough."""
+    nameless = machine("n1", NAMELESS, 1, "0.50")
+    catalog = Catalog.of([*CATALOG, nameless])
+    result = plan(snapshot([pod("a", "c")], [claim("c", gpus(product="Large L9"))]), catalog=catalog)
+    assert types(result) == ["l1"]
+    (said,) = [reason for reason in result.warnings if reason.code is Code.CHEAPER_UNKNOWN]
+    assert (said.detail["types"], said.detail["example"], said.detail["price"]) == (1, "n1", "0.50")
+    sure = plan(snapshot([pod("a", "c")], [claim("c", gpus())]), catalog=catalog)
+    assert not [reason for reason in sure.warnings if reason.code is Code.CHEAPER_UNKNOWN]

@@ -41,3 +41,27 @@ def test_an_earlier_document_is_the_same_plan() -> None:
 def test_what_is_no_plan(found: Document) -> None:
     with pytest.raises(NotAPlanError):
         PlanFacts.of(found)
+
+
+@pytest.mark.parametrize("amount", ["NaN", "Infinity", "1e999999999", "-1", True, [0, [1], 0], None, "9" * 40])
+@pytest.mark.parametrize("where", ["summary", "launch"])
+def test_an_amount_that_no_plan_has(amount: object, where: str) -> None:
+    found = document(1)
+    (found["summary"] if where == "summary" else found["launches"][0])["usdPerHour"] = amount
+    with pytest.raises(NotAPlanError):
+        PlanFacts.of(found)
+
+
+def test_a_total_that_hides_the_launches() -> None:
+    found = document(8)
+    found["summary"]["usdPerHour"] = "0.01"
+    with pytest.raises(NotAPlanError, match=r"is 0\.01, and its launches cost 40"):
+        PlanFacts.of(found)
+
+
+@pytest.mark.parametrize("value", [3, None, ["p"], {}])
+def test_a_name_that_is_no_text(value: object) -> None:
+    found = document(1)
+    found["placements"][0]["pod"] = value
+    with pytest.raises(NotAPlanError):
+        PlanFacts.of(found)
