@@ -4,13 +4,17 @@ The operation is DONE once the group has accepted the names; errors come later, 
 group tries again for ever. So a launch waits, within one call's patience, until every name has a machine that its host
 has taken, or an error. Names that failed are deleted, and only then the launch says so: what is not deleted would still
 become a machine. A repetition finds its names in the group and goes on from there.
+
+Once the names may have been accepted, only the group says what came of them. When another call fails, to read the
+operation, to list the group or to delete names, the outcome is unknown, whatever the error is.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -32,8 +36,10 @@ from providers.errors import (
     AmbiguousError,
     BusyError,
     CapacityError,
+    GoneError,
     NotOfferedError,
     ProviderError,
+    RefusedError,
     TemplateError,
     ThrottledError,
     TokenReusedError,
@@ -43,7 +49,7 @@ from providers.gcp.errors import of_code
 from providers.gcp.names import MAX_NODES, Launched, Names, read
 from providers.gcp.node_template.groups import Group, Groups
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
-from providers.gcp.operations import finished
+from providers.gcp.operations import finished, outcome
 from providers.gcp.session import Gcp
 
 # A launch takes no longer than another provider's slowest call.
@@ -129,11 +135,17 @@ class _Attempt:
         return Names(cluster, batch, self.request.token, fingerprint(self.request), self.group.base)
 
     def members(self) -> dict[str, Member]:
-        """The names of this launch that the group has. Raises TokenReusedError when other parameters chose some."""
+        """The names of this launch that the group has. Raises TokenReusedError when other parameters chose some, and
+        TemplateError when there is no such group: an earlier call may have launched all the same."""
         names = self.names
-        found = {
-            m.name: m for m in listed(self.launcher.gcp, self.group, self.launcher.cluster) if names.has(m.launched)
-        }
+        try:
+            members = tuple(listed(self.launcher.gcp, self.group, self.launcher.cluster))
+        except GoneError as error:
+            step = "correct the GCPNodeTemplate, or find out who deletes the group"
+            raise TemplateError(
+                f"there is no instance group {self.group.ref}", code="NoGroup", next_step=step
+            ) from error
+        found = {member.name: member for member in members if names.has(member.launched)}
         if any(not names.alike(member.launched) for member in found.values()):
             raise TokenReusedError(f"token {self.request.token} was used with other parameters")
         return found
@@ -143,9 +155,21 @@ class _Attempt:
         wanted = {self.names.of(index): node for index, node in enumerate(self.request.nodes)}
         if not adopt:
             try:
-                self._create(list(wanted))
+                adopt = not self._create(list(wanted))
             except CapacityError as error:
                 return [], error
+        with _open(f"group {self.group.ref}"):
+            started, failure = self._carried_out(wanted, adopt=adopt)
+        if failure is not None and not started and not isinstance(failure, CapacityError):
+            if isinstance(failure, RefusedError):
+                failure.settled = True  # the group has no name of this token any more
+            raise failure
+        return self._machines(started, wanted), failure
+
+    def _carried_out(
+        self, wanted: Mapping[str, str], *, adopt: bool
+    ) -> tuple[Mapping[str, Member], ProviderError | None]:
+        """The members that stay, and why others failed. Those are deleted."""
         found = self._settled(wanted, adopt=adopt)
         started = {name: member for name, member in found.items() if member.started}
         errors = [member.failure for member in found.values() if member.failure is not None]
@@ -153,10 +177,7 @@ class _Attempt:
         if len(started) < self.request.minimum:
             given_up, started = [*given_up, *started], {}
         self._give_up(given_up)
-        failure = next(iter(errors), None)
-        if failure is not None and not started and not isinstance(failure, CapacityError):
-            raise failure
-        return self._machines(started, wanted), failure
+        return started, next(iter(errors), None)
 
     def _settled(self, wanted: Mapping[str, str], *, adopt: bool) -> dict[str, Member]:
         """The members once each has a machine or an error. Raises AmbiguousError when that takes too long."""
@@ -181,8 +202,9 @@ class _Attempt:
                 )
             clock.wait(_LOOK.total_seconds())
 
-    def _create(self, names: Sequence[str]) -> None:
-        """Ask for the names. Raises what refuses them, also when the operation says so later."""
+    def _create(self, names: Sequence[str]) -> bool:
+        """Ask for the names; whether the group has accepted them all. Raises what refuses them, also when the operation
+        says so later and the group has none of them."""
         about = str(self.group.ref)
         begun = self.launcher.gcp.call(
             "instanceGroupManagers.createInstances",
@@ -192,9 +214,12 @@ class _Attempt:
             request_id=self._request_id("create"),
             instance_group_managers_create_instances_request_resource={"instances": [{"name": n} for n in names]},
         )
-        finished(
-            self.launcher.gcp, self.launcher.clock, begun, zone=self.group.ref.zone, what=f"createInstances {about}"
-        )
+        what, zone = f"createInstances {about}", self.group.ref.zone
+        with _open(what):
+            error = outcome(self.launcher.gcp, self.launcher.clock, begun, zone=zone, what=what)
+            if error is None or self.members():
+                return error is None
+        raise error
 
     def _give_up(self, names: Sequence[str]) -> None:
         """Delete names, with or without machines. Raises AmbiguousError unless the group is rid of them: the repetition
@@ -235,6 +260,22 @@ class _Attempt:
             for name, node in wanted.items()
             if name in started
         ]
+
+
+@contextmanager
+def _open(what: str) -> Iterator[None]:
+    """Around what follows a launch that may have been accepted: no error of these calls settles it."""
+    try:
+        yield
+    except (UncertainError, TokenReusedError):
+        raise
+    except ProviderError as error:
+        raise AmbiguousError(
+            f"{what}: the launch was accepted, and what came of it is not known: {error.message}",
+            code=error.code,
+            next_step=error.next_step,
+            retry_after=error.retry_after,
+        ) from error
 
 
 def listed(gcp: Gcp, group: Group, cluster: str) -> Iterable[Member]:

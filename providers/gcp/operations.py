@@ -8,7 +8,7 @@ from typing import Any, Final
 from google.cloud import compute_v1
 
 from providers.contract import Clock
-from providers.errors import AmbiguousError
+from providers.errors import AmbiguousError, ProviderError
 from providers.gcp.errors import of_code
 from providers.gcp.session import Gcp
 
@@ -17,8 +17,15 @@ _LOOK: Final = timedelta(seconds=1)
 
 
 def finished(gcp: Gcp, clock: Clock, operation: Any, *, zone: str, what: str) -> None:
-    """Wait until the group has accepted the call. Raises the operation's error, and AmbiguousError when it takes too
-    long."""
+    """Wait until the group has accepted the call. Raises the operation's error, and what `outcome` raises."""
+    error = outcome(gcp, clock, operation, zone=zone, what=what)
+    if error is not None:
+        raise error
+
+
+def outcome(gcp: Gcp, clock: Clock, operation: Any, *, zone: str, what: str) -> ProviderError | None:
+    """The error that the operation ended with. Raises what keeps it from being read, which says nothing about it, and
+    AmbiguousError when it takes too long."""
     deadline = clock.monotonic() + _PATIENCE.total_seconds()
     while operation.status != compute_v1.Operation.Status.DONE:
         if clock.monotonic() >= deadline:
@@ -26,5 +33,5 @@ def finished(gcp: Gcp, clock: Clock, operation: Any, *, zone: str, what: str) ->
             raise AmbiguousError(f"{what}: operation {operation.name} is not over yet", next_step=step)
         clock.wait(_LOOK.total_seconds())
         operation = gcp.call("zoneOperations.get", about=operation.name, zone=zone, operation=operation.name)
-    for error in operation.error.errors:
-        raise of_code(what, error.code, error.message)
+    first = next(iter(operation.error.errors), None)
+    return None if first is None else of_code(what, first.code, first.message)
