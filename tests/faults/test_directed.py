@@ -252,3 +252,15 @@ def test_launches_go_on_in_the_other_subnet_of_a_zone() -> None:
     for _ in range(2):
         found.submit(copies=3, minutes=10, gang=False)
     over(found)
+
+
+def test_a_back_off_that_could_not_be_written_ends_although_the_clock_is_set_back() -> None:
+    found = begun(world=2)
+    found.sets_the_clock(hours=6)  # so AWS refuses every call
+    found.mishap(after=11, mishap=Mishap.UNANSWERED)  # the write of the back-off that follows
+    ask(found, minutes=1)
+    assert not found.api.mishaps
+    found.sets_the_clock(hours=-6)
+    found.passes(seconds=900)
+    assert len(found.fake.account.machines) == 2
+    over(found)

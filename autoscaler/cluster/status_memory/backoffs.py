@@ -33,12 +33,17 @@ class Backoffs:
         self._isolation = Isolation(api)
         self._troubles: list[Trouble] = []
 
+    def with_unsaved(self, written: Iterable[Backoff]) -> tuple[Backoff, ...]:
+        """What the pools' statuses hold; for a pool whose status could not be written, what it has to hold."""
+        saved = (backoff for backoff in written if backoff.pool not in self._unsaved)
+        return (*saved, *(backoff for backoffs in self._unsaved.values() for backoff in backoffs))
+
     def resume(self, backoffs: Iterable[Backoff]) -> None:
-        """Start from what the pools' statuses hold."""
+        """Start from these: with_unsaved, without what a clock that was set back has put into the future."""
         self._known = {}
         for backoff in backoffs:
             self._known[backoff.pool] = (*self._known.get(backoff.pool, ()), backoff)
-        self._known |= self._unsaved
+        self._unsaved = {pool: self._known.get(pool, ()) for pool in self._unsaved}
         self._isolation = Isolation(self._api)
 
     def take_troubles(self) -> tuple[Trouble, ...]:

@@ -157,7 +157,7 @@ def test_a_back_off_that_cannot_be_written_holds_and_does_not_undo_an_answer() -
     backoffs.failed("gpu", A, ShortageError("none left"), desk.now)
     (trouble,) = backoffs.take_troubles()
     assert (trouble.kind, trouble.name, backoffs.take_troubles()) == ("CapacityPool", "gpu", ())
-    backoffs.resume(())
+    backoffs.resume(backoffs.with_unsaved(()))
     assert backoffs.forbid("gpu", A, desk.now)
 
 
