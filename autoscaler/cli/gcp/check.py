@@ -10,7 +10,6 @@ from autoscaler.cli.common.output import output_option, print_data, print_table
 from autoscaler.clock import SystemClock
 from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.resources import NAMESPACES
-from autoscaler.composition.gcp import gcp_providers
 from autoscaler.settings.settings import GcpSettings
 from instance_catalog.files.loader import load_catalog
 from providers.contract import Preflight
@@ -39,6 +38,9 @@ def check_gcp(ctx: click.Context, kubeconfig: str, context: str, project: str, o
 
     Exit code 0: all that is required is there; 3: something is missing; 1: the cluster cannot be asked.
     """
+    # With google-cloud-compute; `--help` needs none of it.
+    from autoscaler.composition.gcp import gcp_providers
+
     api = connected(kubeconfig, context)
     uid = str(api.get(NAMESPACES, "kube-system")["metadata"]["uid"])
     surroundings = Surroundings(uid, SystemClock(), ProviderObjects(api), load_catalog())
