@@ -128,7 +128,9 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "offer only a part of a GPU (a CapacityPool with spec.fractional: Allow admits them)",
     ),
     Code.NEEDS_RESERVATION: ("{capacity_type} capacity needs a CapacityBlock", "needs a CapacityBlock"),
-    Code.ARCHITECTURE_UNASKED: ("{architecture} nodes are offered to pods that select kubernetes.io/arch",),
+    Code.ARCHITECTURE_UNASKED: (
+        "{architecture} nodes are offered to pods that select kubernetes.io/arch, by pools that require it or a type",
+    ),
     Code.SHORTAGE: (
         "insufficient capacity at the provider; tried again at {until}",
         "insufficient capacity at the provider",

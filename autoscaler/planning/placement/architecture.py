@@ -1,7 +1,8 @@
 """Which processor architecture a pod is offered without having asked for one.
 
-kube-scheduler would bind a pod to a node of any architecture, and an image that lacks it would crash there. A pool
-that admits arm64 was written by somebody who knows; the implicit pool of `foreslice plan` knows nothing of images.
+kube-scheduler would bind a pod to a node of any architecture, and an image that lacks it would crash there, of a pod or
+of the node. A pool that names an architecture, a type or an accelerator was written for it; one that excludes nothing
+says nothing about images.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from autoscaler.planning.supply.candidates import Candidate
 from instance_catalog.kubernetes import labels
 
 ASSUMED: Final = "amd64"
+_NAMING: Final = frozenset({labels.ARCHITECTURE, labels.INSTANCE_TYPE, labels.ACCELERATOR})
 
 
 def offered_unasked(candidate: Candidate) -> bool:
     """Whether pods that name no architecture are offered it."""
-    return not candidate.pool.implicit or candidate.instance_type.architecture == ASSUMED
+    named = any(r.operator == "In" and r.key in _NAMING for r in candidate.pool.requirements)
+    return candidate.instance_type.architecture == ASSUMED or candidate.block is not None or named
 
 
 def asks_for_architecture(bundle: Bundle) -> bool:

@@ -15,6 +15,7 @@ from autoscaler.model.resource_claim import ClaimConfig
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
@@ -89,7 +90,8 @@ def test_claims_for_a_part_of_a_gpu_that_get_a_whole_one() -> None:
 
 def test_an_image_may_lack_the_architecture_of_the_node() -> None:
     arm = replace(machine("arm", CATALOG.get("s1").accelerator, 1, "0.10"), architecture="arm64")
-    state = snapshot([pod("p", "c")], [claim("c")], pools=(CapacityPool("team"),))
+    named = CapacityPool("team", requirements=(Requirement(labels.INSTANCE_TYPE, "In", ("arm",)),))
+    state = snapshot([pod("p", "c")], [claim("c")], pools=(named,))
     (found,) = plan_advice(state, plan(state, catalog=Catalog.of([arm])))
     assert "architecture arm64" in found.message
     aware = snapshot([pod("p", "c", node_selector=FrozenMap({labels.ARCHITECTURE: "arm64"}))], [claim("c")])

@@ -43,9 +43,15 @@ def test_the_implicit_pool_offers_arm_to_those_who_name_it(asking: Pod, expected
     assert types(plan(state, catalog=Catalog.of([ARM, INTEL]))) == expected
 
 
-def test_a_pool_that_somebody_wrote_means_what_it_says() -> None:
+@pytest.mark.parametrize(
+    ("key", "value"), [(labels.ARCHITECTURE, "arm64"), (labels.INSTANCE_TYPE, "arm"), (labels.ACCELERATOR, "small")]
+)
+def test_a_pool_that_names_the_architecture_or_the_type_means_it(key: str, value: str) -> None:
+    """One that excludes nothing says nothing about the images of pods and nodes."""
     state = snapshot([pod("p", "c")], [claim("c")], pools=(POOL,))
-    assert types(plan(state, catalog=Catalog.of([ARM, INTEL]))) == ["arm"]
+    assert types(plan(state, catalog=Catalog.of([ARM, INTEL]))) == ["intel"]
+    named = replace(POOL, requirements=(*POOL.requirements, Requirement(key, "In", (value,))))
+    assert types(plan(replace(state, pools=(named,)), catalog=Catalog.of([ARM, INTEL]))) == ["arm"]
 
 
 def test_only_arm_is_explained() -> None:
