@@ -41,8 +41,8 @@ oracle: setup
 	$(BIN)/python -m tests.oracle.run --cases $(N) --seconds $(SECONDS) --seed "$(SEED)" $(and $(KINDS),--kinds $(KINDS))
 	$(BIN)/python -m tests.oracle.explore --cases $$(($(N) / 40)) --seed "$(SEED)" $(and $(KINDS),--kinds $(KINDS))
 
-# Random schedules of work and trouble, and random lives of Capacity Blocks, over the production loop, the AWS adapter
-# and a fake EC2, in virtual time; about three quarters of an hour on two cores.
+# Random schedules of work and trouble, and random lives of Capacity Blocks, over the production loop, the adapters of
+# AWS and Google Cloud and their fakes, in virtual time; about three quarters of an hour on two cores.
 SCHEDULES ?= 10000
 LIVES ?= 1000
 faults: setup
