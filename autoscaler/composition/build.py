@@ -19,7 +19,7 @@ import structlog
 from autoscaler.catalog_refresh.periodic import PeriodicSync
 from autoscaler.catalog_refresh.prices import PriceWatch
 from autoscaler.catalog_refresh.reload import ReloadingCatalog
-from autoscaler.cluster.api import KubernetesApi, NotFoundError
+from autoscaler.cluster.api import ForbiddenError, KubernetesApi, NotFoundError
 from autoscaler.cluster.client.client import KubernetesClient
 from autoscaler.cluster.client.transport import connect
 from autoscaler.cluster.intercepted import InterceptedApi, leader_only
@@ -51,6 +51,7 @@ from providers.contract import Clock, Provider
 from providers.plugins import Surroundings
 
 _LOG: Final = structlog.get_logger("foreslice")
+_ROLES_READ: Final = 10  # seconds
 
 
 def controller(settings: Settings, clock: Clock) -> Process:
@@ -225,11 +226,22 @@ class _Parts:
                 yield Listener(app, address, serves=what)
 
 
+def profile_when_ready(client: KubernetesClient, feature_gates: str, clock: Clock) -> KubernetesProfile:
+    """What the cluster says of itself. An API server that has just started forbids everything until it has read its
+    roles, which takes a second or two."""
+    for _ in range(_ROLES_READ):
+        try:
+            return client.profile(feature_gates)
+        except ForbiddenError:
+            clock.wait(1)
+    return client.profile(feature_gates)
+
+
 def _connected(settings: Settings, clock: Clock, wakeup: Wakeup) -> tuple[KubernetesClient, KubernetesProfile]:
     cluster = settings.cluster
     transport = connect(clock, kubeconfig=cluster.kubeconfig, context=cluster.context)
     client = KubernetesClient(transport, clock, ring=wakeup.set)
-    profile = client.profile(cluster.feature_gates)
+    profile = profile_when_ready(client, cluster.feature_gates, clock)
     _LOG.info(
         "connected", server=client.server, kubernetes=profile.name, feature_gates="assumed: defaults and settings"
     )
