@@ -20,7 +20,7 @@ from instance_catalog.kubernetes.resource_slice import DeviceId
 
 _CHANNEL_DRIVER: Final = "compute-domain.nvidia.com"
 _NVIDIA: Final = "gpu.nvidia.com"
-_SHARES: Final = "nvidia@v0.5.0-dev:ConsumableShares=true:consumable-shares=4"
+_SHARES: Final = "nvidia@v0.5.0:ConsumableShares=true:consumable-shares=4"
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from instance_catalog.kubernetes.quantity import Quantity
 from tests.builders import GPU, NOW, shipped, snapshot
 
 CATALOG = shipped("g6.12xlarge", "p4d.24xlarge")
-DRIVERS = ("nvidia", "nvidia@v0.5.0-dev:ConsumableShares=true:consumable-shares=4", "nvidia:DynamicMIG=true")
+DRIVERS = ("nvidia", "nvidia@v0.5.0:ConsumableShares=true:consumable-shares=4", "nvidia:DynamicMIG=true")
 SERVED = DeviceClass(
     "whole", (Selector("device.driver == 'gpu.nvidia.com'"),), extended_resource_name="example.com/whole"
 )
@@ -101,8 +101,8 @@ def worlds(draw: st.DrawFn) -> Snapshot:
                 node_selector=FrozenMap(draw(st.sampled_from([{}, {}, {"kubernetes.io/arch": "arm64"}]))),
             )
         )
-    pool = CapacityPool("team", drivers=DRIVERS)
-    return snapshot(pods, made, classes=(GPU, MIG, SERVED), pools=(pool,))
+    pools = tuple(CapacityPool(f"team-{number}", drivers=(driver,)) for number, driver in enumerate(DRIVERS))
+    return snapshot(pods, made, classes=(GPU, MIG, SERVED), pools=pools)
 
 
 def market_of(state: Snapshot) -> PackingInput:
@@ -130,6 +130,7 @@ def directly(market: PackingInput, state: Snapshot) -> PackingOracle:
 def test_remembered_answers_are_those_of_the_direct_way(state: Snapshot, data: st.DataObject) -> None:
     market = market_of(state)
     direct = directly(market, state)
+    assert len(market.shapes) >= len(DRIVERS)
     for shape in range(len(market.shapes)):
         for item in range(len(market.classes)):
             assert market.trials.explained(shape, item) == direct.explained(shape, item)
@@ -236,6 +237,14 @@ def test_a_daemon_may_keep_a_pod_away_whose_equals_it_lets_in(cpu: str) -> None:
     guard = Pod("default", "guard", uid="uid-guard", pod_anti_affinity=(away,))
     market = market_of(replace(state, pods=tuple(pods), daemon_sets=(DaemonSet("default", "guard", guard),)))
     assert [type(market.trials.verdict(0, item)) for item in range(len(market.classes))] == [Fits, DoesNotFit]
+
+
+def test_what_selects_nodes_is_asked_on_a_node_that_is_filled() -> None:
+    """The search puts classes on filled nodes that it never tried on an empty one."""
+    state = some(1, 1).snapshot
+    elsewhere = replace(state.pods[1], node_selector=FrozenMap({"kubernetes.io/arch": "arm64"}))
+    market = market_of(replace(state, pods=(state.pods[0], elsewhere)))
+    assert [found is not None for found in filled(market.trials, 0, [0, 1])] == [True, False]
 
 
 def test_amounts_are_asked_for_every_pod() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from autoscaler.dra.allocation.context import AllocationContext
@@ -19,6 +20,24 @@ def allocation_of(claim: ResourceClaim, choices: Sequence[Choice], scene: Alloca
     return Allocation(devices, _node_selector(claim, choices, scene))
 
 
+def owner_of_shares(claim: ResourceClaim) -> str:
+    """What the ids of a claim's shares begin with."""
+    return claim.uid or claim.key
+
+
+def with_shares_of(owner: str, allocation: Allocation) -> Allocation:
+    """The same allocation for another claim that asks for the same: its shares have other ids."""
+    devices = (
+        device if device.share_id is None else replace(device, share_id=_share_id(owner, position))
+        for position, device in enumerate(allocation.devices)
+    )
+    return replace(allocation, devices=tuple(devices))
+
+
+def _share_id(owner: str, position: int) -> str:
+    return f"{owner}/{position}"
+
+
 def _result(claim: ResourceClaim, position: int, choice: Choice, scene: AllocationContext) -> AllocatedDevice:
     pooled, request, profile = choice.pooled, choice.plan.request, scene.profile
     binding = profile.gates.binding_conditions
@@ -29,7 +48,7 @@ def _result(claim: ResourceClaim, position: int, choice: Choice, scene: Allocati
         device=pooled.name,
         admin_access=choice.plan.admin,
         # Upstream draws a random id; any will do as long as it is unique, and plans have to be reproducible.
-        share_id=None if choice.consumed is None else f"{claim.uid or claim.key}/{position}",
+        share_id=None if choice.consumed is None else _share_id(owner_of_shares(claim), position),
         consumed_capacity=choice.consumed or None,
         tolerations=request.tolerations if profile.allocator.tolerations_in_result else (),
         binding_conditions=(pooled.device.binding_conditions or ()) if binding else (),

@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from autoscaler.dra.allocation.results import owner_of_shares, with_shares_of
 from autoscaler.dra.claims.pod_claims import claims_of
 from autoscaler.dra.claims.pod_groups import group_of
 from autoscaler.dra.inventory.allocated import AllocatedState
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Reason
-from autoscaler.model.resource_claim import Allocation, ResourceClaim
+from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.verdict import Fits, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.supply.hypothetical import Shape
@@ -99,7 +100,9 @@ class Step:
             return self.verdict
         pairs = list(zip(self.asked.claims, pod.claims, strict=True))
         if isinstance(self.verdict, Fits):
-            allocations = {new.key: self.verdict.allocations[old.key] for old, new in pairs}
+            allocations = {
+                new.key: with_shares_of(owner_of_shares(new), self.verdict.allocations[old.key]) for old, new in pairs
+            }
             return replace(self.verdict, allocations=FrozenMap(allocations))
         names = {f"claim {old.key}": f"claim {new.key}" for old, new in pairs}
         return replace(self.verdict, reasons=tuple(_renamed(reason, names) for reason in self.verdict.reasons))
@@ -136,7 +139,8 @@ class DeviceStates:
         held_now = list(state.held)
         for claim in pod.claims:
             allocation = verdict.allocations[claim.key]
-            held_now.append(replace(claim, allocation=_shares_of_its_own(allocation, len(held_now))))
+            # The claim may stand here twice: its place among those held names its shares.
+            held_now.append(replace(claim, allocation=with_shares_of(str(len(held_now)), allocation)))
         taken = [claim.allocation for claim in held_now[len(state.held) :] if claim.allocation]
         after = DeviceState(state.allocated.plus(taken), tuple(held_now))
         return Step(
@@ -145,15 +149,6 @@ class DeviceStates:
             self._known.setdefault(_use(after), after),
             self._shape.units.touched(devices_of(taken)),
         )
-
-
-def _shares_of_its_own(allocation: Allocation, number: int) -> Allocation:
-    """The allocation with shares named after the place among the claims held: the claim's name may come twice."""
-    devices = (
-        device if device.share_id is None else replace(device, share_id=f"{number}/{position}")
-        for position, device in enumerate(allocation.devices)
-    )
-    return replace(allocation, devices=tuple(devices))
 
 
 def _use(state: DeviceState) -> Hashable:

@@ -199,7 +199,8 @@ class PackingOracle:
         self, state: Filled, devices: DeviceState, item: int, pod: PodApart
     ) -> tuple[Verdict, Filled | None]:
         """The same, with what is known already of such claims on such devices."""
-        step = devices.steps.get(pod.wants) if state.counts and not self.ledger.refused(item) else None
+        asked = state.counts and (state.shape, pod.selects) in self._passes and not self.ledger.refused(item)
+        step = devices.steps.get(pod.wants) if asked else None
         if step is None:
             verdict = self.ledger.decide(item, (pod.pod,), lambda paid: self._decide_apart(state, devices, pod, paid))
             if not isinstance(verdict, Fits):
@@ -226,16 +227,13 @@ class PackingOracle:
     def _decide_apart(self, state: Filled, devices: DeviceState, pod: PodApart, paid: Iterable[Pod]) -> Verdict:
         """The filters say no, or the claims decide. Only amounts change while such pods fill a node."""
         next(iter(paid))
-        passes = (state.shape, pod.selects)
-        if state.counts or passes in self._passes:
-            if not _fits_amounts(state, pod):
-                node = state.empty.nodes[self._shapes[state.shape].node.name]
-                return _FULL if state.counts else DoesNotFit(node_resources(pod.pod, node, state.empty))
-        else:
-            node = state.empty.nodes[self._shapes[state.shape].node.name]
+        node, passes = state.empty.nodes[self._shapes[state.shape].node.name], (state.shape, pod.selects)
+        if passes not in self._passes:
             if (refusal := filtered(pod.pod, node, state.empty)) is not None:
                 return refusal
             self._passes.add(passes)
+        if not _fits_amounts(state, pod):
+            return _FULL if state.counts else DoesNotFit(node_resources(pod.pod, node, state.empty))
         return self._states[state.shape].step(devices, pod).verdict
 
     def _pod_apart(self, item: int, number: int) -> PodApart | None:
