@@ -125,29 +125,6 @@ def directly(market: PackingInput, state: Snapshot) -> PackingOracle:
     return PackingOracle(World.of(state, CATALOG.drivers.values()), market.shapes, market.classes, ledger, alone=False)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(worlds(), st.data())
-def test_remembered_answers_are_those_of_the_direct_way(state: Snapshot, data: st.DataObject) -> None:
-    market = market_of(state)
-    direct = directly(market, state)
-    assert len(market.shapes) >= len(DRIVERS)
-    for shape in range(len(market.shapes)):
-        for item in range(len(market.classes)):
-            assert market.trials.explained(shape, item) == direct.explained(shape, item)
-        left = [item for item, found in enumerate(market.classes) for _ in found.members]
-        for order in (data.draw(st.permutations(left)) for _ in range(3)):
-            for apart, whole in zip(filled(market.trials, shape, order), filled(direct, shape, order), strict=True):
-                assert (apart is None) == (whole is None)
-                if apart is None or whole is None:
-                    continue
-                assert apart.preference == whole.preference
-                assert apart.units == whole.units
-                assert market.trials.full(apart) == direct.full(whole)
-                name = market.shapes[shape].node.name
-                assert apart.world.nodes[name].used == whole.world.nodes[name].used
-                assert devices_in_use(apart) == devices_in_use(whole)
-
-
 def filled(oracle: PackingOracle, shape: int, items: Sequence[int]) -> Iterator[Filled | None]:
     """The node after each of the items, None for one that it does not take."""
     state = oracle.empty(shape)
@@ -165,22 +142,7 @@ def devices_in_use(state: Filled) -> dict[tuple[str, str], tuple[object, ...]]:
     }
 
 
-@given(worlds())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_a_pod_whose_halves_depend_on_each_other_is_not_divided(state: Snapshot) -> None:
-    world = World.of(state)
-    for bundle in bundles_of(state.pods, state.claims):
-        apart = claims_apart(bundle, world, {})
-        coupled = (
-            len(bundle.pods) > 1
-            or any(world.claims[f"default/{entry.claim}"].allocation for entry in bundle.pods[0].claims)
-            or any(container.host_ports for container in bundle.pods[0].containers)
-            or any("example.com/whole" in container.requests for container in bundle.pods[0].containers)
-        )
-        assert apart is None or not coupled
-
-
-def some(*counts: int) -> PackingInput:
+def some(*counts: int, driver: str = "nvidia") -> PackingInput:
     """Pods that differ in CPU, each with a claim for so many GPUs."""
     made = [
         ResourceClaim("default", f"c{i}", (DeviceRequest("gpu", "gpu.nvidia.com", count=count),), uid=f"uid-c{i}")
@@ -196,7 +158,7 @@ def some(*counts: int) -> PackingInput:
         )
         for i in range(len(counts))
     ]
-    market = market_of(snapshot(pods, made, pools=(CapacityPool("team", drivers=("nvidia",)),)))
+    market = market_of(snapshot(pods, made, pools=(CapacityPool("team", drivers=(driver,)),)))
     assert len(market.classes) == len(pods)
     return market
 
@@ -210,6 +172,15 @@ def test_equal_claims_under_other_names_are_asked_once() -> None:
     verdict = market.trials.explained(0, 2)
     assert isinstance(verdict, Fits)
     assert list(verdict.allocations) == ["default/c2"]
+
+
+def test_shares_are_named_after_their_own_claim() -> None:
+    market = some(1, 1, driver=DRIVERS[1])
+    for item in range(2):
+        verdict = market.trials.explained(0, item)
+        assert isinstance(verdict, Fits)
+        (device,) = verdict.allocations[f"default/c{item}"].devices
+        assert device.share_id == f"uid-c{item}/0"
 
 
 def test_devices_used_otherwise_are_another_state() -> None:
@@ -256,3 +227,41 @@ def test_amounts_are_asked_for_every_pod() -> None:
     market = market_of(replace(state.snapshot, pods=(greedy, other)))
     assert [found is not None for found in filled(market.trials, 0, [0, 1])] == [True, False]
     assert [found is not None for found in filled(market.trials, 0, [1])] == [True]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds(), st.data())
+def test_remembered_answers_are_those_of_the_direct_way(state: Snapshot, data: st.DataObject) -> None:
+    market = market_of(state)
+    direct = directly(market, state)
+    assert len(market.shapes) >= len(DRIVERS)
+    for shape in range(len(market.shapes)):
+        for item in range(len(market.classes)):
+            assert market.trials.explained(shape, item) == direct.explained(shape, item)
+        left = [item for item, found in enumerate(market.classes) for _ in found.members]
+        for order in (data.draw(st.permutations(left)) for _ in range(3)):
+            for apart, whole in zip(filled(market.trials, shape, order), filled(direct, shape, order), strict=True):
+                assert (apart is None) == (whole is None)
+                if apart is None or whole is None:
+                    continue
+                assert apart.preference == whole.preference
+                assert apart.units == whole.units
+                assert market.trials.full(apart) == direct.full(whole)
+                name = market.shapes[shape].node.name
+                assert apart.world.nodes[name].used == whole.world.nodes[name].used
+                assert devices_in_use(apart) == devices_in_use(whole)
+
+
+@given(worlds())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_pod_whose_halves_depend_on_each_other_is_not_divided(state: Snapshot) -> None:
+    world = World.of(state)
+    for bundle in bundles_of(state.pods, state.claims):
+        apart = claims_apart(bundle, world, {})
+        coupled = (
+            len(bundle.pods) > 1
+            or any(world.claims[f"default/{entry.claim}"].allocation for entry in bundle.pods[0].claims)
+            or any(container.host_ports for container in bundle.pods[0].containers)
+            or any("example.com/whole" in container.requests for container in bundle.pods[0].containers)
+        )
+        assert apart is None or not coupled
