@@ -26,6 +26,7 @@ from autoscaler.cli.common.why import print_type_answers, samples, type_answers,
 from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from autoscaler.lint.advice import advice, plan_advice
+from autoscaler.lint.supply_advice import supply_advice
 from autoscaler.manifests.corrections import corrections_of
 from autoscaler.manifests.load import Loaded, load
 from autoscaler.model.plan import Plan
@@ -203,7 +204,11 @@ def _decide(
     catalog = read_catalog(directories, now)
     policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
     decided = plan_for(loaded.snapshot, catalog, policy, now)
-    told = (*advice(loaded.snapshot), *plan_advice(loaded.snapshot, decided))
+    told = (
+        *advice(loaded.snapshot),
+        *plan_advice(loaded.snapshot, decided),
+        *supply_advice(loaded.snapshot, decided, catalog),
+    )
     decided = replace(decided, warnings=(*(one.reason for one in told), *decided.warnings))
     if ties is not None:
         decided = _replayed(decided, loaded, catalog, ties)

@@ -104,6 +104,7 @@ _PROGRAMS = (
 )
 _NODE_SOFTWARE = (
     "nvidia.com mellanox.com amd.com sriovnetwork.openshift.io nfd.k8s-sigs.io nfd.openshift.io deviceplugin.intel.com "
+    "sriovnetwork.k8snetworkplumbingwg.io k8snetworkplumbingwg.io "
     "machineconfiguration.openshift.io sriov.openshift.io"
 )
 

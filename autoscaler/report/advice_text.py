@@ -9,6 +9,7 @@ from typing import Any, Final
 from autoscaler.advice.advise import Advice
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.trial import Result
+from autoscaler.report.cel_words import one_line_cel
 from autoscaler.report.plan_document import dollars, offering_document
 from autoscaler.report.reasons import fact_text
 from autoscaler.report.words import counted, money
@@ -46,6 +47,8 @@ def change_text(change: Change) -> str:
     """ "pool gpu: add spot to spec.capacityTypes"."""
     template = _TEXTS[change.kind] if change.subject else _WITHOUT_POOL.get(change.kind, _TEXTS[change.kind])
     facts = {key: fact_text(value) for key, value in change.detail.items()}
+    if "condition" in facts:
+        facts["condition"] = one_line_cel(facts["condition"])
     wanted = {name for _, name, _, _ in string.Formatter().parse(template) if name}
     sentence = template.format_map({name: facts.get(name, "?") for name in wanted})
     return f"{change.subject}: {sentence}" if change.subject else sentence
