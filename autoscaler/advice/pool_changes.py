@@ -22,6 +22,25 @@ from instance_catalog.prediction.predict import PREDICTIONS
 
 _BOUGHT_ANY_TIME = ("on-demand", "spot")
 _LIMITS = {"accelerators": "accelerators", "nodes": "nodes", "usdPerHour": "usd_per_hour"}
+# Domains of labels that follow from the machine, its drivers or its cloud, and exceptions: names of groups of nodes.
+_LABELLED_BY_TYPE = (
+    "kubernetes.io",
+    "k8s.io",
+    "nvidia.com",
+    "amd.com",
+    "intel.com",
+    "foreslice.dev",
+    "karpenter.sh",
+    "karpenter.k8s.aws",
+    "eks.amazonaws.com",
+    "cloud.google.com",
+)
+_NAMES_OF_POOLS = (
+    "karpenter.sh/nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "cloud.google.com/gke-nodepool",
+    "cloud.google.com/compute-class",
+)
 _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
 
 
@@ -115,6 +134,27 @@ def schedulers(asked: Situation) -> Iterator[Change]:
         if scheduler not in pool.scope.schedulers:
             edit = on_pool(pool.name, partial(_serving, scheduler=scheduler))
             yield Change.of(ChangeKind.ADD_SCHEDULER, pool_subject(pool), edit, scheduler=scheduler)
+
+
+def node_labels(asked: Situation) -> Iterator[Change]:
+    """The labels that the pod selects and that people give to nodes, in spec.labels of each pool."""
+    labels = {key: value for key, value in asked.pod.node_selector.items() if _given_by_people(key)}
+    if not labels or Code.NODE_SELECTOR_MISMATCH not in asked.codes:
+        return
+    shown = tuple(f"{key}={value}" for key, value in labels.items())
+    for pool in asked.pools:
+        edit = on_pool(pool.name, partial(_labelled, labels=labels))
+        yield Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=shown)
+
+
+def _given_by_people(key: str) -> bool:
+    """Whether a node has the label only because its pool says so."""
+    domain = key.rpartition("/")[0]
+    return key in _NAMES_OF_POOLS or not any(domain == one or domain.endswith(f".{one}") for one in _LABELLED_BY_TYPE)
+
+
+def _labelled(pool: CapacityPool, labels: dict[str, str]) -> CapacityPool:
+    return replace(pool, labels=pool.labels.with_items(labels))
 
 
 def _serving(pool: CapacityPool, scheduler: str) -> CapacityPool:

@@ -11,7 +11,7 @@ import click
 from autoscaler.advice.advise import advise
 from autoscaler.checks.check import pool_conditions
 from autoscaler.checks.pool_condition import PoolCondition
-from autoscaler.cli.common.commands import catalog_option, cluster_options
+from autoscaler.cli.common.commands import catalog_option, cluster_options, skip_unknown_option, strict_option
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.files import decided_for, read_manifests
 from autoscaler.cli.common.output import output_option, print_data
@@ -37,6 +37,8 @@ _SHOWN = 5  # pods without a place, where none is named
 @click.option("-n", "--namespace", default="default", show_default=True, help="Of a NAME without one.")
 @click.option("--kubernetes-version", metavar="VERSION", help="With -f: decide as this version does.  [default: 1.36]")
 @catalog_option
+@skip_unknown_option
+@strict_option
 @cluster_options
 @where_options
 @why_option
@@ -51,6 +53,8 @@ def explain(
     context: str,
     asked: Asked,
     why: str,
+    skip_unknown: bool,
+    strict: bool,
     output: str,
 ) -> None:
     """Shows what a pod waits for, the offerings rejected for it by reason, and the smallest change that would place it.
@@ -74,7 +78,7 @@ def explain(
     if not paths and not name:
         raise click.UsageError("Name a pod, a claim or a node; or give manifests with -f.")
     if paths:
-        loaded = read_manifests(paths, kubernetes_version, directories)
+        loaded = read_manifests(paths, kubernetes_version, directories, strict=strict, skip_unknown=skip_unknown)
         found = decided_for(loaded, directories, policy=_THOROUGH, asked=asked)
     else:
         from autoscaler.cli.common.live import connected, decided, read_store

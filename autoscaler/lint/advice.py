@@ -21,6 +21,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.resource_slice import DeviceId
 
 _CHANNEL_DRIVER: Final = "compute-domain.nvidia.com"
+_KAI_PARTS: Final = ("gpu-fraction", "gpu-memory")  # NVIDIA/KAI-Scheduler docs/gpu-sharing
 # Why no pod of a plan uses a prepaid block, in words for a sentence about the block.
 _BLOCK_BARS: Final = {
     Code.BLOCK_ENDS_TOO_SOON: "it ends too soon for them",
@@ -53,6 +54,7 @@ def advice(snapshot: Snapshot) -> Iterator[Advice]:
     yield from _brief_windows(snapshot)
     yield from _domains_without_link(snapshot)
     yield from _refused_sharing(snapshot)
+    yield from _shared_by_scheduler(snapshot)
     yield from _no_cpu(snapshot)
 
 
@@ -243,6 +245,21 @@ def _refused_sharing(snapshot: Snapshot) -> Iterator[Advice]:
                     f"spec.drivers.profiles: ['{facts.profile}:{gate}=true']",
                     named[0].origin,
                 )
+
+
+def _shared_by_scheduler(snapshot: Snapshot) -> Iterator[Advice]:
+    """Pods that ask KAI Scheduler for a part of a GPU by annotation: no resource of the API says so."""
+    for name in _KAI_PARTS:
+        found = [pod for pod in snapshot.pods if name in pod.annotations and not pod.bound]
+        if found:
+            rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            yield Advice(
+                f"Pod {found[0].key}",
+                f"metadata.annotations.{name}",
+                f"asks KAI Scheduler for a part of a GPU{rest}: that is no resource, and a plan counts no GPU for it",
+                "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
+                found[0].origin,
+            )
 
 
 def _strategies(claim: ResourceClaim, driver: str) -> Iterator[str]:

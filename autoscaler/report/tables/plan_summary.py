@@ -136,7 +136,8 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
 def _class_of_nothing(entry: LeftOut) -> str:
     """The sentence for a pod whose class has no device on any type, where counting types would say nothing more."""
     codes = {miss.reason.code for miss in entry.near_misses}
-    if Code.NO_DEVICE_OF_CLASS not in codes or codes - _NEVER_ANYTHING:
+    listed = sum(miss.types for miss in entry.near_misses)
+    if Code.NO_DEVICE_OF_CLASS not in codes or codes - _NEVER_ANYTHING or listed < entry.types:
         return ""
     detail = (m.reason.detail for m in entry.near_misses if m.reason.code is Code.NO_DEVICE_OF_CLASS)
     name = next(str(found.get("device_class", "")) for found in detail)
@@ -148,8 +149,8 @@ def _class_of_nothing(entry: LeftOut) -> str:
             f"{text}: what its driver publishes is not predicted, so only nodes that are there and publish it serve it"
         )
     return (
-        f"{text}: none on offer has such hardware, or its driver publishes nothing that the class selects; add a type of "
-        "your own with `foreslice catalog add`, or give the ResourceSlices of nodes that are there"
+        f"{text}: none on offer has such hardware, or its driver publishes nothing that the class selects; add a type "
+        "of your own with `foreslice catalog add`, or give the ResourceSlices of nodes that are there"
     )
 
 

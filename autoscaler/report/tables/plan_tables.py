@@ -23,6 +23,7 @@ SHOWN_OFFERINGS: Final = 5  # per demand, without -o wide: the chosen one and th
 SHOWN_DEMANDS: Final = 3
 SHOWN_ROWS: Final = 30  # of one table, without -o wide
 _OUTCOME_ORDER = {"chosen": 0, "fits": 1, "unknown": 2, "fatal": 3, "does-not-fit": 4}
+_CHANNELS: Final = "compute-domain.nvidia.com"  # no hardware: not counted beside any
 _NUMBERED: Final = re.compile(r"[-.]?\d+\Z")
 
 
@@ -103,6 +104,10 @@ def _used_and_free(node: PlannedNode) -> str:
     if len(used) < 2:
         return f"{used.total()}/{max(node.devices_total - used.total(), 0)}"
     units = DeviceUnits(node.slices)
+    del used[_CHANNELS]
+    if len(used) == 1:
+        ((driver, number),) = used.items()
+        return f"{number}/{max(units.total([driver]) - number, 0)}"
     counts = ((driver, number, max(units.total([driver]) - number, 0)) for driver, number in sorted(used.items()))
     return ", ".join(f"{_driver_text(driver)} {number}/{free}" for driver, number, free in counts)
 
