@@ -23,6 +23,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.report.explained_objects import claim_explanation, claim_lines, node_explanation, node_lines
 from autoscaler.report.explanation import explanation_lines, explanation_of
 from autoscaler.report.type_answer import type_answer_lines
+from autoscaler.report.words import few
 from instance_catalog.spelling import did_you_mean
 
 # Whatever was looked at is shown; for a pod without a place that is every offering.
@@ -142,7 +143,8 @@ def _answer(found: Decided, name: str, namespace: str) -> _Answer:
         return node, list(node_lines(node))
     nodes = [*(n.name for n in found.snapshot.nodes), *(n.name for n in found.plan.launches)]
     known = [*pods, *found.snapshot.claims, *nodes]
-    step = did_you_mean(key, known, "`kubectl get pods -A` lists them; -n sets the namespace", most=3)
+    lists = "`kubectl get pods -A` lists them" if found.live else "the files have " + (few(list(pods)) or "no pods")
+    step = did_you_mean(key, known, f"{lists}; -n sets the namespace", most=3)
     raise BadInputError(f"there is no pod, claim or node {key}", next_step=step)
 
 

@@ -36,8 +36,17 @@ def type_answer_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"{found['instanceType']} for pod {found['pod']}: {found['verdict']}"
     yield from section("Facts", (_fact_line(fact) for fact in found["facts"]))
     yield from section("Pools", (pool["text"] for pool in found["pools"]))
-    yield from section("Offerings", (f"{o['offerings']} {o['text']}" for o in found["offerings"]))
+    yield from section("Offerings", map(_offering_line, found["offerings"]))
     yield from section("Selectors on its devices", (device["text"] for device in found["devices"]))
+
+
+def _offering_line(found: Mapping[str, Any]) -> str:
+    """ "3 do not fit: …"."""
+    text = str(found["text"])
+    if found["offerings"] > 1:
+        for one, many in (("does not fit", "do not fit"), ("fits", "fit")):
+            text = f"{many}{text.removeprefix(one)}" if text.startswith(one) else text
+    return f"{found['offerings']} {text}"
 
 
 def _verdict(answer: TypeAnswer) -> str:
@@ -135,7 +144,7 @@ def _offerings(answer: TypeAnswer) -> Iterator[dict[str, Any]]:
             "offerings": len(entries),
             "reason": why,
             "codes": sorted({r.code.value for e in entries for r in e.reasons[:1]}),
-            "text": f"{_OUTCOMES.get(outcome, outcome)}{reason} ({about.replace('no price $/h', 'no price')}{more})",
+            "text": f"{_OUTCOMES.get(outcome, outcome)}{reason} ({about}{more})",
         }
 
 

@@ -215,7 +215,7 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
         case Code.NO_DEVICE_OF_CLASS:
             name = str(detail.get("device_class", ""))
             profile = profiles_of_classes().get(name)
-            needs = f" (needs driver profile {profile})" if profile else ""
+            needs = f" (published with driver profile {profile})" if profile else ""
             return f"have no device of DeviceClass {name}".rstrip() + needs
         case Code.SELECTOR_ERROR if named := _NAME_AS_DOMAIN.search(fact_text(detail.get("expression", ""))):
             domain, name = named.groups()
