@@ -8,7 +8,7 @@ from autoscaler.lint.advice import Advice
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.drivers.facts import driver_facts
-from instance_catalog.drivers.images import node_images
+from instance_catalog.drivers.images import vendors_without_image
 from instance_catalog.drivers.profile import assumed_profile
 from instance_catalog.prediction.predict import PREDICTIONS
 from instance_catalog.types.catalog import Catalog
@@ -58,23 +58,18 @@ def _not_considered(used: set[str], catalog: Catalog) -> Iterator[Advice]:
 
 def _without_image(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
     """Nodes with accelerators of a vendor for which the cloud's node images have no driver."""
-    served = {(image.cloud, image.vendor) for image in node_images()}
     told: set[tuple[str, str]] = set()
     for name in dict.fromkeys(node.offering.instance_type for node in plan.launches):
         machine = catalog.get(name)
         card = machine.accelerator
         key = (machine.cloud, card.vendor if card else "")
-        if (
-            card is None
-            or key in served
-            or key in told
-            or not any(image.cloud == machine.cloud for image in node_images())
-        ):
+        if card is None or key not in vendors_without_image() or key in told:
             continue
         told.add(key)
         yield Advice(
             f"instance type {name}",
             "",
-            f"no node image of {machine.cloud} that Foreslice knows has a driver for {card.vendor} accelerators",
+            f"the node images of {machine.cloud} have no driver for {card.vendor} accelerators "
+            f"(source: {vendors_without_image()[key]})",
             f"build an image with it, and check that the driver and your software support the {card.model}",
         )
