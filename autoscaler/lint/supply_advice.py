@@ -20,7 +20,7 @@ def supply_advice(snapshot: Snapshot, plan: Plan, catalog: Catalog) -> Iterator[
         return
     used = {profile for node in plan.launches for profile in node.drivers}
     yield from _made_up(used)
-    yield from _not_considered(used, catalog)
+    yield from _not_considered(used | set(_missed(plan)), catalog)
     yield from _without_image(plan, catalog)
 
 
@@ -39,6 +39,15 @@ def _made_up(used: set[str]) -> Iterator[Advice]:
             )
 
 
+def _missed(plan: Plan) -> Iterator[str]:
+    """The profiles of drivers of whose classes some type has no device, as pods without a place need one."""
+    misses = [miss.reason.detail for entry in plan.left_out for miss in entry.near_misses]
+    named = {str(detail["device_class"]) for detail in misses if "device_class" in detail}
+    for facts in driver_facts().values():
+        if any(row.name in named for row in facts.device_classes):
+            yield facts.profile
+
+
 def _not_considered(used: set[str], catalog: Catalog) -> Iterator[Advice]:
     """Types that were no choice only because the catalog lacks what an operator's driver publishes there."""
     for name in sorted(used & PREDICTIONS.keys()):
@@ -51,7 +60,7 @@ def _not_considered(used: set[str], catalog: Catalog) -> Iterator[Advice]:
             yield Advice(
                 f"driver {driver_facts()[name].driver}",
                 "",
-                f"{len(why)} instance types were not considered, and cheaper ones may fit: {next(iter(why.values()))}",
+                f"{len(why)} instance types were not considered and may fit: {next(iter(why.values()))}",
                 "a CapacityPool names the profile in spec.drivers.profiles",
             )
 
