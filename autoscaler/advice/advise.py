@@ -5,10 +5,11 @@ The work is bounded by a number of plans, not by time, so the same question gets
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from itertools import combinations
 
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.claim_changes import constraints, counts, device_tolerations, dropped_conditions
@@ -27,6 +28,7 @@ from autoscaler.advice.pool_changes import (
     driver_profiles,
     elsewhere,
     exceeded_limits,
+    node_labels,
     parts_of_cards,
     raise_limit,
     requirements,
@@ -42,6 +44,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.policy import Policy
 from instance_catalog.types.catalog import Catalog
 
+_PAIRS = 10  # tried at most, of the smallest changes
 # Nothing about a node changes these: the object is wrong or not there, or somebody else has the pod.
 _NOT_ABOUT_NODES = frozenset(
     {
@@ -96,17 +99,34 @@ def advise(
         return ()
     trials = Replanner(asked, policy, now)
     found: list[Advice] = []
+    tried: list[Change] = []
     for change in dict.fromkeys(_changes(asked, trials, budget)):
         if not trials.tries(change) or any(_answered(change, entry.change) for entry in found):
             continue
         if not budget.take():
             break
         result = trials.result(trials.plan(change))
+        tried.append(change)
         if result is not None:
             found.append(Advice(change, result))
         if len(found) >= most:
             break
-    return tuple(found)
+    return tuple(found) or _pair(tried, trials, budget)
+
+
+def _pair(tried: Sequence[Change], trials: Replanner, budget: Budget) -> tuple[Advice, ...]:
+    """Two of the changes together, where none places the pod alone: two templates, or a claim and a node selector."""
+    pairs = sorted(combinations(range(len(tried)), 2), key=sum)
+    for first, second in pairs[:_PAIRS]:
+        change = Change.both(tried[first], tried[second])
+        if not trials.tries(change):
+            continue
+        if not budget.take():
+            break
+        result = trials.result(trials.plan(change))
+        if result is not None:
+            return (Advice(change, result),)
+    return ()
 
 
 def _answered(change: Change, found: Change) -> bool:
@@ -128,6 +148,7 @@ def _changes(asked: Situation, trials: Replanner, budget: Budget) -> Iterator[Ch
     yield from _requests(asked, trials, budget)
     yield from counts(asked)
     yield from driver_profiles(asked)
+    yield from node_labels(asked)
     yield from node_selectors(asked)
     yield from requirements(asked)
     yield from elsewhere(asked)

@@ -33,6 +33,7 @@ class ChangeKind(Enum):
     LOWER_REQUEST = "LowerRequest"  # requests: of each resource what is asked for, and what instead
     LOWER_COUNT = "LowerCount"  # wanted, instead
     SET_DRIVERS = "SetDrivers"  # drivers
+    ADD_LABELS = "AddLabels"  # labels: to the nodes of a pool
     DROP_NODE_SELECTOR = "DropNodeSelector"  # key, value
     DROP_NODE_AFFINITY = "DropNodeAffinity"  # key
     DROP_REQUIREMENT = "DropRequirement"  # key, operator, values
@@ -61,11 +62,24 @@ class Change:
     edit: Edit = field(compare=False, repr=False)
     detail: FrozenMap[str, Fact] = field(default_factory=FrozenMap)
     where: EditWhere = field(default=unchanged, compare=False, repr=False)  # of what the command line allows
+    parts: tuple[Change, ...] = ()  # the changes that are made together; () for a single one
 
     @staticmethod
     def of(kind: ChangeKind, subject: str, edit: Edit, **detail: Fact) -> Change:
         """Shorthand."""
         return Change(kind, subject, edit, FrozenMap(detail))
+
+    @staticmethod
+    def both(first: Change, second: Change) -> Change:
+        """Two changes made together; the larger one gives the kind."""
+        larger = max(first, second, key=lambda change: change.size)
+        return Change(
+            larger.kind,
+            "",
+            lambda snapshot: second.edit(first.edit(snapshot)),
+            where=lambda where: second.where(first.where(where)),
+            parts=(first, second),
+        )
 
     @property
     def size(self) -> int:
@@ -75,7 +89,7 @@ class Change:
     @property
     def concerns_others(self) -> bool:
         """Whether it may cost other pods the places that they have: other drivers publish other devices."""
-        return self.kind is ChangeKind.SET_DRIVERS
+        return any(part.kind is ChangeKind.SET_DRIVERS for part in self.parts or (self,))
 
 
 def on_pods(keys: frozenset[str], edit: Callable[[Pod], Pod]) -> Edit:

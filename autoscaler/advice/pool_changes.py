@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -15,12 +15,32 @@ from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.policy import Where
+from instance_catalog.drivers.facts import driver_facts, profiles_of_classes
 from instance_catalog.drivers.profile import DriverProfileError, parse_driver_set
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.prediction.predict import PREDICTIONS
 
 _BOUGHT_ANY_TIME = ("on-demand", "spot")
 _LIMITS = {"accelerators": "accelerators", "nodes": "nodes", "usdPerHour": "usd_per_hour"}
+# Domains of labels that follow from the machine, its drivers or its cloud, and exceptions: names of groups of nodes.
+_LABELLED_BY_TYPE = (
+    "kubernetes.io",
+    "k8s.io",
+    "nvidia.com",
+    "amd.com",
+    "intel.com",
+    "foreslice.dev",
+    "karpenter.sh",
+    "karpenter.k8s.aws",
+    "eks.amazonaws.com",
+    "cloud.google.com",
+)
+_NAMES_OF_POOLS = (
+    "karpenter.sh/nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "cloud.google.com/gke-nodepool",
+    "cloud.google.com/compute-class",
+)
 _PREPARED = "nvidia:dynamic-mig"  # GPUs that a claim may divide
 
 
@@ -116,6 +136,27 @@ def schedulers(asked: Situation) -> Iterator[Change]:
             yield Change.of(ChangeKind.ADD_SCHEDULER, pool_subject(pool), edit, scheduler=scheduler)
 
 
+def node_labels(asked: Situation) -> Iterator[Change]:
+    """The labels that the pod selects and that people give to nodes, in spec.labels of each pool."""
+    labels = {key: value for key, value in asked.pod.node_selector.items() if _given_by_people(key)}
+    if not labels or Code.NODE_SELECTOR_MISMATCH not in asked.codes:
+        return
+    shown = tuple(f"{key}={value}" for key, value in labels.items())
+    for pool in asked.pools:
+        edit = on_pool(pool.name, partial(_labelled, labels=labels))
+        yield Change.of(ChangeKind.ADD_LABELS, pool_subject(pool), edit, labels=shown)
+
+
+def _given_by_people(key: str) -> bool:
+    """Whether a node has the label only because its pool says so."""
+    domain = key.rpartition("/")[0]
+    return key in _NAMES_OF_POOLS or not any(domain == one or domain.endswith(f".{one}") for one in _LABELLED_BY_TYPE)
+
+
+def _labelled(pool: CapacityPool, labels: dict[str, str]) -> CapacityPool:
+    return replace(pool, labels=pool.labels.with_items(labels))
+
+
 def _serving(pool: CapacityPool, scheduler: str) -> CapacityPool:
     return replace(pool, scope=replace(pool.scope, schedulers=(*pool.scope.schedulers, scheduler)))
 
@@ -139,18 +180,49 @@ def _without(pool: CapacityPool, requirement: Requirement) -> CapacityPool:
 
 
 def driver_profiles(asked: Situation) -> Iterator[Change]:
-    """A driver profile that publishes devices of a class which the pool's nodes do not have."""
-    wanted = _drivers_wanted(asked)
+    """A driver profile that publishes devices which the claims ask for and the pool's nodes do not have."""
     for pool in asked.pools:
-        if not pool.drivers and not pool.implicit:
-            continue
-        for text, driver in _profiles(asked):
-            if driver in wanted and text not in pool.drivers:
-                name = text.partition(":")[0]
-                kept = tuple(d for d in pool.drivers if d.partition(":")[0].partition("@")[0] != name)
-                drivers = (*kept, text)
-                edit = on_pool(pool.name, partial(_running, drivers=drivers))
-                yield Change.of(ChangeKind.SET_DRIVERS, pool_subject(pool), edit, drivers=drivers)
+        for text in _profiles_for(asked, pool) if pool.drivers or pool.implicit else ():
+            name = _profile_name(text)
+            drivers = (*(given for given in pool.drivers if _profile_name(given) != name), text)
+            edit = on_pool(pool.name, partial(_running, drivers=drivers))
+            yield Change.of(ChangeKind.SET_DRIVERS, pool_subject(pool), edit, drivers=drivers)
+
+
+def _profile_name(text: str) -> str:
+    """ "nvidia" of "nvidia@v0.5.0:dynamic-mig"."""
+    return text.partition(":")[0].partition("@")[0]
+
+
+def _profiles_for(asked: Situation, pool: CapacityPool) -> list[str]:
+    """What to try: profiles that are known to serve the classes, else every one of a driver that a class names."""
+    named = [text for text in (*_of_classes(asked), *_that_share(asked)) if text not in pool.drivers]
+    if named:
+        return list(dict.fromkeys(named))
+    wanted = _drivers_wanted(asked)
+    found = [text for text, driver in _profiles(asked) if driver in wanted and text not in pool.drivers]
+    return [text for text in found if not (pool.implicit and text in _offered_anyway())]
+
+
+def _offered_anyway() -> frozenset[str]:
+    """What a plan without pools tries by itself."""
+    return frozenset({_PREPARED, *(name for name, driver in PREDICTIONS.items() if driver.in_implicit_pools)})
+
+
+def _of_classes(asked: Situation) -> Iterator[str]:
+    """Profiles for classes whose devices a driver publishes only when told to."""
+    profiles = profiles_of_classes()
+    for reason in asked.reasons:
+        if reason.code is Code.NO_DEVICE_OF_CLASS and (text := profiles.get(str(reason.detail.get("device_class")))):
+            yield text
+
+
+def _that_share(asked: Situation) -> Iterator[str]:
+    """Profiles under which claims for an amount of a device share it, where the devices lack the amount."""
+    requests = [request for claim in asked.claims for request in _requests(claim.requests) if request.capacity]
+    if requests and Code.CAPACITY_INSUFFICIENT in asked.codes:
+        drivers = _named_by(asked, {request.device_class for request in requests})
+        yield from (f.sharing_profile for f in driver_facts().values() if f.sharing_profile and f.driver in drivers)
 
 
 def _running(pool: CapacityPool, drivers: tuple[str, ...]) -> CapacityPool:
@@ -171,10 +243,15 @@ def _drivers_wanted(asked: Situation) -> frozenset[str]:
     """The drivers that the classes of the pod's requests name, where no type has a device of the class."""
     named = {str(r.detail.get("device_class")) for r in asked.reasons if r.code is Code.NO_DEVICE_OF_CLASS}
     named &= {request.device_class for claim in asked.claims for request in _requests(claim.requests)}
+    return _named_by(asked, named)
+
+
+def _named_by(asked: Situation, classes: Collection[str]) -> frozenset[str]:
+    """The drivers that the selectors of these classes name."""
     expressions = tuple(
         selector.expression
         for found in asked.snapshot.classes
-        if found.name in named
+        if found.name in classes
         for selector in found.selectors
         if selector.expression
     )

@@ -33,8 +33,10 @@ class Situation:
     @staticmethod
     def of(pod: Pod, snapshot: Snapshot, catalog: Catalog, plan: Plan, where: Where = _ANYWHERE) -> Situation | None:
         """The pod with those that are left out like it; None when the plan leaves it nothing to ask for."""
-        left = {entry.pod for entry in (*plan.left_out, *plan.outside)}
-        if pod.key not in left:
+        # A pod that no pool serves does not share the fate of one that found no place: other changes help it.
+        groups = ({entry.pod for entry in plan.left_out}, {entry.pod for entry in plan.outside})
+        left = next((keys for keys in groups if pod.key in keys), None)
+        if left is None:
             return None
         others = (p for p in snapshot.pods if p.key in left and p.key != pod.key and _same_fate(pod, p))
         return Situation(snapshot, catalog, plan, (pod, *others), where)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from autoscaler.cli.common.commands import catalog_option
+from autoscaler.cli.common.commands import catalog_option, skip_unknown_option, strict_option
 from autoscaler.cli.common.files import decided_for, read_manifests
 from autoscaler.cli.common.git_revisions import PREFIX, checked_out
 from autoscaler.cli.common.output import output_option, print_data, print_table
@@ -40,6 +40,8 @@ PLACES_LOST = 3
 )
 @click.option("--kubernetes-version", metavar="VERSION", help="Decide as this version does.  [default: 1.36]")
 @catalog_option
+@skip_unknown_option
+@strict_option
 @where_options
 @output_option()
 def diff(
@@ -48,6 +50,8 @@ def diff(
     paths: tuple[str, ...],
     kubernetes_version: str | None,
     directories: tuple[Path, ...],
+    skip_unknown: bool,
+    strict: bool,
     output: str,
     asked: Asked,
 ) -> None:
@@ -64,7 +68,7 @@ def diff(
 
     Exit code 0: B places every pod that A places; 3: it leaves some out; 1: the input cannot be used.
     """
-    options = _Options(paths, kubernetes_version, directories, asked)
+    options = _Options(paths, kubernetes_version, directories, asked, strict=strict, skip_unknown=skip_unknown)
     with ExitStack() as kept:
         facts = [
             _facts(kept.enter_context(checked_out(given)) if given.startswith(PREFIX) else given, options)
@@ -91,13 +95,21 @@ class _Options:
     version: str | None
     directories: Sequence[Path]
     asked: Asked
+    strict: bool
+    skip_unknown: bool
 
 
 def _facts(given: str, options: _Options) -> PlanFacts:
     """Of a plan that is there already, or of one that is made for the manifests."""
     document = _plan_in(given)
     if document is None:
-        loaded = read_manifests([given, *options.paths], options.version, options.directories)
+        loaded = read_manifests(
+            [given, *options.paths],
+            options.version,
+            options.directories,
+            strict=options.strict,
+            skip_unknown=options.skip_unknown,
+        )
         document = document_of(decided_for(loaded, options.directories, policy=Policy(), asked=options.asked).plan)
     try:
         return PlanFacts.of(document)

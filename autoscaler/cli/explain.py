@@ -11,7 +11,7 @@ import click
 from autoscaler.advice.advise import advise
 from autoscaler.checks.check import pool_conditions
 from autoscaler.checks.pool_condition import PoolCondition
-from autoscaler.cli.common.commands import catalog_option, cluster_options
+from autoscaler.cli.common.commands import catalog_option, cluster_options, skip_unknown_option, strict_option
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.files import decided_for, read_manifests
 from autoscaler.cli.common.output import output_option, print_data
@@ -23,6 +23,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.report.explained_objects import claim_explanation, claim_lines, node_explanation, node_lines
 from autoscaler.report.explanation import explanation_lines, explanation_of
 from autoscaler.report.type_answer import type_answer_lines
+from autoscaler.report.words import few
 from instance_catalog.spelling import did_you_mean
 
 # Whatever was looked at is shown; for a pod without a place that is every offering.
@@ -37,6 +38,8 @@ _SHOWN = 5  # pods without a place, where none is named
 @click.option("-n", "--namespace", default="default", show_default=True, help="Of a NAME without one.")
 @click.option("--kubernetes-version", metavar="VERSION", help="With -f: decide as this version does.  [default: 1.36]")
 @catalog_option
+@skip_unknown_option
+@strict_option
 @cluster_options
 @where_options
 @why_option
@@ -51,6 +54,8 @@ def explain(
     context: str,
     asked: Asked,
     why: str,
+    skip_unknown: bool,
+    strict: bool,
     output: str,
 ) -> None:
     """Shows what a pod waits for, the offerings rejected for it by reason, and the smallest change that would place it.
@@ -74,7 +79,7 @@ def explain(
     if not paths and not name:
         raise click.UsageError("Name a pod, a claim or a node; or give manifests with -f.")
     if paths:
-        loaded = read_manifests(paths, kubernetes_version, directories)
+        loaded = read_manifests(paths, kubernetes_version, directories, strict=strict, skip_unknown=skip_unknown)
         found = decided_for(loaded, directories, policy=_THOROUGH, asked=asked)
     else:
         from autoscaler.cli.common.live import connected, decided, read_store
@@ -138,7 +143,8 @@ def _answer(found: Decided, name: str, namespace: str) -> _Answer:
         return node, list(node_lines(node))
     nodes = [*(n.name for n in found.snapshot.nodes), *(n.name for n in found.plan.launches)]
     known = [*pods, *found.snapshot.claims, *nodes]
-    step = did_you_mean(key, known, "`kubectl get pods -A` lists them; -n sets the namespace", most=3)
+    lists = "`kubectl get pods -A` lists them" if found.live else "the files have " + (few(list(pods)) or "no pods")
+    step = did_you_mean(key, known, f"{lists}; -n sets the namespace", most=3)
     raise BadInputError(f"there is no pod, claim or node {key}", next_step=step)
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import click
 
-from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
+from autoscaler.cli.common.files import catalog_of, now_of, parsed_manifests, problems_text
 from autoscaler.cli.common.output import output_option, print_data
-from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from autoscaler.kube.problem import Severity
 from autoscaler.lint.advice import advice
@@ -22,8 +21,7 @@ from autoscaler.lint.finding import Finding
 from autoscaler.lint.releases import names_of_releases
 from autoscaler.lint.rules import CEL_COMPILE, INVALID_OBJECT, QUESTIONABLE, UNKNOWN_FIELD, Level
 from autoscaler.lint.subjects import subject_of
-from autoscaler.manifests.corrections import corrections_of
-from autoscaler.manifests.load import Loaded, load
+from autoscaler.manifests.load import Loaded
 from autoscaler.manifests.problem import LocatedProblem
 from autoscaler.model.origin import Origin
 from autoscaler.planning.supply.drivers import wanted_drivers
@@ -63,7 +61,7 @@ def lint(
 
     Exit code 0: no errors (warnings may be printed); 3: errors; 1: the input cannot be read.
     """
-    loaded = _load(paths, kubernetes_version, skip_unknown=skip_unknown)
+    loaded = _load(paths, kubernetes_version, directories, skip_unknown=skip_unknown)
     findings = _findings(loaded, directories)
     if loaded.snapshot.profile.note:
         click.echo(f"note: {loaded.snapshot.profile.note}", err=True)
@@ -79,12 +77,10 @@ def lint(
         sys.exit(ERRORS_FOUND)
 
 
-def _load(paths: tuple[str, ...], version: str | None, *, skip_unknown: bool) -> Loaded:
-    profile = chosen_kubernetes(version) if version else None
-    loaded = load(paths, stdin=sys.stdin, profile=profile, skip_unknown=skip_unknown)
+def _load(paths: tuple[str, ...], version: str | None, directories: tuple[Path, ...], *, skip_unknown: bool) -> Loaded:
+    loaded = parsed_manifests(paths, version, directories, skip_unknown=skip_unknown)
     if not loaded.documents and loaded.problems:
-        listed = "\n".join(str(problem) for problem in loaded.problems)
-        raise BadInputError(f"nothing to check\n{listed}")
+        raise BadInputError(f"nothing to check\n{problems_text(loaded)}")
     return loaded
 
 
@@ -96,7 +92,7 @@ def _findings(loaded: Loaded, directories: tuple[Path, ...]) -> list[Finding]:
         for document in loaded.documents
         if (subject := subject_of(document.value, document.name, document.origin)) is not None
     ]
-    catalog, profile = _catalog(loaded, directories), loaded.snapshot.profile
+    catalog, profile = catalog_of(loaded, directories, now_of(loaded)), loaded.snapshot.profile
     offers = catalog_offers(catalog, profile, _driver_sets(loaded, catalog))
     found = []
     for finding in check(subjects, loaded.snapshot, offers, releases=names_of_releases(catalog, profile)):
@@ -132,8 +128,3 @@ def _of(problem: LocatedProblem) -> Finding:
     return Finding(
         rules[problem.severity], problem.object, (), problem.message, problem.next_step, origin, problem.field
     )
-
-
-def _catalog(loaded: Loaded, directories: tuple[Path, ...]) -> Catalog:
-    now = loaded.context.now or SystemClock().now()
-    return chosen_catalog(directories, corrections_of(loaded.overlays, now))

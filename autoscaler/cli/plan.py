@@ -13,28 +13,25 @@ from typing import TypeAlias
 import click
 
 from autoscaler.cli.common.advice import helping_changes, print_advice
-from autoscaler.cli.common.choices import chosen_catalog, chosen_kubernetes
 from autoscaler.cli.common.commands import catalog_option, skip_unknown_option
 from autoscaler.cli.common.costs import cost_option, costs_of, print_costs
 from autoscaler.cli.common.decided import Decided
+from autoscaler.cli.common.files import catalog_of, now_of, profile_of, read_manifests
 from autoscaler.cli.common.html_file import write_page
 from autoscaler.cli.common.output import output_option, print_data
 from autoscaler.cli.common.patience import announced
 from autoscaler.cli.common.plan_output import FORMS, print_plan
 from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.cli.common.why import print_type_answers, samples, type_answers, why_option
-from autoscaler.clock import SystemClock
 from autoscaler.errors import BadInputError
 from autoscaler.lint.advice import advice, plan_advice
-from autoscaler.manifests.corrections import corrections_of
-from autoscaler.manifests.load import Loaded, load
+from autoscaler.lint.supply_advice import supply_advice
+from autoscaler.manifests.load import Loaded
 from autoscaler.model.plan import Plan
 from autoscaler.planning.placement.replay import replay
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy, WorkLimits
-from autoscaler.report.words import counted
 from autoscaler.scheduling.schedule import adversarial, first, seeded
-from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.types.catalog import Catalog
 
 ReadCatalog: TypeAlias = Callable[[Sequence[Path], datetime], Catalog]
@@ -121,10 +118,10 @@ def plan(
     if live:
         from autoscaler.cli.common.live import read_cluster
 
-        loaded, read_catalog = read_cluster(kubeconfig, context, _profile(kubernetes_version))
+        loaded, read_catalog = read_cluster(kubeconfig, context, profile_of(kubernetes_version))
     else:
-        loaded = _load(paths, kubernetes_version, directories, strict=strict, skip_unknown=skip_unknown)
-        read_catalog = partial(_corrected_catalog, loaded)
+        loaded = read_manifests(paths, kubernetes_version, directories, strict=strict, skip_unknown=skip_unknown)
+        read_catalog = partial(catalog_of, loaded)
     with announced("planning …"):
         found = _decide(loaded, read_catalog, directories, moment, ties, work=work, asked=asked)
         helping = helping_changes(found) if not why and (html is not None or output in ("table", "wide")) else {}
@@ -144,51 +141,6 @@ def plan(
         sys.exit(SOMETHING_LEFT_OUT)
 
 
-def _load(
-    paths: tuple[str, ...],
-    kubernetes_version: str | None,
-    directories: Sequence[Path],
-    *,
-    strict: bool,
-    skip_unknown: bool,
-) -> Loaded:
-    # The DeviceClasses of described drivers are there like those of shipped ones, before any name is looked up.
-    described = chosen_catalog(directories).drivers.values() if directories else ()
-    loaded = load(
-        paths,
-        stdin=sys.stdin,
-        profile=_profile(kubernetes_version),
-        strict=strict,
-        drivers=described,
-        skip_unknown=skip_unknown,
-    )
-    if not loaded.ok:
-        raise BadInputError(f"{_counts(loaded)} in the manifests; nothing was planned\n{problems_text(loaded)}")
-    if loaded.problems:
-        click.echo(problems_text(loaded), err=True)
-    return loaded
-
-
-def _counts(loaded: Loaded) -> str:
-    """ "2 errors and 3 warnings"."""
-    errors, others = len(loaded.errors), len(loaded.problems) - len(loaded.errors)
-    return counted(errors, "error") + (f" and {counted(others, 'warning')}" if others else "")
-
-
-def problems_text(loaded: Loaded) -> str:
-    """Every problem, each marked as what it is."""
-    return "\n".join(f"{problem.severity.value.lower()}: {problem}" for problem in loaded.problems)
-
-
-def _profile(version: str | None) -> KubernetesProfile | None:
-    return None if version is None else chosen_kubernetes(version)
-
-
-def _corrected_catalog(loaded: Loaded, directories: Sequence[Path], now: datetime) -> Catalog:
-    """The catalog with the InstanceTypeOverlays that are among the manifests."""
-    return chosen_catalog(directories, corrections_of(loaded.overlays, now))
-
-
 def _decide(
     loaded: Loaded,
     read_catalog: ReadCatalog,
@@ -199,11 +151,15 @@ def _decide(
     work: int,
     asked: Asked,
 ) -> Decided:
-    now = _moment(moment) if moment else loaded.context.now or SystemClock().now()
+    now = _moment(moment) if moment else now_of(loaded)
     catalog = read_catalog(directories, now)
     policy = Policy(work=WorkLimits().times(work), where=asked.where(loaded.snapshot, catalog))
     decided = plan_for(loaded.snapshot, catalog, policy, now)
-    told = (*advice(loaded.snapshot), *plan_advice(loaded.snapshot, decided))
+    told = (
+        *advice(loaded.snapshot),
+        *plan_advice(loaded.snapshot, decided),
+        *supply_advice(loaded.snapshot, decided, catalog),
+    )
     decided = replace(decided, warnings=(*(one.reason for one in told), *decided.warnings))
     if ties is not None:
         decided = _replayed(decided, loaded, catalog, ties)

@@ -163,7 +163,8 @@ class Fields:
                 return Quantity.stored(str(value))
             except QuantityError:
                 pass
-        step = 'write a number with an optional suffix, like "40Gi" or "500m"'
+        number = 'write a number with an optional suffix, like "40Gi" or "500m"'
+        step = UNREPLACED if is_placeholder(value) else number
         self.problems.error(path, f"expected a quantity, found {describe(value)}", step)
         return None
 

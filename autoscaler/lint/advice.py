@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,12 +16,19 @@ from autoscaler.model.reason import Code, Reason
 from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.disruption.windows import Window
+from instance_catalog.drivers.facts import driver_facts
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.resource_slice import DeviceId
 
 _CHANNEL_DRIVER: Final = "compute-domain.nvidia.com"
-_NVIDIA: Final = "gpu.nvidia.com"
-_SHARES: Final = "nvidia@v0.5.0:ConsumableShares=true:consumable-shares=4"
+_KAI_PARTS: Final = ("gpu-fraction", "gpu-memory")  # NVIDIA/KAI-Scheduler docs/gpu-sharing
+# Why no pod of a plan uses a prepaid block, in words for a sentence about the block.
+_BLOCK_BARS: Final = {
+    Code.BLOCK_ENDS_TOO_SOON: "it ends too soon for them",
+    Code.BLOCK_DURATION_UNKNOWN: "the pods do not say how long they run (activeDeadlineSeconds)",
+    Code.BLOCK_NOT_CONSUMER: "the pods are none of its consumers",
+    Code.BLOCK_FULL: "it is full",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,8 @@ def advice(snapshot: Snapshot) -> Iterator[Advice]:
     yield from _ignored_rules(snapshot)
     yield from _brief_windows(snapshot)
     yield from _domains_without_link(snapshot)
+    yield from _refused_sharing(snapshot)
+    yield from _shared_by_scheduler(snapshot)
     yield from _no_cpu(snapshot)
 
 
@@ -127,7 +137,12 @@ def _asks_for_link(pod: Pod, snapshot: Snapshot) -> bool:
 
 def _no_cpu(snapshot: Snapshot) -> Iterator[Advice]:
     """Pods that claim devices and ask for no CPU: kube-scheduler takes them for free."""
-    found = [pod for pod in snapshot.pods if not pod.bound and _claims(pod, snapshot) and not _requests_cpu(pod)]
+    served = {one.extended_resource_name for one in snapshot.classes} - {None}
+    found = [
+        pod
+        for pod in snapshot.pods
+        if not pod.bound and (_claims(pod, snapshot) or served & _requested(pod)) and not _requests_cpu(pod)
+    ]
     if found:
         rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         yield Advice(
@@ -137,6 +152,10 @@ def _no_cpu(snapshot: Snapshot) -> Iterator[Advice]:
             "request the cpu and memory that it uses",
             found[0].origin,
         )
+
+
+def _requested(pod: Pod) -> set[str]:
+    return {name for container in (*pod.containers, *pod.init_containers) for name in container.requests}
 
 
 def _requests_cpu(pod: Pod) -> bool:
@@ -165,7 +184,7 @@ def _unused_blocks(snapshot: Snapshot, plan: Plan) -> Iterator[Advice]:
 
 def _why_not(block: CapacityBlock, plan: Plan) -> str:
     kinds = [
-        reason.code.value
+        _BLOCK_BARS.get(reason.code, "its machines do not fit them")
         for demand in plan.demands
         for entry in demand.considered
         if entry.offering.block == block.name
@@ -175,27 +194,82 @@ def _why_not(block: CapacityBlock, plan: Plan) -> str:
 
 
 def _parts_that_get_a_whole(snapshot: Snapshot, plan: Plan) -> Iterator[Advice]:
-    """Claims for an amount of a GPU's capacity, each of which gets a GPU of its own."""
-    if any("ConsumableShares" in profile for node in plan.launches for profile in node.drivers):
-        return
+    """Claims for an amount of capacity, each of which gets a device of its own although the driver can share it."""
+    for facts in driver_facts().values():
+        if not facts.sharing_profile or _shares(plan, facts.driver):
+            continue
+        alone = {key for keys in _owners(plan, facts.driver).values() if len(keys) == 1 for key in keys}
+        parts = [claim for key in sorted(alone) if (claim := snapshot.claims.get(key)) and _wants_a_part(claim)]
+        if len(parts) > 1 and plan.launches:
+            yield Advice(
+                f"ResourceClaim {parts[0].key}",
+                "spec.devices.requests[0].exactly.capacity",
+                f"it and {len(parts) - 1} more ask for a part of a GPU, and each gets a whole one",
+                f"a pool with spec.drivers.profiles: ['{facts.sharing_profile}'] lets them share",
+                parts[0].origin,
+            )
+
+
+def _shares(plan: Plan, driver: str) -> bool:
+    """Whether devices of the driver on new nodes serve several claims."""
+    published = (piece for node in plan.launches for piece in node.slices if piece.driver == driver)
+    return any(device.allow_multiple_allocations for piece in published for device in piece.devices)
+
+
+def _owners(plan: Plan, driver: str) -> dict[tuple[str, DeviceId], set[str]]:
+    """The claims (by key) that get each of the driver's devices, by node and device."""
     owners: dict[tuple[str, DeviceId], set[str]] = {}
     for placement in plan.placements:
         for key, allocation in placement.allocations.items():
             for device in allocation.devices:
-                if device.driver == _NVIDIA:
-                    owners.setdefault((placement.node, DeviceId(device.driver, device.pool, device.device)), set()).add(
-                        key
-                    )
-    alone = {key for keys in owners.values() if len(keys) == 1 for key in keys}
-    parts = [claim for key in sorted(alone) if (claim := snapshot.claims.get(key)) and _wants_a_part(claim)]
-    if len(parts) > 1 and plan.launches:
-        yield Advice(
-            f"ResourceClaim {parts[0].key}",
-            "spec.devices.requests[0].exactly.capacity",
-            f"it and {len(parts) - 1} more ask for a part of a GPU, and each gets a whole one",
-            f"a pool with spec.drivers.profiles: ['{_SHARES}'] lets them share",
-            parts[0].origin,
-        )
+                if device.driver == driver:
+                    id_ = DeviceId(device.driver, device.pool, device.device)
+                    owners.setdefault((placement.node, id_), set()).add(key)
+    return owners
+
+
+def _refused_sharing(snapshot: Snapshot) -> Iterator[Advice]:
+    """Sharing settings that the driver refuses when it prepares the claim: the pod is bound and never starts."""
+    given = " ".join(profile for pool in snapshot.pools for profile in pool.drivers)
+    for facts in driver_facts().values():
+        for strategy, gate in facts.sharing_gates.items():
+            named = [claim for claim in snapshot.claims.values() if strategy in _strategies(claim, facts.driver)]
+            if named and f"{gate}=true" not in given:
+                more = f" (and {len(named) - 1} more)" if len(named) > 1 else ""
+                yield Advice(
+                    f"ResourceClaim {named[0].key}",
+                    "spec.devices.config",
+                    f"asks for sharing strategy {strategy}{more}: driver {facts.driver} refuses that with its feature "
+                    f"gate {gate} off, the default, and the pod would not start",
+                    f"install the driver with featureGates.{gate}=true, and say so in a CapacityPool: "
+                    f"spec.drivers.profiles: ['{facts.profile}:{gate}=true']",
+                    named[0].origin,
+                )
+
+
+def _shared_by_scheduler(snapshot: Snapshot) -> Iterator[Advice]:
+    """Pods that ask KAI Scheduler for a part of a GPU by annotation: no resource of the API says so."""
+    for name in _KAI_PARTS:
+        found = [pod for pod in snapshot.pods if name in pod.annotations and not pod.bound]
+        if found:
+            rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            yield Advice(
+                f"Pod {found[0].key}",
+                f"metadata.annotations.{name}",
+                f"asks KAI Scheduler for a part of a GPU{rest}: that is no resource, and a plan counts no GPU for it",
+                "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
+                found[0].origin,
+            )
+
+
+def _strategies(claim: ResourceClaim, driver: str) -> Iterator[str]:
+    """The sharing strategies that the claim's configurations of the driver name."""
+    for config in claim.config:
+        parameters = json.loads(config.parameters) if config.driver == driver else None
+        sharing = parameters.get("sharing") if isinstance(parameters, dict) else None
+        strategy = sharing.get("strategy") if isinstance(sharing, dict) else None
+        if isinstance(strategy, str):
+            yield strategy
 
 
 def _wants_a_part(claim: ResourceClaim) -> bool:

@@ -104,6 +104,7 @@ _PROGRAMS = (
 )
 _NODE_SOFTWARE = (
     "nvidia.com mellanox.com amd.com sriovnetwork.openshift.io nfd.k8s-sigs.io nfd.openshift.io deviceplugin.intel.com "
+    "sriovnetwork.k8snetworkplumbingwg.io k8snetworkplumbingwg.io "
     "machineconfiguration.openshift.io sriov.openshift.io"
 )
 
@@ -121,6 +122,8 @@ IGNORED = {
     ("", "ResourceQuota"): _NO_QUOTA,
     ("apps", "ControllerRevision"): _NO_PLACEMENT,
     ("bitnami.com", "SealedSecret"): _NO_PLACEMENT,
+    ("cloud.google.com", "ComputeClass"): "GKE makes nodes of it; for nodes of Foreslice write its label "
+    "cloud.google.com/compute-class into spec.labels of a CapacityPool",
     ("keda.sh", "ScaledObject"): _OWN_REPLICAS,
     ("keda.sh", "TriggerAuthentication"): _OWN_REPLICAS,
     ("node.k8s.io", "RuntimeClass"): "its node selector, tolerations and overhead are not added to pods",

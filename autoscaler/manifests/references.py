@@ -14,6 +14,7 @@ from autoscaler.kube.problem import Problems
 from autoscaler.kube.workloads.training import TRAINING_JOBS
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet
+from instance_catalog.drivers.facts import class_hints
 from instance_catalog.kubernetes import labels as keys
 from instance_catalog.spelling import did_you_mean, nearest
 
@@ -154,5 +155,7 @@ def _check(fields: Fields, name: str, prefix: str, known: Collection[str], probl
     elsewhere = [key for key in known if prefix and key.endswith(f"/{value}")]
     if elsewhere and not step:
         step = f"{elsewhere[0]} exists in another namespace; a pod uses those of its own"
+    if what == "DeviceClass":
+        step = class_hints().get(value, step)
     step = step or f"add the {what} to the files, or correct the name"
     problems.error((*fields.path, name), f"there is no {what} {value!r}", step)

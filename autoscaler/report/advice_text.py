@@ -9,6 +9,7 @@ from typing import Any, Final
 from autoscaler.advice.advise import Advice
 from autoscaler.advice.change import Change, ChangeKind
 from autoscaler.advice.trial import Result
+from autoscaler.report.cel_words import one_line_cel
 from autoscaler.report.plan_document import dollars, offering_document
 from autoscaler.report.reasons import fact_text
 from autoscaler.report.words import counted, money
@@ -26,6 +27,7 @@ _TEXTS: Final[dict[ChangeKind, str]] = {
     ChangeKind.LOWER_REQUEST: "request {requests}",
     ChangeKind.LOWER_COUNT: "request {instead} devices instead of {wanted}",
     ChangeKind.SET_DRIVERS: "set spec.drivers.profiles to [{drivers}]",
+    ChangeKind.ADD_LABELS: "add {labels} to spec.labels",
     ChangeKind.DROP_NODE_SELECTOR: "drop nodeSelector {key}={value}",
     ChangeKind.DROP_NODE_AFFINITY: "drop the node affinity on {key}",
     ChangeKind.DROP_REQUIREMENT: "drop the requirement {key} {operator} [{values}]",
@@ -38,14 +40,19 @@ _WITHOUT_POOL: Final[dict[ChangeKind, str]] = {
     ChangeKind.ALLOW_CAPACITY_TYPE: "allow {capacity_type} capacity: --allow {allow}",
     ChangeKind.ALLOW_PARTS: "create a CapacityPool with spec.fractional Allow, so that {share} is offered",
     ChangeKind.ADD_SCHEDULER: "create a CapacityPool with {scheduler} in spec.scope.schedulerNames",
+    ChangeKind.ADD_LABELS: "create a CapacityPool with {labels} in spec.labels",
     ChangeKind.SET_DRIVERS: "create a CapacityPool with spec.drivers.profiles [{drivers}]",
 }
 
 
 def change_text(change: Change) -> str:
-    """ "pool gpu: add spot to spec.capacityTypes"."""
+    """ "pool gpu: add spot to spec.capacityTypes"; changes that are made together are joined."""
+    if change.parts:
+        return "; and ".join(map(change_text, change.parts))
     template = _TEXTS[change.kind] if change.subject else _WITHOUT_POOL.get(change.kind, _TEXTS[change.kind])
     facts = {key: fact_text(value) for key, value in change.detail.items()}
+    if "condition" in facts:
+        facts["condition"] = one_line_cel(facts["condition"])
     wanted = {name for _, name, _, _ in string.Formatter().parse(template) if name}
     sentence = template.format_map({name: facts.get(name, "?") for name in wanted})
     return f"{change.subject}: {sentence}" if change.subject else sentence

@@ -190,6 +190,13 @@ def _claim_line(entry: Mapping[str, Any]) -> str:
     return f"{entry['entry']} ({entry['claim'] or 'not created yet'}): {entry['state']}{devices}"
 
 
+_NO_NODE: Final = {
+    "does-not-fit": "gets no node",
+    "unknown": "gets no node: whether it fits cannot be decided before a node runs",
+    "fatal": "gets no node: kube-scheduler gives up on it",
+}
+
+
 def _decision_lines(found: Mapping[str, Any]) -> Iterator[str]:
     match found["outcome"]:
         case "new":
@@ -202,7 +209,7 @@ def _decision_lines(found: Mapping[str, Any]) -> Iterator[str]:
         case "out-of-scope":
             yield "no pool serves it"
         case verdict:
-            yield f"gets no node: {verdict}"
+            yield _NO_NODE.get(verdict, f"gets no node: {verdict}")
     yield from (entry["text"] for entry in found["reasons"])
 
 

@@ -24,7 +24,10 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "the constraint on {attribute} cannot be met",
     ),
     Code.COUNTERS_EXHAUSTED: ("the shared counters {counter_sets} are exhausted", "shared counters are exhausted"),
-    Code.CAPACITY_INSUFFICIENT: ("too little of {capacities} left", "too little capacity left"),
+    Code.CAPACITY_INSUFFICIENT: (
+        "no device has enough free capacity of exactly the name {capacities}",
+        "too little capacity left",
+    ),
     Code.DEVICE_TAINTED: ("device taints are not tolerated: {taints}", "a device taint is not tolerated"),
     Code.NO_COMBINATION: ("each request could be met alone, but not all together",),
     Code.INVALID_POOL: ("the pool is invalid: {problem}", "the pool is invalid"),

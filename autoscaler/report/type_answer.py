@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from typing import Any, Final
 
 from autoscaler.advice.type_question import DeviceAnswer, PoolAnswer, TypeAnswer
@@ -12,7 +11,7 @@ from autoscaler.model.reason import Code
 from autoscaler.report.explained_objects import section
 from autoscaler.report.plan_document import dollars
 from autoscaler.report.reasons import joined, text_of
-from autoscaler.report.words import counted
+from autoscaler.report.words import counted, money
 from instance_catalog.types.instance_type import InstanceType, Price
 from instance_catalog.types.provenance import Provenance
 
@@ -37,8 +36,17 @@ def type_answer_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"{found['instanceType']} for pod {found['pod']}: {found['verdict']}"
     yield from section("Facts", (_fact_line(fact) for fact in found["facts"]))
     yield from section("Pools", (pool["text"] for pool in found["pools"]))
-    yield from section("Offerings", (f"{o['offerings']} {o['text']}" for o in found["offerings"]))
+    yield from section("Offerings", map(_offering_line, found["offerings"]))
     yield from section("Selectors on its devices", (device["text"] for device in found["devices"]))
+
+
+def _offering_line(found: Mapping[str, Any]) -> str:
+    """ "3 do not fit: …"."""
+    text = str(found["text"])
+    if found["offerings"] > 1:
+        for one, many in (("does not fit", "do not fit"), ("fits", "fit")):
+            text = f"{many}{text.removeprefix(one)}" if text.startswith(one) else text
+    return f"{found['offerings']} {text}"
 
 
 def _verdict(answer: TypeAnswer) -> str:
@@ -49,10 +57,10 @@ def _verdict(answer: TypeAnswer) -> str:
     if answer.placement is not None and answer.placement.target is not Target.NEW:
         return f"not needed: the pod fits the {answer.placement.target.value} node {answer.placement.node}"
     if best is not None and dearer is not None and answer.chosen is not None:
-        chosen = f"{answer.chosen.instance_type} ({dollars_of(answer.chosen.usd_per_hour)} $/h)"
-        price = f"{dollars_of(best.offering.usd_per_hour)} $/h"
+        chosen = f"{answer.chosen.instance_type} ({_hourly(answer.chosen.usd_per_hour)})"
+        price = _hourly(best.offering.usd_per_hour)
         if dearer > 0:
-            return f"fits at {price}, but {dollars(dearer)} $/h dearer than {chosen}, which was chosen"
+            return f"fits at {price}, but {money(dearer)} $/h dearer than {chosen}, which was chosen"
         better = f"{chosen} is better for all pods together"
         return f"fits this pod alone at {price}, but {better} (docs/plan.md, How it decides)"
     if best is not None:
@@ -76,9 +84,9 @@ def _farness(entry: Considered) -> int:
     return int(any(reason.code is Code.NO_DEVICE_OF_CLASS for reason in entry.reasons[:1]))
 
 
-def dollars_of(text: str | None) -> str:
-    """A price that is kept as text."""
-    return "?" if text is None else dollars(Decimal(text)) or "?"
+def _hourly(usd_per_hour: str | None) -> str:
+    """ "1.20 $/h"."""
+    return "no price" if usd_per_hour is None else f"{money(usd_per_hour)} $/h"
 
 
 def _pool(found: PoolAnswer, name: str) -> dict[str, Any]:
@@ -126,8 +134,9 @@ def _offerings(answer: TypeAnswer) -> Iterator[dict[str, Any]]:
     order = ("chosen", "fits", "unknown", "fatal", "does-not-fit")
     for (outcome, why), entries in sorted(groups.items(), key=lambda g: (order.index(g[0][0]), -len(g[1]))):
         best = entries[0]
-        price = dollars_of(best.offering.usd_per_hour) if best.offering.usd_per_hour is not None else "no price"
-        about = f"{best.offering.capacity_type} {price} $/h, drivers {', '.join(best.drivers)}"
+        about = (
+            f"{best.offering.capacity_type} {_hourly(best.offering.usd_per_hour)}, drivers {', '.join(best.drivers)}"
+        )
         more = "" if len(entries) == 1 else f" and {counted(len(entries) - 1, 'more offering')}"
         reason = f"{', but' if outcome == 'fits' else ':'} {why}" if why else ""
         yield {
@@ -135,7 +144,7 @@ def _offerings(answer: TypeAnswer) -> Iterator[dict[str, Any]]:
             "offerings": len(entries),
             "reason": why,
             "codes": sorted({r.code.value for e in entries for r in e.reasons[:1]}),
-            "text": f"{_OUTCOMES.get(outcome, outcome)}{reason} ({about.replace('no price $/h', 'no price')}{more})",
+            "text": f"{_OUTCOMES.get(outcome, outcome)}{reason} ({about}{more})",
         }
 
 

@@ -7,7 +7,7 @@ easily than code. Must not know instance types or what a prediction does with th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -108,6 +108,9 @@ class DriverFacts:
     cards: FrozenMap[str, CardFacts] = field(default_factory=FrozenMap)  # dra.net only, by NetworkCard.kind
     neuron: NeuronFacts | None = None  # neuron.aws.com only
     mig: bool = False  # takes the options of MIG
+    sharing_profile: str = ""  # the profile under which claims for a part of a device share it
+    sharing_gates: FrozenMap[str, str] = field(default_factory=FrozenMap)  # sharing.strategy of its configs → gate
+    simulated: bool = False  # it makes up its devices, on whatever machine
 
     def release(self, name: str) -> Release | None:
         """The release of exactly this name."""
@@ -280,8 +283,27 @@ def builtin_device_classes(
     rows += [_device_class(row, row["source"]) for row in others["device_classes"]]
     rows += [row for described in custom for row in described.device_classes]
     if not kubernetes.gates.extended_resource:
-        rows = [DeviceClassFacts(r.name, r.selectors, None, r.source) for r in rows]
+        rows = [replace(row, extended_resource_name=None) for row in rows]
     return tuple(sorted(rows, key=lambda row: row.name))
+
+
+@cache
+def profiles_of_classes() -> FrozenMap[str, str]:
+    """The driver profile to ask for, by the name of a DeviceClass whose devices are not published by default."""
+    rows = (row for facts in driver_facts().values() for row in facts.device_classes)
+    return FrozenMap({row.name: row.profile for row in rows if row.profile})
+
+
+@cache
+def classes_without_prediction() -> frozenset[str]:
+    """DeviceClasses that are understood although nothing says what their drivers publish."""
+    return frozenset(row["name"] for row in contents("drivers")["other_classes"]["device_classes"])
+
+
+@cache
+def class_hints() -> FrozenMap[str, str]:
+    """What to do about DeviceClasses that people's manifests name and no chart of a predicted driver installs."""
+    return FrozenMap({row["name"]: row["step"] for row in contents("drivers")["other_classes"]["hints"]})
 
 
 def _driver(content: Mapping[str, Any]) -> DriverFacts:
@@ -305,6 +327,9 @@ def _driver(content: Mapping[str, Any]) -> DriverFacts:
         cards=FrozenMap({kind: _card(row) for kind, row in content.get("cards", {}).items()}),
         neuron=_neuron(content) if "efa_addresses" in content else None,
         mig=content.get("mig", False),
+        sharing_profile=content.get("sharing_profile", ""),
+        sharing_gates=FrozenMap(content.get("sharing_gates", {})),
+        simulated=content.get("simulated", False),
     )
 
 
@@ -331,7 +356,8 @@ def _card(row: Mapping[str, Any]) -> CardFacts:
 
 
 def _device_class(row: Mapping[str, Any], source: str) -> DeviceClassFacts:
-    return DeviceClassFacts(row["name"], tuple(row["selectors"]), row.get("extended_resource_name"), source)
+    selectors, extended = tuple(row["selectors"]), row.get("extended_resource_name")
+    return DeviceClassFacts(row["name"], selectors, extended, source, row.get("profile", ""))
 
 
 def _mig_table(content: Mapping[str, Any], geometry: Mapping[str, Any]) -> MigTable:

@@ -71,6 +71,19 @@ def node_images() -> tuple[NodeImage, ...]:
 
 
 @cache
+def vendors_without_image() -> FrozenMap[tuple[str, str], str]:
+    """Clouds and vendors of accelerators for which no image has a driver, with the source of that."""
+    return FrozenMap(
+        {
+            (content["images"][0]["cloud"], vendor): f"{content['source']} {content['date']}"
+            for name, content in contents("images").items()
+            if name != _BRANCHES
+            for vendor in content.get("without_image", ())
+        }
+    )
+
+
+@cache
 def efa_huge_pages() -> tuple[str, Quantity]:
     """The resource and the amount that nodes of EKS with EFA interfaces keep."""
     row = contents("images")["eks"]["efa_huge_pages"]

@@ -11,12 +11,16 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class DeviceClassFacts:
-    """A DeviceClass that a driver's chart installs. `selectors` are CEL expressions."""
+    """A DeviceClass that a driver's chart installs. `selectors` are CEL expressions.
+
+    `profile`: the driver profile that publishes such devices, where those that are offered by default do not.
+    """
 
     name: str
     selectors: tuple[str, ...]
     extended_resource_name: str | None
     source: str
+    profile: str = ""
 
 
 @dataclass(frozen=True, slots=True)

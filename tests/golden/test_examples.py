@@ -19,6 +19,7 @@ GOLDEN = Path(__file__).parent
 EXAMPLES = sorted((ROOT / "docs/examples").glob("*.yaml"))
 MISTAKES = sorted((ROOT / "docs/examples/mistakes").glob("*.yaml"))
 WARNINGS = sorted((ROOT / "docs/examples/warnings").glob("*.yaml"))
+PLACED = {"sharing", "simulated", "part-by-annotation"}
 LEFT_OUT = {"block-too-short", "unsatisfiable"}
 
 
@@ -92,7 +93,7 @@ def test_mistake(mistake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_surprises_is_said_first(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, text = run(example, monkeypatch=monkeypatch)
     compare(f"warnings/{example.stem}.txt", text)
-    assert code == 3
+    assert code == (0 if example.stem in PLACED else 3)
 
 
 @pytest.mark.parametrize("form", ["name", "markdown", "wide"])

@@ -12,6 +12,7 @@ from autoscaler.cli.common.output import folded
 from autoscaler.cli.common.plan_output import WIDTH
 from autoscaler.model.pod import Pod
 from autoscaler.report.advice_text import advice_lines
+from autoscaler.report.words import few
 
 _MOST = 3  # workloads; `explain` answers for every pod
 
@@ -21,8 +22,11 @@ def print_advice(helping: Mapping[str, str]) -> None:
     if helping:
         click.echo("")
         click.echo("Smallest change that places it")
+        pods: dict[str, list[str]] = {}
         for pod, line in helping.items():
-            for part in folded(f"  {pod}: {line}", WIDTH):
+            pods.setdefault(line, []).append(pod)
+        for line, alike in pods.items():
+            for part in folded(f"  {few(alike)}: {line}", WIDTH):
                 click.echo(part)
 
 

@@ -85,6 +85,7 @@ catalog_option = click.option(
 skip_unknown_option = click.option(
     "--skip-unknown", is_flag=True, help="Leave out objects of kinds that Foreslice does not know, with a warning."
 )
+strict_option = click.option("--strict", is_flag=True, help="Treat unknown fields of manifests as errors.")
 below_option = click.option(
     "--catalog",
     "directories",

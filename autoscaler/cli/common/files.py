@@ -20,21 +20,70 @@ from autoscaler.manifests.load import Loaded, load
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.words import counted
+from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.types.catalog import Catalog
 
 
-def read_manifests(paths: Sequence[str], version: str | None, directories: Sequence[Path]) -> Loaded:
-    """What the files say; problems that forbid nothing go to stderr. Raises BadInputError."""
+def profile_of(version: str | None) -> KubernetesProfile | None:
+    """The profile that --kubernetes-version names, None without the option. Raises BadInputError."""
+    return None if version is None else chosen_kubernetes(version)
+
+
+def parsed_manifests(
+    paths: Sequence[str],
+    version: str | None,
+    directories: Sequence[Path],
+    *,
+    strict: bool = False,
+    skip_unknown: bool = False,
+) -> Loaded:
+    """What the files say, with its problems. Raises BadInputError for paths and versions that do not exist.
+
+    The DeviceClasses of drivers that `directories` describe are there like those of shipped ones, before any name is
+    looked up.
+    """
     described = chosen_catalog(directories).drivers.values() if directories else ()
-    profile = None if version is None else chosen_kubernetes(version)
-    loaded = load(paths, stdin=sys.stdin, profile=profile, drivers=described)
+    return load(
+        paths,
+        stdin=sys.stdin,
+        profile=profile_of(version),
+        strict=strict,
+        drivers=described,
+        skip_unknown=skip_unknown,
+    )
+
+
+def read_manifests(
+    paths: Sequence[str],
+    version: str | None,
+    directories: Sequence[Path],
+    *,
+    strict: bool = False,
+    skip_unknown: bool = False,
+) -> Loaded:
+    """What the files say, to plan for; problems that forbid nothing go to stderr. Raises BadInputError."""
+    loaded = parsed_manifests(paths, version, directories, strict=strict, skip_unknown=skip_unknown)
     if not loaded.ok:
-        found = counted(len(loaded.errors), "problem")
-        listed = "\n".join(str(problem) for problem in loaded.problems)
-        raise BadInputError(f"{found} in the manifests; nothing was planned\n{listed}")
-    for problem in loaded.problems:
-        click.echo(f"{problem.severity.value.lower()}: {problem}", err=True)
+        raise BadInputError(f"{_counts(loaded)} in the manifests; nothing was planned\n{problems_text(loaded)}")
+    if loaded.problems:
+        click.echo(problems_text(loaded), err=True)
     return loaded
+
+
+def problems_text(loaded: Loaded) -> str:
+    """Every problem, each marked as what it is."""
+    return "\n".join(f"{problem.severity.value.lower()}: {problem}" for problem in loaded.problems)
+
+
+def _counts(loaded: Loaded) -> str:
+    """ "2 errors and 3 warnings"."""
+    errors, others = len(loaded.errors), len(loaded.problems) - len(loaded.errors)
+    return counted(errors, "error") + (f" and {counted(others, 'warning')}" if others else "")
+
+
+def now_of(loaded: Loaded) -> datetime:
+    """The time of the PlanContext among the manifests, else now."""
+    return loaded.context.now or SystemClock().now()
 
 
 def catalog_of(loaded: Loaded, directories: Sequence[Path], now: datetime) -> Catalog:
@@ -44,7 +93,7 @@ def catalog_of(loaded: Loaded, directories: Sequence[Path], now: datetime) -> Ca
 
 def decided_for(loaded: Loaded, directories: Sequence[Path], *, policy: Policy, asked: Asked) -> Decided:
     """The plan for manifests, at the time of their PlanContext or now."""
-    now = loaded.context.now or SystemClock().now()
+    now = now_of(loaded)
     catalog = catalog_of(loaded, directories, now)
     policy = replace(policy, where=asked.where(loaded.snapshot, catalog))
     plan = plan_for(loaded.snapshot, catalog, policy, now)

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import click
 
-from autoscaler.cli.common.commands import as_input_error, cluster_options
-from autoscaler.cli.common.live import connected
-from autoscaler.cli.common.output import output_option, print_data, print_table
-from autoscaler.clock import SystemClock
-from autoscaler.cluster.provider_objects import ProviderObjects
-from autoscaler.cluster.resources import NAMESPACES
+from autoscaler.cli.common.commands import cluster_options
+from autoscaler.cli.common.output import output_option
+from autoscaler.cli.common.preflight import exit_code, findings_of, print_findings
 from autoscaler.settings.settings import GcpSettings
-from instance_catalog.files.loader import load_catalog
-from providers.contract import Preflight
-from providers.plugins import Surroundings
-
-SOMETHING_MISSING = 3
-_KEYS = ("subject", "passed", "required", "message", "nextStep")
 
 
 @click.command("check")
@@ -41,19 +32,7 @@ def check_gcp(ctx: click.Context, kubeconfig: str, context: str, project: str, o
     # With google-cloud-compute; `--help` needs none of it.
     from autoscaler.composition.gcp import gcp_providers
 
-    api = connected(kubeconfig, context)
-    uid = str(api.get(NAMESPACES, "kube-system")["metadata"]["uid"])
-    surroundings = Surroundings(uid, SystemClock(), ProviderObjects(api), load_catalog())
-    with as_input_error():
-        providers = gcp_providers(surroundings, GcpSettings(project=project)).values()
-        findings = [found for one in providers if isinstance(one, Preflight) for found in one.check()]
-    if output != "table":
-        facts = [(f.subject, f.passed, f.required, f.message, f.next_step) for f in findings]
-        print_data([dict(zip(_KEYS, fact, strict=True)) for fact in facts], output)
-    else:
-        marks = {(True, True): "ok", (True, False): "ok", (False, True): "MISSING", (False, False): "note"}
-        print_table(
-            ("", "what", "found", "next step"),
-            [(marks[f.passed, f.required], f.subject, f.message, "" if f.passed else f.next_step) for f in findings],
-        )
-    ctx.exit(SOMETHING_MISSING if any(found.required and not found.passed for found in findings) else 0)
+    settings = GcpSettings(project=project)
+    findings = findings_of(kubeconfig, context, lambda surroundings: gcp_providers(surroundings, settings))
+    print_findings(findings, output)
+    ctx.exit(exit_code(findings))

@@ -65,13 +65,13 @@ def _refusal(
     pool: CapacityPool, pod: Pod, snapshot: Snapshot, extended_resources: Mapping[str, DeviceClass]
 ) -> Reason | None:
     scope, subject = pool.scope, f"pod {pod.key}"
+    if pod.scheduler_name not in scope.schedulers:
+        return Reason.of(Code.OTHER_SCHEDULER, subject, scheduler=pod.scheduler_name)
     if scope.pods is PodScope.DEVICE_CLAIMS and not _claims_devices(pod, extended_resources):
         plugins = tuple(sorted({r for r in _requested(pod) if "/" in r}))
         return Reason.of(Code.OUT_OF_SCOPE, subject, **({"resources": plugins} if plugins else {}))
     if scope.pods is PodScope.SELECTED and not _selected(pool, pod, snapshot):
         return Reason.of(Code.NOT_SELECTED, subject, pool=pool.name)
-    if pod.scheduler_name not in scope.schedulers:
-        return Reason.of(Code.OTHER_SCHEDULER, subject, scheduler=pod.scheduler_name)
     return None
 
 

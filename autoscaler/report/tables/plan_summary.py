@@ -5,6 +5,7 @@ Pods that cannot be placed read like kube-scheduler's events, with instance type
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -12,9 +13,11 @@ from typing import Final
 from autoscaler.model.plan import LeftOut, NearMiss, Plan
 from autoscaler.model.reason import Code, Reason
 from autoscaler.planning.policy import Policy
-from autoscaler.report.reasons import amount_text, text_of, texts_of
+from autoscaler.report.cel_words import one_line_cel, short_cel
+from autoscaler.report.reasons import amount_text, fact_text, text_of, texts_of
 from autoscaler.report.tables.plan_tables import Table
 from autoscaler.report.words import counted, few, money
+from instance_catalog.drivers.facts import classes_without_prediction, profiles_of_classes
 
 SHOWN_GROUPS: Final = 20  # of pods that cannot be placed, without -o wide
 _LISTED_MISSES: Final = Policy().near_misses  # with fewer, what was not listed fits
@@ -29,6 +32,11 @@ _NO_DEVICES: Final = frozenset(
         Code.NO_COMBINATION,
     }
 )
+# A type with one of these misses the class, or would not be bought whatever its devices.
+_NEVER_ANYTHING: Final = frozenset({Code.NO_DEVICE_OF_CLASS, Code.NOT_RUNNABLE, Code.FRACTION_UNASKED})
+_UNDECIDED: Final = frozenset({Code.RUNTIME_ATTRIBUTE, Code.CATALOG_UNKNOWN})
+_NAME_AS_DOMAIN: Final = re.compile(r"""device\.(?:attributes|capacity)\[["']([^"'/]+)/([^"'/]+)["']\]""")
+_NO_KEY: Final = re.compile(r"^no such key: (\w+)$")  # of attributes and capacities that a device does not have
 # Reasons that the counts below say in more words.
 _COUNTED: Final = frozenset({Code.NO_CANDIDATE})
 
@@ -106,17 +114,71 @@ def left_out_lines(entry: LeftOut, *, wide: bool = False) -> Iterator[str]:
     counts = _counts(entry.near_misses, short=not wide)
     told = {_plain(miss.reason, short=not wide) for miss in entry.near_misses}
     lines = [
-        text_of(_of_any_device(reason), short=not wide)
+        _bar_text(reason, short=not wide)
         for reason in entry.reasons
         if not (counts and (reason.code in _COUNTED or _plain(reason, short=not wide) in told))
     ]
     yield from dict.fromkeys(lines)
+    nowhere = _class_of_nothing(entry)
+    if nowhere:
+        yield nowhere
+        return
+    if entry.verdict == "unknown":
+        yield from _what_would_decide(entry)
     if counts and entry.types:
         nearest = entry.near_misses[0]
         text = failure_text(nearest.reason, short=not wide) if len(counts) > 1 else ""
         rest = "would fit" if len(entry.near_misses) < _LISTED_MISSES else "for other reasons"
         listed = _listed(counts, entry.types, text, nearest.example, rest=rest)
         yield f"0/{entry.types} instance types can run {entry.pod}: {', '.join(listed)}"
+
+
+def _class_of_nothing(entry: LeftOut) -> str:
+    """The sentence for a pod whose class has no device on any type, where counting types would say nothing more."""
+    codes = {miss.reason.code for miss in entry.near_misses}
+    listed = sum(miss.types for miss in entry.near_misses)
+    if Code.NO_DEVICE_OF_CLASS not in codes or codes - _NEVER_ANYTHING or listed < entry.types:
+        return ""
+    detail = (m.reason.detail for m in entry.near_misses if m.reason.code is Code.NO_DEVICE_OF_CLASS)
+    name = next(str(found.get("device_class", "")) for found in detail)
+    text = f"0/{entry.types} instance types have a device of DeviceClass {name}"
+    if profile := profiles_of_classes().get(name):
+        return f"{text} with the drivers that are on offer: it needs driver profile {profile}"
+    if name in classes_without_prediction():
+        return (
+            f"{text}: what its driver publishes is not predicted, so only nodes that are there and publish it serve it"
+        )
+    return (
+        f"{text}: none on offer has such hardware, or its driver publishes nothing that the class selects; add a type "
+        "of your own with `foreslice catalog add`, or give the ResourceSlices of nodes that are there"
+    )
+
+
+def _bar_text(reason: Reason, *, short: bool) -> str:
+    """A reason of the whole verdict; of a reservation that is missing it says that all else would do."""
+    text = text_of(_of_any_device(reason), short=short)
+    if reason.code is not Code.NEEDS_RESERVATION:
+        return text
+    name, _, why = text.removeprefix("offering ").partition(": ")
+    return f"{name} would fit, but {why}: add one for what you have bought"
+
+
+def _what_would_decide(entry: LeftOut) -> Iterator[str]:
+    """How many types hang on a value that nobody knows yet, and on which; the counts tell it among all the rest."""
+    open_ = [
+        miss for miss in entry.near_misses if miss.reason.code in _UNDECIDED and "attributes" in miss.reason.detail
+    ]
+    if not open_:
+        return
+    names = dict.fromkeys(
+        name for miss in open_ if isinstance(found := miss.reason.detail["attributes"], tuple) for name in found
+    )
+    types = counted(sum(miss.types for miss in open_), "instance type")
+    at_run_time = open_[0].reason.code is Code.RUNTIME_ATTRIBUTE
+    known = "known only once a node runs" if at_run_time else "which the catalog does not have"
+    yield (
+        f"cannot be decided: {types}, such as {open_[0].example}, may fit; that depends on {few(list(names))}, {known}"
+    )
 
 
 def _counts(misses: Iterable[NearMiss], *, short: bool) -> dict[str, int]:
@@ -142,14 +204,28 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
         case Code.INSUFFICIENT_RESOURCE:
             resource = str(detail["resource"])
             wanted, free = (amount_text(resource, detail[key]) for key in ("wanted", "free"))
-            return f"Insufficient {resource} ({wanted} requested, at most {free} allocatable)"
+            disk = "; `foreslice catalog set TYPE allocatable.ephemeral-storage=…` says how large your root volumes are"
+            more = disk if resource == "ephemeral-storage" else ""
+            return f"Insufficient {resource} ({wanted} requested, at most {free} allocatable{more})"
         case Code.NODE_SELECTOR_MISMATCH | Code.NODE_AFFINITY_MISMATCH:
             return f"didn't match Pod's node affinity/selector ({_plain(reason, short=short)})"
         case Code.TAINT_NOT_TOLERATED:
             effect = f":{detail['effect']}" if "effect" in detail else ""
             return f"had untolerated taint {{{detail.get('key')}: {detail.get('value', '')}}}{effect}"
         case Code.NO_DEVICE_OF_CLASS:
-            return f"have no device of DeviceClass {detail.get('device_class', '')}".rstrip()
+            name = str(detail.get("device_class", ""))
+            profile = profiles_of_classes().get(name)
+            needs = f" (published with driver profile {profile})" if profile else ""
+            return f"have no device of DeviceClass {name}".rstrip() + needs
+        case Code.SELECTOR_ERROR if named := _NAME_AS_DOMAIN.search(fact_text(detail.get("expression", ""))):
+            domain, name = named.groups()
+            return f'fail the selector: "{domain}/{name}" is no domain; write device.attributes["{domain}"].{name}'
+        case Code.SELECTOR_ERROR if missing := _NO_KEY.search(str(detail.get("message", ""))):
+            shown = fact_text(detail.get("expression", ""))
+            text = short_cel(shown) if short else one_line_cel(shown)
+            return f"publish no attribute {missing[1]}, so the selector fails there ({text})"
+        case Code.RUNTIME_ATTRIBUTE | Code.CATALOG_UNKNOWN:
+            return _plain(reason, short=short).replace("depends on ", "depend on ", 1)
         case code if code in _NO_DEVICES:
             return f"cannot allocate all claims ({_plain(reason, short=short)})"
         case _:

@@ -7,6 +7,7 @@ nodes, share a row; `wide` shows each by itself.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -14,6 +15,7 @@ from typing import Final
 from autoscaler.model.plan import Considered, Demand, Placement, Plan, PlannedNode, Target
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.reason import Code
+from autoscaler.planning.supply.units import DeviceUnits
 from autoscaler.report.reasons import texts_of
 from autoscaler.report.words import counted, few, money
 
@@ -21,6 +23,7 @@ SHOWN_OFFERINGS: Final = 5  # per demand, without -o wide: the chosen one and th
 SHOWN_DEMANDS: Final = 3
 SHOWN_ROWS: Final = 30  # of one table, without -o wide
 _OUTCOME_ORDER = {"chosen": 0, "fits": 1, "unknown": 2, "fatal": 3, "does-not-fit": 4}
+_CHANNELS: Final = "compute-domain.nvidia.com"  # no hardware: not counted beside any
 _NUMBERED: Final = re.compile(r"[-.]?\d+\Z")
 
 
@@ -83,7 +86,6 @@ def _launches(groups: Sequence[Sequence[PlannedNode]], *, wide: bool) -> Table:
 
 def _launch(group: Sequence[PlannedNode]) -> tuple[str, ...]:
     node = group[0]
-    used = len(node.devices_used)
     return (
         f"{len(group)} × {node.offering.instance_type}",
         _names(group),
@@ -91,9 +93,29 @@ def _launch(group: Sequence[PlannedNode]) -> tuple[str, ...]:
         node.offering.capacity_type,
         money(node.usd_per_hour),
         str(len(node.pods)),
-        f"{used}/{max(node.devices_total - used, 0)}",
+        _used_and_free(node),
         texts_of(tuple(replace(reason, subject="") for reason in node.reasons), short=True),
     )
+
+
+def _used_and_free(node: PlannedNode) -> str:
+    """ "1/7"; devices of several drivers are counted apart: "gpu 1/7, dra.net 1/5"."""
+    used = Counter(device.driver for device in node.devices_used)
+    if len(used) < 2:
+        return f"{used.total()}/{max(node.devices_total - used.total(), 0)}"
+    units = DeviceUnits(node.slices)
+    del used[_CHANNELS]
+    if len(used) == 1:
+        ((driver, number),) = used.items()
+        return f"{number}/{max(units.total([driver]) - number, 0)}"
+    counts = ((driver, number, max(units.total([driver]) - number, 0)) for driver, number in sorted(used.items()))
+    return ", ".join(f"{_driver_text(driver)} {number}/{free}" for driver, number, free in counts)
+
+
+def _driver_text(driver: str) -> str:
+    """ "gpu" of gpu.nvidia.com, and dra.net as it is: its first word says nothing."""
+    first, _, rest = driver.partition(".")
+    return first if "." in rest else driver
 
 
 def _drivers(groups: Sequence[Sequence[PlannedNode]]) -> Iterator[str]:
@@ -123,7 +145,8 @@ def _placements(plan: Plan, groups: Sequence[Sequence[PlannedNode]], *, wide: bo
         target: object = group_of.get(placement.node, placement.target)
         devices = tuple(len(allocation.devices) for allocation in placement.allocations.values())
         codes = tuple(reason.code for reason in placement.reasons)
-        rows.setdefault((_NUMBERED.sub("", placement.pod), target, devices, codes), []).append(placement)
+        key = (_NUMBERED.sub("", placement.pod), target, devices, _alternatives(placement), codes)
+        rows.setdefault(key, []).append(placement)
     shown = tuple(_placement(each, list(dict.fromkeys(p.node for p in each))) for each in rows.values())
     if not any(row[-1] for row in shown):
         return Table("Pods", columns[:-1], tuple(row[:-1] for row in shown))
@@ -139,7 +162,15 @@ def _placement(group: Sequence[Placement], nodes: Sequence[str]) -> tuple[str, .
     shown = few(devices, 4)
     if len(group) > 1 and devices:
         shown = f"{counted(len(devices), 'device')} each"
+    if alternatives := _alternatives(first):
+        shown += f" (alternative {', '.join(alternatives)})"
     return (few([p.pod for p in group], 1), where, shown, texts_of(first.reasons, short=True))
+
+
+def _alternatives(placement: Placement) -> tuple[str, ...]:
+    """The subrequests of firstAvailable that its claims get."""
+    results = (device for allocation in placement.allocations.values() for device in allocation.devices)
+    return tuple(dict.fromkeys(name for d in results if (name := d.request.partition("/")[2])))
 
 
 def _nodes(plan: Plan) -> Table:

@@ -125,9 +125,14 @@ def one(request: DeviceRequest | None = None, *, pools: tuple[CapacityPool, ...]
             id="drivers",
         ),
         pytest.param(
-            one(node_selector=FrozenMap({"disk": "fast"})),
-            "pod default/p: drop nodeSelector disk=fast → 1 × s1 (on-demand), 1.00 $/h",
+            one(node_selector=FrozenMap({labels.REGION: "mars-1"})),
+            "pod default/p: drop nodeSelector topology.kubernetes.io/region=mars-1 → 1 × s1 (on-demand), 1.00 $/h",
             id="node selector",
+        ),
+        pytest.param(
+            one(node_selector=FrozenMap({"disk": "fast", "team": "search"})),
+            "create a CapacityPool with disk=fast, team=search in spec.labels → 1 × s1 (on-demand), 1.00 $/h",
+            id="labels of a node pool",
         ),
         pytest.param(
             one(pools=(CapacityPool("team", requirements=(Requirement(labels.REGION, "In", ("mars-1",)),)),)),

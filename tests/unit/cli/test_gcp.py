@@ -29,7 +29,7 @@ def checked(monkeypatch: pytest.MonkeyPatch, output: str = "json") -> tuple[int,
     if not any(item["metadata"]["name"] == "kube-system" for item in api.list(NAMESPACES).items):
         api.create(NAMESPACES, {"metadata": {"name": "kube-system"}})
     api.create(GCP_NODE_TEMPLATES, {"metadata": {"name": "gpu"}, "spec": SPEC})
-    monkeypatch.setattr("autoscaler.cli.gcp.check.connected", lambda *_: api)
+    monkeypatch.setattr("autoscaler.cli.common.preflight.connected", lambda *_: api)
     result = CliRunner().invoke(command, ["check", "-o", output], catch_exceptions=False)
     return result.exit_code, json.loads(result.output) if output == "json" else result.output
 

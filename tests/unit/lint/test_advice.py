@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from autoscaler.model.capacity import Baseline, CapacityPool
 from autoscaler.model.device_class import DeviceTaintRule
 from autoscaler.model.gang import Gang
 from autoscaler.model.pod import Pod, PodAffinityTerm
-from autoscaler.model.resource_claim import ClaimConfig
+from autoscaler.model.resource_claim import ClaimConfig, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
@@ -97,3 +98,39 @@ def test_an_image_may_lack_the_architecture_of_the_node() -> None:
     aware = snapshot([pod("p", "c", node_selector=FrozenMap({labels.ARCHITECTURE: "arm64"}))], [claim("c")])
     aware = replace(aware, pools=(CapacityPool("team"),))
     assert list(plan_advice(aware, plan(aware, catalog=Catalog.of([arm])))) == []
+
+
+def sharing(strategy: str) -> ResourceClaim:
+    parameters = json.dumps({"kind": "GpuConfig", "sharing": {"strategy": strategy}})
+    return replace(claim("c"), config=(ClaimConfig((), "gpu.nvidia.com", parameters),))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "drivers", "gates"),
+    [
+        ("MPS", (), ["MPSSupport"]),
+        ("TimeSlicing", (), ["TimeSlicingSettings"]),
+        ("TimeSlicing", ("nvidia:MPSSupport=true",), ["TimeSlicingSettings"]),
+        ("MPS", ("nvidia:MPSSupport=true", "compute-domain"), []),
+        ("Unheard", (), []),
+    ],
+)
+def test_sharing_that_the_driver_refuses_names_the_gate(
+    strategy: str, drivers: tuple[str, ...], gates: list[str]
+) -> None:
+    pools = (CapacityPool("team", drivers=drivers),) if drivers else ()
+    state = snapshot([pod("p", "c")], [sharing(strategy)], pools=pools)
+    found = [one for one in told(state) if one.field == "spec.devices.config"]
+    assert [one.step.split("featureGates.")[1].split("=")[0] for one in found] == gates
+
+
+@pytest.mark.parametrize("parameters", ["[]", "null", '{"sharing": 1}', '{"sharing": {"strategy": ["MPS"]}}'])
+def test_odd_configurations_are_left_to_the_driver(parameters: str) -> None:
+    odd = replace(claim("c"), config=(ClaimConfig((), "gpu.nvidia.com", parameters),))
+    assert [one for one in told(snapshot([pod("p", "c")], [odd])) if one.field == "spec.devices.config"] == []
+
+
+@pytest.mark.parametrize(("annotations", "expected"), [({"gpu-fraction": "0.5"}, 1), ({"note": "0.5"}, 0)])
+def test_a_part_of_a_gpu_by_annotation(annotations: dict[str, str], expected: int) -> None:
+    half = replace(pod("p"), annotations=FrozenMap(annotations))
+    assert len([one for one in told(snapshot([half])) if "KAI" in one.message]) == expected

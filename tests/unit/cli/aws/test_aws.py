@@ -42,7 +42,7 @@ def checked(monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any] | None) -> tup
         api.create(NAMESPACES, {"metadata": {"name": "kube-system"}})
     if spec is not None:
         api.create(AWS_NODE_TEMPLATES, {"metadata": {"name": "gpu"}, "spec": spec})
-    monkeypatch.setattr("autoscaler.cli.aws.check.connected", lambda *_: api)
+    monkeypatch.setattr("autoscaler.cli.common.preflight.connected", lambda *_: api)
     result = CliRunner().invoke(aws, ["check", "-o", "json"], catch_exceptions=False)
     return result.exit_code, {one["subject"]: one for one in json.loads(result.output)}
 
@@ -121,7 +121,7 @@ def checked_with_pool(monkeypatch: pytest.MonkeyPatch, instance_type: str) -> di
     api.create(AWS_NODE_TEMPLATES, {"metadata": {"name": "gpu"}, "spec": SPEC})
     named = [{**POOL["requirements"][0], "values": [instance_type]}]
     api.create(CAPACITY_POOLS, {"metadata": {"name": "train"}, "spec": {**POOL, "requirements": named}})
-    monkeypatch.setattr("autoscaler.cli.aws.check.connected", lambda *_: api)
+    monkeypatch.setattr("autoscaler.cli.common.preflight.connected", lambda *_: api)
     result = CliRunner().invoke(aws, ["check", "-o", "json"], catch_exceptions=False)
     return {one["subject"]: one for one in json.loads(result.output)}
 
@@ -211,7 +211,7 @@ def test_groups_are_enough_and_need_the_clusters_tag(
     uid = api.create(NAMESPACES, {"metadata": {"name": "kube-system"}})["metadata"]["uid"]
     api.create(AWS_GROUP_NODE_TEMPLATES, {"metadata": {"name": "gpu"}, "spec": {"autoScalingGroups": ["gpus"]}})
     group(rig, "gpus", tags={key: (value.format(uid=uid).strip("!"), "!" in value) for key, value in tags.items()})
-    monkeypatch.setattr("autoscaler.cli.aws.check.connected", lambda *_: api)
+    monkeypatch.setattr("autoscaler.cli.common.preflight.connected", lambda *_: api)
     result = CliRunner().invoke(aws, ["check", "-o", "json"], catch_exceptions=False)
     found = {one["subject"]: one for one in json.loads(result.output)}
     finding = found["AWSGroupNodeTemplate gpu: group gpus"]

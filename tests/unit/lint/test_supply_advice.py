@@ -1,0 +1,64 @@
+"""What a plan without pools takes for granted: simulated devices, types that were left aside, images without driver."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from autoscaler.lint.supply_advice import supply_advice
+from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.plan import LeftOut, NearMiss, Plan
+from autoscaler.model.reason import Code, Reason
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from instance_catalog.files.loader import load_catalog
+from tests.builders import CATALOG, NOW, claim, pod, snapshot
+
+STATE = snapshot([pod("p", "c")], [claim("c")])
+SHIPPED = load_catalog()
+
+
+def launching(instance_type: str, *drivers: str) -> Plan:
+    """A plan with one node of that type, running these drivers."""
+    plan = plan_for(STATE, CATALOG, Policy(), NOW)
+    (node,) = plan.launches
+    offering = replace(node.offering, instance_type=instance_type)
+    return replace(plan, launches=(replace(node, offerings=(offering,), drivers=drivers),))
+
+
+def told(plan: Plan, *pools: CapacityPool) -> list[str]:
+    return [f"{one.object}: {one.message}" for one in supply_advice(replace(STATE, pools=pools), plan, SHIPPED)]
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "drivers", "expected"),
+    [
+        ("g6.xlarge", ("nvidia", "compute-domain"), []),
+        ("g6.xlarge", ("nvidia", "example"), ["driver gpu.example.com: makes up its devices"]),
+        ("g4ad.xlarge", ("amd",), ["instance type g4ad.xlarge: the node images of aws have no driver for AMD"]),
+        ("dl1.24xlarge", ("gaudi",), ["instance type dl1.24xlarge: the node images of aws have no driver for Habana"]),
+        ("ct6e-standard-4t", ("tpu",), []),
+    ],
+)
+def test_what_only_a_person_can_know(instance_type: str, drivers: tuple[str, ...], expected: list[str]) -> None:
+    found = told(launching(instance_type, *drivers))
+    assert len(found) == len(expected)
+    assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
+
+
+def test_types_without_a_fact_that_an_operators_driver_needs_are_counted() -> None:
+    (found,) = told(launching("g5.48xlarge", "nvidia", "dra-cpu"))
+    assert "instance types were not considered" in found
+    assert "cpu.numaNodes" in found
+
+
+def test_pools_say_what_the_nodes_are() -> None:
+    assert told(launching("g4ad.xlarge", "amd", "example"), CapacityPool("team")) == []
+
+
+def test_they_are_counted_for_a_pod_without_a_place_too() -> None:
+    miss = NearMiss(Reason.of(Code.NO_DEVICE_OF_CLASS, "", device_class="dra.cpu"), 3, "g6.xlarge")
+    lost = LeftOut("default/p", "does-not-fit", (), near_misses=(miss,), types=3)
+    (found,) = told(replace(launching("g6.xlarge", "nvidia"), launches=(), left_out=(lost,)))
+    assert "cpu.numaNodes" in found
