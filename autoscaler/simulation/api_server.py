@@ -8,7 +8,7 @@ Source of the rules: k8s.io/apiserver registry/generic/registry/store.go and reg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
@@ -21,12 +21,14 @@ from autoscaler.cluster.api import (
     ForbiddenError,
     GoneError,
     InvalidError,
+    KubernetesApi,
     NotFoundError,
     Object,
     Page,
     Subresource,
     WatchEvent,
     key_of,
+    list_all,
 )
 from autoscaler.cluster.resources import DISRUPTION_BUDGETS, NODES, OWN_ACCESS_REVIEWS, PODS, Resource
 from autoscaler.kube.fields import Fields
@@ -59,6 +61,11 @@ def merged(target: Any, patch: Any) -> Any:
         else:
             result[key] = merged(result.get(key), value)
     return result
+
+
+def seen(api: KubernetesApi, resource: Resource) -> Sequence[Object]:
+    """All objects, to be read only: those of the API server in memory are not copied."""
+    return api.stored(resource) if isinstance(api, ApiServer) else list_all(api, resource)[0]
 
 
 class ApiServer:
@@ -115,6 +122,11 @@ class ApiServer:
         items = tuple(copied(self._objects[resource][key]) for key in keys[:limit])
         listed_at = version or str(self._version)
         return Page(items, listed_at, f"{listed_at}|{keys[limit - 1]}" if len(keys) > limit else "")
+
+    def stored(self, resource: Resource) -> tuple[Object, ...]:
+        """The objects by key, as they are stored and not copied: for parts of the simulation, which only read them."""
+        found = self._objects.get(resource, {})
+        return tuple(found[key] for key in sorted(found))
 
     def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
         self._authorize("watch", resource)
