@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-# Waiting times are shown at these shares of the tasks.
+# Waiting times are shown at these shares of the pods.
 QUANTILES: Final = (50, 95, 99)
 
 
@@ -18,16 +18,16 @@ class Point:
     at: float
     usd: float  # spent since the beginning, at the end of the stretch
     starting: float  # GPUs of machines that are paid and have not joined yet
-    allocated: float  # GPUs that tasks hold
-    idle: float  # GPUs of nodes that no task holds
-    waiting: float  # tasks that have arrived and do not run
+    allocated: float  # GPUs that pods hold
+    idle: float  # GPUs of nodes that no pod holds
+    waiting: float  # pods that have arrived and do not run
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """One run of one variant.
 
-    GPU-hours: `paid` is from launch to the machine's end, `allocated` while a task runs, `starting` from launch to the
+    GPU-hours: `paid` is from launch to the machine's end, `allocated` while a pod runs, `starting` from launch to the
     registration of the node. `fragmented` are idle GPU-hours on nodes that an average task of the workload cannot use
     (F of "Beware of Fragmentation", USENIX ATC 2023, integrated over time). `waits`: seconds from arrival to start of
     each task that started, ascending. `reconciles` counts the passes of the production loop.
@@ -35,7 +35,7 @@ class Outcome:
 
     policy: str
     keep_alive: str
-    tasks: int
+    pods: int
     finished: int
     running: int
     never_started: int
@@ -59,7 +59,7 @@ class Outcome:
 
     @property
     def gpu_hours_idle(self) -> float:
-        """Paid and on a node, but held by no task."""
+        """Paid and on a node, but held by no pod."""
         return self.gpu_hours_paid - self.gpu_hours_allocated - self.gpu_hours_starting
 
     @property
@@ -78,9 +78,9 @@ class Outcome:
         return self.gpu_hours_fragmented / self.gpu_hours_paid if self.gpu_hours_paid else 0.0
 
     def wait(self, percent: int) -> float | None:
-        """The waiting time in seconds that so many percent of the tasks do not exceed (nearest rank); None without any.
+        """The waiting time in seconds that so many percent of the pods do not exceed (nearest rank); None without any.
 
-        Tasks that never started count as having waited longest: then there is no figure for the ranks they take.
+        Pods that never started count as having waited longest: then there is no figure for the ranks they take.
         """
         total = len(self.waits) + self.never_started
         rank = -(-percent * total // 100)
@@ -92,8 +92,8 @@ def outcome_document(outcome: Outcome, *, timeline: bool = True) -> dict[str, An
     found: dict[str, Any] = {
         "policy": outcome.policy,
         "keepAlive": outcome.keep_alive,
-        "tasks": {
-            "total": outcome.tasks,
+        "pods": {
+            "total": outcome.pods,
             "finished": outcome.finished,
             "running": outcome.running,
             "neverStarted": outcome.never_started,

@@ -46,7 +46,7 @@ def _table(outcomes: Sequence[Outcome]) -> str:
 def _pictures(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield line_chart("Cost so far", "$", [Series(o.name, _hours(o), [p.usd for p in o.timeline]) for o in outcomes])
     waiting = [Series(o.name, _hours(o), [p.waiting for p in o.timeline]) for o in outcomes]
-    yield line_chart("Tasks that wait", "tasks", waiting)
+    yield line_chart("Pods that wait", "pods", waiting)
     top = max((p.allocated + p.starting + p.idle for o in outcomes for p in o.timeline), default=0.0)
     for outcome in outcomes:
         states = [

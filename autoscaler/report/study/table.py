@@ -49,7 +49,7 @@ def _row(outcome: Outcome) -> tuple[str, ...]:
 
 
 def wait_text(seconds: float | None) -> str:
-    """ "45s", "2m30s", "1h05m"; "-" where a task that never started is at that rank."""
+    """ "45s", "2m30s", "1h05m"; "-" where a pod that never started is at that rank."""
     if seconds is None:
         return "-"
     whole = round(seconds)
@@ -65,7 +65,7 @@ def summary_lines(name: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
     if not outcomes:
         return
     first = outcomes[0]
-    yield f"{name}: {counted(first.tasks, 'task')} over {first.hours:,.1f} hours of virtual time"
+    yield f"{name}: {counted(first.pods, 'pod')} over {first.hours:,.1f} hours of virtual time"
     if len(outcomes) < 2:
         return
     cheapest = min(outcomes, key=lambda outcome: outcome.usd)

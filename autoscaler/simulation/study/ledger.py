@@ -106,9 +106,12 @@ class Ledger:
         """Machines that cost money now."""
         return len(self._nodes)
 
-    def observe(self, now: datetime) -> None:
-        """Take note of what has happened up to now. What was true since the last call held until now."""
+    def pass_time(self, now: datetime) -> None:
+        """What was true at the last moment held until now. Called before anything happens at a new moment."""
         self._timeline.hold(self._state(), now)
+
+    def observe(self, now: datetime) -> None:
+        """Take note of what has happened at this moment."""
         for event in self._api.watch(PROVISIONED_NODES, resource_version=self._versions[PROVISIONED_NODES]):
             self._versions[PROVISIONED_NODES] = event.resource_version
             if event.type == "ADDED":
@@ -221,14 +224,14 @@ class Ledger:
 
     def outcome(self, study: Study, variant: Variant, keep_alive: str, *, now: datetime, reconciles: int) -> Outcome:
         """How it came out up to now."""
-        self.observe(now)
+        self.pass_time(now)
         usd = sum((self.cost(node.machine, node.usd_per_hour, now) for node in self._nodes.values()), self._usd)
         waits = sorted((pod.started - pod.arrived).total_seconds() for pod in self._pods.values() if pod.started)
         hours = self._timeline.hours
         return Outcome(
             policy=variant.policy,
             keep_alive=keep_alive,
-            tasks=sum(task.replicas for task in study.tasks),
+            pods=sum(task.replicas for task in study.tasks),
             finished=self.finished,
             running=sum(pod.started is not None and not pod.ended for pod in self._pods.values()),
             never_started=sum(pod.started is None for pod in self._pods.values()),

@@ -34,7 +34,7 @@ from providers.simulated.machines import Behaviour
 START: Final = datetime(2026, 11, 2, tzinfo=UTC)
 # Whatever happens in the simulated cluster and cloud wakes the loop, so it need not look again in between.
 _SETTINGS: Final = Settings(
-    loop=LoopSettings(resync=timedelta(hours=6), retry=timedelta(minutes=1), stale=timedelta(days=3650))
+    loop=LoopSettings(resync=timedelta(days=365), retry=timedelta(minutes=1), stale=timedelta(days=3650))
 )
 # A watch of Nodes shows the controller its own taint within a second, and it goes on with the drain.
 _TAINT_SEEN: Final = timedelta(seconds=1)
@@ -102,6 +102,7 @@ class Run:
     def _live(self) -> None:
         """Everything that happens at this moment."""
         now = self.simulation.clock.now()
+        self.ledger.pass_time(now)
         while True:
             arrived = self._arrive(now)
             self.simulation.settle(self._note)
