@@ -97,7 +97,7 @@ def simulate(
     """FILE is a scenario in YAML or a trace in CSV. Its tasks arrive, run and end in a simulated cluster and cloud
     under the production loop, in virtual time: what the controller would launch, keep and remove. Nothing is launched.
 
-    Each policy and each time to keep empty nodes is a run from an empty cluster. `greedy` plans for one task at a time
+    Each policy and each time to keep empty nodes is a run from an empty cluster. `greedy` plans for one pod at a time
     and takes the cheapest node for it alone; `foreslice` plans for all that waits together.
 
     \b
@@ -107,8 +107,8 @@ def simulate(
 
     \b
     Try:
-      foreslice simulate docs/examples/simulate/two-days.yaml
-      foreslice simulate docs/examples/simulate/two-days.yaml --keep-alive 0s,5m,30m --html result.html
+      foreslice simulate docs/examples/simulate/day.yaml
+      foreslice simulate docs/examples/simulate/day.yaml --keep-alive 0s,5m,30m --html result.html
       foreslice simulate trace.csv -f pool.yaml --columns arrival=submit_time,end=end_time,gpus=num_gpu
       foreslice simulate trace.csv -f pool.yaml --gpu-model G2=A10G --skip-unplaceable -o json
 
@@ -228,9 +228,9 @@ class _Progress:
         self._last[variant] = step
         alive = "" if variant.keep_alive is None else f", keep-alive {duration_text(variant.keep_alive)}"
         if self._terminal:
-            show_progress(f"{variant.policy}{alive}: {arrived} of {total} tasks have arrived")
+            show_progress(f"{variant.policy}{alive}: {100 * arrived // total} % of the tasks have arrived")
         elif arrived == total:
-            click.echo(f"{variant.policy}{alive}: {total} of {total} tasks have arrived", err=True)
+            click.echo(f"{variant.policy}{alive}: all tasks have arrived", err=True)
 
     def end(self) -> None:
         """Clear the line."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Final
@@ -77,7 +78,7 @@ class Run:
     def outcome(self, progress: Progress = lambda arrived, total: None) -> Outcome:
         """Simulate to the end."""
         end = None if self._study.length is None else START + self._study.length
-        total = len(self._study.tasks)
+        total = len(self._waiting)
         rests_since = START
         for step in count():
             self._live()
@@ -144,10 +145,18 @@ class Run:
 
 
 def _in_order(tasks: tuple[Task, ...], variant: Variant) -> list[Task]:
-    """By arrival; within a moment greedy takes the largest first (first-fit decreasing)."""
+    """By arrival; within a moment greedy takes one pod after the other, the largest first (first-fit decreasing)."""
     if variant.policy == "greedy":
-        return sorted(tasks, key=lambda task: (task.arrives, -task.shape.gpus, -task.shape.cpu, task.name))
+        pods = [pod for task in tasks for pod in _pods_of(task)]
+        return sorted(pods, key=lambda pod: (pod.arrives, -pod.shape.gpus, -pod.shape.cpu, pod.name))
     return sorted(tasks, key=lambda task: task.arrives)
+
+
+def _pods_of(task: Task) -> list[Task]:
+    """Each pod as a task of its own; a gang is one task."""
+    if task.gang or task.replicas == 1:
+        return [task]
+    return [replace(task, name=f"{task.name}-{index}", replicas=1) for index in range(task.replicas)]
 
 
 def _kept_alive(manifest: Object, keep_alive: timedelta | None) -> Object:

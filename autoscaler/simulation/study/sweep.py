@@ -23,12 +23,11 @@ def run_all(
     """The outcomes in the order of the variants, the same whatever the number of processes."""
     if processes <= 1 or len(variants) == 1:
         return tuple(_here(study, variants, catalog, told))
-    total = len(study.tasks)
     with ProcessPoolExecutor(min(processes, len(variants)), initializer=_share, initargs=(study, catalog)) as pool:
         asked = {pool.submit(_outcome, variant): variant for variant in variants}
         for done in as_completed(asked):
             if done.exception() is None:
-                told(asked[done], total, total)
+                told(asked[done], 1, 1)
         return tuple(future.result() for future in asked)
 
 

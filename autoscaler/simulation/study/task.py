@@ -67,10 +67,10 @@ class Study:
 class Variant:
     """One way to run a study.
 
-    `policy` greedy: each task is planned for by itself, in the order of arrival (the largest first within a moment): it
-    takes the first node with room, or the cheapest that can be bought for it alone. foreslice: all that waits is
-    planned together, as the controller does. `keep_alive` stands instead of `disruption.after` of every pool; None: as
-    the pools say.
+    `policy` greedy: each pod (a gang: its pods) is planned for by itself, in the order of arrival, the largest first
+    within a moment: it takes the first node with room, or the cheapest that can be bought for it alone. foreslice: all
+    that waits is planned together, as the controller does. `keep_alive` stands instead of `disruption.after` of every
+    pool; None: as the pools say.
     """
 
     policy: str = "foreslice"

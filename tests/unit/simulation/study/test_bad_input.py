@@ -125,7 +125,10 @@ def test_a_scenario_becomes_tasks() -> None:
         ({"arrivals": "{perHour: .nan}"}, "spec.workloads[0].arrivals.perHour: 'nan' is not a finite number"),
         ({"arrivals": "{every: 1h, perHour: 2}"}, "spec.workloads[0].arrivals: one of at, every and perHour"),
         ({"arrivals": "{every: 0s}"}, "spec.workloads[0].arrivals.every: is 0"),
-        ({"arrivals": "{every: 1h, between: 9-8}"}, "spec.workloads[0].arrivals.between: '9-8' is not a part of the day"),
+        (
+            {"arrivals": "{every: 1h, between: 9-8}"},
+            "spec.workloads[0].arrivals.between: '9-8' is not a part of the day",
+        ),
         ({"gpus": "-1"}, "spec.workloads[0].gpus: -1 is not between"),
         ({"model": "L5"}, "spec.workloads[0].gpuModel: the catalog has no NVIDIA accelerator 'L5'"),
         ({"more": "gpu: 2"}, "spec.workloads[0].gpu"),

@@ -123,5 +123,7 @@ def test_the_end_of_a_scenario_leaves_what_runs_and_what_waits() -> None:
     outcome = run.outcome()
     assert run.simulation.clock.now() == START + 10 * MINUTE
     assert (outcome.running, outcome.never_started, outcome.finished) == (1, 1, 0)
+    prices = [found.price.usd_per_hour for found in catalog() if found.price is not None]
+    assert min(prices) / 6 <= outcome.usd <= sum(prices) / 6
     assert outcome.wait(50) is not None
     assert outcome.wait(99) is None
