@@ -150,7 +150,7 @@ def _variants(policies: str, keep_alive: str) -> tuple[Variant, ...]:
             raise BadInputError(f"--policy: unknown policy {name!r}", next_step=step)
     if not names:
         raise BadInputError("--policy: there is none", next_step=f"choose from {', '.join(POLICIES)}")
-    times = [_span("--keep-alive", part.strip()) for part in keep_alive.split(",") if part.strip()]
+    times: list[timedelta | None] = [_span("--keep-alive", part) for part in keep_alive.replace(",", " ").split()]
     return tuple(Variant(name, alive) for name in dict.fromkeys(names) for alive in dict.fromkeys(times or [None]))
 
 

@@ -74,6 +74,6 @@ def summary_lines(name: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
         less = 1 - cheapest.usd / dearest.usd
         yield f"cheapest: {cheapest.name}, {less:.1%} less than {dearest.name}"
     quick = [outcome for outcome in outcomes if outcome.wait(95) is not None]
-    if quick:
+    if len({outcome.wait(95) for outcome in quick}) > 1:
         best = min(quick, key=lambda outcome: outcome.wait(95) or 0.0)
         yield f"shortest waiting (p95): {best.name}, {wait_text(best.wait(95))}"
