@@ -58,6 +58,10 @@ def test_a_wrong_cell_has_its_line_and_column(row: str, said: str) -> None:
     assert said in trace("1,5,1,,1,1", row)
 
 
+def test_a_clock_that_goes_back_after_the_first_line_is_refused() -> None:
+    assert "trace.csv:4: arrival: the clock goes back: 3 after 5" in trace("1,5,1,,1,1", "5,5,1,,1,1", "3,5,1,,1,1")
+
+
 def test_an_end_before_the_arrival_is_refused() -> None:
     assert "trace.csv:2: end: it ends at 3, before it arrives at 5" in trace("5,3,1", head="arrival,end,gpus")
 
