@@ -81,6 +81,7 @@ class ApiServer:
         self._version = 0
         self._names = 0
         self._compacted = 0
+        self._changed: dict[Resource, int] = {}  # the version at which an object of the resource changed last
         self._log: list[tuple[int, Resource, WatchEvent]] = []
         self.writes = 0
         """Number of requests that changed something: what "no write when nothing changed" is measured by."""
@@ -140,7 +141,8 @@ class ApiServer:
 
     def _changes(self, resource: Resource, since: int) -> Iterator[WatchEvent]:
         start = len(self._log)
-        while start > 0 and self._log[start - 1][0] > since:
+        unchanged = self._changed.get(resource, 0) <= since  # most resources are, each time they are watched
+        while not unchanged and start > 0 and self._log[start - 1][0] > since:
             start -= 1
         # Changes made by the consumer while it iterates are delivered by its next watch.
         upto = self._version
@@ -309,6 +311,7 @@ class ApiServer:
         return answer
 
     def _append(self, resource: Resource, event: WatchEvent) -> None:
+        self._changed[resource] = self._version
         self._log.append((self._version, resource, event))
         if len(self._log) > self._history:
             dropped = self._log[: self._history // 2]
