@@ -20,6 +20,10 @@ from autoscaler.errors import ForesliceError
 COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("autoscaler.cli.plan:plan", "Show which nodes the pending pods need, why, and at what price."),
     "diff": ("autoscaler.cli.diff:diff", "Show how two plans, or the plans for two revisions of manifests, differ."),
+    "simulate": (
+        "autoscaler.cli.simulate:simulate",
+        "Simulate days of a workload under several policies: cost, waiting, GPU-hours.",
+    ),
     "slices": ("autoscaler.cli.slices:slices", "Show the ResourceSlices that an instance type's drivers will publish."),
     "lint": ("autoscaler.cli.lint:lint", "Check claims and classes: what is refused, what never matches, what fails."),
     "cel": (

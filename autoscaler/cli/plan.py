@@ -21,6 +21,7 @@ from autoscaler.cli.common.html_file import write_page
 from autoscaler.cli.common.output import output_option, print_data
 from autoscaler.cli.common.patience import announced
 from autoscaler.cli.common.plan_output import FORMS, print_plan
+from autoscaler.cli.common.what_if import print_what_if, what_if_option
 from autoscaler.cli.common.where import Asked, where_options
 from autoscaler.cli.common.why import print_type_answers, samples, type_answers, why_option
 from autoscaler.errors import BadInputError
@@ -48,6 +49,7 @@ SOMETHING_LEFT_OUT = 3
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page as well.")
 @where_options
 @why_option
+@what_if_option
 @cost_option
 @catalog_option
 @click.option("--at", "moment", metavar="TIME", help="Plan for this moment (RFC 3339).  [default: now]")
@@ -83,6 +85,7 @@ def plan(
     output: str,
     asked: Asked,
     why: str,
+    questions: tuple[str, ...],
     cost_by: str,
     html: Path | None,
 ) -> None:
@@ -108,6 +111,7 @@ def plan(
       foreslice plan -f job.yaml -o json | jq .summary
       foreslice plan --live --context staging
       foreslice plan -f deploy/ --replay adversarial
+      foreslice plan -f deploy/ --what-if spot --what-if 'without p5.48xlarge'
 
     Exit code 0: every pod in scope is placed, and with --strict none is ignored; 3: some are not; 1: the input cannot
     be used.
@@ -129,6 +133,8 @@ def plan(
         answers = list(type_answers(why, found, samples(found)))
         print_data(answers, output) if output in ("json", "yaml") else print_type_answers(answers)
         return
+    if questions:
+        sys.exit(0 if print_what_if(found, questions, output) else SOMETHING_LEFT_OUT)
     if html is not None:
         write_page(html, found.snapshot, found.plan, found.now, title="plan", helping=helping)
     if loaded.snapshot.profile.note:

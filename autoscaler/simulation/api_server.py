@@ -8,7 +8,7 @@ Source of the rules: k8s.io/apiserver registry/generic/registry/store.go and reg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
@@ -21,12 +21,14 @@ from autoscaler.cluster.api import (
     ForbiddenError,
     GoneError,
     InvalidError,
+    KubernetesApi,
     NotFoundError,
     Object,
     Page,
     Subresource,
     WatchEvent,
     key_of,
+    list_all,
 )
 from autoscaler.cluster.resources import DISRUPTION_BUDGETS, NODES, OWN_ACCESS_REVIEWS, PODS, Resource
 from autoscaler.kube.fields import Fields
@@ -61,6 +63,11 @@ def merged(target: Any, patch: Any) -> Any:
     return result
 
 
+def seen(api: KubernetesApi, resource: Resource) -> Sequence[Object]:
+    """All objects, to be read only: those of the API server in memory are not copied."""
+    return api.stored(resource) if isinstance(api, ApiServer) else list_all(api, resource)[0]
+
+
 class ApiServer:
     """The in-memory API server. `forbidden`: (verb, plural) pairs a role does not grant; `history` bounds watches."""
 
@@ -74,6 +81,7 @@ class ApiServer:
         self._version = 0
         self._names = 0
         self._compacted = 0
+        self._changed: dict[Resource, int] = {}  # the version at which an object of the resource changed last
         self._log: list[tuple[int, Resource, WatchEvent]] = []
         self.writes = 0
         """Number of requests that changed something: what "no write when nothing changed" is measured by."""
@@ -116,6 +124,11 @@ class ApiServer:
         listed_at = version or str(self._version)
         return Page(items, listed_at, f"{listed_at}|{keys[limit - 1]}" if len(keys) > limit else "")
 
+    def stored(self, resource: Resource) -> tuple[Object, ...]:
+        """The objects by key, as they are stored and not copied: for parts of the simulation, which only read them."""
+        found = self._objects.get(resource, {})
+        return tuple(found[key] for key in sorted(found))
+
     def watch(self, resource: Resource, *, resource_version: str, timeout_seconds: float = 0) -> Iterator[WatchEvent]:
         self._authorize("watch", resource)
         since = int(resource_version)
@@ -128,7 +141,8 @@ class ApiServer:
 
     def _changes(self, resource: Resource, since: int) -> Iterator[WatchEvent]:
         start = len(self._log)
-        while start > 0 and self._log[start - 1][0] > since:
+        unchanged = self._changed.get(resource, 0) <= since  # most resources are, each time they are watched
+        while not unchanged and start > 0 and self._log[start - 1][0] > since:
             start -= 1
         # Changes made by the consumer while it iterates are delivered by its next watch.
         upto = self._version
@@ -297,6 +311,7 @@ class ApiServer:
         return answer
 
     def _append(self, resource: Resource, event: WatchEvent) -> None:
+        self._changed[resource] = self._version
         self._log.append((self._version, resource, event))
         if len(self._log) > self._history:
             dropped = self._log[: self._history // 2]

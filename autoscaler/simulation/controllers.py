@@ -6,8 +6,9 @@ deallocated once nobody reserves them, deleted with their pods) and pkg/controll
 
 from __future__ import annotations
 
-from autoscaler.cluster.api import KubernetesApi, Object, list_all
+from autoscaler.cluster.api import KubernetesApi, Object
 from autoscaler.cluster.resources import CLAIM_TEMPLATES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from autoscaler.simulation.api_server import copied, seen
 
 
 class Controllers:
@@ -18,14 +19,14 @@ class Controllers:
 
     def step(self) -> bool:
         """One pass of every controller; whether anything was written."""
-        pods = list_all(self._api, PODS)[0]
-        nodes = {node["metadata"]["name"] for node in list_all(self._api, NODES)[0]}
+        pods = seen(self._api, PODS)
+        nodes = {node["metadata"]["name"] for node in seen(self._api, NODES)}
         lost = [self._lose(pod) for pod in pods if pod["spec"].get("nodeName", "") not in {"", *nodes}]
-        pieces = list_all(self._api, RESOURCE_SLICES)[0]
+        pieces = seen(self._api, RESOURCE_SLICES)
         slices = [self._remove_slice(piece) for piece in pieces if _of_gone(piece, nodes)]
         made = [self._generate_claims(pod) for pod in pods if "deletionTimestamp" not in pod["metadata"]]
         users = {pod["metadata"]["uid"] for pod in pods if not finished(pod)}
-        cleaned = [self._clean(claim, users) for claim in list_all(self._api, RESOURCE_CLAIMS)[0]]
+        cleaned = [self._clean(claim, users) for claim in seen(self._api, RESOURCE_CLAIMS)]
         return any([*lost, *slices, *made, *cleaned])
 
     def _lose(self, pod: Object) -> bool:
@@ -57,8 +58,9 @@ class Controllers:
         return True
 
     def _template(self, name: str, namespace: str) -> Object | None:
-        templates = list_all(self._api, CLAIM_TEMPLATES, namespace=namespace)[0]
-        return next((found for found in templates if found["metadata"]["name"] == name), None)
+        wanted = (namespace, name)
+        templates = ((found["metadata"], found) for found in seen(self._api, CLAIM_TEMPLATES))
+        return next((found for at, found in templates if (at["namespace"], at["name"]) == wanted), None)
 
     def _clean(self, claim: Object, users: set[str]) -> bool:
         """Drop reservations of pods that ended; deallocate an unreserved claim; delete one made for a pod with it."""
@@ -72,10 +74,11 @@ class Controllers:
         kept = [one for one in reserved if one["resource"] != "pods" or one["uid"] in users]
         if len(kept) == len(reserved):
             return False
-        status["reservedFor"] = kept
+        updated: Object = copied(claim)
+        updated["status"]["reservedFor"] = kept
         if not kept:
-            status.pop("allocation", None)
-        self._api.update(RESOURCE_CLAIMS, claim, subresource="status")
+            updated["status"].pop("allocation", None)
+        self._api.update(RESOURCE_CLAIMS, updated, subresource="status")
         return True
 
 

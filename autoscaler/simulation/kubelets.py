@@ -14,13 +14,14 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from autoscaler.clock import VirtualClock
-from autoscaler.cluster.api import AlreadyExistsError, KubernetesApi, Object, list_all
+from autoscaler.cluster.api import AlreadyExistsError, KubernetesApi, Object
 from autoscaler.cluster.resources import NODES, PODS, RESOURCE_SLICES
 from autoscaler.cluster.store import Store
 from autoscaler.execution.machine import machine_of
 from autoscaler.kube.custom.schema import duration
 from autoscaler.kube.writing.objects import write_node
 from autoscaler.kube.writing.slices import slice_manifest
+from autoscaler.simulation.api_server import seen
 from autoscaler.simulation.controllers import finished
 from instance_catalog.prediction.concrete import make_concrete
 from instance_catalog.types.catalog import Catalog
@@ -34,11 +35,19 @@ PUBLISHING: Final = timedelta(seconds=15)
 
 
 class Kubelets:
-    """All machines of the simulated cloud, seen from inside."""
+    """All machines of the simulated cloud, seen from inside. `tidy`: pods that have succeeded are deleted at once."""
 
     def __init__(
-        self, api: KubernetesApi, store: Store, cloud: SimulatedCloud, catalog: Catalog, clock: VirtualClock
+        self,
+        api: KubernetesApi,
+        store: Store,
+        cloud: SimulatedCloud,
+        catalog: Catalog,
+        clock: VirtualClock,
+        *,
+        tidy: bool = False,
     ) -> None:
+        self._tidy = tidy
         self._api = api
         self._store = store
         self._cloud = cloud
@@ -49,7 +58,7 @@ class Kubelets:
     def step(self) -> bool:
         """Let every machine and every pod take the step that is due; whether anything was written."""
         now = self._clock.now()
-        nodes = {node["metadata"]["name"]: node for node in list_all(self._api, NODES)[0]}
+        nodes = {node["metadata"]["name"]: node for node in seen(self._api, NODES)}
         changed = False
         for request, machine in self._machines():
             state, known = machine.state(now, self._cloud.behaviour), nodes.get(machine.node)
@@ -59,7 +68,7 @@ class Kubelets:
                 # The cloud controller removes the Node of a machine that is gone.
                 self._api.delete(NODES, machine.node)
                 changed = True
-        for pod in list_all(self._api, PODS)[0]:
+        for pod in seen(self._api, PODS):
             if pod["spec"].get("nodeName") in nodes:
                 changed |= self._run_pod(pod, now)
         return changed
@@ -74,7 +83,7 @@ class Kubelets:
             for end in (machine.ended_at, reclaimed):
                 if end is not None:
                     moments += [end, end + behaviour.shutdown]
-        moments += [end for pod in list_all(self._api, PODS)[0] if (end := _ends_at(pod)) is not None]
+        moments += [end for pod in seen(self._api, PODS) if (end := _ends_at(pod)) is not None]
         return min((moment for moment in moments if moment > now), default=None)
 
     def _machines(self) -> Iterator[tuple[LaunchRequest, Machine]]:
@@ -103,7 +112,7 @@ class Kubelets:
     def _run_pod(self, pod: Object, now: datetime) -> bool:
         metadata, status = pod["metadata"], pod.get("status", {})
         name, namespace = metadata["name"], metadata["namespace"]
-        if "deletionTimestamp" in metadata:
+        if "deletionTimestamp" in metadata or (self._tidy and finished(pod)):
             self._api.delete(PODS, name, namespace=namespace, grace_seconds=0)
             return True
         ends_at = _ends_at(pod)

@@ -21,6 +21,7 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.scheduling.schedule import Choice, first, schedule
 from autoscaler.scheduling.world import World
+from autoscaler.simulation.api_server import seen
 from instance_catalog.kubernetes.labels import EXTENDED_RESOURCE_CLAIM
 
 
@@ -34,6 +35,8 @@ class Scheduler:
 
     def step(self) -> bool:
         """One pass over all pods that wait; whether any was bound."""
+        if not any(_is_unbound(pod) for pod in seen(self._api, PODS)):
+            return False
         self._store.refresh()
         snapshot = self._store.snapshot()
         world = World.of(snapshot)
@@ -97,6 +100,10 @@ def _queue(snapshot: Snapshot) -> Iterable[tuple[Sequence[Pod], int]]:
     for key, pods in sorted(groups.items(), key=lambda item: (-max(pod.priority for pod in item[1]), item[0])):
         gang = snapshot.gangs.get(key)
         yield pods, 1 if gang is None else max(1, gang.min_count - bound.get(key, 0))
+
+
+def _is_unbound(pod: Object) -> bool:
+    return not pod["spec"].get("nodeName") and pod.get("status", {}).get("phase") == "Pending"
 
 
 def _waits(pod: Pod) -> bool:

@@ -43,7 +43,8 @@ _ROUNDS: Final = 100
 class Simulation:
     """A cluster, a cloud and the autoscaler. `api` may be wrapped by tests that interrupt the loop's writes.
 
-    `choose` breaks the scheduler's ties between equally good nodes.
+    `choose` breaks the scheduler's ties between equally good nodes. `tidy`: pods that have succeeded are deleted at
+    once, as those of a Job with ttlSecondsAfterFinished: 0.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Simulation:
         behaviour: Behaviour = ORDINARY,
         settings: Settings = DEFAULTS,
         choose: Choice = first,
+        tidy: bool = False,
     ) -> None:
         self.clock = VirtualClock(start)
         self.api = ApiServer(self.clock)
@@ -68,7 +70,7 @@ class Simulation:
         store = Store(self.api, profile)
         self._controllers = Controllers(self.api)
         self._scheduler = Scheduler(self.api, store, choose)
-        self._kubelets = Kubelets(self.api, store, self.cloud, catalog, self.clock)
+        self._kubelets = Kubelets(self.api, store, self.cloud, catalog, self.clock, tidy=tidy)
         self._uid = self._install()
         self.loop = self.new_loop()
 
@@ -104,8 +106,8 @@ class Simulation:
     def run(self, until: datetime, observe: Callable[[Tick], None] = lambda tick: None) -> None:
         """Live until `until`; `observe` sees every reconcile of the loop."""
         while True:
-            self._settle(observe)
-            moment = self._next_moment()
+            self.settle(observe)
+            moment = self.next_moment()
             if moment is None or moment > until:
                 self.clock.advance_to(until)
                 return
@@ -130,7 +132,8 @@ class Simulation:
         self._at_rest = self.api.version
         return False
 
-    def _settle(self, observe: Callable[[Tick], None]) -> None:
+    def settle(self, observe: Callable[[Tick], None] = lambda tick: None) -> None:
+        """Let cluster and autoscaler act at this moment until nothing changes."""
         self.settle_cluster()
         for _ in range(_ROUNDS):
             tick = self.loop.tick()
@@ -153,7 +156,8 @@ class Simulation:
         namespace = metadata.get("namespace", "")
         self.api.patch(resource, metadata["name"], {"status": status}, namespace=namespace, subresource="status")
 
-    def _next_moment(self) -> datetime | None:
+    def next_moment(self) -> datetime | None:
+        """When something falls due next, if anything does."""
         return min((moment for moment in self._moments() if moment > self.clock.now()), default=None)
 
     def _moments(self) -> Iterator[datetime]:

@@ -149,6 +149,19 @@ class SimulatedCloud:
         """End a machine at once, without notice."""
         self.machines[machine].end(self.clock.now() - self.behaviour.shutdown, message)
 
+    def forget(self) -> None:
+        """Drop machines that are listed no more, and launches of which no machine is left: long simulations have
+        thousands."""
+        now = self.clock.now()
+        over = [token for token, launch in self.launches.items() if all(self._is_over(key, now) for key in launch.ids)]
+        for token in over:
+            for machine in self.launches.pop(token).ids:
+                del self.machines[machine]
+
+    def _is_over(self, machine: str, now: datetime) -> bool:
+        found = self.machines[machine]
+        return found.ended_at is not None and not found.visible(now, self.behaviour)
+
     def break_template(self, name: str, message: str) -> None:
         """Refuse every launch from the node template of this name."""
         self.broken_templates[name] = message

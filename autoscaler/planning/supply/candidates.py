@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
+from typing import Final
 
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.provisioned_node import OfferingRef
@@ -17,6 +18,7 @@ from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.blocks import available
 from autoscaler.planning.supply.drivers import driver_sets, readable, running_drivers
 from autoscaler.planning.supply.places import Place, narrowed, places_of, today
+from autoscaler.planning.supply.remembered import LastAnswers, Same
 from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.node_selector import Requirement, requirement_matches
@@ -76,6 +78,9 @@ class Named:
     drivers: frozenset[str] = frozenset()
 
 
+_ADMITTED: Final = LastAnswers[tuple["Candidate", ...]]()
+
+
 def candidates_of(
     snapshot: Snapshot, catalog: Catalog, policy: Policy, *, now: datetime, named: Named | None = None
 ) -> tuple[Candidate, ...]:
@@ -84,7 +89,17 @@ def candidates_of(
     `named` is what the demand names. A catalog that was not synchronised knows only "any" zone, and drivers that nobody
     runs by default are offered in implicit pools only where they are named.
     """
-    return tuple(c for c in every_candidate(snapshot, catalog, policy, now=now, named=named) if not refusals(c))
+
+    def compute() -> tuple[Candidate, ...]:
+        return tuple(c for c in every_candidate(snapshot, catalog, policy, now=now, named=named) if not refusals(c))
+
+    if snapshot.blocks or snapshot.backoffs or snapshot.quarantines:
+        return compute()  # these begin and end with time
+    pools = pools_of(snapshot)
+    origins = tuple(pool.origin for pool in pools)  # of which equality takes no notice
+    bought = (policy.where, policy.buy_unpriced)
+    of = (Same(catalog), tuple(pools), origins, snapshot.profile, running_drivers(snapshot), bought, named)
+    return _ADMITTED.of(of, compute)
 
 
 def every_candidate(

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.supply.candidates import Candidate, offering_labels
+from autoscaler.planning.supply.remembered import LastAnswers, Same
 from autoscaler.planning.supply.units import DeviceUnits
 from autoscaler.scheduling.daemons import daemon_pods
 from autoscaler.scheduling.world import World
@@ -130,10 +132,20 @@ def _slices(candidate: Candidate, profile: KubernetesProfile, name: str) -> tupl
     return predict(candidate.instance_type, candidate.drivers, kubernetes=profile, node_name=name)
 
 
+_SHAPES: Final = LastAnswers[tuple[tuple["Shape", ...], tuple[int, ...]]]()
+
+
 def shapes_of(
     candidates: Sequence[Candidate], snapshot: Snapshot, watched: frozenset[str]
 ) -> tuple[tuple[Shape, ...], tuple[int, ...]]:
     """The distinct shapes and, for each candidate, the index of its shape. `watched` are the label keys that matter."""
+    arguments = (Same(candidates), snapshot.profile, snapshot.daemon_sets, watched)
+    return _SHAPES.of(arguments, lambda: _shapes_of(candidates, snapshot, watched))
+
+
+def _shapes_of(
+    candidates: Sequence[Candidate], snapshot: Snapshot, watched: frozenset[str]
+) -> tuple[tuple[Shape, ...], tuple[int, ...]]:
     shapes: list[Shape] = []
     index: dict[tuple[object, ...], int] = {}
     of_candidate: list[int] = []

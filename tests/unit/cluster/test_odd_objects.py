@@ -31,7 +31,7 @@ def lived() -> list[tuple[Resource, Object]]:
     """One object of each kind that a life leaves, as the API server holds it."""
     simulation = Simulation(catalog=small_catalog(), start=START)
     simulation.add(scenario())
-    simulation._settle(lambda tick: None)
+    simulation.settle(lambda tick: None)
     found = [(r, page.items[0]) for r in ALL if (page := simulation.api.list(r)).items]
     kinds = {resource.kind: resource for resource in ALL}
     return [*found, *((kinds[o["kind"]], o) for o in OBJECTS if isinstance(o, dict) and o.get("kind") in kinds)]

@@ -1,0 +1,47 @@
+"""--what-if: a second plan with something changed, and how it differs from the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from autoscaler.advice.what_if import Inputs, changed
+from autoscaler.cli.common.decided import Decided
+from autoscaler.cli.common.output import print_data, print_table
+from autoscaler.planning.planner import plan_for
+from autoscaler.report.plan_diff import PlanFacts, diff_document, diff_summary, diff_tables, lost_places
+from autoscaler.report.plan_document import document_of
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def what_if_option(command: Command) -> Command:
+    """The option, which may be given several times; all changes are made together."""
+    return click.option(
+        "--what-if",
+        "questions",
+        multiple=True,
+        metavar="CHANGE",
+        help="Plan again with a change, and show the difference: 'spot', 'region us-west-2', "
+        "'price p5.48xlarge=40', 'without p5.48xlarge', 'block +4'. Given several times, all are made together.",
+    )(command)
+
+
+def print_what_if(found: Decided, questions: Sequence[str], output: str) -> bool:
+    """Print the difference that the changes make; whether every pod that has a place keeps one."""
+    inputs = changed(Inputs(found.snapshot, found.catalog, found.policy), questions)
+    plan = plan_for(inputs.snapshot, inputs.catalog, inputs.policy, found.now)
+    before, after = (PlanFacts.of(document_of(one)) for one in (found.plan, plan))
+    difference = diff_document(before, after)
+    if output in ("json", "yaml"):
+        print_data({"whatIf": list(questions), **difference}, output)
+        return not lost_places(difference)
+    click.echo(f"What if: {', '.join(questions)}")
+    for table in diff_tables(difference):
+        if table.rows:
+            print_table(table.columns, table.rows, title=table.title)
+            click.echo("")
+    click.echo(diff_summary(difference))
+    return not lost_places(difference)

@@ -1,0 +1,142 @@
+"""How a simulated workload came out under one policy, as values that tables, JSON and pictures are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+# Waiting times are shown at these shares of the pods.
+QUANTILES: Final = (50, 95, 99)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The cluster over one stretch of time, as averages weighted by time. `at`: hours since the first arrival."""
+
+    at: float
+    usd: float  # spent since the beginning, at the end of the stretch
+    starting: float  # GPUs of machines that are paid and have not joined yet
+    allocated: float  # GPUs that pods hold
+    idle: float  # GPUs of nodes that no pod holds
+    waiting: float  # pods that have arrived and do not run
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One run of one variant.
+
+    GPU-hours: `paid` is from launch to the machine's end, `allocated` while a pod runs, `starting` from launch to the
+    registration of the node. `fragmented` are idle GPU-hours on nodes that an average task of the workload cannot use
+    (F of "Beware of Fragmentation", USENIX ATC 2023, integrated over time). `waits`: seconds from arrival to start of
+    each task that started, ascending. `reconciles` counts the passes of the production loop.
+    """
+
+    policy: str
+    keep_alive: str
+    pods: int
+    finished: int
+    running: int
+    never_started: int
+    interrupted: int
+    hours: float
+    usd: Decimal
+    gpu_hours_paid: float
+    gpu_hours_allocated: float
+    gpu_hours_starting: float
+    gpu_hours_fragmented: float
+    nodes: Mapping[str, int]  # launched, by instance type
+    most_nodes: int
+    waits: tuple[float, ...]
+    reconciles: int
+    timeline: tuple[Point, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """ "foreslice, keep-alive 5m"."""
+        return f"{self.policy}, keep-alive {self.keep_alive}"
+
+    @property
+    def gpu_hours_idle(self) -> float:
+        """Paid and on a node, but held by no pod."""
+        return self.gpu_hours_paid - self.gpu_hours_allocated - self.gpu_hours_starting
+
+    @property
+    def launched(self) -> int:
+        """Machines launched."""
+        return sum(self.nodes.values())
+
+    @property
+    def utilization(self) -> float:
+        """Allocated GPU-hours as a share of those paid; 0 where nothing was paid."""
+        return self.gpu_hours_allocated / self.gpu_hours_paid if self.gpu_hours_paid else 0.0
+
+    @property
+    def fragmentation(self) -> float:
+        """Fragmented GPU-hours as a share of those paid; 0 where nothing was paid."""
+        return self.gpu_hours_fragmented / self.gpu_hours_paid if self.gpu_hours_paid else 0.0
+
+    def wait(self, percent: int) -> float | None:
+        """The waiting time in seconds that so many percent of the pods do not exceed (nearest rank); None without any.
+
+        Pods that never started count as having waited longest: then there is no figure for the ranks they take.
+        """
+        total = len(self.waits) + self.never_started
+        rank = -(-percent * total // 100)
+        return self.waits[rank - 1] if 0 < rank <= len(self.waits) else None
+
+
+def outcome_document(outcome: Outcome, *, timeline: bool = True) -> dict[str, Any]:
+    """Plain data, as `-o json` prints it."""
+    found: dict[str, Any] = {
+        "policy": outcome.policy,
+        "keepAlive": outcome.keep_alive,
+        "pods": {
+            "total": outcome.pods,
+            "finished": outcome.finished,
+            "running": outcome.running,
+            "neverStarted": outcome.never_started,
+            "interrupted": outcome.interrupted,
+        },
+        "hours": round(outcome.hours, 3),
+        "usd": f"{outcome.usd:.2f}",
+        "waitSeconds": {f"p{percent}": outcome.wait(percent) for percent in QUANTILES},
+        "gpuHours": {
+            "paid": round(outcome.gpu_hours_paid, 3),
+            "allocated": round(outcome.gpu_hours_allocated, 3),
+            "starting": round(outcome.gpu_hours_starting, 3),
+            "idle": round(outcome.gpu_hours_idle, 3),
+            "fragmented": round(outcome.gpu_hours_fragmented, 3),
+        },
+        "nodes": {
+            "launched": outcome.launched,
+            "most": outcome.most_nodes,
+            "byType": dict(sorted(outcome.nodes.items())),
+        },
+        "reconciles": outcome.reconciles,
+    }
+    if timeline:
+        found["timeline"] = [_point_document(point) for point in outcome.timeline]
+    return found
+
+
+def _point_document(point: Point) -> dict[str, float]:
+    return {
+        "hour": round(point.at, 4),
+        "usd": round(point.usd, 2),
+        "starting": round(point.starting, 2),
+        "allocated": round(point.allocated, 2),
+        "idle": round(point.idle, 2),
+        "waiting": round(point.waiting, 2),
+    }
+
+
+def study_document(name: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """All variants of one study as plain data."""
+    return {
+        "apiVersion": "simulation.foreslice.dev/v1alpha1",
+        "kind": "SimulationResult",
+        "name": name,
+        "runs": [outcome_document(outcome) for outcome in outcomes],
+    }

@@ -1,0 +1,79 @@
+"""The outcomes of a study side by side, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from autoscaler.report.study.outcome import Outcome
+from autoscaler.report.words import counted
+
+COLUMNS: Final = (
+    "policy",
+    "keep-alive",
+    "cost $",
+    "wait p50",
+    "p95",
+    "p99",
+    "GPU-h paid",
+    "alloc",
+    "start",
+    "idle",
+    "used",
+    "frag",
+    "nodes",
+    "not started",
+)
+
+
+def outcome_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
+    """One row a variant, in the order in which they were asked for."""
+    return [_row(outcome) for outcome in outcomes]
+
+
+def _row(outcome: Outcome) -> tuple[str, ...]:
+    return (
+        outcome.policy,
+        outcome.keep_alive,
+        f"{outcome.usd:,.2f}",
+        *(wait_text(outcome.wait(percent)) for percent in (50, 95, 99)),
+        f"{outcome.gpu_hours_paid:,.1f}",
+        f"{outcome.gpu_hours_allocated:,.1f}",
+        f"{outcome.gpu_hours_starting:,.1f}",
+        f"{outcome.gpu_hours_idle:,.1f}",
+        f"{outcome.utilization:.0%}",
+        f"{outcome.fragmentation:.1%}",
+        str(outcome.launched),
+        str(outcome.never_started),
+    )
+
+
+def wait_text(seconds: float | None) -> str:
+    """ "45s", "2m30s", "1h05m"; "-" where a pod that never started is at that rank."""
+    if seconds is None:
+        return "-"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+
+
+def summary_lines(name: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """What the table does not say: the size of the study, and which variant is cheapest."""
+    if not outcomes:
+        return
+    first = outcomes[0]
+    yield f"{name}: {counted(first.pods, 'pod')} over {first.hours:,.1f} hours of virtual time"
+    if len(outcomes) < 2:
+        return
+    cheapest = min(outcomes, key=lambda outcome: outcome.usd)
+    dearest = max(outcomes, key=lambda outcome: outcome.usd)
+    if dearest.usd > 0 and cheapest.usd < dearest.usd:
+        less = 1 - cheapest.usd / dearest.usd
+        yield f"cheapest: {cheapest.name}, {less:.1%} less than {dearest.name}"
+    quick = [outcome for outcome in outcomes if outcome.wait(95) is not None]
+    if len({outcome.wait(95) for outcome in quick}) > 1:
+        best = min(quick, key=lambda outcome: outcome.wait(95) or 0.0)
+        yield f"shortest waiting (p95): {best.name}, {wait_text(best.wait(95))}"

@@ -1,0 +1,258 @@
+"""What a run costs and how long its tasks wait, read from what the cluster and the cloud show, moment by moment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+from autoscaler.cluster.api import Object
+from autoscaler.cluster.resources import NODES, PODS, PROVISIONED_NODES
+from autoscaler.errors import InternalError
+from autoscaler.report.study.outcome import Outcome, Point
+from autoscaler.simulation.api_server import ApiServer
+from autoscaler.simulation.study.fragmentation import Room, fragmented
+from autoscaler.simulation.study.task import Shape, Study, Variant
+from autoscaler.simulation.study.timeline import State, Timeline
+from instance_catalog.kubernetes.quantity import Quantity
+from instance_catalog.types.catalog import Catalog
+from providers.simulated.cloud import SimulatedCloud
+from providers.simulated.machines import Machine
+
+_HOUR: Final = 3600
+_MIB: Final = 1 << 20
+
+
+@dataclass(slots=True)
+class _Node:
+    """A machine that is paid: from its launch to its end."""
+
+    machine: Machine
+    usd_per_hour: Decimal
+    gpus: int
+    model: str
+    cpu: int = 0  # allocatable, in thousandths
+    memory: int = 0  # allocatable, in MiB
+    registered: bool = False
+    used: list[Shape] = field(default_factory=list)
+
+    @property
+    def room(self) -> Room:
+        """What no task holds."""
+        return Room(
+            gpus=self.gpus - sum(shape.gpus for shape in self.used),
+            cpu=self.cpu - sum(shape.cpu for shape in self.used),
+            memory=self.memory - sum(shape.memory for shape in self.used),
+            model=self.model,
+        )
+
+
+@dataclass(slots=True)
+class _Pod:
+    shape: Shape
+    arrived: datetime
+    node: str = ""
+    started: datetime | None = None
+    ended: bool = False
+
+
+class Ledger:
+    """Follows one run. `shapes` are those of the workload with their shares, for the fragmentation."""
+
+    def __init__(
+        self,
+        api: ApiServer,
+        cloud: SimulatedCloud,
+        catalog: Catalog,
+        shapes: Sequence[tuple[Shape, float]],
+        start: datetime,
+    ) -> None:
+        self._api = api
+        self._cloud = cloud
+        self._catalog = catalog
+        self._shapes = shapes
+        self._start = start
+        self._versions = {resource: str(api.version) for resource in (PROVISIONED_NODES, NODES, PODS)}
+        self._prices: dict[str, Decimal] = {}
+        self._nodes: dict[str, _Node] = {}  # paid now, by machine
+        self._over: set[str] = set()  # machines that have ended
+        self._names: dict[str, str] = {}  # machine by node
+        self._pods: dict[str, _Pod] = {}
+        self._waiting = 0
+        self._running = 0
+        self._fragments: dict[str, float] = {}
+        self._usd = Decimal(0)
+        self._launched = Counter[str]()
+        self._most = 0
+        self._interrupted = 0
+        self._timeline = Timeline(start)
+        self.finished = 0
+
+    def expect(self, key: str, shape: Shape, arrived: datetime) -> None:
+        """A pod arrives at this moment."""
+        self._pods[key] = _Pod(shape, arrived)
+        self._waiting += 1
+
+    @property
+    def active(self) -> int:
+        """Pods that run."""
+        return self._running
+
+    @property
+    def paid_machines(self) -> int:
+        """Machines that cost money now."""
+        return len(self._nodes)
+
+    def pass_time(self, now: datetime) -> None:
+        """What was true at the last moment held until now. Called before anything happens at a new moment."""
+        self._timeline.hold(self._state(), now)
+
+    def observe(self, now: datetime) -> None:
+        """Take note of what has happened at this moment."""
+        for event in self._api.watch(PROVISIONED_NODES, resource_version=self._versions[PROVISIONED_NODES]):
+            self._versions[PROVISIONED_NODES] = event.resource_version
+            if event.type == "ADDED":
+                self._note_price(event.object)
+        self._follow_machines(now)
+        for event in self._api.watch(NODES, resource_version=self._versions[NODES]):
+            self._versions[NODES] = event.resource_version
+            if event.type == "ADDED":
+                self._register(event.object)
+        for event in self._api.watch(PODS, resource_version=self._versions[PODS]):
+            self._versions[PODS] = event.resource_version
+            if event.type != "BOOKMARK":
+                self._follow_pod(event.object, gone=event.type == "DELETED", now=now)
+
+    def _state(self) -> State:
+        """GPUs and dollars as they are now."""
+        starting = sum(node.gpus for node in self._nodes.values() if not node.registered)
+        paid = sum(node.gpus for node in self._nodes.values())
+        allocated = sum(shape.gpus for node in self._nodes.values() for shape in node.used)
+        rate = sum((node.usd_per_hour for node in self._nodes.values()), Decimal(0))
+        return State(
+            rate=float(rate),
+            paid=paid,
+            starting=starting,
+            allocated=allocated,
+            fragmented=sum(self._fragments.values()),
+            waiting=self._waiting,
+        )
+
+    def _note_price(self, raw: Object) -> None:
+        """What the ProvisionedNode says that it costs, for each offering that it may become."""
+        name = raw["metadata"]["name"]
+        for offering in raw["spec"]["offerings"]:
+            price = offering.get("usdPerHour")
+            key = f"{raw['spec'].get('nodeName', name)}/{offering['instanceType']}/{offering['capacityType']}"
+            self._prices[key] = Decimal(price) if price else Decimal(0)
+
+    def _follow_machines(self, now: datetime) -> None:
+        for machine in self._cloud.machines.values():
+            if machine.id not in self._nodes and machine.id not in self._over:
+                self._launch(machine)
+        for key in [key for key, node in self._nodes.items() if _ended(node.machine, now)]:
+            node = self._nodes.pop(key)
+            self._fragments.pop(key, None)
+            self._over.add(key)
+            self._usd += self.cost(node.machine, node.usd_per_hour, now)
+            del self._names[node.machine.node]
+
+    def _launch(self, machine: Machine) -> None:
+        offering = machine.offering
+        found = self._catalog.get(offering.instance_type)
+        price = self._prices.get(f"{machine.node}/{offering.instance_type}/{offering.capacity_type}")
+        if price is None:
+            raise InternalError(f"machine {machine.id} has no ProvisionedNode with its offering")
+        model = found.accelerator.model if found.accelerator else ""
+        self._nodes[machine.id] = _Node(machine, price, found.device_count, model)
+        self._names[machine.node] = machine.id
+        self._launched[offering.instance_type] += 1
+        self._most = max(self._most, len(self._nodes))
+
+    @staticmethod
+    def cost(machine: Machine, usd_per_hour: Decimal, now: datetime) -> Decimal:
+        """Dollars from the launch to the machine's end, or until now."""
+        until = machine.ended_at if machine.ended_at is not None and machine.ended_at <= now else now
+        return usd_per_hour * Decimal((until - machine.launched_at).total_seconds()) / _HOUR
+
+    def _register(self, raw: Object) -> None:
+        machine = self._names.get(raw["metadata"]["name"])
+        if machine is None:
+            return
+        node, allocatable = self._nodes[machine], raw.get("status", {}).get("allocatable", {})
+        node.registered = True
+        node.cpu = int(Quantity.parse(allocatable.get("cpu", "0")).value * 1000)
+        node.memory = int(Quantity.parse(allocatable.get("memory", "0")).value / _MIB)
+        self._measure(machine)
+
+    def _measure(self, machine: str) -> None:
+        self._fragments[machine] = fragmented(self._nodes[machine].room, self._shapes)
+
+    def _follow_pod(self, raw: Object, *, gone: bool, now: datetime) -> None:
+        metadata = raw["metadata"]
+        pod = self._pods.get(f"{metadata['namespace']}/{metadata['name']}")
+        if pod is None or pod.ended:
+            return
+        phase = raw.get("status", {}).get("phase", "")
+        if pod.started is None and phase == "Running":
+            pod.started, pod.node = now, raw["spec"]["nodeName"]
+            self._waiting -= 1
+            self._running += 1
+            self._use(pod, add=True)
+        if gone or phase in ("Succeeded", "Failed"):
+            pod.ended = True
+            if phase == "Succeeded":
+                self.finished += 1
+            else:
+                self._interrupted += 1
+            if pod.started is None:
+                self._waiting -= 1
+            else:
+                self._running -= 1
+                self._use(pod, add=False)
+
+    def _use(self, pod: _Pod, *, add: bool) -> None:
+        machine = self._names.get(pod.node)
+        if machine is None:
+            return  # the node has gone in the same moment
+        used = self._nodes[machine].used
+        used.append(pod.shape) if add else used.remove(pod.shape)
+        self._measure(machine)
+
+    def outcome(self, study: Study, variant: Variant, keep_alive: str, *, now: datetime, reconciles: int) -> Outcome:
+        """How it came out up to now."""
+        self.pass_time(now)
+        usd = sum((self.cost(node.machine, node.usd_per_hour, now) for node in self._nodes.values()), self._usd)
+        waits = sorted((pod.started - pod.arrived).total_seconds() for pod in self._pods.values() if pod.started)
+        hours = self._timeline.hours
+        return Outcome(
+            policy=variant.policy,
+            keep_alive=keep_alive,
+            pods=sum(task.replicas for task in study.tasks),
+            finished=self.finished,
+            running=sum(pod.started is not None and not pod.ended for pod in self._pods.values()),
+            never_started=sum(pod.started is None for pod in self._pods.values()),
+            interrupted=self._interrupted,
+            hours=(now - self._start).total_seconds() / _HOUR,
+            usd=usd,
+            gpu_hours_paid=hours.paid,
+            gpu_hours_allocated=hours.allocated,
+            gpu_hours_starting=hours.starting,
+            gpu_hours_fragmented=hours.fragmented,
+            nodes=dict(self._launched),
+            most_nodes=self._most,
+            waits=tuple(waits),
+            reconciles=reconciles,
+            timeline=self.points(),
+        )
+
+    def points(self) -> tuple[Point, ...]:
+        """The pictures' points."""
+        return self._timeline.points()
+
+
+def _ended(machine: Machine, now: datetime) -> bool:
+    return machine.ended_at is not None and machine.ended_at <= now

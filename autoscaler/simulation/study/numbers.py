@@ -1,0 +1,52 @@
+"""Numbers and times as people write them into traces and scenarios: finite, not negative, or a reason."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+
+from autoscaler.kube.custom.schema import duration, moment
+
+# Longer than any trace; beyond it lies a mistake of units.
+_LONGEST = timedelta(days=3650)
+
+
+def amount(text: str) -> float:
+    """A finite number that is not negative. Raises ValueError with the reason."""
+    try:
+        found = float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None
+    if not math.isfinite(found):
+        raise ValueError(f"{text!r} is not a finite number")
+    if found < 0:
+        raise ValueError(f"{text!r} is negative")
+    return found
+
+
+def count(text: str) -> int:
+    """A whole number that is not negative. Raises ValueError with the reason."""
+    found = amount(text)
+    if found != int(found):
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(found)
+
+
+def span(text: str) -> timedelta:
+    """Seconds as a number, or a duration such as 1h30m; whole seconds. Raises ValueError with the reason."""
+    if text[-1:].isalpha() and text.lower() not in ("nan", "inf", "infinity", "-inf", "+inf"):
+        return duration(text)
+    seconds = amount(text)
+    if seconds > _LONGEST.total_seconds():
+        raise ValueError(f"{text!r} seconds are longer than ten years")
+    return timedelta(seconds=round(seconds))
+
+
+def instant(text: str) -> timedelta:
+    """A time as the span since 1970 or since the trace's own zero: seconds, or RFC 3339. Raises ValueError."""
+    if "T" in text or "t" in text:
+        return timedelta(seconds=round(moment(text).timestamp()))
+    seconds = amount(text)
+    if seconds > 1e11:
+        raise ValueError(f"{text!r} is too large for seconds: divide milliseconds by 1000")
+    return timedelta(seconds=round(seconds))

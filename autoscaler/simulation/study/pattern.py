@@ -1,0 +1,58 @@
+"""Arrivals and durations of a workload: fixed, at intervals, or drawn with the scenario's seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from random import Random
+from typing import Final
+
+_DAY: Final = timedelta(days=1)
+_Z95: Final = 1.6448536269514722  # the 95th percentile of the normal distribution
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """When the tasks of a workload arrive, one of the three: `at` these times; `every` so long; a Poisson process of so
+    many `per_hour`. The latter two only from `since` until `until` of each day; the simulation begins at 00:00."""
+
+    at: tuple[timedelta, ...] = ()
+    every: timedelta | None = None
+    per_hour: float = 0.0
+    since: timedelta = timedelta(0)
+    until: timedelta = _DAY
+
+    def times(self, length: timedelta, random: Random) -> Iterator[timedelta]:
+        """The arrivals before `length`, ascending, in whole seconds."""
+        if self.at:
+            yield from (moment for moment in sorted(self.at) if moment < length)
+            return
+        now = timedelta(0)
+        while True:
+            if self.every is None:
+                now += timedelta(seconds=random.expovariate(self.per_hour / 3600))
+            if now >= length:
+                return
+            if self.since <= now % _DAY < self.until:
+                yield timedelta(seconds=int(now.total_seconds()))
+            if self.every is not None:
+                now += self.every
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """How long a task runs: always `median`, or drawn from the lognormal distribution with this median and 95th
+    percentile, which is how durations of jobs usually look. None: to the end of the simulation."""
+
+    median: timedelta | None
+    p95: timedelta | None = None
+
+    def draw(self, random: Random) -> timedelta | None:
+        """The duration of one task, at least a second."""
+        if self.median is None or self.p95 is None:
+            return self.median
+        middle = math.log(self.median.total_seconds())
+        sigma = (math.log(self.p95.total_seconds()) - middle) / _Z95
+        return timedelta(seconds=max(1, round(math.exp(random.gauss(middle, sigma)))))

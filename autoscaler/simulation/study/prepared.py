@@ -1,0 +1,140 @@
+"""Before anything is simulated: whether each kind of task can ever be placed, and which types of the catalog matter."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Final
+
+from autoscaler.cluster.api import Object
+from autoscaler.cluster.resources import CAPACITY_POOLS
+from autoscaler.errors import BadInputError
+from autoscaler.manifests.load import Loaded, load
+from autoscaler.model.plan import Plan
+from autoscaler.planning.planner import plan_for
+from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.candidates import candidates_of
+from autoscaler.report.reasons import texts_of
+from autoscaler.report.words import counted
+from autoscaler.simulation.api_server import copied
+from autoscaler.simulation.study.objects import task_objects, templates_of
+from autoscaler.simulation.study.run import START
+from autoscaler.simulation.study.task import Study, Task
+from instance_catalog.types.catalog import Catalog
+
+_SHOWN: Final = 5
+_PLENTY: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """`study` has tasks that can be placed only, `catalog` the types that a pool admits; `left_out` are the others."""
+
+    study: Study
+    catalog: Catalog
+    left_out: tuple[str, ...]
+
+
+def prepare(study: Study, catalog: Catalog, *, skip: bool) -> Prepared:
+    """Check one task of each kind against an empty cluster. Raises BadInputError, unless hopeless kinds are to be
+    left out (`skip`): then each is told with its reason."""
+    if not any(manifest["kind"] == CAPACITY_POOLS.kind for manifest in study.objects):
+        step = "add a CapacityPool in mode Act: beside the scenario, or with -f; docs/simulate.md has one"
+        raise BadInputError("there is no CapacityPool, so no node can be launched", next_step=step)
+    objects = [_unlimited(manifest) for manifest in study.objects]
+    kinds = _kinds(study.tasks)
+    samples = [replace(task, name=f"kind-{index}") for index, task in enumerate(kinds)]
+    loaded = _loaded([*objects, *_objects_of(samples, catalog)], catalog)
+    offered = candidates_of(loaded.snapshot, catalog, Policy(), now=START)
+    named = {candidate.instance_type.name for candidate in offered}
+    named |= {block.instance_type for block in loaded.snapshot.blocks}
+    kept = Catalog.of(
+        (found for found in catalog if found.name in named), catalog.accelerators.values(), catalog.drivers.values()
+    )
+    _refuse_prices(kept, [c.usd_per_hour for c in offered], study)
+    hopeless = _hopeless(plan_for(loaded.snapshot, catalog, Policy(considered=0), START), samples)
+    told = tuple(_told(kinds[index], why, study.tasks) for index, why in sorted(hopeless.items()))
+    if told and not skip:
+        shown = "\n".join(f"  {line}" for line in told[:_SHOWN])
+        more = f"\n  and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
+        step = "change the pools or the tasks, or leave such tasks out with --skip-unplaceable"
+        raise BadInputError(f"{counted(len(told), 'kind')} of tasks can never be placed\n{shown}{more}", next_step=step)
+    without = {_kind(kinds[index]) for index in hopeless}
+    tasks = tuple(task for task in study.tasks if _kind(task) not in without)
+    if not tasks:
+        raise BadInputError("no task is left to simulate", next_step="\n  ".join(told[:_SHOWN]))
+    return Prepared(replace(study, tasks=tasks), kept, told)
+
+
+def _refuse_prices(catalog: Catalog, prices: Sequence[Decimal | None], study: Study) -> None:
+    if not len(catalog):
+        step = "look at their requirements: `foreslice catalog list` shows what there is"
+        raise BadInputError(f"{study.name}: no instance type matches the pools", next_step=step)
+    if any(price is not None and (price < 0 or not price.is_finite()) for price in prices):
+        raise BadInputError("a price is negative or not a number", next_step="correct the overlay or the catalog file")
+
+
+def _kinds(tasks: Sequence[Task]) -> list[Task]:
+    """The first task of each kind."""
+    found: dict[object, Task] = {}
+    for task in tasks:
+        found.setdefault(_kind(task), task)
+    return list(found.values())
+
+
+def _kind(task: Task) -> object:
+    return (task.shape, task.replicas if task.gang else 1)
+
+
+def _objects_of(samples: Sequence[Task], catalog: Catalog) -> list[Object]:
+    made = [*templates_of(tuple(samples), catalog), *(pair for task in samples for pair in task_objects(_alone(task)))]
+    return [{"apiVersion": resource.api_version, "kind": resource.kind} | manifest for resource, manifest in made]
+
+
+def _alone(task: Task) -> Task:
+    """Replicas that need not start together are all alike."""
+    return task if task.gang else replace(task, replicas=1)
+
+
+def _unlimited(manifest: Object) -> Object:
+    """A pool without limits: one task of each kind needs more nodes than the tasks that come one after another."""
+    changed: Object = copied(manifest)
+    if manifest["kind"] == CAPACITY_POOLS.kind:
+        changed["spec"]["limits"] = {"nodes": _PLENTY}
+    return changed
+
+
+def _loaded(objects: Sequence[Object], catalog: Catalog) -> Loaded:
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+    loaded = load(["-"], stdin=io.StringIO(text), drivers=catalog.drivers.values())
+    if not loaded.ok:
+        # The places in a text that nobody wrote would not help.
+        wrong = "\n".join(
+            f"  {problem.object}: {problem.field}: {problem.message}" for problem in loaded.errors[:_SHOWN]
+        )
+        raise BadInputError(
+            f"the objects cannot be used\n{wrong}", next_step="check them with `foreslice plan -f FILE`"
+        )
+    return loaded
+
+
+def _hopeless(plan: Plan, samples: Sequence[Task]) -> Mapping[int, str]:
+    """By number of the kind, why its first pod is left out."""
+    found: dict[int, str] = {}
+    names: dict[str, int] = {}
+    for index, task in enumerate(samples):
+        for _, manifest in task_objects(_alone(task)):
+            names[f"default/{manifest['metadata']['name']}"] = index
+    for left in plan.left_out:
+        if left.pod in names:
+            found.setdefault(names[left.pod], texts_of(left.reasons[:2]))
+    return found
+
+
+def _told(kind: Task, why: str, tasks: Sequence[Task]) -> str:
+    number = sum(_kind(task) == _kind(kind) for task in tasks)
+    gang = f"gang of {kind.replicas} × " if kind.gang else ""
+    return f"{kind.place}: {gang}{kind.shape.text} ({counted(number, 'task')}): {why}"

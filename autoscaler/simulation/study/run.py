@@ -1,0 +1,168 @@
+"""One variant of a study: its tasks through cluster and production loop, from moment to moment of virtual time.
+
+Nothing steps second by second: the clock jumps to the next arrival, or to the next moment at which the cluster, the
+cloud or the loop has something to do.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Final
+
+from autoscaler.cluster.api import Object
+from autoscaler.cluster.publishing.event_queue import EventQueue
+from autoscaler.cluster.resources import BY_KIND, CAPACITY_POOLS, PODS
+from autoscaler.errors import InternalError
+from autoscaler.kube.custom.schema import duration_text
+from autoscaler.loop.loop import Tick
+from autoscaler.model.plan import NodeAction
+from autoscaler.report.events import Event
+from autoscaler.report.study.outcome import Outcome
+from autoscaler.settings.settings import LoopSettings, Settings
+from autoscaler.simulation.api_server import copied
+from autoscaler.simulation.simulation import Simulation
+from autoscaler.simulation.study.fragmentation import usual_shapes
+from autoscaler.simulation.study.ledger import Ledger
+from autoscaler.simulation.study.objects import task_objects, templates_of
+from autoscaler.simulation.study.task import Study, Task, Variant
+from instance_catalog.types.catalog import Catalog
+from providers.simulated.machines import Behaviour
+
+START: Final = datetime(2026, 11, 2, tzinfo=UTC)
+# Whatever happens in the simulated cluster and cloud wakes the loop, so it need not look again in between.
+_SETTINGS: Final = Settings(
+    loop=LoopSettings(resync=timedelta(days=365), retry=timedelta(minutes=1), stale=timedelta(days=3650))
+)
+# A watch of Nodes shows the controller its own taint within a second, and it goes on with the drain.
+_TAINT_SEEN: Final = timedelta(seconds=1)
+# Empty nodes that are still there after so long stay for ever, as those of a baseline.
+_REST: Final = timedelta(days=1)
+# How often finished machines are forgotten: a trace has thousands of them.
+_FORGET_EVERY: Final = 64
+
+Progress = Callable[[int, int], None]
+"""Called with the number of tasks that have arrived, and of all."""
+
+
+class _NoEvents(EventQueue):
+    """Nobody reads Events here."""
+
+    def offer(self, event: Event, now: datetime) -> None:
+        """Drops it."""
+
+
+class Run:
+    """One variant, from an empty cluster on."""
+
+    def __init__(self, study: Study, variant: Variant, catalog: Catalog) -> None:
+        self._study = study
+        self._variant = variant
+        self.simulation = Simulation(
+            catalog=catalog, start=START, settings=_SETTINGS, behaviour=Behaviour(boot=study.boot), tidy=True
+        )
+        self.simulation.new_loop(events=_NoEvents(self.simulation.api))
+        shapes = usual_shapes(study.tasks)
+        self.ledger = Ledger(self.simulation.api, self.simulation.cloud, catalog, shapes, START)
+        self._waiting = deque(_in_order(study.tasks, variant))
+        self._reconciles = 0
+        self._wakes: datetime | None = None
+        for manifest in study.objects:
+            self.simulation.api.create(BY_KIND[manifest["kind"]], _kept_alive(manifest, variant.keep_alive))
+        for resource, manifest in templates_of(study.tasks, catalog):
+            self.simulation.api.create(resource, manifest)
+
+    def outcome(self, progress: Progress = lambda arrived, total: None) -> Outcome:
+        """Simulate to the end."""
+        end = None if self._study.length is None else START + self._study.length
+        total = len(self._waiting)
+        rests_since = START
+        for step in count():
+            self._live()
+            progress(total - len(self._waiting), total)
+            if step % _FORGET_EVERY == 0:
+                self.simulation.cloud.forget()
+            moment, now = self._next_moment(), self.simulation.clock.now()
+            if self._waiting or self.ledger.active:
+                rests_since = now
+            if moment is None or (end is not None and moment > end):
+                break
+            # Without a length it ends once nothing costs anything, or nothing but what a pool keeps anyway.
+            if end is None and (self._is_over() or now - rests_since > _REST):
+                break
+            self.simulation.clock.advance_to(moment)
+        if end is not None:
+            self.simulation.clock.advance_to(end)
+        now = self.simulation.clock.now()
+        alive = "pool" if self._variant.keep_alive is None else duration_text(self._variant.keep_alive)
+        return self.ledger.outcome(self._study, self._variant, alive, now=now, reconciles=self._reconciles)
+
+    def _live(self) -> None:
+        """Everything that happens at this moment."""
+        now = self.simulation.clock.now()
+        self.ledger.pass_time(now)
+        while True:
+            arrived = self._arrive(now)
+            self.simulation.settle(self._note)
+            self.ledger.observe(now)
+            if self.simulation.clock.now() != now:
+                raise InternalError("the simulated cloud has waited: its latency must be 0")
+            if not arrived or self._variant.policy != "greedy":
+                return
+
+    def _arrive(self, now: datetime) -> bool:
+        """Create the pods of the tasks that are due, of one task only where each is planned by itself."""
+        arrived = False
+        while self._waiting and START + self._waiting[0].arrives <= now:
+            task = self._waiting.popleft()
+            for resource, manifest in task_objects(task):
+                created = self.simulation.api.create(resource, manifest)
+                if resource == PODS:
+                    key = f"{created['metadata']['namespace']}/{created['metadata']['name']}"
+                    self.ledger.expect(key, task.shape, now)
+            arrived = True
+            if self._variant.policy == "greedy":
+                break
+        return arrived
+
+    def _note(self, tick: Tick) -> None:
+        self._reconciles += 1
+        drains = any(decision.action is NodeAction.DRAIN for decision in tick.plan.nodes)
+        self._wakes = tick.now + _TAINT_SEEN if drains else None
+
+    def _next_moment(self) -> datetime | None:
+        now = self.simulation.clock.now()
+        arrival = START + self._waiting[0].arrives if self._waiting else None
+        moments = (arrival, self.simulation.next_moment(), self._wakes)
+        return min((moment for moment in moments if moment is not None and moment > now), default=None)
+
+    def _is_over(self) -> bool:
+        """Nothing will run any more, and nothing costs anything."""
+        return not (self._waiting or self.ledger.active or self.ledger.paid_machines)
+
+
+def _in_order(tasks: tuple[Task, ...], variant: Variant) -> list[Task]:
+    """By arrival; within a moment greedy takes one pod after the other, the largest first (first-fit decreasing)."""
+    if variant.policy == "greedy":
+        pods = [pod for task in tasks for pod in _pods_of(task)]
+        return sorted(pods, key=lambda pod: (pod.arrives, -pod.shape.gpus, -pod.shape.cpu, pod.name))
+    return sorted(tasks, key=lambda task: task.arrives)
+
+
+def _pods_of(task: Task) -> list[Task]:
+    """Each pod as a task of its own; a gang is one task."""
+    if task.gang or task.replicas == 1:
+        return [task]
+    return [replace(task, name=f"{task.name}-{index}", replicas=1) for index in range(task.replicas)]
+
+
+def _kept_alive(manifest: Object, keep_alive: timedelta | None) -> Object:
+    """The object; a pool with the variant's time until an empty node is removed."""
+    if manifest["kind"] != CAPACITY_POOLS.kind or keep_alive is None:
+        return manifest
+    changed: Object = copied(manifest)
+    changed["spec"].setdefault("disruption", {})["after"] = duration_text(keep_alive)
+    return changed

@@ -1,0 +1,80 @@
+"""What a study simulates: tasks that arrive, run for a time and end, and the objects of the cluster they arrive in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from autoscaler.cluster.api import Object
+
+GPU_CLASS = "gpu.nvidia.com"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What one pod of a task asks for. Tasks of equal shape are one kind of task to the planner.
+
+    `models`: names of accelerators of the catalog of which any will do; () is any device of the class. `cpu` is in
+    thousandths of a CPU, `memory` in MiB.
+    """
+
+    gpus: int = 0
+    models: tuple[str, ...] = ()
+    cpu: int = 0
+    memory: int = 0
+    device_class: str = GPU_CLASS
+    selectors: tuple[str, ...] = ()  # further CEL selectors of the claim's request
+
+    @property
+    def text(self) -> str:
+        """ "2 × H100, 8 CPU, 32768 MiB"."""
+        devices = f"{self.gpus} × {'|'.join(self.models) or self.device_class}, " if self.gpus else ""
+        return f"{devices}{self.cpu / 1000:g} CPU, {self.memory} MiB"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """`replicas` equal pods that arrive together; as a `gang` they start together or not at all.
+
+    `arrives` is counted from the start. `runs` is how long each pod runs, None: to the end of the simulation. `place`
+    is where a person wrote it: "trace.csv:7".
+    """
+
+    name: str
+    arrives: timedelta
+    runs: timedelta | None
+    shape: Shape
+    replicas: int = 1
+    gang: bool = False
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """`length`: how long the simulation lasts; None: until the last task has ended and its node is gone.
+
+    `boot` is the time from a launch to the registration of the node, `objects` what is there before any task.
+    """
+
+    name: str
+    tasks: tuple[Task, ...]
+    objects: tuple[Object, ...]
+    length: timedelta | None = None
+    boot: timedelta = timedelta(seconds=150)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to run a study.
+
+    `policy` greedy: each pod (a gang: its pods) is planned for by itself, in the order of arrival, the largest first
+    within a moment: it takes the first node with room, or the cheapest that can be bought for it alone. foreslice: all
+    that waits is planned together, as the controller does. `keep_alive` stands instead of `disruption.after` of every
+    pool; None: as the pools say.
+    """
+
+    policy: str = "foreslice"
+    keep_alive: timedelta | None = None
+
+
+POLICIES = ("greedy", "foreslice")

@@ -1,0 +1,193 @@
+"""Tasks from a CSV trace: which column means what is said by the caller, and what cannot be used is named with its
+place, `FILE:LINE: COLUMN: why`."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, TypeVar
+
+from autoscaler.errors import BadInputError
+from autoscaler.simulation.study.numbers import amount, count, instant, span
+from autoscaler.simulation.study.task import Shape, Task
+from instance_catalog.spelling import did_you_mean
+
+V = TypeVar("V")
+
+MEANINGS: Final = {
+    "name": "the task's name; without it, tasks are numbered",
+    "arrival": "when it arrives: seconds, or RFC 3339",
+    "duration": "how long it runs: seconds, or 1h30m",
+    "end": "when it ended, instead of a duration",
+    "gpus": "how many devices each pod asks for",
+    "gpu-model": "which accelerators will do, separated by |; empty: any",
+    "cpu": "CPUs of each pod",
+    "cpu-milli": "CPUs of each pod, in thousandths",
+    "memory-gib": "memory of each pod in GiB",
+    "memory-mib": "memory of each pod in MiB",
+    "replicas": "how many equal pods start together, as a gang",
+}
+_MOST_REPLICAS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """`columns`: the column of each meaning. `models`: what a name of the trace means, by that name; `known` are the
+    accelerators that claims can ask for."""
+
+    columns: Mapping[str, str]
+    models: Mapping[str, tuple[str, ...]]
+    known: Collection[str]
+
+
+def parse_columns(text: str) -> dict[str, str]:
+    """ "arrival=submit,gpus=n" as a mapping. Raises BadInputError for meanings that there are not."""
+    found: dict[str, str] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        meaning, separator, column = (piece.strip() for piece in part.partition("="))
+        if not separator or not column:
+            raise BadInputError(
+                f"--columns: {part!r} has no column", next_step="write MEANING=COLUMN, such as arrival=t"
+            )
+        if meaning not in MEANINGS:
+            step = did_you_mean(meaning, list(MEANINGS), f"choose from {', '.join(MEANINGS)}")
+            raise BadInputError(f"--columns: unknown meaning {meaning!r}", next_step=step)
+        found[meaning] = column
+    return found
+
+
+def read_trace(lines: Iterable[str], file: str, options: TraceOptions) -> tuple[Task, ...]:
+    """The tasks of a trace; the first arrives at 0. Raises BadInputError."""
+    reader = csv.DictReader(lines)
+    try:
+        columns = _columns(reader.fieldnames or (), file, options)
+        rows = [_Row(file, reader.line_num, found, columns) for found in reader]
+    except csv.Error as error:
+        raise BadInputError(f"{file}:{reader.line_num}: {error}", next_step="save the trace as CSV text") from error
+    if not rows:
+        raise BadInputError(
+            f"{file}:1: the trace has no tasks", next_step="give a CSV with a head line and a row a task"
+        )
+    return tuple(_tasks(rows, options))
+
+
+def _columns(header: Sequence[str], file: str, options: TraceOptions) -> dict[str, str]:
+    """The given columns, and those of the file that are called like their meaning."""
+    columns = {meaning: meaning for meaning in MEANINGS if meaning in header} | dict(options.columns)
+    there = f"the file has {', '.join(header) or 'no head line'}"
+    for meaning, column in columns.items():
+        if column not in header:
+            step = did_you_mean(column, list(header), there)
+            raise BadInputError(f"{file}:1: there is no column {column!r} for {meaning}", next_step=step)
+    for needed in ("arrival", "gpus"):
+        if needed not in columns:
+            step = f"say which column it is: --columns {needed}=COLUMN; {there}"
+            raise BadInputError(f"{file}:1: no column for {needed} ({MEANINGS[needed]})", next_step=step)
+    if ("duration" in columns) == ("end" in columns):
+        step = f"say --columns duration=COLUMN or --columns end=COLUMN; {there}"
+        raise BadInputError(f"{file}:1: either a duration or an end is needed, and not both", next_step=step)
+    return columns
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    file: str
+    line: int
+    cells: Mapping[str | None, str | list[str] | None]
+    columns: Mapping[str, str]
+
+    def text(self, meaning: str) -> str:
+        """The cell, "" where there is no such column."""
+        column = self.columns.get(meaning)
+        if column is None:
+            return ""
+        found = self.cells.get(column)
+        if found is None:
+            raise self.wrong(meaning, "the line is too short: there is no value")
+        return str(found).strip()
+
+    def read(self, meaning: str, convert: Callable[[str], V], default: V) -> V:
+        """The converted cell; `default` without such a column. Raises BadInputError, also for empty cells."""
+        if meaning not in self.columns:
+            return default
+        text = self.text(meaning)
+        if not text:
+            raise self.wrong(meaning, "the value is empty")
+        try:
+            return convert(text)
+        except ValueError as error:
+            raise self.wrong(meaning, str(error)) from None
+
+    def wrong(self, meaning: str, why: str, *, step: str = "correct the line, or leave it out") -> BadInputError:
+        return BadInputError(f"{self.file}:{self.line}: {self.columns.get(meaning, meaning)}: {why}", next_step=step)
+
+
+def _tasks(rows: Sequence[_Row], options: TraceOptions) -> Iterator[Task]:
+    zero = last = rows[0].read("arrival", instant, timedelta(0))
+    names: set[str] = set()
+    for index, row in enumerate(rows):
+        arrival = row.read("arrival", instant, timedelta(0))
+        if arrival < last:
+            why = f"the clock goes back: {_seconds(arrival)} after {_seconds(last)} in the line before"
+            raise row.wrong("arrival", why, step="sort the trace by its arrivals")
+        last = arrival
+        yield Task(
+            name=_name(row, index, names),
+            arrives=arrival - zero,
+            runs=_runs(row, arrival),
+            shape=_shape(row, options),
+            replicas=(replicas := _replicas(row)),
+            gang=replicas > 1,
+            place=f"{row.file}:{row.line}",
+        )
+
+
+def _name(row: _Row, index: int, names: set[str]) -> str:
+    """A name that an object may have: the row's own in letters, digits and dashes, numbered if it is there already."""
+    plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in row.text("name").lower()).strip("-")[:40]
+    name = plain.strip("-") or f"task-{index + 1}"
+    if name in names:
+        name = f"{name}-{index + 1}"
+    names.add(name)
+    return name
+
+
+def _replicas(row: _Row) -> int:
+    found = row.read("replicas", count, 1)
+    if not 1 <= found <= _MOST_REPLICAS:
+        raise row.wrong("replicas", f"{found} is not between 1 and {_MOST_REPLICAS}")
+    return found
+
+
+def _runs(row: _Row, arrival: timedelta) -> timedelta:
+    if "duration" in row.columns:
+        return row.read("duration", span, timedelta(0))
+    end = row.read("end", instant, timedelta(0))
+    if end < arrival:
+        raise row.wrong("end", f"it ends at {_seconds(end)}, before it arrives at {_seconds(arrival)}")
+    return end - arrival
+
+
+def _shape(row: _Row, options: TraceOptions) -> Shape:
+    milli = row.read("cpu-milli", amount, 1000 * row.read("cpu", amount, 0.0))
+    mib = row.read("memory-mib", amount, 1024 * row.read("memory-gib", amount, 0.0))
+    gpus = row.read("gpus", count, 0)
+    models = tuple(dict.fromkeys(_models(row, options))) if gpus else ()
+    return Shape(gpus=gpus, models=models, cpu=round(milli), memory=round(mib))
+
+
+def _models(row: _Row, options: TraceOptions) -> Iterator[str]:
+    for name in filter(None, (part.strip() for part in row.text("gpu-model").split("|"))):
+        meant = options.models.get(name, (name,))
+        for model in meant:
+            if model not in options.known:
+                known = ", ".join(sorted(options.known))
+                step = f"say what it stands for, such as --gpu-model {name}=A10G; known: {known}"
+                raise row.wrong("gpu-model", f"the catalog has no NVIDIA accelerator {model!r}", step=step)
+            yield model
+
+
+def _seconds(time: timedelta) -> str:
+    return f"{time.total_seconds():.0f}"

@@ -1,0 +1,68 @@
+"""`simulate` as people run it: table, JSON, page, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from autoscaler.cli.simulate import simulate
+from autoscaler.errors import BadInputError
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "simulate"
+COLUMNS = "arrival=submitted,end=finished,gpus=gpu_count,gpu-model=gpu_type,cpu=cores,memory-gib=mem_gib"
+TRACE = [str(EXAMPLES / "trace.csv"), "-f", str(EXAMPLES / "pool.yaml"), "--columns", COLUMNS, "--processes", "1"]
+
+
+def run(*options: str) -> Result:
+    """The command; errors of the input are raised."""
+    return CliRunner().invoke(simulate, list(options), catch_exceptions=False, standalone_mode=False)
+
+
+def test_a_trace_as_json_and_as_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    found = run(*TRACE, "--gpu-model", "A10=A10G", "--policy", "foreslice", "--html", str(page), "-o", "json")
+    document = json.loads(found.stdout)
+    (only,) = document["runs"]
+    assert document["kind"] == "SimulationResult"
+    assert (only["policy"], only["pods"]["total"], only["pods"]["finished"]) == ("foreslice", 10, 10)
+    hours = only["gpuHours"]
+    assert hours["paid"] == pytest.approx(hours["allocated"] + hours["starting"] + hours["idle"], abs=0.01)
+    assert only["timeline"][-1]["usd"] == pytest.approx(float(only["usd"]), abs=0.01)
+    assert page.read_text(encoding="utf-8").count("<svg") == 3
+    assert "is written" in found.stderr
+    assert "all tasks have arrived" in found.stderr
+
+
+def test_only_the_first_tasks_of_a_trace() -> None:
+    found = run(*TRACE, "--policy", "foreslice", "--gpu-model", "A10=A10G", "--first", "2", "--boot", "1m")
+    assert "2 pods" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([*TRACE], "the catalog has no NVIDIA accelerator 'A10'"),
+        ([*TRACE, "--gpu-model", "A10"], "--gpu-model: 'A10' says nothing"),
+        ([*TRACE, "--policy", "gredy"], "unknown policy 'gredy'"),
+        ([*TRACE, "--keep-alive", "nan"], "--keep-alive: 'nan' is not a finite number"),
+        ([str(EXAMPLES / "pool.yaml")], "0 objects of kind Simulation"),
+        ([str(EXAMPLES / "none.yaml")], "cannot be read"),
+        ([str(EXAMPLES / "day.yaml"), "--gpu-model", "A=B"], "belongs to a CSV trace"),
+    ],
+)
+def test_what_is_wrong_is_said(options: list[str], said: str) -> None:
+    with pytest.raises(BadInputError) as raised:
+        run(*options)
+    assert said in str(raised.value)
+
+
+def test_a_pod_that_never_starts_is_told_by_the_exit_code(tmp_path: Path) -> None:
+    scenario = (EXAMPLES / "day.yaml").read_text(encoding="utf-8")
+    short = tmp_path / "short.yaml"
+    short.write_text(scenario.replace("length: 1d", "length: 1m"), encoding="utf-8")
+    found = CliRunner().invoke(simulate, [str(short), "--policy", "foreslice", "--processes", "1"])
+    assert found.exit_code == 3, found.output
+    assert "-" in found.output

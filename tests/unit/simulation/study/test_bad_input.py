@@ -1,0 +1,159 @@
+"""What cannot be simulated: an error with its place, or a reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from autoscaler.errors import BadInputError
+from autoscaler.manifests.yaml_documents import read_yaml
+from autoscaler.simulation.study.prepared import prepare
+from autoscaler.simulation.study.scenario_file import read_scenario
+from autoscaler.simulation.study.task import Shape, Study
+from autoscaler.simulation.study.trace_file import TraceOptions, parse_columns, read_trace
+from tests.unit.simulation.study.builders import POOL, catalog, task
+
+HEAD = "arrival,duration,gpus,gpu-model,cpu,replicas"
+OPTIONS = TraceOptions({}, {"G2": ("A10G", "L4")}, {"A10G", "L4", "H100"})
+
+
+def trace(*rows: str, head: str = HEAD, options: TraceOptions = OPTIONS) -> str:
+    """What is wrong with a trace; "" if nothing is."""
+    try:
+        read_trace([head, *rows], "trace.csv", options)
+    except BadInputError as error:
+        return str(error)
+    return ""
+
+
+def test_a_trace_becomes_tasks() -> None:
+    first, second = read_trace([HEAD, "100,1h30m,2,G2|H100,4,1", "160,30,0,,1.5,2"], "trace.csv", OPTIONS)
+    assert (first.arrives, second.arrives) == (timedelta(0), timedelta(minutes=1))
+    assert (first.runs, second.runs) == (timedelta(minutes=90), timedelta(seconds=30))
+    assert first.shape == Shape(gpus=2, models=("A10G", "L4", "H100"), cpu=4000)
+    assert (second.replicas, second.gang, second.place) == (2, True, "trace.csv:3")
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("nan,1,1,,1,1", "trace.csv:3: arrival: 'nan' is not a finite number"),
+        ("1,nan,1,,1,1", "trace.csv:3: duration: 'nan' is not a finite number"),
+        ("1,-5,1,,1,1", "trace.csv:3: duration: '-5' is negative"),
+        ("1,inf,1,,1,1", "trace.csv:3: duration: 'inf' is not a finite number"),
+        ("1,,1,,1,1", "trace.csv:3: duration: the value is empty"),
+        ("1,5,1.5,,1,1", "trace.csv:3: gpus: '1.5' is not a whole number"),
+        ("1,5,-1,,1,1", "trace.csv:3: gpus: '-1' is negative"),
+        ("1,5,1,T9,1,1", "trace.csv:3: gpu-model: the catalog has no NVIDIA accelerator 'T9'"),
+        ("1,5,1,,one,1", "trace.csv:3: cpu: 'one' is not a number"),
+        ("1,5,1,,1,0", "trace.csv:3: replicas: 0 is not between 1 and 10000"),
+        ("1,5", "trace.csv:3: cpu: the line is too short"),
+        ("0,5,1,,1,1", "trace.csv:3: arrival: the clock goes back: 0 after 1 in the line before"),
+        ("1,9e99,1,,1,1", "trace.csv:3: duration: '9e99' seconds are longer than ten years"),
+    ],
+)
+def test_a_wrong_cell_has_its_line_and_column(row: str, said: str) -> None:
+    assert said in trace("1,5,1,,1,1", row)
+
+
+def test_a_clock_that_goes_back_after_the_first_line_is_refused() -> None:
+    assert "trace.csv:4: arrival: the clock goes back: 3 after 5" in trace("1,5,1,,1,1", "5,5,1,,1,1", "3,5,1,,1,1")
+
+
+def test_an_end_before_the_arrival_is_refused() -> None:
+    assert "trace.csv:2: end: it ends at 3, before it arrives at 5" in trace("5,3,1", head="arrival,end,gpus")
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("when,duration,gpus", "no column for arrival"),
+        ("arrival,duration,n", "no column for gpus"),
+        ("arrival,gpus", "either a duration or an end is needed"),
+        ("arrival,duration,end,gpus", "either a duration or an end is needed"),
+    ],
+)
+def test_missing_columns_are_named(head: str, said: str) -> None:
+    found = trace("1,1,1,1", head=head)
+    assert said in found
+    assert "--columns" in found
+
+
+def test_columns_have_known_meanings_and_exist() -> None:
+    assert parse_columns("arrival=a, gpus = n") == {"arrival": "a", "gpus": "n"}
+    with pytest.raises(BadInputError, match="unknown meaning 'arival'"):
+        parse_columns("arival=a")
+    options = replace(OPTIONS, columns={"arrival": "starts"})
+    assert "there is no column 'starts' for arrival" in trace("1,1,1", head="start,duration,gpus", options=options)
+    assert "has no tasks" in trace()
+
+
+SCENARIO = """
+apiVersion: simulation.foreslice.dev/v1alpha1
+kind: Simulation
+metadata: {{name: s}}
+spec:
+  length: {length}
+  workloads:
+  - name: a
+    arrivals: {arrivals}
+    duration: {duration}
+    gpus: {gpus}
+    gpuModel: {model}
+    {more}
+"""
+
+
+def scenario(**changed: str) -> Study:
+    """A scenario with some of its values replaced."""
+    values = {"length": "1d", "arrivals": "{every: 1h}", "duration": "30m", "gpus": "1", "model": "L4", "more": ""}
+    (document,) = read_yaml(SCENARIO.format(**values | changed), "s.yaml")
+    return read_scenario(document, {"L4", "A10G"})
+
+
+def test_a_scenario_becomes_tasks() -> None:
+    study = scenario(more="replicas: 2")
+    assert len(study.tasks) == 24
+    assert study.tasks[1].arrives == timedelta(hours=1)
+    assert (study.tasks[0].replicas, study.tasks[0].gang) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"length": ".nan"}, "s.yaml:6: Simulation s: spec.length: 'nan' is not a finite number"),
+        ({"duration": "-30"}, "s.yaml:10: Simulation s: spec.workloads[0].duration: '-30' is negative"),
+        ({"duration": "{median: 1h, p95: 30m}"}, "spec.workloads[0].duration: a median and a p95 are needed"),
+        ({"arrivals": "{perHour: .nan}"}, "spec.workloads[0].arrivals.perHour: 'nan' is not a finite number"),
+        ({"arrivals": "{every: 1h, perHour: 2}"}, "spec.workloads[0].arrivals: one of at, every and perHour"),
+        ({"arrivals": "{every: 0s}"}, "spec.workloads[0].arrivals.every: is 0"),
+        (
+            {"arrivals": "{every: 1h, between: 9-8}"},
+            "spec.workloads[0].arrivals.between: '9-8' is not a part of the day",
+        ),
+        ({"gpus": "-1"}, "spec.workloads[0].gpus: -1 is not between"),
+        ({"model": "L5"}, "spec.workloads[0].gpuModel: the catalog has no NVIDIA accelerator 'L5'"),
+        ({"more": "gpu: 2"}, "spec.workloads[0].gpu"),
+        ({"more": "replicas: 0"}, "spec.workloads[0].replicas: 0 is not between"),
+    ],
+)
+def test_a_wrong_field_has_its_line(changed: dict[str, str], said: str) -> None:
+    with pytest.raises(BadInputError) as raised:
+        scenario(**changed)
+    assert said in str(raised.value)
+
+
+def test_what_no_pool_can_place_is_refused_or_left_out() -> None:
+    whole = Study("s", (task(1, 0, 60), task(2, 0, 60, gpus=9)), (POOL,))
+    with pytest.raises(BadInputError, match=r"here:1: 9 × gpu.nvidia.com.* \(1 task\): ."):
+        prepare(whole, catalog(), skip=False)
+    prepared = prepare(whole, catalog(), skip=True)
+    assert [kept.name for kept in prepared.study.tasks] == ["t1"]
+    assert len(prepared.left_out) == 1
+
+
+def test_a_study_needs_a_pool() -> None:
+    with pytest.raises(BadInputError, match="there is no CapacityPool"):
+        prepare(Study("s", (task(1, 0, 60),), ()), catalog(), skip=False)

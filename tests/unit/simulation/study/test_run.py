@@ -1,0 +1,129 @@
+"""Runs of small studies: costs are what the machines' lives cost, and nothing runs twice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from decimal import Decimal
+from functools import cache
+
+import pytest
+
+from autoscaler.cluster.resources import PODS
+from autoscaler.report.study.outcome import Outcome
+from autoscaler.simulation.study.run import START, Run
+from autoscaler.simulation.study.sweep import run_all
+from autoscaler.simulation.study.task import Study, Variant
+from providers.simulated.machines import Machine
+from tests.unit.simulation.study.builders import catalog, study, task
+
+MINUTE = timedelta(minutes=1)
+
+
+@cache
+def varied() -> Study:
+    """Tasks that overlap, one of four GPUs, and a second burst after the first nodes are gone."""
+    return study(
+        task(1, 0, 600),
+        task(2, 0, 900),
+        task(3, 60, 300, gpus=4),
+        task(4, 1000, 60),
+        task(5, 7200, 120, gpus=2),
+        task(6, 7230, 30),
+    )
+
+
+class Watched(Run):
+    """A run that remembers every machine, and where every pod was seen."""
+
+    def live(self) -> tuple[Outcome, dict[str, Machine], dict[str, set[str]]]:
+        """The outcome, machines by id, nodes by pod."""
+        machines: dict[str, Machine] = {}
+        places: dict[str, set[str]] = defaultdict(set)
+
+        def look(arrived: int, total: int) -> None:
+            machines.update(self.simulation.cloud.machines)
+            for event in self.simulation.api.watch(PODS, resource_version="0"):
+                if event.type != "BOOKMARK" and event.object["spec"].get("nodeName"):
+                    places[event.object["metadata"]["uid"]].add(event.object["spec"]["nodeName"])
+
+        return self.outcome(look), machines, places
+
+
+@pytest.mark.parametrize("policy", ["greedy", "foreslice"])
+def test_the_cost_is_the_lives_of_the_machines_at_the_catalogs_prices(policy: str) -> None:
+    outcome, machines, places = Watched(varied(), Variant(policy, 5 * MINUTE), catalog()).live()
+    assert len(machines) == outcome.launched >= 3
+    cost, gpu_hours = Decimal(0), 0.0
+    for machine in machines.values():
+        found = catalog().get(machine.offering.instance_type)
+        assert found.price is not None
+        assert machine.ended_at is not None
+        seconds = (machine.ended_at - machine.launched_at).total_seconds()
+        cost += found.price.usd_per_hour * Decimal(seconds) / 3600
+        gpu_hours += found.device_count * seconds / 3600
+    assert outcome.usd == pytest.approx(cost)
+    assert outcome.gpu_hours_paid == pytest.approx(gpu_hours)
+    assert outcome.timeline[-1].usd == pytest.approx(float(cost))
+    width = outcome.timeline[1].at
+    assert sum(point.waiting for point in outcome.timeline) * width == pytest.approx(sum(outcome.waits) / 3600)
+    paid = sum(point.allocated + point.idle + point.starting for point in outcome.timeline) * width
+    assert paid == pytest.approx(gpu_hours)
+    assert len(places) == outcome.pods == outcome.finished == 6
+    assert all(len(nodes) == 1 for nodes in places.values())
+
+
+def test_allocated_hours_are_those_of_the_tasks() -> None:
+    outcome = Run(varied(), Variant(), catalog()).outcome()
+    asked = sum(t.shape.gpus * t.runs.total_seconds() for t in varied().tasks if t.runs is not None) / 3600
+    assert outcome.gpu_hours_allocated == pytest.approx(asked)
+    assert 0 < outcome.gpu_hours_allocated < outcome.gpu_hours_paid
+    assert outcome.gpu_hours_idle >= 0
+
+
+def test_a_task_waits_for_the_boot_and_for_nothing_on_a_warm_node() -> None:
+    warm = study(task(1, 0, 600), task(2, 900, 60))
+    outcome = Run(warm, Variant("foreslice", 30 * MINUTE), catalog()).outcome()
+    assert outcome.launched == 1
+    assert outcome.waits[0] == 0
+    assert warm.boot.total_seconds() <= outcome.waits[1] <= warm.boot.total_seconds() + 60
+
+
+def test_a_longer_keep_alive_never_lowers_what_is_paid() -> None:
+    paid = [Run(varied(), Variant("foreslice", n * MINUTE), catalog()).outcome().gpu_hours_paid for n in (0, 5, 30)]
+    assert paid == sorted(paid)
+    assert paid[0] < paid[-1]
+
+
+def test_two_runs_are_equal_also_in_other_processes() -> None:
+    variants = [Variant("greedy"), Variant("foreslice")]
+    here = run_all(varied(), variants, catalog(), processes=1, told=lambda *told: None)
+    there = run_all(varied(), variants, catalog(), processes=2, told=lambda *told: None)
+    assert here == there
+    assert here[0].policy == "greedy"
+
+
+def test_together_costs_no_more_than_one_at_a_time() -> None:
+    burst = study(*(task(n, 0, 600) for n in range(1, 5)))
+    greedy, together = (Run(burst, Variant(policy), catalog()).outcome() for policy in ("greedy", "foreslice"))
+    assert together.usd <= greedy.usd
+    assert together.finished == greedy.finished == 4
+
+
+def test_a_gang_starts_at_one_moment() -> None:
+    outcome = Run(study(task(1, 0, 60, replicas=3, gang=True)), Variant(), catalog()).outcome()
+    assert outcome.finished == 3
+    assert len(set(outcome.waits)) == 1
+
+
+def test_the_end_of_a_scenario_leaves_what_runs_and_what_waits() -> None:
+    cut = study(task(1, 0, 36_000), task(2, 590, 60, gpus=4))
+    ended = Study(cut.name, cut.tasks, cut.objects, length=10 * MINUTE)
+    run = Run(ended, Variant(), catalog())
+    outcome = run.outcome()
+    assert run.simulation.clock.now() == START + 10 * MINUTE
+    assert (outcome.running, outcome.never_started, outcome.finished) == (1, 1, 0)
+    prices = [found.price.usd_per_hour for found in catalog() if found.price is not None]
+    assert min(prices) / 6 <= outcome.usd <= sum(prices) / 6
+    assert outcome.wait(50) is not None
+    assert outcome.wait(99) is None
