@@ -24,6 +24,7 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Quarantine, Snapshot
+from autoscaler.model.virtual_pods import between_requests
 from instance_catalog.drift.compare import Difference
 
 # One failed boot may be the cloud's, three in a row are not chance.
@@ -193,5 +194,7 @@ def _waiting(node: ProvisionedNode, pods: Mapping[str, Pod], claims: Mapping[str
         made = [pod.created, *(claim.created for claim in asked if claim is not None)]
         if max(made) > node.created > 0:
             continue
-        if not (pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread or pod.volumes):
+        # Requests are kept on different nodes; that never keeps a pod from the node that was bought for it.
+        apart = [term for term in pod.pod_anti_affinity if not between_requests(term)]
+        if not (pod.pod_affinity or apart or pod.topology_spread or pod.volumes):
             yield pod

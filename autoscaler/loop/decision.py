@@ -17,11 +17,16 @@ from autoscaler.checks.check import forbidden, held_back, pool_conditions
 from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.lifecycle.quarantine import Drift, Misprediction, Pair, mispredicted, pair_of, quarantined
 from autoscaler.lifecycle.spending import moved_on, price_of
+from autoscaler.model.capacity import Mode
+from autoscaler.model.capacity_answers import BufferAnswer, RequestAnswer
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.reason import Reason
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.model.spending import Spending
+from autoscaler.planning.answers import due_checks, request_answers
 from autoscaler.planning.apart import Odd, plan_apart
+from autoscaler.planning.buffer_answers import buffer_answers
+from autoscaler.planning.demand.virtual_pods import with_virtual_pods
 from autoscaler.planning.disruption.slice_drift import slice_drifts
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -39,7 +44,8 @@ class Decisions:
 
     `snapshot` has the quarantines that were learned, and every pool marked that must not act. `launches` are the nodes
     of the plan that may be recorded: those of pools that only propose are among them. `odd` are the pods on which
-    planning breaks, by their keys.
+    planning breaks, by their keys. `requests` and `buffers` are what ProvisioningRequests and CapacityBuffers are
+    answered; nothing, as long as no pool acts. The snapshot has their pods among its own.
     """
 
     now: datetime
@@ -50,6 +56,8 @@ class Decisions:
     drifts: tuple[Drift, ...] = ()
     mispredictions: tuple[Misprediction, ...] = ()
     odd: Mapping[str, Odd] = _NONE_ODD
+    requests: tuple[RequestAnswer, ...] = ()
+    buffers: tuple[BufferAnswer, ...] = ()
 
 
 def decide(
@@ -64,6 +72,7 @@ def decide(
     """`serving`: the kinds of node templates, with why their provider refuses to answer. `odd`: the pods on which
     planning broke last time; those that have not changed are left out at once."""
     make = partial(plan_for, catalog=catalog, policy=settings.policy, now=now)
+    snapshot = with_virtual_pods(snapshot)
     plan, odd = plan_apart(make, snapshot, odd)
     drifts = slice_drifts(snapshot, catalog, settings.drift.policy, now)
     mispredictions = mispredicted(snapshot, plan, now)
@@ -73,6 +82,9 @@ def decide(
         plan, odd = plan_apart(make, learned, odd)
     conditions = pool_conditions(learned, plan, catalog, policy=settings.policy, now=now, serving=serving)
     decided = held_back(learned, conditions)
+    acts = any(pool.mode is Mode.ACT for pool in snapshot.pools)
+    checks = due_checks(snapshot, now) if acts else ()
+    checked = {request.key: plan_apart(make, with_virtual_pods(learned, (request,)), odd)[0] for request in checks}
     return Decisions(
         now=now,
         snapshot=decided,
@@ -82,6 +94,8 @@ def decide(
         drifts=tuple(drifts),
         mispredictions=mispredictions,
         odd=odd,
+        requests=request_answers(decided, plan, now, checked) if acts else (),
+        buffers=buffer_answers(decided, plan) if acts else (),
     )
 
 

@@ -38,6 +38,7 @@ HELD: Final = "foreslice.dev/held"  # annotation of a held node: Foreslice set i
 DRAINING_TAINT: Final = "foreslice.dev/draining"  # taint: no new pods, the node is being removed
 CLUSTER_TAG: Final = "foreslice.dev/cluster"  # cloud tag: which cluster owns the machine
 LAUNCH_BATCH_TAG: Final = "foreslice.dev/launch-batch"  # cloud tag: the LaunchBatch that made the machine
+PROVISIONING_REQUEST: Final = "foreslice.dev/provisioning-request"  # label of a request's nodes, and key of its details
 PURCHASE_TAG: Final = "foreslice.dev/purchase"  # cloud tag of bought capacity: which purchase it came from
 LAUNCH_TOKEN: Final = "foreslice.dev/launch-token"  # label of KWOK nodes: hash of the idempotency token that made them
 LAUNCH_PARAMETERS: Final = "foreslice.dev/launch-parameters"  # annotation of KWOK nodes: hash of what was asked for
