@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from typing import Final
 
 from autoscaler.model.plan import NearMiss
 from autoscaler.model.reason import Reason
 from autoscaler.model.requested_capacity import CapacityBuffer, ProvisioningRequest
+from instance_catalog.frozen_map import FrozenMap
+
+EMPTY_COUNTS: Final[FrozenMap[str, int]] = FrozenMap()
 
 
 class Why(StrEnum):
@@ -20,6 +24,7 @@ class Why(StrEnum):
     NOT_FOUND = "CapacityIsNotFound"
     UNCHECKED = "FailedToCheckCapacity"
     COMING = "CapacityIsComing"  # own: nodes are launched, or about to be
+    SCATTERED = "CapacityIsScattered"  # own: kube-scheduler may need more nodes than the pods fill
     NO_PODS = "FailedToCreatePods"
     EXPIRED = "Expired"
     BOOKING_EXPIRED = "CapacityReservationTimeExpired"
@@ -53,11 +58,15 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class RequestAnswer:
-    """The conditions of a request that hold now. `nodes` get its label before anything is said."""
+    """The conditions of a request that hold now. `nodes` get its label before anything is said.
+
+    `spares`: of how many pods more it needs room, by PodTemplate; they are kept in its details.
+    """
 
     request: ProvisioningRequest
     said: tuple[Said, ...]
     nodes: tuple[str, ...] = ()
+    spares: FrozenMap[str, int] = EMPTY_COUNTS
 
 
 @dataclass(frozen=True, slots=True)

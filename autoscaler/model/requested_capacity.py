@@ -36,6 +36,9 @@ class RequestCondition(StrEnum):
 
 # The provisioningStrategy of the CapacityBuffers that Foreslice serves.
 BUFFER_STRATEGY: Final = "foreslice.dev/active-capacity"
+# Keys of status.provisioningClassDetails: the nodes of a request, and the pods of which it needs room for more.
+NODES: Final = "foreslice.dev/nodes"
+SPARES: Final = "foreslice.dev/spare-pods"
 _CONSUMED: Final = (labels.CONSUME_PROVISIONING_REQUEST, labels.CA_CONSUME_PROVISIONING_REQUEST)
 _FINAL: Final = (RequestCondition.FAILED, RequestCondition.BOOKING_EXPIRED, RequestCondition.CAPACITY_REVOKED)
 
@@ -109,6 +112,17 @@ class ProvisioningRequest:
     def pods(self) -> int:
         """How many pods it is for."""
         return sum(pod_set.count for pod_set in self.pod_sets)
+
+    @property
+    def spares(self) -> FrozenMap[str, int]:
+        """How many pods more than it asks for it gets room for, by PodTemplate: kube-scheduler may scatter its pods."""
+        entries = (entry.partition("=") for entry in self.details.get(SPARES, "").split(","))
+        return FrozenMap({name: int(number) for name, _, number in entries if number.isdigit() and len(number) < 6})
+
+    @property
+    def wanted(self) -> int:
+        """How many pods room is looked for."""
+        return self.pods + sum(self.spares.values())
 
     @property
     def node_label(self) -> str:

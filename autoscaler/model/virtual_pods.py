@@ -41,6 +41,12 @@ def buffer_pod(buffer: str, index: int) -> str:
     return f"buffer:{buffer}:{index}"
 
 
+def pod_set_of(name: str) -> tuple[str, int]:
+    """The PodTemplate of a request's pod and its index, from its name."""
+    template, _, index = name.rpartition(":")[2].rpartition("-")
+    return template, int(index)
+
+
 def is_virtual(name: str) -> bool:
     """Whether the name, or namespace/name, is that of a virtual pod, claim or gang."""
     return name.rpartition("/")[2].partition(":")[0] in _KINDS and ":" in name

@@ -14,10 +14,12 @@ from typing import Final
 from autoscaler.model.capacity_answers import RequestAnswer, Said, Why
 from autoscaler.model.plan import LeftOut, NodeAction, Plan, Target
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.requested_capacity import Condition, ProvisioningRequest, RequestClass, RequestCondition
+from autoscaler.model.requested_capacity import NODES, Condition, ProvisioningRequest, RequestClass, RequestCondition
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import owner_of
 from autoscaler.planning.demand.virtual_pods import request_problems
+from autoscaler.planning.placement.scatter import scattered
+from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 
 # Kueue creates a request before its PodTemplates, and watches of different kinds do not arrive together.
@@ -118,7 +120,23 @@ def _answer(
     if request.over:
         return None
     said = _unmakeable(request, snapshot, now) or _expired(request, now) or _progress(request, fates, now)
-    return RequestAnswer(request, (accepted, said), said.nodes if said.why is Why.PROVISIONED else ())
+    if said.why is not Why.PROVISIONED:
+        return RequestAnswer(request, (accepted, said), spares=request.spares)
+    lacking = scattered(request, snapshot, said.nodes)
+    # Each pod has a node to itself then, at the latest, and none stands in another's way.
+    if lacking and sum(request.spares.values()) < request.pods * len(request.pod_sets):
+        count = request.pods - sum(lacking.values())
+        said = Said(said.type, False, Why.SCATTERED, count=count, total=request.pods, nodes=said.nodes)
+        return RequestAnswer(request, (accepted, said), spares=_more(request, lacking))
+    return RequestAnswer(request, (accepted, said), said.nodes, request.spares)
+
+
+def _more(request: ProvisioningRequest, lacking: Mapping[str, int]) -> FrozenMap[str, int]:
+    """The spare pods with as many more of each set as kube-scheduler might leave over."""
+    spares = dict(request.spares)
+    for template, count in lacking.items():
+        spares[template] = spares.get(template, 0) + count
+    return FrozenMap(spares)
 
 
 def _unmakeable(request: ProvisioningRequest, snapshot: Snapshot, now: datetime) -> Said | None:
@@ -155,10 +173,12 @@ def _progress(request: ProvisioningRequest, fates: _Fates, now: datetime) -> Sai
     placed = fates.targets.get(request.key, [])
     ready = [node for target, node in placed if target is Target.EXISTING]
     nodes = tuple(sorted({node for _, node in placed}))
-    if len(ready) == request.pods:
+    if len(ready) == request.wanted:
         return Said(_TYPE.PROVISIONED, True, Why.PROVISIONED, count=request.pods, total=request.pods, nodes=nodes)
-    if len(placed) == request.pods:
-        return Said(_TYPE.PROVISIONED, False, Why.COMING, count=len(ready), total=request.pods, nodes=nodes)
+    if len(placed) == request.wanted:
+        return Said(
+            _TYPE.PROVISIONED, False, Why.COMING, count=min(len(ready), request.pods), total=request.pods, nodes=nodes
+        )
     left = fates.left.get(request.key, [])
     worst = _decisive(left)
     settled = now - _created(request, now) >= GRACE
@@ -222,10 +242,6 @@ def _after(request: ProvisioningRequest, snapshot: Snapshot, plan: Plan, now: da
     if booked and now >= _since(provisioned, now) + BOOKING:
         return Said(_TYPE.BOOKING_EXPIRED, True, Why.BOOKING_EXPIRED, count=taken, total=request.pods)
     return None
-
-
-# The key of the details that names the nodes of a request.
-NODES: Final = "foreslice.dev/nodes"
 
 
 def _since(condition: Condition | None, now: datetime) -> datetime:

@@ -46,6 +46,11 @@ def _sentence(said: Said, why: str) -> str:
             return f"every pod has a place on {nodes}, and its claims their devices"
         case Why.COMING:
             return why or f"{pods} have a place on a node that is ready; the others wait for {nodes}"
+        case Why.SCATTERED:
+            return (
+                f"{nodes} hold every pod, but kube-scheduler may place pods of different sizes so that only {pods} "
+                "find room: room for more is looked for"
+            )
         case Why.NOT_FOUND:
             has = f"{pods} have a place: " if said.total else ""
             return f"{has}{why or (f'the others need {nodes}' if said.nodes else 'nothing takes the others')}"

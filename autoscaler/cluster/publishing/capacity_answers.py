@@ -20,9 +20,9 @@ from autoscaler.cluster.publishing.condition import TIME
 from autoscaler.cluster.resources import CAPACITY_BUFFERS, NODES, PROVISIONING_REQUESTS
 from autoscaler.kube.workloads.requested_capacity import parse_provisioning_request
 from autoscaler.model.capacity_answers import BufferAnswer, RequestAnswer, Said, Why
-from autoscaler.model.requested_capacity import CapacityBuffer, Condition, ProvisioningRequest
+from autoscaler.model.requested_capacity import NODES as NODES_KEY
+from autoscaler.model.requested_capacity import SPARES, CapacityBuffer, Condition, ProvisioningRequest
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.answers import NODES as NODES_KEY
 from autoscaler.report.capacity_answers import buffer_message, request_message
 from instance_catalog.kubernetes import labels
 
@@ -75,7 +75,7 @@ class CapacityAnswers:
     def _answer_request(self, answer: RequestAnswer, marked: dict[str, str], now: datetime) -> None:
         request = answer.request
         said = [(each, request_message(answer, each)) for each in answer.said]
-        if _agrees(request.conditions, said):
+        if _agrees(request.conditions, said) and answer.spares == request.spares:
             return
         with suppress(NotFoundError, ConflictError):  # in both cases the next reconcile sees it anew
             for node in answer.nodes:
@@ -83,8 +83,8 @@ class CapacityAnswers:
                     marks = {"metadata": {"labels": {labels.PROVISIONING_REQUEST: request.node_label}}}
                     self._api.patch(NODES, node, marks)
             status: dict[str, Any] = {"conditions": _merged(request, said, now)}
-            if answer.nodes:
-                status["provisioningClassDetails"] = _details(request, answer.nodes)
+            if answer.nodes or answer.spares:
+                status["provisioningClassDetails"] = _details(answer)
             patch = {"metadata": {"resourceVersion": request.resource_version}, "status": status}
             written = self._api.patch(
                 PROVISIONING_REQUESTS, request.name, patch, namespace=request.namespace, subresource="status"
@@ -111,11 +111,16 @@ class CapacityAnswers:
             self._api.patch(CAPACITY_BUFFERS, buffer.name, patch, namespace=buffer.namespace, subresource="status")
 
 
-def _details(request: ProvisioningRequest, nodes: tuple[str, ...]) -> dict[str, str]:
+def _details(answer: RequestAnswer) -> dict[str, str]:
     """What Kueue copies into node selectors, and which nodes there are; what other keys say stays."""
-    names = ",".join(nodes)
-    named = {NODES_KEY: names} if len(names) <= _LONGEST_DETAIL else {}
-    return {**request.details, labels.PROVISIONING_REQUEST: request.node_label, **named}
+    details = dict(answer.request.details)
+    if answer.spares:
+        details[SPARES] = ",".join(f"{template}={count}" for template, count in sorted(answer.spares.items()))
+    if answer.nodes:
+        details[labels.PROVISIONING_REQUEST] = answer.request.node_label
+        names = ",".join(answer.nodes)
+        details |= {NODES_KEY: names} if len(names) <= _LONGEST_DETAIL else {}
+    return details
 
 
 _Texts = list[tuple[Said, str]]
@@ -145,7 +150,7 @@ def _merged(about: ProvisioningRequest | CapacityBuffer, said: _Texts, now: date
         if before is not None and each.why is Why.ACCEPTED and before.status == "True":
             continue
         since = before.since if before is not None and before.status == _status(each) and before.since else now
-        found[each.type] = Condition(each.type, _status(each), each.why.value, text, since, about.generation)
+        found[each.type] = Condition(str(each.type), _status(each), each.why.value, text, since, about.generation)
     return [_written(entry, now) for entry in found.values()]
 
 

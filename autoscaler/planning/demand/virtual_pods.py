@@ -49,7 +49,9 @@ def with_virtual_pods(snapshot: Snapshot, checks: Iterable[ProvisioningRequest] 
     made = _Made({**found.claims}, [])
     gangs = dict(found.gangs)
     for request in requests:
-        gang = Gang(request.namespace, request_gang(request.name), f"ProvisioningRequest {request.name}", request.pods)
+        gang = Gang(
+            request.namespace, request_gang(request.name), f"ProvisioningRequest {request.name}", request.wanted
+        )
         gangs[gang.key] = gang
         others = [value for value, holder in held.items() if holder.key != request.key]
         for pod in _request_pods(request, found):
@@ -127,7 +129,7 @@ def _request_pods(request: ProvisioningRequest, snapshot: Snapshot) -> Iterator[
     for pod_set in request.pod_sets:
         template = snapshot.pod_templates[f"{request.namespace}/{pod_set.template}"].pod
         model = replace(template, gang=gang, owner=f"ProvisioningRequest/{request.name}", created=request.created)
-        for index in range(pod_set.count):
+        for index in range(pod_set.count + request.spares.get(pod_set.template, 0)):
             yield _named(model, request_pod(request.name, pod_set.template, index))
 
 

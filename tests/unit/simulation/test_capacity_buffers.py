@@ -1,4 +1,4 @@
-"""CapacityBuffers of the production loop in virtual time: room is kept, refilled behind real pods, and costs no more."""
+"""CapacityBuffers of the production loop in virtual time: room is kept, and refilled behind real pods."""
 
 from __future__ import annotations
 
