@@ -68,7 +68,11 @@ def _due(snapshot: Snapshot, settings: LoopSettings, now: datetime) -> Iterator[
     for pod in snapshot.pods:
         if pod.no_node_before is not None and pod.node_name is None:
             yield pod.no_node_before
-    for moment in (next_answer(snapshot, now), *(next_moment(block, now) for block in snapshot.blocks)):
+    answer = next_answer(snapshot, now)
+    if answer is not None:
+        yield answer
+    for block in snapshot.blocks:
+        moment = next_moment(block, now)
         if moment is not None:
             yield moment
     for backoff in snapshot.backoffs:

@@ -158,7 +158,7 @@ def test_a_booking_that_nobody_uses_expires_and_its_nodes_go() -> None:
 def test_two_requests_never_share_a_node() -> None:
     simulation, queue = cluster()
     for name in ("one", "two"):
-        queue.ask(Gang(name, ((2, 1, "1"),)))
+        queue.ask(Gang(name, ((1, 2, "1"),)))  # a g6.12xlarge would hold both
     live(simulation, queue, 6)
     first, second = (nodes_of(simulation, queue.request(name)) for name in ("one", "two"))
     assert first
