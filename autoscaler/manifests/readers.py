@@ -26,7 +26,8 @@ from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet, Reader
 from autoscaler.manifests.plan_context import parse_plan_context
-from autoscaler.model.requested_capacity import BUFFER_STRATEGY, RequestClass
+from autoscaler.model.requested_capacity import RequestClass
+from instance_catalog.kubernetes import labels
 
 _SCALABLE = ("Deployment", "StatefulSet")  # what a CapacityBuffer may refer to
 # kube-scheduler spreads the pods of these by default; a Deployment stands for the ReplicaSet that it makes.
@@ -119,8 +120,8 @@ def read_provisioning_request(manifests: ManifestSet, document: Document, proble
 def read_capacity_buffer(manifests: ManifestSet, document: Document, problems: Problems) -> None:
     """CapacityBuffer: one of our strategy stands for pods."""
     found = parse_capacity_buffer(document.value, problems, origin=document.origin)
-    if found.strategy != BUFFER_STRATEGY:
-        message = f"ignored: another autoscaler serves this strategy; that of Foreslice is {BUFFER_STRATEGY}"
+    if found.strategy != labels.ACTIVE_CAPACITY:
+        message = f"ignored: another autoscaler serves this strategy; that of Foreslice is {labels.ACTIVE_CAPACITY}"
         problems.warn(("spec", "provisioningStrategy"), message)
     manifests.capacity_buffers.append(found)
 

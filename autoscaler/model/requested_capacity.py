@@ -34,11 +34,6 @@ class RequestCondition(StrEnum):
     CAPACITY_REVOKED = "CapacityRevoked"
 
 
-# The provisioningStrategy of the CapacityBuffers that Foreslice serves.
-BUFFER_STRATEGY: Final = "foreslice.dev/active-capacity"
-# Keys of status.provisioningClassDetails: the nodes of a request, and the pods of which it needs room for more.
-NODES: Final = "foreslice.dev/nodes"
-SPARES: Final = "foreslice.dev/spare-pods"
 _CONSUMED: Final = (labels.CONSUME_PROVISIONING_REQUEST, labels.CA_CONSUME_PROVISIONING_REQUEST)
 _FINAL: Final = (RequestCondition.FAILED, RequestCondition.BOOKING_EXPIRED, RequestCondition.CAPACITY_REVOKED)
 
@@ -116,7 +111,7 @@ class ProvisioningRequest:
     @property
     def spares(self) -> FrozenMap[str, int]:
         """How many pods more than it asks for it gets room for, by PodTemplate: kube-scheduler may scatter its pods."""
-        entries = (entry.partition("=") for entry in self.details.get(SPARES, "").split(","))
+        entries = (entry.partition("=") for entry in self.details.get(labels.SPARE_PODS, "").split(","))
         return FrozenMap({name: int(number) for name, _, number in entries if number.isdigit() and len(number) < 6})
 
     @property
@@ -212,4 +207,4 @@ class CapacityBuffer:
     @property
     def served(self) -> bool:
         """Whether Foreslice serves its strategy."""
-        return self.strategy == BUFFER_STRATEGY and not self.deleting
+        return self.strategy == labels.ACTIVE_CAPACITY and not self.deleting

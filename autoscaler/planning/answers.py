@@ -14,7 +14,7 @@ from typing import Final
 from autoscaler.model.capacity_answers import RequestAnswer, Said, Why
 from autoscaler.model.plan import LeftOut, NodeAction, Plan, Target
 from autoscaler.model.reason import Code, Reason
-from autoscaler.model.requested_capacity import NODES, Condition, ProvisioningRequest, RequestClass, RequestCondition
+from autoscaler.model.requested_capacity import Condition, ProvisioningRequest, RequestClass, RequestCondition
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.virtual_pods import owner_of
 from autoscaler.planning.demand.virtual_pods import request_problems
@@ -231,7 +231,11 @@ def _after(request: ProvisioningRequest, snapshot: Snapshot, plan: Plan, now: da
     booked = not request.has(_TYPE.BOOKING_EXPIRED)
     ending = dict(_ending(snapshot, plan, own if booked else own & used))
     there = {node.name for node in snapshot.nodes}
-    gone = [name for name in request.details.get(NODES, "").split(",") if name and name not in there] if booked else []
+    gone = (
+        [name for name in request.details.get(labels.REQUEST_NODES, "").split(",") if name and name not in there]
+        if booked
+        else []
+    )
     taken = sum(1 for pod in consumers if pod.node_name is not None)
     if booked and taken >= request.pods:
         return Said(_TYPE.BOOKING_EXPIRED, True, Why.CONSUMED, count=taken, total=request.pods)

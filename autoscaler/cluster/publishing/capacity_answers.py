@@ -20,8 +20,7 @@ from autoscaler.cluster.publishing.condition import TIME
 from autoscaler.cluster.resources import CAPACITY_BUFFERS, NODES, PROVISIONING_REQUESTS
 from autoscaler.kube.workloads.requested_capacity import parse_provisioning_request
 from autoscaler.model.capacity_answers import BufferAnswer, RequestAnswer, Said, Why
-from autoscaler.model.requested_capacity import NODES as NODES_KEY
-from autoscaler.model.requested_capacity import SPARES, CapacityBuffer, Condition, ProvisioningRequest
+from autoscaler.model.requested_capacity import CapacityBuffer, Condition, ProvisioningRequest
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.capacity_answers import buffer_message, request_message
 from instance_catalog.kubernetes import labels
@@ -115,11 +114,13 @@ def _details(answer: RequestAnswer) -> dict[str, str]:
     """What Kueue copies into node selectors, and which nodes there are; what other keys say stays."""
     details = dict(answer.request.details)
     if answer.spares:
-        details[SPARES] = ",".join(f"{template}={count}" for template, count in sorted(answer.spares.items()))
+        details[labels.SPARE_PODS] = ",".join(
+            f"{template}={count}" for template, count in sorted(answer.spares.items())
+        )
     if answer.nodes:
         details[labels.PROVISIONING_REQUEST] = answer.request.node_label
         names = ",".join(answer.nodes)
-        details |= {NODES_KEY: names} if len(names) <= _LONGEST_DETAIL else {}
+        details |= {labels.REQUEST_NODES: names} if len(names) <= _LONGEST_DETAIL else {}
     return details
 
 

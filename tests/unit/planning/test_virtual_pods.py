@@ -13,7 +13,6 @@ from autoscaler.model.capacity_answers import Why
 from autoscaler.model.plan import Placement, Plan, Target
 from autoscaler.model.pod import PodClaim
 from autoscaler.model.requested_capacity import (
-    BUFFER_STRATEGY,
     CapacityBuffer,
     Condition,
     PodSet,
@@ -34,7 +33,7 @@ TEMPLATE = PodTemplate("default", "workers", replace(pod("workers"), claims=(Pod
 REQUEST = ProvisioningRequest(
     "default", "train", "atomic.foreslice.dev", (PodSet("workers", 2),), uid="uid-1", created=CREATED
 )
-BUFFER = CapacityBuffer("default", "warm", BUFFER_STRATEGY, template="workers", replicas=1)
+BUFFER = CapacityBuffer("default", "warm", labels.ACTIVE_CAPACITY, template="workers", replicas=1)
 
 
 def world(**fields: Any) -> Snapshot:
