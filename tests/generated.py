@@ -20,6 +20,7 @@ def expected() -> dict[Path, str]:
     from tests import (
         architecture_reference,
         command_reference,
+        dra_reference,
         image_requirements,
         metrics_reference,
         provider_reference,
@@ -38,6 +39,7 @@ def expected() -> dict[Path, str]:
         provider_reference,
         settings_reference,
         image_requirements,
+        dra_reference,
     )
     for source in sources:
         files.update(source.generated_files())

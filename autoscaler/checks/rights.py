@@ -59,6 +59,7 @@ ACT: tuple[Right, ...] = (
     *_rights("", "nodes", "get patch delete"),
     *_rights("", "pods pods/status", "patch"),
     *_rights("", "pods/eviction", "create"),
+    *_rights("autoscaling.x-k8s.io", "provisioningrequests/status capacitybuffers/status", "patch"),
 )
 KWOK: tuple[Right, ...] = (
     *_rights(_OURS, "kwoknodetemplates", "get"),

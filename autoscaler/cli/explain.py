@@ -21,6 +21,7 @@ from autoscaler.errors import BadInputError
 from autoscaler.model.pod import Pod
 from autoscaler.planning.policy import Policy
 from autoscaler.report.explained_objects import claim_explanation, claim_lines, node_explanation, node_lines
+from autoscaler.report.explained_requests import buffer_explanation, request_explanation, request_lines
 from autoscaler.report.explanation import explanation_lines, explanation_of
 from autoscaler.report.type_answer import type_answer_lines
 from autoscaler.report.words import few
@@ -29,6 +30,8 @@ from instance_catalog.spelling import did_you_mean
 # Whatever was looked at is shown; for a pod without a place that is every offering.
 _THOROUGH = Policy(considered=1_000_000)
 _KINDS = {"pod": "pod", "claim": "claim", "resourceclaim": "claim", "node": "node"}
+_REQUESTS = ("provisioningrequest", "provreq")
+_BUFFERS = ("capacitybuffer", "cb")
 _SHOWN = 5  # pods without a place, where none is named
 
 
@@ -61,8 +64,8 @@ def explain(
     """Shows what a pod waits for, the offerings rejected for it by reason, and the smallest change that would place it.
 
     NAME is a pod, or a workload (`deployment/web`) for the first of its pods. `claim/NAME` and `node/NAME` ask for a
-    ResourceClaim or a node, which may be one that the plan would launch. Changes are tried: each was planned again, and
-    places the pod.
+    ResourceClaim or a node, which may be one that the plan would launch; `provreq/NAME` and `capacitybuffer/NAME` for
+    what a ProvisioningRequest or a CapacityBuffer gets. Changes are tried: each was planned again, and places the pod.
 
     It plans anew from what the cluster or the files show, so it works without an installation and needs only read
     access. With -f and without a NAME, it explains the pods that get no place.
@@ -135,6 +138,8 @@ def _answer(found: Decided, name: str, namespace: str) -> _Answer:
             return _claim(found, own)
         case "node" if (node := node_explanation(rest, found.snapshot, found.plan)) is not None:
             return node, list(node_lines(node))
+    if rest and (asked := _requested(found, kind.lower(), own)) is not None:
+        return asked
     if workload := _first_of(found.snapshot.pods, name, namespace):
         return _pod(found, workload)
     if key in found.snapshot.claims:
@@ -162,6 +167,25 @@ def _pod(found: Decided, pod: Pod) -> _Answer:
     advice = advise(pod, found.snapshot, found.catalog, found.plan, found.policy, found.now)
     data = explanation_of(pod, found.snapshot, found.plan, _checked(found), advice, scheduled=found.live)
     return data, list(explanation_lines(data))
+
+
+def _requested(found: Decided, kind: str, key: str) -> _Answer | None:
+    """A ProvisioningRequest or CapacityBuffer, and the first of its pods that has no place."""
+    snapshot, data = found.snapshot, None
+    if kind in _REQUESTS:
+        request = next((each for each in snapshot.provisioning_requests if each.key == key), None)
+        data = None if request is None else request_explanation(request, snapshot, found.plan, found.now)
+    elif kind in _BUFFERS:
+        buffer = next((each for each in snapshot.capacity_buffers if each.key == key), None)
+        data = None if buffer is None else buffer_explanation(buffer, snapshot, found.plan)
+    if data is None:
+        return None
+    lines = list(request_lines(data))
+    waiting = next((pod for pod in snapshot.pods if pod.key in data["leftOut"]), None)
+    if waiting is not None:
+        data["pod"], more = _pod(found, waiting)
+        lines += ["", *more]
+    return data, lines
 
 
 def _claim(found: Decided, key: str) -> _Answer:

@@ -22,7 +22,7 @@ from autoscaler.kube.custom.instance_type_overlay import overlay_layer
 from autoscaler.kube.custom.launch_batch import parse_launch_batch
 from autoscaler.kube.custom.pool_memory import backoffs_of, quarantines_of
 from autoscaler.kube.custom.spending import CLUSTER, parse_spending
-from autoscaler.kube.kinds import KINDS, PODS, POOLS, PRIORITIES, SnapshotKind, or_problem
+from autoscaler.kube.kinds import KINDS, POD_TEMPLATES, PODS, POOLS, PRIORITIES, SnapshotKind, or_problem
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import PriorityClass
 from autoscaler.kube.problem import Problem, Problems, Severity
@@ -31,6 +31,7 @@ from autoscaler.model.device_class import DeviceClass, DeviceTaintRule
 from autoscaler.model.node import with_volume_limits
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import LaunchBatch, ProvisionedNode
+from autoscaler.model.requested_capacity import PodTemplate, Scalable
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Backoff, Quarantine, Snapshot
 from autoscaler.model.spending import Spending
@@ -87,17 +88,23 @@ class Store:
                 ),
             )
             for kind in KINDS
-            if kind not in (PODS, PRIORITIES, POOLS)
+            if kind not in (PODS, PRIORITIES, POOLS, POD_TEMPLATES)
+        )
+        self._pod_templates: Informer[PodTemplate] = informer(
+            resources.POD_TEMPLATES, self._parse_pod_template, optional=True
         )
         self._provisioned: Informer[ProvisionedNode] = next(i for kind, i in self._plain if kind.field == "provisioned")
         own = (self._pools, self._overlays, self._batches, self._spendings)
-        self._informers: tuple[Informer[Any], ...] = (*(found for _, found in self._plain), *own)
+        plain = (*(found for _, found in self._plain), self._pod_templates)
+        self._informers: tuple[Informer[Any], ...] = (*plain, *own)
 
     def refresh(self) -> bool:
         """Take over what changed since the last time; whether anything did."""
         # A pod's priority is resolved on arrival, so other classes make all pods worth another look.
         repriced = self._priorities.refresh()
         changed = [self._pods.reread() if repriced else self._pods.refresh()]
+        if repriced:
+            self._pod_templates.reread()
         changed += [informer.refresh() for informer in self._informers]
         return repriced or any(changed)
 
@@ -117,6 +124,9 @@ class Store:
         values: dict[str, list[Any]] = {}
         for kind, informer in self._plain:
             values.setdefault(kind.field, []).extend(informer.values)
+        deployments = values["autoscalers"]
+        values["autoscalers"] = [found for found in deployments if not isinstance(found, Scalable)]
+        values["scalables"] += [found for found in deployments if isinstance(found, Scalable)]
         parts = {kind.field: kind.form.of(values[kind.field]) for kind, _ in self._plain}
         nodes = with_volume_limits(parts.pop("nodes"), dict(parts.pop("volume_limits")))
         pools = self._pools.values
@@ -125,6 +135,7 @@ class Store:
             pods=self._pods.values,
             nodes=nodes,
             pools=tuple(seen.pool for seen in pools),
+            pod_templates=POD_TEMPLATES.form.of(self._pod_templates.values),
             backoffs=tuple(backoff for seen in pools for backoff in seen.backoffs),
             quarantines=tuple(quarantine for seen in pools for quarantine in seen.quarantines),
             spending=next(iter(self._spendings.values), None),
@@ -150,6 +161,11 @@ class Store:
             for key, problems in informer.problems.items():
                 for problem in problems:
                     yield informer.kind, key, problem
+
+    def _parse_pod_template(self, raw: Object, problems: Problems) -> PodTemplate:
+        priorities = {found.name: found for found in self._priorities.values}
+        template: PodTemplate = POD_TEMPLATES.parse(raw, problems, priorities=priorities)
+        return template
 
     def _parse_pod(self, raw: Object, problems: Problems) -> Pod:
         priorities = {found.name: found for found in self._priorities.values}

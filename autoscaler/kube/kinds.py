@@ -13,11 +13,11 @@ from autoscaler.kube.device_class import parse_device_class, parse_device_taint_
 from autoscaler.kube.fields import Fields
 from autoscaler.kube.metadata import parse_metadata
 from autoscaler.kube.node import parse_node
-from autoscaler.kube.other_autoscalers import parse_autoscaler, parse_quota
+from autoscaler.kube.other_autoscalers import parse_quota
 from autoscaler.kube.pod import parse_pod
 from autoscaler.kube.priority import parse_priority_class
 from autoscaler.kube.problem import Problems
-from autoscaler.kube.resource_claim import parse_resource_claim
+from autoscaler.kube.resource_claim import parse_resource_claim, parse_resource_claim_template
 from autoscaler.kube.resource_slice import parse_resource_slice
 from autoscaler.kube.storage import (
     parse_capacity_tracker,
@@ -30,6 +30,13 @@ from autoscaler.kube.storage import (
 )
 from autoscaler.kube.workloads.daemon_set import parse_daemon_set
 from autoscaler.kube.workloads.gang import parse_pod_group
+from autoscaler.kube.workloads.requested_capacity import (
+    parse_capacity_buffer,
+    parse_deployment,
+    parse_pod_template_object,
+    parse_provisioning_request,
+    parse_stateful_set,
+)
 from instance_catalog.frozen_map import FrozenMap
 
 
@@ -115,11 +122,16 @@ def _namespace(raw: object, problems: Problems) -> tuple[str, FrozenMap[str, str
 
 _STORAGE, _RESOURCE, _OURS = "storage.k8s.io", "resource.k8s.io", "foreslice.dev"
 _CLAIMS, _CAPACITIES = "persistentvolumeclaims", "csistoragecapacities"
+_REQUESTED, _REQUESTS = "autoscaling.x-k8s.io", "provisioningrequests"
+_TEMPLATES: Final = "resourceclaimtemplates"
 _bare = partial(SnapshotKind, origin=False)
 _doubtful = partial(SnapshotKind, doubtful=True)
 _optional = partial(SnapshotKind, optional=True)
 _optional_bare = partial(_optional, origin=False)
 PODS: Final = _doubtful("", "pods", "Pod", "pods", parse_pod)
+POD_TEMPLATES: Final = _optional(
+    "", "podtemplates", "PodTemplate", "pod_templates", parse_pod_template_object, Form.BY_KEY
+)
 PRIORITIES: Final = _bare("scheduling.k8s.io", "priorityclasses", "PriorityClass", "", parse_priority_class)
 POOLS: Final = SnapshotKind(_OURS, "capacitypools", "CapacityPool", "pools", _capacity_pool)
 # Each has one line: whoever adds a kind adds a field to Snapshot and a rule to the chart's ClusterRole.
@@ -143,7 +155,14 @@ KINDS: Final = (
     _optional("scheduling.x-k8s.io", "podgroups", "PodGroup", "gangs", parse_pod_group, Form.BY_KEY),
     _optional("scheduling.k8s.io", "podgroups", "PodGroup", "gangs", parse_pod_group, Form.BY_KEY),
     SnapshotKind("apps", "daemonsets", "DaemonSet", "daemon_sets", parse_daemon_set),
-    _optional_bare("apps", "deployments", "Deployment", "autoscalers", parse_autoscaler),
+    _optional_bare("apps", "deployments", "Deployment", "autoscalers", parse_deployment),
+    _optional_bare("apps", "statefulsets", "StatefulSet", "scalables", parse_stateful_set),
+    POD_TEMPLATES,
+    _optional(
+        _RESOURCE, _TEMPLATES, "ResourceClaimTemplate", "claim_templates", parse_resource_claim_template, Form.BY_KEY
+    ),
+    _optional(_REQUESTED, _REQUESTS, "ProvisioningRequest", "provisioning_requests", parse_provisioning_request),
+    _optional(_REQUESTED, "capacitybuffers", "CapacityBuffer", "capacity_buffers", parse_capacity_buffer),
     POOLS,
     SnapshotKind(_OURS, "capacityblocks", "CapacityBlock", "blocks", _capacity_block),
     _bare(_OURS, "provisionednodes", "ProvisionedNode", "provisioned", _provisioned_node),

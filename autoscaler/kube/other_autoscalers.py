@@ -1,8 +1,8 @@
 """Deployments of other autoscalers and ResourceQuotas to the model: what the checks before buying look at.
 
-Facts: Karpenter core 1.14 pkg/operator/options (IGNORE_DRA_REQUESTS, default true) and the AWS chart 1.15
-(settings.enableDRA); Cluster Autoscaler 1.36.1 config/flags (--enable-dynamic-resource-allocation, locked on since
-1.35; --allowed-scheduler-names).
+Facts: Karpenter core 1.14 pkg/operator/options (IGNORE_DRA_REQUESTS, default true; FEATURE_GATES, of which
+CapacityBuffer serves buffers of every strategy, default false) and the AWS chart 1.15 (settings.enableDRA); Cluster
+Autoscaler 1.36.1 config/flags (--enable-dynamic-resource-allocation, locked on since 1.35; --allowed-scheduler-names).
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def parse_autoscaler(raw: object, problems: Problems | None = None) -> Autoscale
                     name for name in container.flags.get("allowed-scheduler-names", "").split(",") if name
                 ),
                 version=container.tag,
+                buffers=kind is AutoscalerKind.KARPENTER and _has_gate(container, "CapacityBuffer"),
             )
     return None
 
@@ -99,6 +100,13 @@ def _serves_claims(kind: AutoscalerKind, container: _Container) -> bool:
     if version and (int(version[1]), int(version[2])) >= _DRA_ALWAYS:
         return True
     return container.flags.get("enable-dynamic-resource-allocation", "false").lower() not in _OFF
+
+
+def _has_gate(container: _Container, name: str) -> bool:
+    """Whether a feature gate is on: NodeRepair=true,CapacityBuffer=true."""
+    gates = container.flags.get("feature-gates", container.environment.get("FEATURE_GATES", ""))
+    switches = (entry.partition("=") for entry in gates.split(","))
+    return any(gate.strip() == name and value.strip().lower() == "true" for gate, _, value in switches)
 
 
 def parse_quota(raw: object, problems: Problems | None = None) -> Quota:

@@ -24,7 +24,9 @@ from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Quarantine, Snapshot
+from autoscaler.model.virtual_pods import between_requests, is_virtual
 from instance_catalog.drift.compare import Difference
+from instance_catalog.kubernetes import labels
 
 # One failed boot may be the cloud's, three in a row are not chance.
 FAILED_BOOTS: Final = 3
@@ -77,23 +79,38 @@ def mispredicted(snapshot: Snapshot, plan: Plan, now: datetime) -> tuple[Mispred
 
     Either the plan itself, made with what the drivers really published, needs a new node for the pod or has none; or
     it still says that the pod fits, and kube-scheduler does not bind it. A node with a tainted device, or one that is
-    closed to pods, says nothing about its type.
+    closed to pods, says nothing about its type. Nor does one that the plan gives to other pods, or that is booked for
+    another ProvisioningRequest; and of pods that exist only in the plan only those count for which it would buy again.
     """
     pods = {pod.key: pod for pod in snapshot.pods}
     placed = {placement.pod: placement for placement in plan.placements}
     gathering = {pods[key].gang for n in snapshot.provisioned if is_coming(n) for key in n.pods if key in pods}
     found = []
+    taken = _taken(snapshot, plan)
     for node in _undisturbed(snapshot):
+        if node.node_name in taken:
+            continue
         ready_for = now - (node.phase_since or now)
         overlooked = ready_for >= SCHEDULER_GRACE
         settled = ready_for >= WATCH_SKEW
         for pod in _waiting(node, pods, snapshot.claims):
             placement = placed.get(pod.key)
-            nowhere = placement is None or placement.target is Target.NEW
+            again = placement is not None and placement.target is Target.NEW
+            if is_virtual(pod.name):
+                found += [Misprediction(pod.key, node)] if again and settled and pod.gang not in gathering else []
+                continue
+            nowhere = placement is None or again
             here = placement is not None and placement.node == node.node_name
             if ((nowhere and settled) or (here and overlooked)) and (pod.gang is None or pod.gang not in gathering):
                 found.append(Misprediction(pod.key, node))
     return tuple(found)
+
+
+def _taken(snapshot: Snapshot, plan: Plan) -> frozenset[str]:
+    """The nodes that the plan gives to other pods than those they were bought for, or that a request has booked."""
+    bought = {node.node_name: set(node.pods) for node in snapshot.provisioned}
+    given = {p.node for p in plan.placements if p.pod not in bought.get(p.node, ())}
+    return frozenset(given | {node.name for node in snapshot.nodes if labels.PROVISIONING_REQUEST in node.labels})
 
 
 def quarantined(
@@ -193,5 +210,7 @@ def _waiting(node: ProvisionedNode, pods: Mapping[str, Pod], claims: Mapping[str
         made = [pod.created, *(claim.created for claim in asked if claim is not None)]
         if max(made) > node.created > 0:
             continue
-        if not (pod.pod_affinity or pod.pod_anti_affinity or pod.topology_spread or pod.volumes):
+        # Requests are kept on different nodes; that never keeps a pod from the node that was bought for it.
+        apart = [term for term in pod.pod_anti_affinity if not between_requests(term)]
+        if not (pod.pod_affinity or apart or pod.topology_spread or pod.volumes):
             yield pod

@@ -7,7 +7,7 @@ say what that changes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -17,13 +17,18 @@ from autoscaler.checks.check import forbidden, held_back, pool_conditions
 from autoscaler.checks.pool_condition import ConditionType, PoolCondition
 from autoscaler.lifecycle.quarantine import Drift, Misprediction, Pair, mispredicted, pair_of, quarantined
 from autoscaler.lifecycle.spending import moved_on, price_of
+from autoscaler.model.capacity import Mode
+from autoscaler.model.capacity_answers import BufferAnswer, RequestAnswer
 from autoscaler.model.plan import LeftOut, Plan, PlannedNode
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.model.spending import Spending
+from autoscaler.planning.answers import due_checks, request_answers
 from autoscaler.planning.apart import Odd, decided_apart
+from autoscaler.planning.buffer_answers import buffer_answers
 from autoscaler.planning.demand.demand import claim_keys
+from autoscaler.planning.demand.virtual_pods import with_virtual_pods
 from autoscaler.planning.disruption.slice_drift import slice_drifts
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -41,7 +46,8 @@ class Decisions:
 
     `snapshot` has the quarantines that were learned, and every pool marked that must not act. `launches` are the nodes
     of the plan that may be recorded: those of pools that only propose are among them. `odd` are the objects on which
-    deciding breaks, by their keys.
+    deciding breaks, by their keys. `requests` and `buffers` are what ProvisioningRequests and CapacityBuffers are
+    answered; nothing, as long as no pool acts. The snapshot has their pods among its own.
     """
 
     now: datetime
@@ -52,6 +58,8 @@ class Decisions:
     drifts: tuple[Drift, ...] = ()
     mispredictions: tuple[Misprediction, ...] = ()
     odd: Mapping[str, Odd] = _NONE_ODD
+    requests: tuple[RequestAnswer, ...] = ()
+    buffers: tuple[BufferAnswer, ...] = ()
 
 
 def decide(
@@ -65,9 +73,11 @@ def decide(
 ) -> Decisions:
     """`serving`: the kinds of node templates, with why their provider refuses to answer. `odd`: the objects on which
     deciding broke last time; those that have not changed are left out at once."""
+    snapshot = with_virtual_pods(snapshot)
     decide_all = partial(_decided, catalog=catalog, settings=settings, now=now, serving=serving)
     decisions, odd = decided_apart(decide_all, snapshot, odd)
-    return _completed(decisions, snapshot, odd) if odd else decisions
+    whole = _completed(decisions, snapshot, odd) if odd else decisions
+    return _answered(whole, partial(plan_for, catalog=catalog, policy=settings.policy, now=now))
 
 
 def _decided(
@@ -124,6 +134,19 @@ def _completed(decisions: Decisions, snapshot: Snapshot, odd: Mapping[str, Odd])
         ),
         conditions=conditions,
         odd=odd,
+    )
+
+
+def _answered(decisions: Decisions, make: Callable[[Snapshot], Plan]) -> Decisions:
+    """The decisions with what ProvisioningRequests and CapacityBuffers are answered. A request that only asks whether
+    there is room is planned for alone."""
+    decided, plan, now = decisions.snapshot, decisions.plan, decisions.now
+    if not any(pool.mode is Mode.ACT for pool in decided.pools):
+        return decisions
+    alone = {request.key: with_virtual_pods(decided, (request,)) for request in due_checks(decided, now)}
+    checked = {key: decided_apart(make, seen, decisions.odd)[0] for key, seen in alone.items()}
+    return replace(
+        decisions, requests=request_answers(decided, plan, now, checked), buffers=buffer_answers(decided, plan)
     )
 
 

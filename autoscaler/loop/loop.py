@@ -36,6 +36,7 @@ from autoscaler.loop.wake import Retries, earliest, next_step, next_wake
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.apart import Odd
+from autoscaler.planning.demand.virtual_pods import without_virtual_pods
 from autoscaler.planning.supply.limits import accelerators_in_use
 from autoscaler.planning.warm_up import warm_up
 from autoscaler.report.events import Event, drift_event, misprediction_event, withheld_event
@@ -149,6 +150,7 @@ class Loop:
 
     def _observe(self, now: datetime) -> Observation:
         observed = self._observer.observe(now)
+        observed = replace(observed, snapshot=self._publisher.newest(observed.snapshot))
         self.acts = observed.acts
         if observed.providers is not self._executor.providers:
             self._executor = replace(self._executor, providers=observed.providers)
@@ -199,7 +201,7 @@ class Loop:
 
     def _report(self, observed: Observation, recorded: Recorded, failed: tuple[Trouble, ...]) -> TickReport:
         decisions = recorded.decisions
-        after = replace(decisions.snapshot, provisioned=self._journal.nodes)
+        after = replace(without_virtual_pods(decisions.snapshot), provisioned=self._journal.nodes)
         templates, unjudged = verdicts(observed.providers)
         odd = tuple(Trouble(odd.kind, odd.subject.name, odd.error, odd.namespace) for odd in decisions.odd.values())
         return TickReport(
@@ -211,6 +213,8 @@ class Loop:
             problems=observed.problems,
             accelerators=accelerators_in_use(after, observed.catalog),
             effective=observed.effective,
+            requests=decisions.requests,
+            buffers=decisions.buffers,
             troubles=(*observed.troubles, *odd, *recorded.troubles, *failed, *unjudged),
             events=(
                 *map(drift_event, decisions.drifts),

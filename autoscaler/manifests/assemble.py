@@ -7,10 +7,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from autoscaler.kube.workloads.generated_claims import generate_claims
+from autoscaler.kube.workloads.requested_capacity import parse_scalable
 from autoscaler.manifests.manifest_set import ManifestSet
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.node import with_volume_limits
+from autoscaler.model.requested_capacity import RequestClass
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.virtual_pods import with_virtual_pods
 from instance_catalog.drivers.custom import CustomDriver
 from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.frozen_map import FrozenMap
@@ -52,13 +55,15 @@ def _add_gang_replica(manifests: ManifestSet, key: str) -> None:
 
 
 def assemble(manifests: ManifestSet, profile: KubernetesProfile) -> Snapshot:
-    """The Snapshot."""
+    """The Snapshot, with the pods that ProvisioningRequests and CapacityBuffers stand for."""
     spaces = {pod.namespace for pod in manifests.pods.values()} | {
         claim.namespace for claim in manifests.claims.values()
     }
     labels = {space: FrozenMap[str, str]() for space in spaces} | manifests.namespaces
     namespaces = {name: found.with_items({_NAMESPACE_NAME: name}) for name, found in labels.items()}
-    return Snapshot(
+    buffers = tuple(sorted(manifests.capacity_buffers, key=lambda found: (found.namespace, found.name)))
+    requests = tuple(sorted(manifests.provisioning_requests, key=lambda found: (found.namespace, found.name)))
+    snapshot = Snapshot(
         profile=profile,
         pods=tuple(_ordered(manifests.pods).values()),
         nodes=with_volume_limits(_ordered(manifests.nodes).values(), manifests.volume_limits),
@@ -79,7 +84,13 @@ def assemble(manifests: ManifestSet, profile: KubernetesProfile) -> Snapshot:
         pools=tuple(_ordered(manifests.pools).values()),
         blocks=tuple(_ordered(manifests.blocks).values()),
         provisioned=tuple(sorted(manifests.provisioned, key=lambda found: found.name)),
+        claim_templates=_ordered(manifests.templates),
+        pod_templates=_ordered(manifests.pod_templates),
+        scalables=tuple(parse_scalable(raw, kind) for kind, raw in manifests.scalables) if buffers else (),
+        provisioning_requests=requests,
+        capacity_buffers=buffers,
     )
+    return with_virtual_pods(snapshot, [request for request in requests if request.served is RequestClass.CHECK])
 
 
 def _ordered(found: Mapping[str, V]) -> FrozenMap[str, V]:

@@ -33,6 +33,7 @@ def _of_snapshot(group: str, name: str, versions: tuple[str, ...], *, namespaced
 _POD_GROUP = readers.of_snapshot(BY_NAME["scheduling.k8s.io", "PodGroup"])
 _RESOURCE = ("v1", "v1beta2", "v1beta1")
 _OURS = "foreslice.dev"
+_REQUESTED = "autoscaling.x-k8s.io"
 
 # In the order in which they are read: contexts and priorities first, since pods are resolved against them.
 KINDS = (
@@ -59,6 +60,9 @@ KINDS = (
     Kind("scheduling.volcano.sh", "PodGroup", ("v1beta1",), _POD_GROUP),
     Kind("scheduling.run.ai", "PodGroup", ("v2alpha2",), _POD_GROUP),
     Kind("", "Pod", ("v1",), readers.read_pod),
+    Kind("", "PodTemplate", ("v1",), readers.read_pod_template),
+    Kind(_REQUESTED, "ProvisioningRequest", ("v1", "v1beta1"), readers.read_provisioning_request),
+    Kind(_REQUESTED, "CapacityBuffer", ("v1beta1",), readers.read_capacity_buffer),
     Kind("", "Service", ("v1",), readers.read_service),
     Kind("", "ReplicationController", ("v1",), readers.workload(expand_replicas), expands=True),
     Kind("apps", "Deployment", ("v1",), readers.workload(expand_replicas), expands=True),
@@ -117,7 +121,6 @@ def _groups(reason: str, names: str) -> dict[tuple[str, str], str]:
 # (group, kind) to the reason; kind "" stands for every other kind of the group.
 IGNORED = {
     **{("", kind): _NO_PLACEMENT for kind in ("Endpoints", "ConfigMap", "Secret", "ServiceAccount", "Event")},
-    ("", "PodTemplate"): "no pods come of it by itself",
     ("", "LimitRange"): "its defaults are not applied: write requests into the pods",
     ("", "ResourceQuota"): _NO_QUOTA,
     ("apps", "ControllerRevision"): _NO_PLACEMENT,

@@ -19,6 +19,7 @@ from autoscaler.model.gang import Gang
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
+from autoscaler.model.requested_capacity import CapacityBuffer, PodTemplate, ProvisioningRequest
 from autoscaler.model.resource_claim import ResourceClaim, ResourceClaimTemplate
 from autoscaler.model.selection import Selection
 from autoscaler.model.snapshot import DaemonSet
@@ -62,6 +63,10 @@ class ManifestSet:
     provisioned: list[ProvisionedNode] = field(default_factory=list)
     overlays: list[Document] = field(default_factory=list)
     node_templates: list[Document] = field(default_factory=list)
+    pod_templates: dict[str, PodTemplate] = field(default_factory=dict)
+    provisioning_requests: list[ProvisioningRequest] = field(default_factory=list)
+    capacity_buffers: list[CapacityBuffer] = field(default_factory=list)
+    scalables: list[tuple[str, object]] = field(default_factory=list)  # kind and object, read where a buffer needs it
 
     def put(self, kind: SnapshotKind, value: Any) -> None:
         """Take over a value of a kind; of several with one name the last counts."""

@@ -17,11 +17,19 @@ from autoscaler.kube.workloads.compute_domain import parse_compute_domain
 from autoscaler.kube.workloads.controllers import Expand
 from autoscaler.kube.workloads.daemon_set import parse_daemon_set
 from autoscaler.kube.workloads.gang import parse_workload
+from autoscaler.kube.workloads.requested_capacity import (
+    parse_capacity_buffer,
+    parse_pod_template_object,
+    parse_provisioning_request,
+)
 from autoscaler.kube.workloads.stamping import Expansion
 from autoscaler.manifests.document import Document
 from autoscaler.manifests.manifest_set import ManifestSet, Reader
 from autoscaler.manifests.plan_context import parse_plan_context
+from autoscaler.model.requested_capacity import RequestClass
+from instance_catalog.kubernetes import labels
 
+_SCALABLE = ("Deployment", "StatefulSet")  # what a CapacityBuffer may refer to
 # kube-scheduler spreads the pods of these by default; a Deployment stands for the ReplicaSet that it makes.
 _SPREAD = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 
@@ -34,6 +42,8 @@ def workload(expand: Expand) -> Reader:
         _, kind = header(document.value)
         if kind in _SPREAD:
             _select(manifests, document, kind)
+        if kind in _SCALABLE:
+            manifests.scalables.append((kind, document.value))
 
     return read
 
@@ -89,6 +99,31 @@ def read_resource_claim_template(manifests: ManifestSet, document: Document, pro
     """ResourceClaimTemplate."""
     found = parse_resource_claim_template(document.value, problems, origin=document.origin)
     manifests.templates[f"{found.namespace}/{found.name}"] = found
+
+
+def read_pod_template(manifests: ManifestSet, document: Document, problems: Problems) -> None:
+    """PodTemplate: pods come of it where a ProvisioningRequest or a CapacityBuffer names it."""
+    found = parse_pod_template_object(document.value, problems, origin=document.origin, priorities=manifests.priorities)
+    manifests.pod_templates[found.key] = found
+
+
+def read_provisioning_request(manifests: ManifestSet, document: Document, problems: Problems) -> None:
+    """ProvisioningRequest: one of our classes stands for pods."""
+    found = parse_provisioning_request(document.value, problems, origin=document.origin)
+    if found.served is None and found.class_name:
+        ours = ", ".join(RequestClass)
+        message = f"ignored: class {found.class_name} belongs to another autoscaler; those of Foreslice are {ours}"
+        problems.warn(("spec", "provisioningClassName"), message)
+    manifests.provisioning_requests.append(found)
+
+
+def read_capacity_buffer(manifests: ManifestSet, document: Document, problems: Problems) -> None:
+    """CapacityBuffer: one of our strategy stands for pods."""
+    found = parse_capacity_buffer(document.value, problems, origin=document.origin)
+    if found.strategy != labels.ACTIVE_CAPACITY:
+        message = f"ignored: another autoscaler serves this strategy; that of Foreslice is {labels.ACTIVE_CAPACITY}"
+        problems.warn(("spec", "provisioningStrategy"), message)
+    manifests.capacity_buffers.append(found)
 
 
 def read_compute_domain(manifests: ManifestSet, document: Document, problems: Problems) -> None:

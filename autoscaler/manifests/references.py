@@ -32,6 +32,11 @@ def check_references(document: Document, manifests: ManifestSet, problems: Probl
     match header(document.value)[1]:
         case "Pod":
             _check_generated(fields, namespace, manifests, problems)
+        case "ProvisioningRequest" | "CapacityBuffer":
+            spec = fields.child("spec")
+            for holder in (spec, *spec.children("podSets")):
+                reference = holder.child("podTemplateRef")
+                _check(reference, "name", f"{namespace}/", manifests.pod_templates, problems, what="PodTemplate")
         case "ResourceClaim":
             _check_classes(fields.child("spec"), manifests, problems)
         case "ResourceClaimTemplate":
@@ -55,6 +60,8 @@ def pods_in(fields: Fields) -> Iterator[Fields]:
     match fields.text("kind"):
         case "Pod" if fields.child("status").raw("phase") not in _FINISHED:
             yield fields
+        case "PodTemplate":
+            yield fields.child("template")
         case "CronJob":
             yield spec.child("jobTemplate").child("spec").child("template")
         case "JobSet":

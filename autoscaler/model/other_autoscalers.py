@@ -19,7 +19,8 @@ class AutoscalerKind(Enum):
 class Autoscaler:
     """Another autoscaler that runs. `claims`: it launches for pods with resource claims, too.
 
-    `schedulers` are the schedulers whose pods it launches for; () means all.
+    `schedulers` are the schedulers whose pods it launches for; () means all. `buffers`: it serves CapacityBuffers
+    whatever their provisioningStrategy is.
     """
 
     kind: AutoscalerKind
@@ -28,6 +29,7 @@ class Autoscaler:
     claims: bool
     schedulers: tuple[str, ...] = ()
     version: str = ""
+    buffers: bool = False
     origin: Origin = field(default=CLUSTER, compare=False)
 
     @property

@@ -81,6 +81,9 @@ class Code(Enum):
     OUT_OF_SCOPE = "OutOfScope"  # no claim and no extended resource served by DRA
     NOT_SELECTED = "NotSelected"  # pool: its scope selects other pods
     PROVISIONING_REQUEST = "ProvisioningRequest"  # request: its capacity is asked for there
+    TEMPLATE_NOT_FOUND = "TemplateNotFound"  # what pods or their claims are made from
+    BUFFERS_SERVED = "BuffersServed"  # kind: it serves CapacityBuffers of every strategy
+    BOOKED = "Booked"  # kept for the consumers of a ProvisioningRequest
     NOMINATED = "Nominated"  # node: a place is being made for it there
     AWAITS_BINDING = "AwaitsBinding"  # node: bought for it and just there; kube-scheduler binds it in a moment
     SCALE_UP_DELAYED = "ScaleUpDelayed"  # until: its annotation wants no node before

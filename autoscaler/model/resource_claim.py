@@ -160,3 +160,8 @@ class ResourceClaimTemplate:
     name: str
     spec: ResourceClaim
     origin: Origin = field(default=CLUSTER, compare=False)
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"

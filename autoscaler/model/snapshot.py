@@ -13,7 +13,8 @@ from autoscaler.model.origin import CLUSTER, Origin
 from autoscaler.model.other_autoscalers import Autoscaler, Quota
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
-from autoscaler.model.resource_claim import ResourceClaim
+from autoscaler.model.requested_capacity import CapacityBuffer, PodTemplate, ProvisioningRequest, Scalable
+from autoscaler.model.resource_claim import ResourceClaim, ResourceClaimTemplate
 from autoscaler.model.selection import Selection
 from autoscaler.model.spending import Spending
 from autoscaler.model.storage import (
@@ -112,6 +113,11 @@ class Snapshot:
     provisioned: tuple[ProvisionedNode, ...] = ()
     autoscalers: tuple[Autoscaler, ...] = ()  # others that run in the cluster
     quotas: tuple[Quota, ...] = ()
+    claim_templates: FrozenMap[str, ResourceClaimTemplate] = field(default_factory=FrozenMap)  # by namespace/name
+    pod_templates: FrozenMap[str, PodTemplate] = field(default_factory=FrozenMap)  # by namespace/name
+    scalables: tuple[Scalable, ...] = ()  # what a CapacityBuffer may refer to
+    provisioning_requests: tuple[ProvisioningRequest, ...] = ()
+    capacity_buffers: tuple[CapacityBuffer, ...] = ()
     backoffs: tuple[Backoff, ...] = ()
     quarantines: tuple[Quarantine, ...] = ()
     spending: Spending | None = None

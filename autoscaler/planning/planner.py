@@ -24,6 +24,7 @@ from autoscaler.model.verdict import Fits, Verdict
 from autoscaler.planning.demand.bundles import BundleClass, bundles_of, classes_of
 from autoscaler.planning.demand.demand import awaited_bindings, claim_keys, pending, pending_pods
 from autoscaler.planning.demand.scope import Scopes
+from autoscaler.planning.demand.virtual_pods import booked_nodes
 from autoscaler.planning.disruption.baseline import holds
 from autoscaler.planning.disruption.node_actions import decide
 from autoscaler.planning.objections import guessed_prices, objections
@@ -252,10 +253,10 @@ def _postponed(packing: PackingInput, assigned: Assigned) -> Iterator[LeftOut]:
 
 
 def _needed(snapshot: Snapshot, assigned: Assigned, now: datetime) -> frozenset[str]:
-    """The nodes that pending pods go to, as planned now or when they were bought."""
+    """The nodes that pending pods go to, as planned now or when they were bought, and those that requests booked."""
     bindings = awaited_bindings(snapshot, now)
     awaited = (bindings[pod.key] for pod in pending_pods(snapshot) if pod.key in bindings)
-    return frozenset({*(entry.node for entry in assigned.placed), *awaited})
+    return frozenset({*(entry.node for entry in assigned.placed), *awaited, *booked_nodes(snapshot)})
 
 
 _POOLS: Final = 3  # whose reasons are named; more would hide the first

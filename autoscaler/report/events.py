@@ -6,8 +6,8 @@ namespace do not name pods of other namespaces, because their readers may not be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
 from autoscaler.kube.problem import Problem
@@ -22,6 +22,7 @@ from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.reason import Code
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.virtual_pods import VirtualOwner, owner_of
 from autoscaler.report.drift_text import drift_text
 from autoscaler.report.reasons import text_of, texts_of
 from autoscaler.report.redaction import of_namespace, redacted
@@ -54,6 +55,8 @@ class ObjectEvents:
 def object_events(plan: Plan, snapshot: Snapshot) -> Iterator[ObjectEvents]:
     """The events of a plan, object by object: pods that get a node, pods that get none, nodes that change."""
     uids = {pod.key: pod.uid for pod in snapshot.pods}
+    owners = dict(_owners(snapshot))
+    told: set[tuple[VirtualOwner, str]] = set()
     launches = {launch.name: launch for launch in plan.launches}
     pools = {pool.name: pool for pool in snapshot.pools}
     waiting = _claims_by_hand(snapshot)
@@ -61,11 +64,18 @@ def object_events(plan: Plan, snapshot: Snapshot) -> Iterator[ObjectEvents]:
         if placement.target is Target.NEW and placement.node in launches:
             launch = launches[placement.node]
             placed = partial(_placed, placement, launch, uids.get(placement.pod, ""), pools.get(launch.pool))
-            yield _of_pod(placement.pod, placed, waiting.pop(placement.pod, []))
+            if owner := owner_of(placement.pod):
+                yield from _of_owner(owner, placement.node, placed, told, owners)
+            else:
+                yield _of_pod(placement.pod, placed, waiting.pop(placement.pod, []))
     for left in plan.left_out:
         if left.reasons and all(reason.code is Code.AWAITS_BINDING for reason in left.reasons):
             continue  # its node is there, and kube-scheduler will say so
-        yield _of_pod(left.pod, partial(_left_out, left, uids.get(left.pod, "")), waiting.pop(left.pod, []))
+        missing = partial(_left_out, left, uids.get(left.pod, ""))
+        if owner := owner_of(left.pod):
+            yield from _of_owner(owner, "", missing, told, owners)
+        else:
+            yield _of_pod(left.pod, missing, waiting.pop(left.pod, []))
     for node in snapshot.provisioned:
         if has_failed(node):
             yield ObjectEvents("ProvisionedNode", "", node.name, partial(_of_failed, node))
@@ -86,6 +96,37 @@ def _of_pod(pod: str, create: Callable[[], Event], claims: Iterable[ResourceClai
 
     namespace, _, name = pod.partition("/")
     return ObjectEvents("Pod", namespace, name, events)
+
+
+def _owners(snapshot: Snapshot) -> Iterator[tuple[VirtualOwner, str]]:
+    """What virtual pods stand for, with uids."""
+    for request in snapshot.provisioning_requests:
+        yield VirtualOwner("ProvisioningRequest", request.namespace, request.name), request.uid
+    for buffer in snapshot.capacity_buffers:
+        yield VirtualOwner("CapacityBuffer", buffer.namespace, buffer.name), buffer.uid
+
+
+def _of_owner(
+    owner: VirtualOwner,
+    node: str,
+    create: Callable[[], Event],
+    told: set[tuple[VirtualOwner, str]],
+    uids: Mapping[VirtualOwner, str],
+) -> Iterator[ObjectEvents]:
+    """The event of a pod that exists only in the plan, on what it stands for: once for each node, not for each pod."""
+    if (owner, node) not in told:
+        told.add((owner, node))
+        yield ObjectEvents(
+            owner.kind, owner.namespace, owner.name, lambda: iter([on_owner(create(), uids.get(owner, ""))])
+        )
+
+
+def on_owner(event: Event, uid: str = "") -> Event:
+    """An event of a pod; if that exists only in the plan, as one of the request or buffer that it stands for."""
+    owner = owner_of(f"{event.namespace}/{event.name}") if event.kind == "Pod" else None
+    if owner is None:
+        return event
+    return replace(event, kind=owner.kind, name=owner.name, uid=uid, message=event.message.removeprefix("pod "))
 
 
 def _of_failed(node: ProvisionedNode) -> Iterator[Event]:
@@ -147,7 +188,7 @@ def misprediction_event(wrong: Misprediction) -> Event:
         f"{node.offering.instance_type} is quarantined in pool {node.pool}. Compare what its drivers published: "
         f"foreslice catalog verify --slices published.yaml --type {node.offering.instance_type}"
     )
-    return Event("Pod", namespace, name, "", "Warning", "Misprediction", message)
+    return on_owner(Event("Pod", namespace, name, "", "Warning", "Misprediction", message))
 
 
 def invalid_event(kind: str, key: str, uid: str, problem: Problem) -> Event:
@@ -172,7 +213,7 @@ def drift_event(drift: Drift) -> Event:
 
 def trouble_event(kind: str, namespace: str, name: str, uid: str, *, reason: str, text: str) -> Event:
     """Something that could not be done for an object, and what to do about it."""
-    return Event(kind, namespace, name, uid, "Warning", reason, text)
+    return on_owner(Event(kind, namespace, name, uid, "Warning", reason, text))
 
 
 def withheld_event(kind: str, name: str, uid: str, *, pool: str, would: str) -> Event:
@@ -191,7 +232,7 @@ def not_launched_event(pod: str, uid: str, batch: str, reason: str) -> Event:
         f"no node is launched for this pod: LaunchBatch {batch} was refused ({reason}); its events say why: "
         f"kubectl get events -A --field-selector involvedObject.name={batch}"
     )
-    return Event("Pod", namespace, name, uid, "Warning", "NotLaunched", message)
+    return on_owner(Event("Pod", namespace, name, uid, "Warning", "NotLaunched", message))
 
 
 def _placed(placement: Placement, launch: PlannedNode, uid: str, pool: CapacityPool | None) -> Event:

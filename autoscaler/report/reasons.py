@@ -100,6 +100,12 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "CapacityPool",
     ),
     Code.NOT_SELECTED: ("the scope of pool {pool} selects other pods: see its spec.scope.podSelector",),
+    Code.TEMPLATE_NOT_FOUND: ("does not exist: create it, or correct the name that refers to it",),
+    Code.BUFFERS_SERVED: (
+        "{kind} serves CapacityBuffers of every strategy, so Foreslice serves none: turn its feature gate "
+        "CapacityBuffer off to have them served here",
+    ),
+    Code.BOOKED: ("is kept for the consumers of a ProvisioningRequest",),
     Code.PROVISIONING_REQUEST: ("gets its capacity through ProvisioningRequest {request}",),
     Code.NOMINATED: ("is nominated to node {node}, where a place is being made for it",),
     Code.AWAITS_BINDING: ("waits for kube-scheduler to bind it to node {node}, which was launched for it",),

@@ -19,6 +19,7 @@ from autoscaler.cluster.gate_trials import prove
 from autoscaler.cluster.store import Store
 from autoscaler.manifests.load import Loaded
 from autoscaler.manifests.plan_context import PlanContext
+from autoscaler.planning.demand.virtual_pods import with_virtual_pods
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.report.checks_text import refusal_text
@@ -53,7 +54,8 @@ def read_cluster(
     """The cluster as input of a plan, and what reads the catalog for it: directories, with its overlays over them."""
     client = connected(kubeconfig, context)
     store = read_store(client, profile or proven(client))
-    return Loaded(snapshot=store.snapshot(), problems=(), context=PlanContext()), partial(live_catalog, store)
+    snapshot = with_virtual_pods(store.snapshot())
+    return Loaded(snapshot=snapshot, problems=(), context=PlanContext()), partial(live_catalog, store)
 
 
 def proven(client: KubernetesClient) -> KubernetesProfile:
@@ -77,7 +79,7 @@ def live_catalog(store: Store, directories: Sequence[Path], now: datetime) -> Ca
 def decided(store: Store, *, policy: Policy | None = None, asked: Asked | None = None) -> Decided:
     """The plan for a cluster as it is now."""
     now = SystemClock().now()
-    snapshot, catalog = store.snapshot(), live_catalog(store, (), now)
+    snapshot, catalog = with_virtual_pods(store.snapshot()), live_catalog(store, (), now)
     used = policy or Policy()
     if asked is not None:
         used = replace(used, where=asked.where(snapshot, catalog))

@@ -10,10 +10,12 @@ from functools import partial
 from autoscaler.checks.pool_condition import PoolCondition
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.cluster.isolation import Isolation, Trouble
+from autoscaler.cluster.publishing.capacity_answers import CapacityAnswers
 from autoscaler.cluster.publishing.event_queue import EventQueue
 from autoscaler.cluster.publishing.publisher import Publisher
 from autoscaler.cluster.publishing.template_status import TemplateStatuses
 from autoscaler.kube.problem import Problem
+from autoscaler.model.capacity_answers import BufferAnswer, RequestAnswer
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.report.events import Event, not_launched_event, trouble_event
@@ -35,6 +37,8 @@ class TickReport:
     effective: EffectiveCatalog | None
     troubles: tuple[Trouble, ...]  # what could not be done
     events: tuple[Event, ...]  # what else a person should see
+    requests: tuple[RequestAnswer, ...] = ()
+    buffers: tuple[BufferAnswer, ...] = ()
 
 
 class TickPublisher:
@@ -45,6 +49,11 @@ class TickPublisher:
         self._api = api
         self._publisher = Publisher(api, at_once=at_once, events=events)
         self._templates = TemplateStatuses(api)
+        self._answers = CapacityAnswers(api)
+
+    def newest(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with the answers that were written and that no watch has shown yet."""
+        return self._answers.newest(snapshot)
 
     def publish(self, report: TickReport) -> tuple[Trouble, ...]:
         """Write all of it; what could not be written. Events on that are written, too."""
@@ -55,7 +64,8 @@ class TickPublisher:
         self._publisher.check(report.conditions, after, now)
         if report.effective is not None:
             self._publisher.overlays(report.effective, now)
-        troubles = (*self._write_templates(report), *self._publisher.take_troubles())
+        answered = self._answers.write(report.requests, report.buffers, after, now)
+        troubles = (*self._write_templates(report), *self._publisher.take_troubles(), *answered)
         self._write_troubles(report, (*report.troubles, *troubles))
         for event in report.events:
             self._publisher.tell(event, now)

@@ -16,6 +16,7 @@ from autoscaler.model.gang import Gang
 from autoscaler.model.plan import LeftOut, LeftOutVerdict
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
+from autoscaler.model.requested_capacity import consumed_request
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.scope import Scopes
 from autoscaler.planning.naming import named_like_ours
@@ -32,7 +33,6 @@ _VOLUME_KINDS = (
     "CSIStorageCapacity",
     "VolumeAttachment",
 )
-_CONSUMED = (labels.CONSUME_PROVISIONING_REQUEST, labels.CA_CONSUME_PROVISIONING_REQUEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,7 @@ def _waits(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
     subject = f"pod {pod.key}"
     if pod.scheduling_gates:
         yield Reason.of(Code.SCHEDULING_GATED, subject, gates=pod.scheduling_gates)
-    if any(key in pod.annotations for key in _CONSUMED):
-        request = next(pod.annotations[key] for key in _CONSUMED if key in pod.annotations)
+    if request := consumed_request(pod):
         yield Reason.of(Code.PROVISIONING_REQUEST, subject, request=request)
     if pod.nominated_node and _place_is_made(pod.nominated_node, snapshot):
         yield Reason.of(Code.NOMINATED, subject, node=pod.nominated_node)

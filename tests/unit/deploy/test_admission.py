@@ -11,7 +11,14 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from instance_catalog.kubernetes.labels import CA_SCALE_DOWN_DISABLED, CAPACITY_ENDS_AT, DRAINING_TAINT, HELD, POOL
+from instance_catalog.kubernetes.labels import (
+    CA_SCALE_DOWN_DISABLED,
+    CAPACITY_ENDS_AT,
+    DRAINING_TAINT,
+    HELD,
+    POOL,
+    PROVISIONING_REQUEST,
+)
 
 ROOT: Final = Path(__file__).parents[3]
 CHART: Final = ROOT / "deploy/charts/foreslice"
@@ -32,6 +39,9 @@ OWN: Final = {
     ("foreslice.dev", "awsnodetemplates/status"),
     ("foreslice.dev", "awsgroupnodetemplates/status"),
     ("foreslice.dev", "gcpnodetemplates/status"),
+    # Statuses of the classes and strategies that it serves; those of others it reads.
+    ("autoscaling.x-k8s.io", "provisioningrequests/status"),
+    ("autoscaling.x-k8s.io", "capacitybuffers/status"),
     ("foreslice.dev", "spendings"),
     ("foreslice.dev", "spendings/status"),
     ("", "events"),
@@ -68,7 +78,13 @@ def test_what_is_named_as_own_is_granted() -> None:
 
 @pytest.mark.parametrize(
     ("policy", "words"),
-    [("pods", [CAPACITY_ENDS_AT]), ("nodes", [CAPACITY_ENDS_AT, HELD, CA_SCALE_DOWN_DISABLED, DRAINING_TAINT, POOL])],
+    [
+        ("pods", [CAPACITY_ENDS_AT]),
+        (
+            "nodes",
+            [CAPACITY_ENDS_AT, HELD, CA_SCALE_DOWN_DISABLED, DRAINING_TAINT, POOL, PROVISIONING_REQUEST],
+        ),
+    ],
 )
 def test_the_policies_speak_of_the_keys_that_the_code_writes(policy: str, words: list[str]) -> None:
     text = yaml.safe_dump(POLICIES[policy], width=10000)

@@ -25,6 +25,7 @@ from autoscaler.model.provisioned_node import Phase, ProvisionedNode
 from autoscaler.model.resource_claim import ResourceClaim
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes.labels import PROVISIONING_REQUEST
 from instance_catalog.kubernetes.resource_slice import Device, NodeReach, Pool, ResourceSlice
 from instance_catalog.kubernetes.taint import Taint
 from tests.builders import ours
@@ -47,6 +48,8 @@ HERE = Plan(placements=(Placement(POD.key, Target.EXISTING, "n1"),))
 ELSEWHERE = Plan(placements=(Placement(POD.key, Target.EXISTING, "n2"),))
 ANEW = Plan(placements=(Placement(POD.key, Target.NEW, "n9"),))
 NOWHERE = Plan()
+GIVEN = Plan(placements=(*ANEW.placements, Placement("default/request:train:a-0", Target.EXISTING, "n1")))
+VIRTUAL = Pod("default", "request:train:a-0")
 
 
 def published(*taints: Taint) -> ResourceSlice:
@@ -66,6 +69,23 @@ def claimed(*, pod: float, claim: float) -> Snapshot:
     return scene(asking, node=replace(NODE, created=7.0), claims=FrozenMap({made.key: made}))
 
 
+@pytest.mark.parametrize(
+    ("target", "labels", "wrong"),
+    [
+        pytest.param(Target.NEW, {}, True, id="it-would-be-bought-for-again"),
+        pytest.param(Target.EXISTING, {}, False, id="nobody-binds-it-and-nobody-should"),
+        pytest.param(None, {}, False, id="its-gang-is-left-out"),
+        pytest.param(Target.NEW, {PROVISIONING_REQUEST: "other"}, False, id="its-node-is-booked-for-another"),
+    ],
+)
+def test_a_pod_that_exists_only_in_the_plan(target: Target | None, labels: dict[str, str], *, wrong: bool) -> None:
+    node = replace(NODE, phase_since=NOW - SCHEDULER_GRACE, pods=(VIRTUAL.key,))
+    place = "n1" if target is Target.EXISTING else "n9"
+    plan = Plan(placements=(Placement(VIRTUAL.key, target, place),) if target else ())
+    snapshot = scene(VIRTUAL, node=node, nodes=(replace(AS_NODE, labels=FrozenMap(labels)),))
+    assert bool(mispredicted(snapshot, plan, NOW)) is wrong
+
+
 def failed(name: str, why: str = "BootTimedOut") -> ProvisionedNode:
     return replace(NODE, provider_id=name, phase=Phase.FAILED, history=((Phase.FAILED, NOW, why),))
 
@@ -79,6 +99,7 @@ def failed(name: str, why: str = "BootTimedOut") -> ProvisionedNode:
         pytest.param(HERE, timedelta(0), False, id="the-scheduler-has-not-looked-yet"),
         pytest.param(HERE, SCHEDULER_GRACE, True, id="the-scheduler-looked-and-refused"),
         pytest.param(ELSEWHERE, SCHEDULER_GRACE, False, id="another-node-takes-it"),
+        pytest.param(GIVEN, WATCH_SKEW, False, id="the-plan-gives-its-node-to-another"),
     ],
 )
 def test_a_pod_that_its_ready_node_does_not_take(plan: Plan, ready_for: timedelta, wrong: bool) -> None:

@@ -1,0 +1,210 @@
+"""Capacity that is asked for without pods: ProvisioningRequests and CapacityBuffers, and what they refer to.
+
+Facts: cluster-autoscaler/apis, provisioningrequest autoscaling.x-k8s.io/v1 and capacitybuffer v1beta1 (2026-08).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+from autoscaler.model.origin import CLUSTER, Origin
+from autoscaler.model.pod import Pod
+from instance_catalog.frozen_map import EMPTY, FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.quantity import Quantity
+
+
+class RequestClass(StrEnum):
+    """The classes of ProvisioningRequests that Foreslice serves; all others belong to somebody else."""
+
+    ATOMIC = "atomic.foreslice.dev"
+    CHECK = "check.foreslice.dev"
+
+
+class RequestCondition(StrEnum):
+    """The condition types of a ProvisioningRequest."""
+
+    ACCEPTED = "Accepted"
+    PROVISIONED = "Provisioned"
+    FAILED = "Failed"
+    BOOKING_EXPIRED = "BookingExpired"
+    CAPACITY_REVOKED = "CapacityRevoked"
+
+
+_CONSUMED: Final = (labels.CONSUME_PROVISIONING_REQUEST, labels.CA_CONSUME_PROVISIONING_REQUEST)
+_FINAL: Final = (RequestCondition.FAILED, RequestCondition.BOOKING_EXPIRED, RequestCondition.CAPACITY_REVOKED)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One entry of status.conditions. `since` is its lastTransitionTime."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    since: datetime | None = None
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PodTemplate:
+    """A PodTemplate. `pod` is what is made from it, under the name of the template."""
+
+    namespace: str
+    name: str
+    pod: Pod
+    generation: int = 0
+    origin: Origin = field(default=CLUSTER, compare=False)
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """`count` pods of the PodTemplate `template` in the namespace of the request."""
+
+    template: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisioningRequest:
+    """A ProvisioningRequest of any class. `conditions` in the order of its status; `created` in seconds of the epoch,
+    0 when no API server has seen it."""
+
+    namespace: str
+    name: str
+    class_name: str
+    pod_sets: tuple[PodSet, ...]
+    parameters: FrozenMap[str, str] = EMPTY
+    uid: str = ""
+    conditions: tuple[Condition, ...] = ()
+    details: FrozenMap[str, str] = EMPTY
+    created: float = 0.0
+    generation: int = 0
+    resource_version: str = ""
+    deleting: bool = False
+    origin: Origin = field(default=CLUSTER, compare=False)
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def served(self) -> RequestClass | None:
+        """Which of the served classes it is of; None for others."""
+        return RequestClass(self.class_name) if self.class_name in tuple(RequestClass) else None
+
+    @property
+    def pods(self) -> int:
+        """How many pods it is for."""
+        return sum(pod_set.count for pod_set in self.pod_sets)
+
+    @property
+    def spares(self) -> FrozenMap[str, int]:
+        """How many pods more than it asks for it gets room for, by PodTemplate: kube-scheduler may scatter its pods."""
+        entries = (entry.partition("=") for entry in self.details.get(labels.SPARE_PODS, "").split(","))
+        return FrozenMap({name: int(number) for name, _, number in entries if number.isdigit() and len(number) < 6})
+
+    @property
+    def wanted(self) -> int:
+        """How many pods room is looked for."""
+        return self.pods + sum(self.spares.values())
+
+    @property
+    def node_label(self) -> str:
+        """The value of the label foreslice.dev/provisioning-request on its nodes: unique, and a valid label."""
+        return self.uid or self.name[:63].rstrip("-.")
+
+    def condition(self, kind: RequestCondition) -> Condition | None:
+        """The condition of that type."""
+        return next((found for found in self.conditions if found.type == kind.value), None)
+
+    def has(self, kind: RequestCondition) -> bool:
+        """Whether the condition is True."""
+        found = self.condition(kind)
+        return found is not None and found.status == "True"
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is provisioned or kept for it any more."""
+        return self.deleting or any(self.has(kind) for kind in _FINAL)
+
+    @property
+    def wants_nodes(self) -> bool:
+        """Whether nodes are to be found or bought for it."""
+        return self.served is RequestClass.ATOMIC and not self.over and not self.has(RequestCondition.PROVISIONED)
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When the API server made it."""
+        return datetime.fromtimestamp(self.created, UTC) if self.created else None
+
+    def consumed_by(self, pod: Pod) -> bool:
+        """Whether the pod says that it uses the capacity of this request."""
+        return pod.namespace == self.namespace and consumed_request(pod) == self.name
+
+
+def consumed_request(pod: Pod) -> str:
+    """The name of the ProvisioningRequest whose capacity the pod uses; "" if none."""
+    return next((pod.annotations[key] for key in _CONSUMED if key in pod.annotations), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Scalable:
+    """A workload that a CapacityBuffer may refer to, with its `replicas` as asked for and the pod that it makes."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+    replicas: int
+    pod: Pod
+
+    @property
+    def reference(self) -> tuple[str, str, str, str]:
+        """(group, kind, namespace, name)."""
+        return self.group, self.kind, self.namespace, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityBuffer:
+    """A CapacityBuffer. `scalable` is (group, kind, name) of the same namespace; one of it and `template` is set.
+
+    `limits` bound the sum of what its pods request. `strategy` "" means the default of the API.
+    """
+
+    namespace: str
+    name: str
+    strategy: str = ""
+    template: str = ""
+    scalable: tuple[str, str, str] | None = None
+    replicas: int | None = None
+    percentage: int | None = None
+    limits: FrozenMap[str, Quantity] | None = None
+    uid: str = ""
+    conditions: tuple[Condition, ...] = ()
+    status: FrozenMap[str, str] = EMPTY  # the other fields of its status, as text
+    created: float = 0.0
+    generation: int = 0
+    resource_version: str = ""
+    deleting: bool = False
+    origin: Origin = field(default=CLUSTER, compare=False)
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def served(self) -> bool:
+        """Whether Foreslice serves its strategy."""
+        return self.strategy == labels.ACTIVE_CAPACITY and not self.deleting

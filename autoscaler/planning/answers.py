@@ -1,0 +1,297 @@
+"""What ProvisioningRequests are answered, from the plan that was made with their pods. Pure; nothing is written here.
+
+Who sets what, as Cluster Autoscaler does (provisioningrequest, 1.36): Accepted at once; Provisioned False with what it
+waits for, True when every pod has a place on a node that is ready; Failed when nothing can satisfy it, and never after
+Provisioned; BookingExpired when its consumers are bound or ten minutes have passed; CapacityRevoked when nodes end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from autoscaler.model.capacity_answers import RequestAnswer, Said, Why
+from autoscaler.model.plan import LeftOut, NodeAction, Plan, Target
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.requested_capacity import Condition, ProvisioningRequest, RequestClass, RequestCondition
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.virtual_pods import owner_of
+from autoscaler.planning.demand.virtual_pods import request_problems
+from autoscaler.planning.placement.scatter import scattered
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+
+# Kueue creates a request before its PodTemplates, and watches of different kinds do not arrive together.
+GRACE: Final = timedelta(seconds=30)
+BOOKING: Final = timedelta(minutes=10)
+VALID: Final = timedelta(days=7)
+CHECK_AGAIN: Final = timedelta(minutes=1)
+# Parameters of Cluster Autoscaler's classes that mean the same here.
+_VALID_SECONDS: Final = "ValidUntilSeconds"
+_NO_RETRY: Final = "noRetry"
+
+_TYPE = RequestCondition
+# What says that no offering of any pool would take the pod, now or later.
+_FOR_GOOD: Final = frozenset(
+    {
+        Code.NO_CANDIDATE,
+        Code.NO_POOL,
+        Code.NOTHING_HAS,
+        Code.BUNDLE_SPLIT,
+        Code.NO_DEVICE_OF_CLASS,
+        Code.SELECTOR_FALSE,
+        Code.TOO_FEW_DEVICES,
+        Code.NO_COMBINATION,
+        Code.CONSTRAINT_UNSATISFIED,
+        Code.COUNTERS_EXHAUSTED,
+        Code.CAPACITY_INSUFFICIENT,
+        Code.INSUFFICIENT_RESOURCE,
+        Code.NODE_SELECTOR_MISMATCH,
+        Code.NODE_AFFINITY_MISMATCH,
+        Code.TAINT_NOT_TOLERATED,
+        Code.CLASS_NOT_FOUND,
+        Code.SELECTOR_INVALID,
+        Code.SELECTOR_ERROR,
+        Code.TOO_MANY_DEVICES,
+        Code.FEATURE_DISABLED,
+        Code.MALFORMED_REQUEST,
+        Code.OUT_OF_SCOPE,
+        Code.NOT_SELECTED,
+        Code.OTHER_SCHEDULER,
+    }
+)
+_OF_GANGS: Final = (Code.GANG_INCOMPLETE, Code.GANG_TOPOLOGY)
+_ENDS: Final = (Code.BLOCK_ENDING, Code.NODE_RECLAIMED)
+
+
+def due_checks(snapshot: Snapshot, now: datetime) -> tuple[ProvisioningRequest, ...]:
+    """The requests that only ask, of which one is looked at in this reconcile: each costs a plan of its own.
+
+    New ones come first; the others take turns, minute by minute, so that no state has to be kept.
+    """
+    asking = [r for r in snapshot.provisioning_requests if r.served is RequestClass.CHECK and _asks(r)]
+    new = [request for request in asking if request.condition(_TYPE.PROVISIONED) is None]
+    if new:
+        return (new[0],)
+    turn = int(now.timestamp() // CHECK_AGAIN.total_seconds())
+    return (asking[turn % len(asking)],) if asking else ()
+
+
+def _asks(request: ProvisioningRequest) -> bool:
+    return not request.over and not request.has(_TYPE.PROVISIONED)
+
+
+def request_answers(
+    snapshot: Snapshot, plan: Plan, now: datetime, checked: Mapping[str, Plan]
+) -> tuple[RequestAnswer, ...]:
+    """One answer for each request of our classes about which something is to be said.
+
+    `checked` are the plans made to look at requests that only ask, by their keys.
+    """
+    fates = _Fates(plan)
+    looked_at = {key: _Fates(made) for key, made in checked.items()}
+    return tuple(
+        answer
+        for request in snapshot.provisioning_requests
+        if (answer := _answer(request, snapshot, now, fates=looked_at.get(request.key, fates), looked=looked_at))
+    )
+
+
+def _answer(
+    request: ProvisioningRequest,
+    snapshot: Snapshot,
+    now: datetime,
+    *,
+    fates: _Fates,
+    looked: Mapping[str, _Fates],
+) -> RequestAnswer | None:
+    done = request.deleting or request.has(_TYPE.FAILED) or request.has(_TYPE.CAPACITY_REVOKED)
+    if request.served is None or done:
+        return None
+    accepted = Said(_TYPE.ACCEPTED, True, Why.ACCEPTED)
+    if request.served is RequestClass.CHECK:
+        if not _asks(request) or request.key not in looked:
+            return None
+        return RequestAnswer(request, (accepted, _unmakeable(request, snapshot, now) or _found(request, fates)))
+    if request.has(_TYPE.PROVISIONED):
+        after = _after(request, snapshot, fates.plan, now)
+        return None if after is None else RequestAnswer(request, (after,))
+    if request.over:
+        return None
+    said = _unmakeable(request, snapshot, now) or _expired(request, now) or _progress(request, fates, now)
+    if said.why is not Why.PROVISIONED:
+        return RequestAnswer(request, (accepted, said), spares=request.spares)
+    lacking = scattered(request, snapshot, said.nodes)
+    # Each pod has a node to itself then, at the latest, and none stands in another's way.
+    if lacking and sum(request.spares.values()) < request.pods * len(request.pod_sets):
+        count = request.pods - sum(lacking.values())
+        said = Said(said.type, False, Why.SCATTERED, count=count, total=request.pods, nodes=said.nodes)
+        return RequestAnswer(request, (accepted, said), spares=_more(request, lacking))
+    return RequestAnswer(request, (accepted, said), said.nodes, request.spares)
+
+
+def _more(request: ProvisioningRequest, lacking: Mapping[str, int]) -> FrozenMap[str, int]:
+    """The spare pods with as many more of each set as kube-scheduler might leave over."""
+    spares = dict(request.spares)
+    for template, count in lacking.items():
+        spares[template] = spares.get(template, 0) + count
+    return FrozenMap(spares)
+
+
+def _unmakeable(request: ProvisioningRequest, snapshot: Snapshot, now: datetime) -> Said | None:
+    """What its pods cannot be made for."""
+    problems = request_problems(request, snapshot)
+    if not problems:
+        return None
+    if any(problem.code is Code.UNREADABLE for problem in problems):
+        return Said(_TYPE.PROVISIONED, False, Why.UNCHECKED, problems)
+    settled = now - _created(request, now) >= GRACE
+    return Said(_TYPE.FAILED, True, Why.NO_PODS, problems) if settled else _waiting(request, problems)
+
+
+def _waiting(request: ProvisioningRequest, problems: tuple[Reason, ...]) -> Said:
+    return Said(_TYPE.PROVISIONED, False, Why.COMING, problems, total=request.pods)
+
+
+def _created(request: ProvisioningRequest, now: datetime) -> datetime:
+    return request.created_at or now - GRACE
+
+
+def _valid_until(request: ProvisioningRequest, now: datetime) -> datetime:
+    seconds = request.parameters.get(_VALID_SECONDS, "")
+    valid = timedelta(seconds=int(seconds)) if seconds.isascii() and seconds.isdigit() and len(seconds) < 9 else VALID
+    return _created(request, now) + valid
+
+
+def _expired(request: ProvisioningRequest, now: datetime) -> Said | None:
+    return Said(_TYPE.FAILED, True, Why.EXPIRED) if now >= _valid_until(request, now) else None
+
+
+def _progress(request: ProvisioningRequest, fates: _Fates, now: datetime) -> Said:
+    """How far it got: its nodes are there, on their way, or not to be had."""
+    placed = fates.targets.get(request.key, [])
+    ready = [node for target, node in placed if target is Target.EXISTING]
+    nodes = tuple(sorted({node for _, node in placed}))
+    if len(ready) == request.wanted:
+        return Said(_TYPE.PROVISIONED, True, Why.PROVISIONED, count=request.pods, total=request.pods, nodes=nodes)
+    if len(placed) == request.wanted:
+        return Said(
+            _TYPE.PROVISIONED, False, Why.COMING, count=min(len(ready), request.pods), total=request.pods, nodes=nodes
+        )
+    left = fates.left.get(request.key, [])
+    worst = _decisive(left)
+    settled = now - _created(request, now) >= GRACE
+    if worst is not None and settled and any(_for_good(entry) for entry in left):
+        hopeless = next(entry for entry in left if _for_good(entry))
+        return _out(request, hopeless, Said(_TYPE.FAILED, True, Why.NOT_FOUND))
+    return _out(request, worst, Said(_TYPE.PROVISIONED, False, Why.NOT_FOUND))
+
+
+def _found(request: ProvisioningRequest, fates: _Fates) -> Said:
+    """What a request that only asks is answered: whether nodes that are there take it."""
+    placed = fates.targets.get(request.key, [])
+    ready = [node for target, node in placed if target is Target.EXISTING]
+    nodes = tuple(sorted({node for _, node in placed}))
+    if len(ready) == request.pods:
+        return Said(_TYPE.PROVISIONED, True, Why.FOUND, count=request.pods, total=request.pods, nodes=nodes)
+    final = request.parameters.get(_NO_RETRY, "").lower() == "true"
+    kind = _TYPE.FAILED if final else _TYPE.PROVISIONED
+    said = Said(kind, final, Why.NOT_FOUND, count=len(ready), total=request.pods, nodes=nodes)
+    worst = _decisive(fates.left.get(request.key, []))
+    return said if worst is None else _out(request, worst, said)
+
+
+def _out(request: ProvisioningRequest, left: LeftOut | None, said: Said) -> Said:
+    """With why one of its pods has no place."""
+    reasons = tuple(r for r in left.reasons if r.code not in _OF_GANGS) if left is not None else ()
+    miss = left.near_misses[0] if left is not None and left.near_misses else None
+    return Said(said.type, said.true, said.why, reasons, miss, said.count, request.pods)
+
+
+def _decisive(left: Iterable[LeftOut]) -> LeftOut | None:
+    """The pod that is left out for a reason of its own, rather than because its siblings are."""
+    entries = list(left)
+    own = (entry for entry in entries if any(reason.code not in _OF_GANGS for reason in entry.reasons))
+    return next(own, entries[0] if entries else None)
+
+
+def _for_good(left: LeftOut) -> bool:
+    """Whether nothing that passes by itself keeps the pod out: no shortage, no limit, no budget."""
+    own = [reason for reason in left.reasons if reason.code not in _OF_GANGS]
+    known = left.verdict in ("does-not-fit", "fatal", "out-of-scope")
+    return known and bool(own) and all(reason.code in _FOR_GOOD for reason in own)
+
+
+def _after(request: ProvisioningRequest, snapshot: Snapshot, plan: Plan, now: datetime) -> Said | None:
+    """What becomes of capacity that was provisioned: used, expired, or taken back."""
+    own = {n.name for n in snapshot.nodes if n.labels.get(labels.PROVISIONING_REQUEST) == request.node_label}
+    consumers = [pod for pod in snapshot.pods if request.consumed_by(pod)]
+    used = {pod.node_name for pod in consumers if pod.bound}
+    booked = not request.has(_TYPE.BOOKING_EXPIRED)
+    ending = dict(_ending(snapshot, plan, own if booked else own & used))
+    there = {node.name for node in snapshot.nodes}
+    gone = (
+        [name for name in request.details.get(labels.REQUEST_NODES, "").split(",") if name and name not in there]
+        if booked
+        else []
+    )
+    taken = sum(1 for pod in consumers if pod.node_name is not None)
+    if booked and taken >= request.pods:
+        return Said(_TYPE.BOOKING_EXPIRED, True, Why.CONSUMED, count=taken, total=request.pods)
+    if ending or gone:
+        names = tuple(sorted({*ending, *gone}))
+        return Said(_TYPE.CAPACITY_REVOKED, True, Why.RECLAIMED, tuple(dict.fromkeys(ending.values())), nodes=names)
+    provisioned = request.condition(_TYPE.PROVISIONED)
+    if booked and now >= _since(provisioned, now) + BOOKING:
+        return Said(_TYPE.BOOKING_EXPIRED, True, Why.BOOKING_EXPIRED, count=taken, total=request.pods)
+    return None
+
+
+def _since(condition: Condition | None, now: datetime) -> datetime:
+    return condition.since if condition is not None and condition.since is not None else now
+
+
+def _ending(snapshot: Snapshot, plan: Plan, names: set[str]) -> Iterator[tuple[str, Reason]]:
+    nodes = {node.name: node.node_name for node in snapshot.provisioned}
+    for decision in plan.nodes:
+        node = nodes.get(decision.provisioned_node, "")
+        if node in names and decision.action in (NodeAction.NOTICE, NodeAction.DRAIN):
+            for reason in decision.reasons:
+                if reason.code in _ENDS:
+                    yield node, reason
+
+
+class _Fates:
+    """Where the plan puts the virtual pods, by the key of the request that they stand for."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.targets: dict[str, list[tuple[Target, str]]] = {}
+        self.left: dict[str, list[LeftOut]] = {}
+        for placement in plan.placements:
+            owner = owner_of(placement.pod)
+            if owner is not None and owner.kind == "ProvisioningRequest":
+                self.targets.setdefault(owner.key, []).append((placement.target, placement.node))
+        for entry in (*plan.left_out, *plan.outside):
+            owner = owner_of(entry.pod)
+            if owner is not None and owner.kind == "ProvisioningRequest":
+                self.left.setdefault(owner.key, []).append(entry)
+
+
+def next_answer(snapshot: Snapshot, now: datetime) -> datetime | None:
+    """When a request is to be answered although nothing changes in the cluster."""
+    return min((moment for moment in _moments(snapshot, now) if moment > now), default=None)
+
+
+def _moments(snapshot: Snapshot, now: datetime) -> Iterator[datetime]:
+    for request in snapshot.provisioning_requests:
+        if request.served is None or request.over:
+            continue
+        if request.has(_TYPE.PROVISIONED):
+            yield _since(request.condition(_TYPE.PROVISIONED), now) + BOOKING
+        else:
+            yield _created(request, now) + GRACE
+            yield _valid_until(request, now)
+        if request.served is RequestClass.CHECK and _asks(request):
+            yield now + CHECK_AGAIN

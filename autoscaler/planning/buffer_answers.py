@@ -1,0 +1,107 @@
+"""What CapacityBuffers are answered: which template counts, how many pods have room, and what that costs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Final, TypeVar
+
+from autoscaler.lifecycle.reflect import occupies
+from autoscaler.model.capacity_answers import BufferAnswer, Said, Why
+from autoscaler.model.plan import LeftOut, Placement, Plan, Target
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.requested_capacity import CapacityBuffer
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.virtual_pods import owner_of
+from autoscaler.planning.demand.buffers import need_of
+from autoscaler.planning.demand.virtual_pods import missing_claims
+
+E = TypeVar("E", Placement, LeftOut)
+_READY: Final = "ReadyForProvisioning"
+_PROVISIONING: Final = "Provisioning"
+
+
+def buffer_answers(snapshot: Snapshot, plan: Plan) -> tuple[BufferAnswer, ...]:
+    """One answer for each buffer of our strategy."""
+    served = [buffer for buffer in snapshot.capacity_buffers if buffer.served]
+    if not served:
+        return ()
+    placed, left = _of_buffers(plan.placements), _of_buffers((*plan.left_out, *plan.outside))
+    shares = _shares(snapshot, plan, placed)
+    return tuple(
+        _answer(b, snapshot, placed.get(b.key, ()), left.get(b.key, ()), shares.get(b.key, Decimal(0))) for b in served
+    )
+
+
+def _of_buffers(entries: Iterable[E]) -> dict[str, list[E]]:
+    """By the key of the buffer whose pods they are about."""
+    found: dict[str, list[E]] = {}
+    for entry in entries:
+        owner = owner_of(entry.pod)
+        if owner is not None and owner.kind == "CapacityBuffer":
+            found.setdefault(owner.key, []).append(entry)
+    return found
+
+
+def _answer(
+    buffer: CapacityBuffer,
+    snapshot: Snapshot,
+    placed: Iterable[Placement],
+    left: Iterable[LeftOut],
+    price: Decimal | None,
+) -> BufferAnswer:
+    need = need_of(buffer, snapshot)
+    problems = need.problems or (tuple(missing_claims(need.pod, snapshot)) if need.pod is not None else ())
+    if problems:
+        not_ready = Said(_READY, False, _why_not(buffer, problems), problems)
+        idle = Said(_PROVISIONING, False, Why.NOT_READY, problems)
+        return BufferAnswer(buffer, (not_ready, idle), need.template, need.generation)
+    ready = Said(_READY, True, Why.RESOLVED, count=need.replicas, total=need.replicas)
+    provisioning = _provisioning(need.replicas, list(placed), list(left), price)
+    return BufferAnswer(buffer, (ready, provisioning), need.template, need.generation, need.replicas, price)
+
+
+def _why_not(buffer: CapacityBuffer, problems: tuple[Reason, ...]) -> Why:
+    missing = any(problem.code is Code.TEMPLATE_NOT_FOUND for problem in problems)
+    if not missing:
+        return Why.UNRESOLVED
+    return Why.TEMPLATE_MISSING if buffer.scalable is None else Why.SCALABLE_MISSING
+
+
+def _provisioning(total: int, placed: list[Placement], left: list[LeftOut], price: Decimal | None) -> Said:
+    ready = sum(placement.target is Target.EXISTING for placement in placed)
+    nodes = tuple(sorted({placement.node for placement in placed}))
+    if not total:
+        return Said(_PROVISIONING, False, Why.EMPTY)
+    if left:
+        miss = left[0].near_misses[0] if left[0].near_misses else None
+        return Said(_PROVISIONING, False, Why.NOT_FOUND, left[0].reasons, miss, ready, total, nodes, usd_per_hour=price)
+    why = Why.FITS if ready == total else Why.NEEDS_NODES
+    return Said(_PROVISIONING, True, why, count=ready, total=total, nodes=nodes, usd_per_hour=price)
+
+
+def _shares(snapshot: Snapshot, plan: Plan, placed: Mapping[str, Iterable[Placement]]) -> dict[str, Decimal | None]:
+    """What each buffer costs an hour, by its key: the nodes of ours that nothing but buffers needs, in equal shares for
+    those that use them."""
+    real = {placement.node for placement in plan.placements if _is_real(placement.pod)}
+    real |= {pod.node_name for pod in snapshot.pods if occupies(pod) and pod.node_name is not None}
+    prices = {node.node_name: node.offering.usd_per_hour for node in snapshot.provisioned}
+    prices |= {launch.name: launch.offering.usd_per_hour for launch in plan.launches}
+    users: dict[str, set[str]] = {}
+    for key, placements in placed.items():
+        for placement in placements:
+            users.setdefault(placement.node, set()).add(key)
+    costs: dict[str, Decimal | None] = {}
+    for node, keys in users.items():
+        if node in real or node not in prices:
+            continue
+        price = prices[node]
+        for key in keys:
+            before = costs.get(key, Decimal(0))
+            costs[key] = None if price is None or before is None else before + Decimal(price) / len(keys)
+    return costs
+
+
+def _is_real(pod: str) -> bool:
+    owner = owner_of(pod)
+    return owner is None or owner.kind != "CapacityBuffer"

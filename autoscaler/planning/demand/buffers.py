@@ -1,0 +1,134 @@
+"""How much a CapacityBuffer asks for: its template, and how many times, by the rules of the API.
+
+The number is the larger one of `replicas` and `percentage` of the workload, cut by `limits`; with neither, as many as
+the limits hold (autoscaling.x-k8s.io/v1beta1, 2026-08).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from autoscaler.kube.workloads.stamping import MOST_PODS
+from autoscaler.model.other_autoscalers import Autoscaler
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.requested_capacity import CapacityBuffer
+from autoscaler.model.resource_claim import DeviceRequest, FirstAvailable, ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.demand import unreadable
+from autoscaler.scheduling.resources import pod_requests, units
+
+# What Kubernetes calls the devices of a class in a ResourceQuota.
+_DEVICES: Final = ".deviceclass.resource.k8s.io/devices"
+
+
+@dataclass(frozen=True, slots=True)
+class BufferNeed:
+    """What a buffer asks for: `replicas` times `pod`. With `problems` it asks for nothing.
+
+    `template` is the name of its PodTemplate, "" for a workload; `generation` is that of the template.
+    """
+
+    pod: Pod | None = None
+    replicas: int = 0
+    template: str = ""
+    generation: int = 0
+    problems: tuple[Reason, ...] = ()
+
+
+def other_server(snapshot: Snapshot) -> Autoscaler | None:
+    """Another autoscaler that serves every CapacityBuffer, whatever its strategy is."""
+    return next((other for other in snapshot.autoscalers if other.buffers), None)
+
+
+def need_of(buffer: CapacityBuffer, snapshot: Snapshot) -> BufferNeed:
+    """What the buffer asks for; nothing for a buffer that others serve."""
+    if not buffer.served:
+        return BufferNeed()
+    other = other_server(snapshot)
+    if other is not None:
+        return BufferNeed(problems=(Reason.of(Code.BUFFERS_SERVED, other.key, kind=other.kind.value),))
+    pod, current, template, generation = _shape(buffer, snapshot)
+    if pod is None:
+        return BufferNeed(problems=tuple(_missing(buffer, snapshot)))
+    named = [entry.name for entry in pod.claims if entry.claim]
+    if named:
+        feature = f"resourceClaimName of {named[0]}: one claim is no room for more pods; use resourceClaimTemplateName"
+        return BufferNeed(problems=(Reason.of(Code.UNSUPPORTED, f"CapacityBuffer {buffer.key}", feature=feature),))
+    wanted = _wanted(buffer, current)
+    bounds = list(_bounds(buffer, pod, snapshot))
+    if wanted is None and not bounds:
+        feature = "neither replicas, nor percentage, nor a limit on what its pods request"
+        return BufferNeed(problems=(Reason.of(Code.UNSUPPORTED, f"CapacityBuffer {buffer.key}", feature=feature),))
+    replicas = min([MOST_PODS, *bounds, *([] if wanted is None else [wanted])])
+    return BufferNeed(pod, replicas, template, generation)
+
+
+def _shape(buffer: CapacityBuffer, snapshot: Snapshot) -> tuple[Pod | None, int, str, int]:
+    """(pod, replicas of the workload, name of the template, its generation)."""
+    if buffer.scalable is None:
+        found = snapshot.pod_templates.get(f"{buffer.namespace}/{buffer.template}")
+        return (None, 0, "", 0) if found is None else (found.pod, 0, found.name, found.generation)
+    group, kind, name = buffer.scalable
+    wanted = (group, kind, buffer.namespace, name)
+    scalable = next((each for each in snapshot.scalables if each.reference == wanted), None)
+    return (None, 0, "", 0) if scalable is None else (scalable.pod, scalable.replicas, "", 0)
+
+
+def _missing(buffer: CapacityBuffer, snapshot: Snapshot) -> Iterator[Reason]:
+    kind = "PodTemplate" if buffer.scalable is None else buffer.scalable[1]
+    name = buffer.template if buffer.scalable is None else buffer.scalable[2]
+    subject = f"{kind} {buffer.namespace}/{name}"
+    if buffer.scalable is not None and (buffer.scalable[0], kind) not in _SCALABLE:
+        known = "a Deployment or StatefulSet of the group apps"
+        yield Reason.of(Code.UNSUPPORTED, f"CapacityBuffer {buffer.key}", feature=f"scalableRef {kind}: name {known}")
+    elif kind in snapshot.unreadable:
+        yield from unreadable(snapshot, subject, kind)
+    else:
+        yield Reason.of(Code.TEMPLATE_NOT_FOUND, subject)
+
+
+_SCALABLE: Final = (("apps", "Deployment"), ("apps", "StatefulSet"))
+
+
+def _wanted(buffer: CapacityBuffer, current: int) -> int | None:
+    amounts = []
+    if buffer.replicas is not None:
+        amounts.append(buffer.replicas)
+    if buffer.percentage is not None and buffer.scalable is not None:
+        share = -(-current * buffer.percentage // 100)
+        amounts.append(max(1, share) if buffer.percentage else 0)
+    return max(amounts, default=None)
+
+
+def _bounds(buffer: CapacityBuffer, pod: Pod, snapshot: Snapshot) -> Iterator[int]:
+    """How often each limit holds what one pod requests. A limit on what it does not request bounds nothing."""
+    used = {**pod_requests(pod), **_devices(pod, snapshot)}
+    for resource, limit in buffer.limits.items() if buffer.limits is not None else ():
+        if used.get(resource, 0) > 0:
+            yield max(0, units(resource, limit) // used[resource])
+
+
+def _devices(pod: Pod, snapshot: Snapshot) -> Mapping[str, int]:
+    """The devices that its claims ask for, by class, as a ResourceQuota names them."""
+    counts: dict[str, int] = {}
+    for entry in pod.claims:
+        template = snapshot.claim_templates.get(f"{pod.namespace}/{entry.template}")
+        for name, count in _counted(template.spec) if template is not None else ():
+            counts[name] = counts.get(name, 0) + count
+    return {f"{name}{_DEVICES}": count for name, count in counts.items()}
+
+
+def _counted(claim: ResourceClaim) -> Iterator[tuple[str, int]]:
+    """Of a prioritized list every class counts with its largest amount, as in a ResourceQuota."""
+    for request in claim.requests:
+        match request:
+            case DeviceRequest():
+                yield request.device_class, request.count
+            case FirstAvailable():
+                largest: dict[str, int] = {}
+                for each in request.subrequests:
+                    largest[each.device_class] = max(each.count, largest.get(each.device_class, 0))
+                yield from largest.items()

@@ -1,0 +1,211 @@
+"""Pods that nobody has created: what ProvisioningRequests and CapacityBuffers ask for, as demand like any other.
+
+Their claims are made from ResourceClaimTemplates, as the resourceclaim controller would make them for real pods. The
+pods of a ProvisioningRequest are one gang; those of a buffer come after every real pod. It decides nothing about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from autoscaler.kube.pod import uid_of
+from autoscaler.kube.workloads.generated_claims import generate_claims
+from autoscaler.model.gang import Gang
+from autoscaler.model.labels import LabelSelector
+from autoscaler.model.pod import GangRef, Pod, PodAffinityTerm
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.requested_capacity import (
+    CapacityBuffer,
+    ProvisioningRequest,
+    RequestClass,
+    RequestCondition,
+    consumed_request,
+)
+from autoscaler.model.resource_claim import ResourceClaim
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.virtual_pods import buffer_pod, is_virtual, request_gang, request_pod
+from autoscaler.planning.demand.buffers import need_of
+from autoscaler.planning.demand.demand import unreadable
+from instance_catalog.frozen_map import EMPTY, FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
+
+# Behind every pod: the least priority that a PriorityClass can have is far above.
+BUFFER_PRIORITY: Final = -(2**31)
+
+
+def with_virtual_pods(snapshot: Snapshot, checks: Iterable[ProvisioningRequest] = ()) -> Snapshot:
+    """The snapshot with the pods, claims and gangs of everything that asks for nodes without pods.
+
+    `checks` are requests that are only to be looked at; they become pods as well. A request or buffer of which a
+    template is missing has no pods. Adding them twice changes nothing.
+    """
+    found = without_virtual_pods(snapshot)
+    held = _held_labels(found)
+    wanting = [request for request in found.provisioning_requests if request.wants_nodes]
+    requests = [r for r in (*wanting, *checks) if not request_problems(r, found)]
+    made = _Made({**found.claims}, [])
+    gangs = dict(found.gangs)
+    for request in requests:
+        gang = Gang(
+            request.namespace, request_gang(request.name), f"ProvisioningRequest {request.name}", request.wanted
+        )
+        gangs[gang.key] = gang
+        others = [value for value, holder in held.items() if holder.key != request.key]
+        for pod in _request_pods(request, found):
+            made.add(_steered(pod, request, others, alone=len(requests) == 1), found)
+    for buffer in found.capacity_buffers:
+        for pod in _buffer_pods(buffer, found):
+            made.add(pod, found)
+    if not made.pods:
+        return found
+    return replace(found, pods=(*found.pods, *made.pods), claims=FrozenMap(made.claims), gangs=FrozenMap(gangs))
+
+
+def without_virtual_pods(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with what the cluster holds alone."""
+    if not any(is_virtual(pod.name) for pod in snapshot.pods):
+        return snapshot
+    return replace(
+        snapshot,
+        pods=tuple(pod for pod in snapshot.pods if not is_virtual(pod.name)),
+        claims=FrozenMap({key: claim for key, claim in snapshot.claims.items() if not is_virtual(claim.name)}),
+        gangs=FrozenMap({key: gang for key, gang in snapshot.gangs.items() if not is_virtual(gang.name)}),
+    )
+
+
+@dataclass(slots=True)
+class _Made:
+    """What has been made so far, with every claim there is."""
+
+    claims: dict[str, ResourceClaim]
+    pods: list[Pod]
+
+    def add(self, pod: Pod, snapshot: Snapshot) -> None:
+        """Take over a pod, and make its claims."""
+        named, claims = generate_claims(pod, snapshot.claim_templates, self.claims)
+        self.pods.append(named)
+        self.claims.update((claim.key, claim) for claim in claims)
+
+
+def request_problems(request: ProvisioningRequest, snapshot: Snapshot) -> tuple[Reason, ...]:
+    """Why its pods cannot be made: templates that are not there, or may not be read; () if they can."""
+    return tuple(dict.fromkeys(_problems(request, snapshot)))
+
+
+def _problems(request: ProvisioningRequest, snapshot: Snapshot) -> Iterator[Reason]:
+    for pod_set in request.pod_sets:
+        key = f"{request.namespace}/{pod_set.template}"
+        template = snapshot.pod_templates.get(key)
+        if template is None and "PodTemplate" in snapshot.unreadable:
+            yield from unreadable(snapshot, f"PodTemplate {key}", "PodTemplate")
+        elif template is None:
+            yield Reason.of(Code.TEMPLATE_NOT_FOUND, f"PodTemplate {key}")
+        else:
+            yield from missing_claims(template.pod, snapshot)
+    if not request.pods:
+        yield Reason.of(Code.UNSUPPORTED, f"ProvisioningRequest {request.key}", feature="spec.podSets as written")
+
+
+def missing_claims(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:
+    """The ResourceClaimTemplates and ResourceClaims that the pod names and that are not there."""
+    for entry in pod.claims:
+        if entry.claim:
+            key = f"{pod.namespace}/{entry.claim}"
+            if key not in snapshot.claims:
+                yield Reason.of(Code.TEMPLATE_NOT_FOUND, f"ResourceClaim {key}")
+        elif entry.claim is None and f"{pod.namespace}/{entry.template}" not in snapshot.claim_templates:
+            key = f"{pod.namespace}/{entry.template}"
+            if "ResourceClaimTemplate" in snapshot.unreadable:
+                yield from unreadable(snapshot, f"ResourceClaimTemplate {key}", "ResourceClaimTemplate")
+            else:
+                yield Reason.of(Code.TEMPLATE_NOT_FOUND, f"ResourceClaimTemplate {key}")
+
+
+def _request_pods(request: ProvisioningRequest, snapshot: Snapshot) -> Iterator[Pod]:
+    gang = GangRef(request.namespace, request_gang(request.name))
+    for pod_set in request.pod_sets:
+        template = snapshot.pod_templates[f"{request.namespace}/{pod_set.template}"].pod
+        model = replace(template, gang=gang, owner=f"ProvisioningRequest/{request.name}", created=request.created)
+        for index in range(pod_set.count + request.spares.get(pod_set.template, 0)):
+            yield _named(model, request_pod(request.name, pod_set.template, index))
+
+
+def _buffer_pods(buffer: CapacityBuffer, snapshot: Snapshot) -> Iterator[Pod]:
+    need = need_of(buffer, snapshot)
+    if need.pod is None or need.problems or any(missing_claims(need.pod, snapshot)):
+        return
+    model = replace(
+        need.pod,
+        gang=None,
+        owner=f"CapacityBuffer/{buffer.name}",
+        priority=BUFFER_PRIORITY,
+        preemption_policy="Never",
+        created=buffer.created,
+    )
+    for index in range(need.replicas):
+        yield _named(model, buffer_pod(buffer.name, index))
+
+
+def _named(model: Pod, name: str) -> Pod:
+    """The pod as kube-scheduler would see it: nothing that holds a real pod back holds this one back."""
+    return replace(
+        model, name=name, uid=uid_of("Pod", model.namespace, name), annotations=EMPTY, scheduling_gates=(), pod_group=""
+    )
+
+
+def _steered(pod: Pod, request: ProvisioningRequest, others: list[str], *, alone: bool) -> Pod:
+    """The pod kept away from nodes of other requests: a node has one value of the label that steers consumers."""
+    steered = replace(pod, labels=pod.labels.with_items({labels.PROVISIONING_REQUEST: request.node_label}))
+    if not alone:
+        steered = replace(steered, pod_anti_affinity=(*pod.pod_anti_affinity, _apart(request)))
+    if others:
+        free = Requirement(labels.PROVISIONING_REQUEST, "NotIn", tuple(sorted(others)))
+        steered = replace(steered, affinity=_narrowed(pod.affinity, free))
+    return steered
+
+
+def _apart(request: ProvisioningRequest) -> PodAffinityTerm:
+    others = (
+        Requirement(labels.PROVISIONING_REQUEST, "Exists"),
+        Requirement(labels.PROVISIONING_REQUEST, "NotIn", (request.node_label,)),
+    )
+    every_namespace = LabelSelector()
+    return PodAffinityTerm(LabelSelector(others), labels.HOSTNAME, namespace_selector=every_namespace)
+
+
+def _narrowed(affinity: NodeSelector | None, requirement: Requirement) -> NodeSelector:
+    if affinity is None:
+        return NodeSelector((NodeSelectorTerm((requirement,)),))
+    # An empty term matches nothing, and must not begin to match something.
+    filled = (
+        replace(term, match_expressions=(*term.match_expressions, requirement))
+        if term.match_expressions or term.match_fields
+        else term
+        for term in affinity.terms
+    )
+    return NodeSelector(tuple(filled))
+
+
+def _held_labels(snapshot: Snapshot) -> Mapping[str, ProvisioningRequest]:
+    """The requests whose nodes carry their label for good, by its value: booked, or with consumers that need it."""
+    atomic = [r for r in snapshot.provisioning_requests if r.served is RequestClass.ATOMIC]
+    held = [request for request in atomic if request.has(RequestCondition.PROVISIONED)]
+    if not held:
+        return {}
+    consumed = {(pod.namespace, consumed_request(pod)) for pod in snapshot.pods if not pod.finished}
+    return {r.node_label: r for r in held if not r.over or (r.namespace, r.name) in consumed}
+
+
+def booked_nodes(snapshot: Snapshot) -> frozenset[str]:
+    """The names of nodes that are kept for the consumers of a request until these are bound or the booking expires."""
+    booked = {
+        request.node_label
+        for request in snapshot.provisioning_requests
+        if request.served is RequestClass.ATOMIC and request.has(RequestCondition.PROVISIONED) and not request.over
+    }
+    if not booked:
+        return frozenset()
+    return frozenset(node.name for node in snapshot.nodes if node.labels.get(labels.PROVISIONING_REQUEST) in booked)

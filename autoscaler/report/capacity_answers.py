@@ -1,0 +1,88 @@
+"""What ProvisioningRequests and CapacityBuffers are answered, as text: the messages of their conditions.
+
+Kueue shows the message of Provisioned to whoever waits for a job, so it says what the job waits for. It names no pods
+of other namespaces.
+"""
+
+from __future__ import annotations
+
+from autoscaler.model.capacity_answers import BufferAnswer, RequestAnswer, Said, Why
+from autoscaler.report.reasons import text_of, texts_of
+from autoscaler.report.redaction import of_namespace, redacted
+from autoscaler.report.words import counted, few, money
+
+# Of a condition, by its schema.
+_LONGEST = 32768
+
+
+def request_message(answer: RequestAnswer, said: Said) -> str:
+    """The message of one condition of a request."""
+    return _message(said, answer.request.namespace)
+
+
+def buffer_message(answer: BufferAnswer, said: Said) -> str:
+    """The message of one condition of a buffer."""
+    return _message(said, answer.buffer.namespace)
+
+
+def _message(said: Said, namespace: str) -> str:
+    why = texts_of(redacted(said.reasons, of_namespace(namespace)))
+    return _sentence(said, why + _miss(said, namespace))[:_LONGEST]
+
+
+def _miss(said: Said, namespace: str) -> str:
+    if said.miss is None:
+        return ""
+    (reason,) = redacted([said.miss.reason], of_namespace(namespace))
+    return f"; nearest miss: {text_of(reason)} on {counted(said.miss.types, 'type')} such as {said.miss.example}"
+
+
+def _sentence(said: Said, why: str) -> str:
+    pods, nodes = f"{said.count} of {counted(said.total, 'pod')}", _on(said)
+    match said.why:
+        case Why.ACCEPTED:
+            return "Foreslice looks for nodes for it"
+        case Why.PROVISIONED | Why.FOUND:
+            return f"every pod has a place on {nodes}, and its claims their devices"
+        case Why.COMING:
+            return why or f"{pods} have a place on a node that is ready; the others wait for {nodes}"
+        case Why.SCATTERED:
+            return (
+                f"{nodes} hold every pod, but kube-scheduler may place pods of different sizes so that only {pods} "
+                "find room: room for more is looked for"
+            )
+        case Why.NOT_FOUND:
+            has = f"{pods} have a place: " if said.total else ""
+            return f"{has}{why or (f'the others need {nodes}' if said.nodes else 'nothing takes the others')}"
+        case Why.NO_PODS | Why.UNCHECKED | Why.TEMPLATE_MISSING | Why.SCALABLE_MISSING | Why.UNRESOLVED | Why.NOT_READY:
+            return why
+        case Why.EXPIRED:
+            return "no nodes were found for it in time: create a new request, perhaps for fewer pods"
+        case Why.BOOKING_EXPIRED:
+            return f"only {pods} came for the nodes that were kept, which are free for others from now on"
+        case Why.CONSUMED:
+            return "its pods are bound to its nodes"
+        case Why.RECLAIMED:
+            return f"{nodes} {'end' if len(said.nodes) > 1 else 'ends'} or {_are(said)} gone{f': {why}' if why else ''}"
+        case Why.RESOLVED:
+            return f"room for {counted(said.total, 'pod')} is kept"
+        case Why.EMPTY:
+            return "it asks for no pods"
+        case Why.FITS:
+            return f"{counted(said.total, 'pod')} have room on {nodes}{_costs(said)}"
+        case Why.NEEDS_NODES:
+            return f"{pods} have room; the others wait for {nodes}{_costs(said)}"
+
+
+def _are(said: Said) -> str:
+    return "are" if len(said.nodes) > 1 else "is"
+
+
+def _on(said: Said) -> str:
+    return f"node{'s' if len(said.nodes) > 1 else ''} {few(said.nodes)}" if said.nodes else "no node"
+
+
+def _costs(said: Said) -> str:
+    if said.usd_per_hour is None:
+        return "; it keeps nodes without a price"
+    return f"; it keeps nodes for {money(said.usd_per_hour)} $/h" if said.usd_per_hour else "; it keeps no node alone"

@@ -1,0 +1,82 @@
+"""What a ProvisioningRequest or a CapacityBuffer gets: the data of `foreslice explain`, and its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from autoscaler.model.capacity_answers import Said
+from autoscaler.model.plan import Plan
+from autoscaler.model.requested_capacity import CapacityBuffer, Condition, ProvisioningRequest
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.virtual_pods import owner_of
+from autoscaler.planning.answers import request_answers
+from autoscaler.planning.buffer_answers import buffer_answers
+from autoscaler.report.capacity_answers import buffer_message, request_message
+from autoscaler.report.words import money
+
+
+def request_explanation(request: ProvisioningRequest, snapshot: Snapshot, plan: Plan, now: datetime) -> dict[str, Any]:
+    """Its class, what it says itself, and what Foreslice would say now. A class of others has only the former."""
+    alone = replace(snapshot, provisioning_requests=(request,))
+    answers = request_answers(alone, plan, now, {request.key: plan})
+    return {
+        "provisioningRequest": request.key,
+        "class": request.class_name,
+        "served": request.served is not None,
+        "pods": request.pods,
+        "conditions": [_condition(entry) for entry in request.conditions],
+        "details": dict(request.details),
+        "now": [_said(said, request_message(answer, said)) for answer in answers for said in answer.said],
+        "leftOut": _left_out(plan, "ProvisioningRequest", request.key),
+    }
+
+
+def buffer_explanation(buffer: CapacityBuffer, snapshot: Snapshot, plan: Plan) -> dict[str, Any]:
+    """Its strategy, what it says itself, and what Foreslice would say now, with its cost an hour."""
+    alone = replace(snapshot, capacity_buffers=(buffer,))
+    answers = buffer_answers(alone, plan)
+    prices = [answer.usd_per_hour for answer in answers]
+    return {
+        "capacityBuffer": buffer.key,
+        "strategy": buffer.strategy,
+        "served": buffer.served,
+        "pods": sum(answer.replicas for answer in answers),
+        "usdPerHour": None if None in prices else str(sum(price for price in prices if price is not None)),
+        "conditions": [_condition(entry) for entry in buffer.conditions],
+        "now": [_said(said, buffer_message(answer, said)) for answer in answers for said in answer.said],
+        "leftOut": _left_out(plan, "CapacityBuffer", buffer.key),
+    }
+
+
+def _condition(entry: Condition) -> dict[str, Any]:
+    return {"type": entry.type, "status": entry.status, "reason": entry.reason, "message": entry.message}
+
+
+def _said(said: Said, message: str) -> dict[str, Any]:
+    status = "True" if said.true else "False"
+    return {"type": said.type, "status": status, "reason": said.why.value, "message": message}
+
+
+def _left_out(plan: Plan, kind: str, key: str) -> list[str]:
+    """The pods of it without a place, by their keys."""
+    entries = ((entry.pod, owner_of(entry.pod)) for entry in (*plan.left_out, *plan.outside))
+    return [pod for pod, owner in entries if owner is not None and (owner.kind, owner.key) == (kind, key)]
+
+
+def request_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """The explanation of a request or buffer for people."""
+    if "provisioningRequest" in found:
+        yield f"ProvisioningRequest {found['provisioningRequest']} of class {found['class']}: {found['pods']} pods"
+    else:
+        cost = "no price" if found["usdPerHour"] is None else f"{money(found['usdPerHour'])} $/h"
+        yield f"CapacityBuffer {found['capacityBuffer']}: {found['pods']} pods, {cost}"
+    if not found["served"]:
+        yield "  Foreslice does not serve it: it belongs to another autoscaler"
+    for title, entries in (("Says", found["conditions"]), ("Would say now", found["now"])):
+        if entries:
+            yield f"{title}:"
+        for entry in entries:
+            yield f"  {entry['type']}={entry['status']} ({entry['reason']}): {entry['message']}"

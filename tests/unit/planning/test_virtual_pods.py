@@ -1,0 +1,144 @@
+"""Pods that exist only in the plan: how they are made, in which order they come, and what is answered from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from autoscaler.model.capacity import CapacityPool, Limits
+from autoscaler.model.capacity_answers import Why
+from autoscaler.model.plan import Placement, Plan, Target
+from autoscaler.model.pod import PodClaim
+from autoscaler.model.requested_capacity import (
+    CapacityBuffer,
+    Condition,
+    PodSet,
+    PodTemplate,
+    ProvisioningRequest,
+)
+from autoscaler.model.resource_claim import ResourceClaimTemplate
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.virtual_pods import VirtualOwner, is_virtual, owner_of, pod_set_of
+from autoscaler.planning.answers import BOOKING, request_answers
+from autoscaler.planning.demand.virtual_pods import with_virtual_pods, without_virtual_pods
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from tests.builders import NOW, claim, plan, pod, snapshot
+
+CREATED = (NOW - timedelta(minutes=5)).timestamp()
+TEMPLATE = PodTemplate("default", "workers", replace(pod("workers"), claims=(PodClaim("gpu", None, "one"),)))
+REQUEST = ProvisioningRequest(
+    "default", "train", "atomic.foreslice.dev", (PodSet("workers", 2),), uid="uid-1", created=CREATED
+)
+BUFFER = CapacityBuffer("default", "warm", labels.ACTIVE_CAPACITY, template="workers", replicas=1)
+
+
+def world(**fields: Any) -> Snapshot:
+    """A snapshot with the PodTemplate and the ResourceClaimTemplate."""
+    templates = FrozenMap({"default/one": ResourceClaimTemplate("default", "one", claim("one"))})
+    pods, claims = fields.pop("pods", ()), fields.pop("claims", ())
+    return snapshot(
+        pods, claims, claim_templates=templates, pod_templates=FrozenMap({TEMPLATE.key: TEMPLATE}), **fields
+    )
+
+
+def test_the_pods_of_a_request_are_a_gang_with_claims_of_their_own() -> None:
+    found = with_virtual_pods(world(provisioning_requests=(REQUEST,)))
+    assert [each.key for each in found.pods] == [f"default/request:train:workers-{i}" for i in range(2)]
+    assert {each.gang.key for each in found.pods if each.gang} == {"default/request:train"}
+    assert found.gangs["default/request:train"].min_count == 2
+    named = [entry.claim for each in found.pods for entry in each.claims]
+    assert len(set(named)) == 2
+    assert all(f"default/{name}" in found.claims for name in named)
+    assert with_virtual_pods(found) == found, "adding them twice changes nothing"
+    assert without_virtual_pods(found) == world(provisioning_requests=(REQUEST,))
+
+
+@pytest.mark.parametrize(
+    ("key", "owner"),
+    [
+        ("default/request:train:ppt-0-12", VirtualOwner("ProvisioningRequest", "default", "train")),
+        ("team/buffer:warm:3", VirtualOwner("CapacityBuffer", "team", "warm")),
+        ("default/train-0", None),
+        ("default/request", None),
+    ],
+)
+def test_whom_a_name_stands_for(key: str, owner: VirtualOwner | None) -> None:
+    assert owner_of(key) == owner
+    assert is_virtual(key) == (owner is not None)
+    if owner is not None and owner.kind == "ProvisioningRequest":
+        assert pod_set_of(key.partition("/")[2]) == ("ppt-0", 12)
+
+
+def test_what_holds_a_template_back_does_not_hold_its_pods_back() -> None:
+    marked = FrozenMap({labels.CONSUME_PROVISIONING_REQUEST: "train"})
+    held = replace(
+        TEMPLATE, pod=replace(TEMPLATE.pod, annotations=marked, scheduling_gates=("kueue.x-k8s.io/admission",))
+    )
+    state = replace(world(provisioning_requests=(REQUEST,)), pod_templates=FrozenMap({held.key: held}))
+    made = with_virtual_pods(state)
+    assert {placement.target for placement in plan(made).placements} == {Target.NEW}
+
+
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        replace(REQUEST, class_name="best-effort-atomic-scale-up.autoscaling.x-k8s.io"),
+        replace(REQUEST, class_name="check.foreslice.dev"),
+        replace(REQUEST, deleting=True),
+        replace(REQUEST, conditions=(Condition("Provisioned", "True"),)),
+        replace(REQUEST, conditions=(Condition("Failed", "True"),)),
+        replace(REQUEST, pod_sets=(PodSet("nowhere", 2),)),
+    ],
+)
+def test_nothing_is_planned_for_requests_of_others_and_for_those_that_are_over(request_of: ProvisioningRequest) -> None:
+    assert with_virtual_pods(world(provisioning_requests=(request_of,))).pods == ()
+
+
+def test_a_pod_that_consumes_a_request_gets_no_node_of_its_own() -> None:
+    marked = FrozenMap({labels.CONSUME_PROVISIONING_REQUEST: "train"})
+    consumer = pod("train-0", "c", annotations=marked)
+    done = replace(REQUEST, conditions=(Condition("Provisioned", "True", since=NOW),))
+    state = world(pods=[consumer], claims=[claim("c")], provisioning_requests=(done,))
+    assert plan(with_virtual_pods(state)).launches == ()
+
+
+def test_real_pods_come_before_buffers() -> None:
+    pool = CapacityPool("team", limits=Limits(accelerators=1))
+    state = world(
+        pods=[pod("job", "c", priority=-1000)], claims=[claim("c")], pools=(pool,), capacity_buffers=(BUFFER,)
+    )
+    found = plan(with_virtual_pods(state))
+    assert [placement.pod for placement in found.placements] == ["default/job"]
+    assert [entry.pod for entry in found.left_out] == ["default/buffer:warm:0"]
+
+
+def placed(*targets: Target) -> Plan:
+    places = (Placement(f"default/request:train:workers-{i}", t, f"n{i}") for i, t in enumerate(targets))
+    return Plan(placements=tuple(places))
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (placed(Target.EXISTING, Target.EXISTING), Why.PROVISIONED),
+        (placed(Target.EXISTING, Target.COMING), Why.COMING),
+        (placed(Target.EXISTING), Why.NOT_FOUND),
+        (placed(Target.EXISTING, Target.NEW), Why.COMING),
+    ],
+)
+def test_a_request_is_provisioned_when_every_pod_has_a_node_that_is_there(found: Plan, why: Why) -> None:
+    state = with_virtual_pods(world(provisioning_requests=(REQUEST,)))
+    (answer,) = request_answers(state, found, NOW, {})
+    assert [said.why for said in answer.said] == [Why.ACCEPTED, why]
+    assert answer.nodes == (("n0", "n1") if why is Why.PROVISIONED else ())
+
+
+@pytest.mark.parametrize(("age", "over"), [(BOOKING, True), (BOOKING - timedelta(seconds=1), False)])
+def test_a_booking_lasts_ten_minutes(age: timedelta, *, over: bool) -> None:
+    done = replace(REQUEST, conditions=(Condition("Provisioned", "True", since=NOW - age),))
+    found = request_answers(world(provisioning_requests=(done,)), Plan(), NOW, {})
+    assert [said.why for answer in found for said in answer.said] == ([Why.BOOKING_EXPIRED] if over else [])

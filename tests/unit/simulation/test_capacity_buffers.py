@@ -1,0 +1,207 @@
+"""CapacityBuffers of the production loop in virtual time: room is kept, and refilled behind real pods."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+from autoscaler.cluster.api import Object, list_all
+from autoscaler.cluster.resources import (
+    CAPACITY_BUFFERS,
+    CAPACITY_POOLS,
+    CLAIM_TEMPLATES,
+    DEPLOYMENTS,
+    POD_TEMPLATES,
+    PODS,
+    PROVISIONED_NODES,
+)
+from autoscaler.simulation.simulation import Simulation
+from tests.builders import shipped
+from tests.unit.simulation.queue import RUNS_FOR, claim_template, condition, named, template
+
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+POOL = """
+metadata: {name: gpu}
+spec:
+  mode: Act
+  requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [us-east-1a]}]
+  nodeTemplateRef: {kind: SimulatedNodeTemplate, name: default}
+  drivers: {profiles: [nvidia]}
+  limits: {nodes: LIMIT}
+"""
+STRATEGY = "foreslice.dev/active-capacity"
+
+
+def cluster(limit: int = 6) -> Simulation:
+    simulation = Simulation(catalog=shipped("g6.xlarge"), start=START)
+    simulation.api.create(CAPACITY_POOLS, yaml.safe_load(POOL.replace("LIMIT", str(limit))))
+    simulation.api.create(CLAIM_TEMPLATES, claim_template("gpu", 1))
+    simulation.api.create(POD_TEMPLATES, {"metadata": named("warm"), "template": template("warm", "1", "gpu")})
+    return simulation
+
+
+def buffer(simulation: Simulation, strategy: str = STRATEGY, **spec: Any) -> None:
+    wanted = {"provisioningStrategy": strategy, "podTemplateRef": {"name": "warm"}, **spec}
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    simulation.api.create(CAPACITY_BUFFERS, {"metadata": named("warm"), "spec": wanted})
+
+
+def status(simulation: Simulation) -> Object:
+    found: Object = simulation.api.get(CAPACITY_BUFFERS, "warm", namespace="default")
+    return found
+
+
+def run(simulation: Simulation, minutes: float) -> None:
+    simulation.run(simulation.clock.now() + timedelta(minutes=minutes))
+
+
+def machines(simulation: Simulation) -> int:
+    return len(list_all(simulation.api, PROVISIONED_NODES)[0])
+
+
+def work(simulation: Simulation, name: str, runs_for: str) -> None:
+    pod = template(name, "1", "gpu")
+    metadata = {**named(name), "annotations": {RUNS_FOR: runs_for}}
+    simulation.api.create(PODS, {"metadata": metadata, "spec": pod["spec"]})
+
+
+def test_room_is_kept_and_says_what_it_costs() -> None:
+    simulation = cluster()
+    buffer(simulation, replicas=2)
+    run(simulation, 5)
+    found = status(simulation)
+    assert machines(simulation) == 2, "a GPU of each g6.xlarge"
+    assert found["status"]["replicas"] == 2
+    assert found["status"]["provisioningStrategy"] == STRATEGY
+    assert found["status"]["podTemplateRef"] == {"name": "warm"}
+    assert condition(found, "ReadyForProvisioning")["reason"] == "Resolved"
+    said = condition(found, "Provisioning")
+    assert (said["status"], said["reason"]) == ("True", "FitsExistingCapacity")
+    assert "$/h" in said["message"]
+    before = simulation.api.version
+    run(simulation, 120)
+    assert machines(simulation) == 2, "what a buffer needs is kept although it is empty"
+    assert simulation.api.version == before, "nothing is written where nothing changes"
+
+
+def test_a_real_pod_starts_at_once_and_the_room_is_refilled_behind_it() -> None:
+    simulation = cluster()
+    buffer(simulation, replicas=1)
+    run(simulation, 5)
+    work(simulation, "job", "30m")
+    run(simulation, 0.1)
+    assert simulation.api.get(PODS, "job", namespace="default")["spec"]["nodeName"]
+    run(simulation, 5)
+    assert machines(simulation) == 2
+    assert condition(status(simulation), "Provisioning")["reason"] == "FitsExistingCapacity"
+    run(simulation, 60)
+    assert machines(simulation) == 1, "no more is kept than the buffer needs"
+
+
+def test_real_pods_come_first_where_there_is_not_room_for_both() -> None:
+    simulation = cluster(limit=1)
+    buffer(simulation, replicas=1)
+    work(simulation, "job", "30m")
+    run(simulation, 6)
+    assert simulation.api.get(PODS, "job", namespace="default")["spec"]["nodeName"]
+    said = condition(status(simulation), "Provisioning")
+    assert (said["status"], said["reason"]) == ("False", "CapacityIsNotFound")
+    assert "limit" in said["message"]
+
+
+def test_a_buffer_that_is_deleted_gives_its_nodes_back() -> None:
+    simulation = cluster()
+    buffer(simulation, replicas=2)
+    run(simulation, 5)
+    simulation.api.delete(CAPACITY_BUFFERS, "warm", namespace="default")
+    run(simulation, 20)
+    assert machines(simulation) == 0
+
+
+def test_buffers_of_other_strategies_are_left_alone() -> None:
+    simulation = cluster()
+    buffer(simulation, "buffer.x-k8s.io/active-capacity", replicas=2)
+    run(simulation, 5)
+    assert "status" not in status(simulation)
+    assert machines(simulation) == 0
+
+
+def test_karpenter_with_its_gate_serves_every_buffer_and_nothing_is_doubled() -> None:
+    simulation = cluster()
+    container = {
+        "name": "controller",
+        "image": "public.ecr.aws/karpenter/controller:1.14.1",
+        "env": [{"name": "FEATURE_GATES", "value": "NodeRepair=false,CapacityBuffer=true"}],
+    }
+    spec = {"replicas": 1, "template": {"spec": {"containers": [container]}}}
+    simulation.api.create(DEPLOYMENTS, {"metadata": {"name": "karpenter", "namespace": "kube-system"}, "spec": spec})
+    buffer(simulation, replicas=2)
+    run(simulation, 5)
+    assert machines(simulation) == 0
+    said = condition(status(simulation), "ReadyForProvisioning")
+    assert said["status"] == "False"
+    assert "Karpenter serves CapacityBuffers of every strategy" in said["message"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "replicas"),
+    [
+        pytest.param({"replicas": 1}, 1, id="replicas"),
+        pytest.param({"percentage": 25}, 3, id="a-share-is-rounded-up"),
+        pytest.param({"percentage": 10, "replicas": 1}, 1, id="the-larger-one"),
+        pytest.param({"replicas": 5, "limits": {"cpu": "2500m"}}, 2, id="limits-cut"),
+        pytest.param({"limits": {"gpu.nvidia.com.deviceclass.resource.k8s.io/devices": "3"}}, 3, id="limits-alone"),
+        pytest.param({"replicas": 2, "limits": {"memory": "1Gi"}}, 2, id="a-limit-on-what-nobody-asks-for"),
+        pytest.param({"replicas": 0}, 0, id="nothing"),
+    ],
+)
+def test_how_much_a_buffer_asks_for(spec: dict[str, Any], replicas: int) -> None:
+    simulation = cluster()
+    if "percentage" in spec:
+        # Without claims its own pods are none of the pool's: ten of them only count.
+        body = template("web", "1", "gpu")
+        deployment = {"metadata": named("web"), "spec": {"replicas": 10, "template": body}}
+        simulation.api.create(DEPLOYMENTS, deployment)
+        spec = {
+            **spec,
+            "podTemplateRef": None,
+            "scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"},
+        }
+    buffer(simulation, **spec)
+    run(simulation, 0.2)
+    found = status(simulation)
+    assert found["status"]["replicas"] == replicas
+    assert condition(found, "ReadyForProvisioning")["status"] == "True"
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "word"),
+    [
+        pytest.param({"podTemplateRef": {"name": "none"}, "replicas": 1}, "PodTemplateNotFound", "none", id="template"),
+        pytest.param(
+            {"podTemplateRef": None, "scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "x"}},
+            "ScalableRefNotFound",
+            "Deployment default/x",
+            id="workload",
+        ),
+        pytest.param(
+            {"podTemplateRef": None, "scalableRef": {"apiGroup": "batch", "kind": "Job", "name": "x"}, "replicas": 1},
+            "ResolutionFailed",
+            "Job",
+            id="kind",
+        ),
+        pytest.param({}, "ResolutionFailed", "neither replicas", id="no-number"),
+    ],
+)
+def test_a_buffer_that_cannot_be_resolved_says_why(spec: dict[str, Any], reason: str, word: str) -> None:
+    simulation = cluster()
+    buffer(simulation, **spec)
+    run(simulation, 1)
+    said = condition(status(simulation), "ReadyForProvisioning")
+    assert (said["status"], said["reason"]) == ("False", reason)
+    assert word in said["message"]
+    assert condition(status(simulation), "Provisioning")["reason"] == "NotReadyForProvisioning"
+    assert machines(simulation) == 0
