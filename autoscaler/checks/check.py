@@ -19,6 +19,7 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.scope import as_if_ours
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import candidates_of
 from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
@@ -42,7 +43,8 @@ def pool_conditions(
     if not snapshot.pools:
         return ()
     found: list[PoolCondition] = []
-    candidates = candidates_of(replace(snapshot, backoffs=(), quarantines=()), catalog, policy, now=now)
+    whole = replace(as_if_ours(snapshot), backoffs=(), quarantines=())
+    candidates = candidates_of(whole, catalog, policy, now=now)
     for pool in snapshot.pools:
         wrong = obstacles(pool, objections=plan.warnings, backoffs=snapshot.backoffs, serving=serving, now=now)
         found.append(PoolCondition(pool.name, ConditionType.READY, tuple(wrong)))

@@ -108,16 +108,17 @@ def _pairs_of(launch: PlannedNode) -> frozenset[Pair]:
     return frozenset((launch.pool, offering.instance_type, drivers) for offering in launch.offerings)
 
 
-def charged(decisions: Decisions, policy: Policy) -> Spending:
-    """The account with the cost of what is launched. Saved before launching, it counts too much after a crash in
-    between, never too little. Raises where the stored account has numbers that cannot be added."""
+def charged(decisions: Decisions, policy: Policy, *, ordered: int = 0) -> Spending:
+    """The account with the cost of what is launched, and of `ordered` nodes that the plan does not know.
+
+    Saved before launching, it counts too much after a crash in between, never too little. Raises where the stored account has numbers that cannot be added."""
     snapshot = decisions.snapshot
     acting = {pool.name for pool in snapshot.pools if pool.acts}
     return moved_on(
         snapshot.spending,
         decisions.now,
         usd_per_hour=price_of(snapshot.provisioned),
-        launched=sum(launch.pool in acting for launch in decisions.launches),
+        launched=ordered + sum(launch.pool in acting for launch in decisions.launches),
         launches_per_hour=policy.max_launches_per_hour,
         binding=binding_guards(decisions.plan),
     )

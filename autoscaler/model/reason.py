@@ -79,6 +79,7 @@ class Code(Enum):
     # planning
     OUT_OF_SCOPE = "OutOfScope"  # no claim and no extended resource served by DRA
     NOT_SELECTED = "NotSelected"  # pool: its scope selects other pods
+    OTHER_LAUNCHER = "OtherLauncher"  # pool: Cluster Autoscaler decides about its nodes
     PROVISIONING_REQUEST = "ProvisioningRequest"  # request: its capacity is asked for there
     NOMINATED = "Nominated"  # node: a place is being made for it there
     AWAITS_BINDING = "AwaitsBinding"  # node: bought for it and just there; kube-scheduler binds it in a moment

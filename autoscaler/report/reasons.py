@@ -95,6 +95,9 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "has no resource claim and no extended resource served by DRA: to serve it, set spec.scope.pods: All in a "
         "CapacityPool",
     ),
+    Code.OTHER_LAUNCHER: (
+        "pool {pool} has spec.launcher ClusterAutoscaler: Cluster Autoscaler decides about its nodes",
+    ),
     Code.NOT_SELECTED: ("the scope of pool {pool} selects other pods: see its spec.scope.podSelector",),
     Code.PROVISIONING_REQUEST: ("gets its capacity through ProvisioningRequest {request}",),
     Code.NOMINATED: ("is nominated to node {node}, where a place is being made for it",),
