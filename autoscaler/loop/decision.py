@@ -111,7 +111,8 @@ def _pairs_of(launch: PlannedNode) -> frozenset[Pair]:
 def charged(decisions: Decisions, policy: Policy, *, ordered: int = 0) -> Spending:
     """The account with the cost of what is launched, and of `ordered` nodes that the plan does not know.
 
-    Saved before launching, it counts too much after a crash in between, never too little. Raises where the stored account has numbers that cannot be added."""
+    Saved before launching, it counts too much after a crash in between, never too little. Raises where the stored
+    account has numbers that cannot be added."""
     snapshot = decisions.snapshot
     acting = {pool.name for pool in snapshot.pools if pool.acts}
     return moved_on(

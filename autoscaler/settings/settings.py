@@ -266,8 +266,8 @@ class GrpcSettings:
     without it ignore the field; false until one has it."""
 
     groups: Count = 50
-    """How many node groups are listed. Cluster Autoscaler asks for each of them in every loop, and packs pods into each;
-    those with nodes are always listed."""
+    """How many node groups are listed. Cluster Autoscaler asks for each of them in every loop, and packs pods into
+    each; those with nodes are always listed."""
 
 
 class LogFormat(Enum):

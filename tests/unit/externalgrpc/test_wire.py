@@ -8,8 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.externalgrpc.messages import TIMESTAMP
-from autoscaler.externalgrpc.wire import Message, WireError, decode, double, encode, flag, integer, many, mapping, one
-from autoscaler.externalgrpc.wire import raw, text
+from autoscaler.externalgrpc.wire import (
+    Message,
+    WireError,
+    decode,
+    double,
+    encode,
+    flag,
+    integer,
+    many,
+    mapping,
+    one,
+    raw,
+    text,
+)
 
 INNER = Message("Inner", {"text": text(1), "count": integer(2)})
 OUTER = Message(
