@@ -233,7 +233,7 @@ GRPC_CALLS: Final = Metric(
     "foreslice_grpc_calls_total",
     Kind.COUNTER,
     "calls",
-    "Calls of Cluster Autoscaler (serve.externalGrpc, serve.grpcExpander) by gRPC status. What is not OK is in the log.",
+    "Calls of Cluster Autoscaler (serve.externalGrpc, serve.grpcExpander) by gRPC status. The log has what is not OK.",
     labels=("method", "status"),
 )
 EXPANDER_CHOICES: Final = Metric(

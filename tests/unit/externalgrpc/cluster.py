@@ -1,4 +1,4 @@
-"""A simulated cluster whose pools Cluster Autoscaler decides about, with the service beside the loop, in virtual time."""
+"""A simulated cluster whose pools Cluster Autoscaler decides about: the service beside the loop, in virtual time."""
 
 from __future__ import annotations
 

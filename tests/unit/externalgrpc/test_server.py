@@ -240,8 +240,14 @@ def test_only_who_has_a_certificate_of_the_authority_may_call(cluster: Cluster, 
 
 @pytest.mark.parametrize(
     ("address", "insecure", "allowed"),
-    [(":8086", False, False), (":8086", True, True), ("127.0.0.1:0", False, True), ("[::1]:0", False, True)]
-    + [("localhost:1", False, True), ("10.0.0.1:1", False, False)],
+    [
+        (":8086", False, False),
+        (":8086", True, True),
+        ("127.0.0.1:0", False, True),
+        ("[::1]:0", False, True),
+        ("localhost:1", False, True),
+        ("10.0.0.1:1", False, False),
+    ],
 )
 def test_without_certificates_only_loopback_addresses_are_served(address: str, insecure: bool, allowed: bool) -> None:
     if allowed:
