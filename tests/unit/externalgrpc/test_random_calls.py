@@ -71,6 +71,8 @@ class Caller:
                 self.cluster.simulation.cloud.inject(self.random.choice([Call.LAUNCH, Call.TERMINATE]), fault)
             case _:
                 self.loop()
+                if self.random.random() < 0.3:
+                    self.loop()  # before the controller has seen what was ordered
         self.cluster.run(seconds=self.random.choice([0, 1, 10, 60, 240]))
         self.check()
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from autoscaler.cluster.api import ConflictError, UnavailableError, list_all
+from autoscaler.cluster.api import ConflictError, ForbiddenError, UnavailableError, list_all
 from autoscaler.cluster.intercepted import InterceptedApi, leader_only
-from autoscaler.cluster.resources import LAUNCH_BATCHES, PODS, PROVISIONED_NODES, SPENDINGS
+from autoscaler.cluster.resources import LAUNCH_BATCHES, PODS, PROVISIONED_NODES, SPENDINGS, Resource
 from autoscaler.externalgrpc.instances import PLACEHOLDER
 from autoscaler.externalgrpc.kubernetes_types import POD
 from autoscaler.externalgrpc.refusal import CallRefusedError, Status
@@ -363,3 +365,21 @@ def test_prices_are_those_of_the_catalog(cluster: Cluster) -> None:
     assert cluster.call("PricingPodPrice", pod_bytes=pod, **span)["price"] == pytest.approx(found)  # its only GPU
     stranger = encode(POD, {"metadata": {"namespace": "default", "name": "other"}})
     assert refused(cluster, "PricingPodPrice", pod_bytes=stranger, **span) is Status.UNIMPLEMENTED
+
+
+def test_without_an_account_nothing_that_was_ordered_is_launched(cluster: Cluster) -> None:
+    group = cheapest(cluster)
+    cluster.call("NodeGroupIncreaseSize", id=group, delta=1)
+
+    @contextmanager
+    def refuse(verb: str, resource: Resource) -> Iterator[None]:
+        if resource == SPENDINGS and verb not in ("get", "list", "watch"):
+            raise ForbiddenError("spendings may not be written")
+        yield
+
+    cluster.simulation.new_loop(InterceptedApi(cluster.simulation.api, refuse))
+    cluster.run(minutes=1)
+    assert cluster.machines == 0
+    cluster.simulation.new_loop()
+    cluster.run(minutes=1)
+    assert cluster.machines == 1
