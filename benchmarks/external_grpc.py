@@ -17,7 +17,7 @@ import grpc
 from autoscaler.clock import VirtualClock
 from autoscaler.cluster.resources import PROVISIONED_NODES
 from autoscaler.externalgrpc.messages import METHODS, PROVIDER
-from autoscaler.externalgrpc.node_groups import market_of
+from autoscaler.externalgrpc.node_groups import launchable_of
 from autoscaler.externalgrpc.server import GrpcServer
 from autoscaler.externalgrpc.service import CloudProvider
 from autoscaler.externalgrpc.wire import Json, decode, encode
@@ -64,14 +64,14 @@ def main() -> None:
     options = parser.parse_args()
     api, catalog, state = ApiServer(VirtualClock(NOW)), load_catalog(), snapshot()
     began = time.process_time()
-    market = market_of(state, catalog, Policy(), NOW, most=options.groups)
+    launchable = launchable_of(state, catalog, Policy(), NOW, most=options.groups)
     print(f"groups for a pending pod, once a reconcile   {time.process_time() - began:6.2f} CPU s")
-    names = list(market.feasible)
+    names = list(launchable.feasible)
     for number in range(options.nodes):
-        candidate = market.candidates[names[number % len(names)]]
+        candidate = launchable.candidates[names[number % len(names)]]
         api.create(PROVISIONED_NODES, write_provisioned_node(_node(number, candidate.offering)))
     provider = CloudProvider(api, lambda: "x", slices=True, most=options.groups)
-    provider.update(market)
+    provider.update(launchable)
     server = GrpcServer.of_provider(provider.call, "127.0.0.1:0", None, lambda method, status: None)
     server.start()
     channel = grpc.insecure_channel(f"127.0.0.1:{server.port}")

@@ -10,7 +10,7 @@ import structlog
 
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.externalgrpc.expander import Expander
-from autoscaler.externalgrpc.node_groups import Market, market_of
+from autoscaler.externalgrpc.node_groups import Launchable, launchable_of
 from autoscaler.externalgrpc.service import CloudProvider
 from autoscaler.loop.loop import Tick
 from autoscaler.serve.recorder import Recorder
@@ -29,7 +29,7 @@ class ExternalGrpc:
     provider: CloudProvider
     settings: Settings
     servers: tuple[GrpcServer, ...] = ()
-    market: Market | None = None
+    launchable: Launchable | None = None
 
     def observed(self, tick: Tick) -> None:
         """A reconcile succeeded. What can be launched is worked out here, in the thread that plans, because planning
@@ -38,12 +38,12 @@ class ExternalGrpc:
             return
         policy, most = self.settings.policy, self.settings.grpc.groups
         try:
-            market = market_of(tick.snapshot, tick.catalog, policy, tick.now, most=most, batches=tick.batches)
-        except Exception as error:  # noqa: BLE001  # the last market stays, and the log has the traceback
+            launchable = launchable_of(tick.snapshot, tick.catalog, policy, tick.now, most=most, batches=tick.batches)
+        except Exception as error:  # noqa: BLE001  # the last launchable stays, and the log has the traceback
             _LOG.error("unexpected_error", kind="node groups", exc_info=error)
             return
-        self.market = market
-        self.provider.update(market)
+        self.launchable = launchable
+        self.provider.update(launchable)
         for server in self.servers:
             server.start()
 
@@ -72,7 +72,7 @@ def external_grpc_of(settings: Settings, api: KubernetesApi, recorder: Recorder)
         servers.append(GrpcServer.of_provider(provider.call, serve.external_grpc, credentials, recorder.grpc_answered))
     if serve.grpc_expander != OFF:
         credentials = credentials_of(serve.grpc_expander, files, insecure=options.insecure, mutual=False)
-        expander = Expander(lambda: made.market, recorder.option_chosen)
+        expander = Expander(lambda: made.launchable, recorder.option_chosen)
         servers.append(GrpcServer.of_expander(expander.call, serve.grpc_expander, credentials, recorder.grpc_answered))
     made.servers = tuple(servers)
     return made

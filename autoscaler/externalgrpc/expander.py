@@ -19,7 +19,7 @@ from typing import Final
 import structlog
 
 from autoscaler.externalgrpc.kubernetes_types import POD
-from autoscaler.externalgrpc.node_groups import Market
+from autoscaler.externalgrpc.node_groups import Launchable
 from autoscaler.externalgrpc.wire import Json, decode
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import claim_keys, running_members
@@ -61,26 +61,26 @@ class _Option:
         return (rank, dollars, max(Decimal(0), devices - _claimed(self.pods, snapshot)), self.nodes)
 
 
-def best(options: Sequence[Json], market: Market) -> Choice:
+def best(options: Sequence[Json], launchable: Launchable) -> Choice:
     """The best of the options; those that are equal in everything all stay, for the next expander to choose."""
-    read = [_option(option, market) for option in options]
+    read = [_option(option, launchable) for option in options]
     if all(option.candidate is None for option in read):
         return Choice(tuple(option.id for option in read), "unknown")
-    whole = [option for option in read if not _half(option, market.snapshot)]
+    whole = [option for option in read if not _half(option, launchable.snapshot)]
     if not whole:
-        gangs = sorted({gang for option in read for gang in _half(option, market.snapshot)})
+        gangs = sorted({gang for option in read for gang in _half(option, launchable.snapshot)})
         return Choice((), "gang", f"no option starts all pods of {', '.join(gangs)}")
-    costs = {option.id: option.cost(market.snapshot) for option in whole}
+    costs = {option.id: option.cost(launchable.snapshot) for option in whole}
     least = min(costs.values())
     chosen = tuple(name for name, cost in costs.items() if cost == least)
     return Choice(chosen, _why(least, [cost for name, cost in costs.items() if name not in chosen]))
 
 
-def _option(option: Json, market: Market) -> _Option:
+def _option(option: Json, launchable: Launchable) -> _Option:
     found = (decode(POD, content).get("metadata", {}) for content in option.get("podBytes", []))
     pods = frozenset(f"{each.get('namespace', 'default')}/{each.get('name', '')}" for each in found)
     name = option.get("nodeGroupId", "")
-    return _Option(name, option.get("nodeCount", 0), pods, market.candidates.get(name))
+    return _Option(name, option.get("nodeCount", 0), pods, launchable.candidates.get(name))
 
 
 def _half(option: _Option, snapshot: Snapshot) -> list[str]:
@@ -115,19 +115,19 @@ def _why(least: tuple[int, Decimal, Decimal, int], others: Sequence[tuple[int, D
 
 
 class Expander:
-    """The call. `market` is that of the last reconcile, None before the first; `told` is told why an option won."""
+    """The call. `launchable` is that of the last reconcile, None before the first; `told` is told why an option won."""
 
-    def __init__(self, market: Callable[[], Market | None], told: Callable[[str], None]) -> None:
-        self._market = market
+    def __init__(self, launchable: Callable[[], Launchable | None], told: Callable[[str], None]) -> None:
+        self._launchable = launchable
         self._told = told
 
     def call(self, method: str, asked: Json) -> Json:
         """BestOptions."""
         assert method == "BestOptions"
         options: Sequence[Json] = asked.get("options", [])
-        market = self._market()
+        launchable = self._launchable()
         ids = tuple(option.get("nodeGroupId", "") for option in options)
-        choice = Choice(ids, "unknown") if market is None else best(options, market)
+        choice = Choice(ids, "unknown") if launchable is None else best(options, launchable)
         self._told(choice.why)
         _LOG.info("options_ranked", options=len(options), chosen=choice.ids, why=choice.why, detail=choice.detail)
         given: Mapping[str, Json] = {option.get("nodeGroupId", ""): option for option in options}

@@ -36,6 +36,11 @@ def id_of(node: ProvisionedNode) -> str:
     return node.provider_id or f"{PLACEHOLDER}{node.name}"
 
 
+def names_of(node: ProvisionedNode) -> frozenset[str]:
+    """What a node is called in questions: by its Node, its machine, or the placeholder from before it had one."""
+    return frozenset({node.node_name, id_of(node), f"{PLACEHOLDER}{node.name}"})
+
+
 def instance_of(node: ProvisionedNode, backoffs: Iterable[Backoff]) -> Json:
     """One instance. One that failed is shown as being created: only then Cluster Autoscaler looks at its error."""
     if not is_counted(node):

@@ -72,7 +72,7 @@ def key_of_candidate(candidate: Candidate) -> GroupKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Market:
+class Launchable:
     """What can be launched now, as of a reconcile. `snapshot` has the pools that Cluster Autoscaler decides about.
 
     `candidates` are by the ids of their groups. `feasible` are ids of groups that would take a pending pod, the
@@ -94,7 +94,7 @@ class Market:
         return frozenset(pool.name for pool in self.snapshot.pools)
 
 
-def market_of(
+def launchable_of(
     snapshot: Snapshot,
     catalog: Catalog,
     policy: Policy,
@@ -102,12 +102,12 @@ def market_of(
     *,
     most: int,
     batches: frozenset[str] = frozenset(),
-) -> Market:
+) -> Launchable:
     """What the pools that Cluster Autoscaler decides about offer, and up to `most` groups for pending pods."""
     ordered = tuple(pool for pool in snapshot.pools if pool.ordered)
     theirs = as_if_ours(replace(snapshot, pools=ordered))
     if not ordered:
-        return Market(now, theirs, catalog, policy, batches=batches)
+        return Launchable(now, theirs, catalog, policy, batches=batches)
     packing = _packing(theirs, catalog, policy, now)
     candidates: dict[str, Candidate] = {}
     for candidate in packing.candidates:
@@ -121,7 +121,7 @@ def market_of(
         for pod in (bundle.pods if ids else ())
     }
     feasible = tuple(dict.fromkeys(turns))[:most]
-    return Market(now, theirs, catalog, policy, candidates, feasible, cheapest, batches)
+    return Launchable(now, theirs, catalog, policy, candidates, feasible, cheapest, batches)
 
 
 def _packing(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> PackingInput:
@@ -173,26 +173,30 @@ def is_running(node: ProvisionedNode) -> bool:
     return has_come(node) and not has_failed(node)
 
 
-def groups_of(market: Market, nodes: Iterable[ProvisionedNode], *, uncharged: int = 0) -> Mapping[str, NodeGroup]:
-    """All groups by id: those of the market, and those that only have nodes. `nodes` are all there are, of every pool;
-    `uncharged` of them were ordered and the account of the guards does not count them yet."""
+def groups_of(
+    launchable: Launchable, nodes: Iterable[ProvisionedNode], *, uncharged: int = 0
+) -> Mapping[str, NodeGroup]:
+    """All groups by id: those that can be launched, and those that only have nodes.
+
+    `nodes` are all there are, of every pool. Of these `uncharged` were ordered and are not counted by the account of
+    the guards yet."""
     provisioned = tuple(nodes)
     mine: dict[str, list[ProvisionedNode]] = {}
     for node in provisioned:
-        if node.pool in market.pools and not is_over(node):
+        if node.pool in launchable.pools and not is_over(node):
             mine.setdefault(key_of_node(node).id, []).append(node)
-    room = _Room(market, provisioned, uncharged)
+    room = _Room(launchable, provisioned, uncharged)
     found: dict[str, NodeGroup] = {}
-    for name in (*market.candidates, *(name for name in mine if name not in market.candidates)):
-        candidate, own = market.candidates.get(name), tuple(mine.get(name, ()))
+    for name in (*launchable.candidates, *(name for name in mine if name not in launchable.candidates)):
+        candidate, own = launchable.candidates.get(name), tuple(mine.get(name, ()))
         found[name] = NodeGroup(name, candidate, own, sum(map(is_counted, own)) + room.of(candidate))
     return found
 
 
-def listed(market: Market, groups: Mapping[str, NodeGroup], *, most: int) -> tuple[NodeGroup, ...]:
+def listed(launchable: Launchable, groups: Mapping[str, NodeGroup], *, most: int) -> tuple[NodeGroup, ...]:
     """The groups that Cluster Autoscaler gets to see: all with nodes, and of the others up to `most` in all."""
     with_nodes = [group for group in groups.values() if group.nodes]
-    feasible = (groups[name] for name in market.feasible if name in groups)
+    feasible = (groups[name] for name in launchable.feasible if name in groups)
     others = [group for group in feasible if group.most and not group.nodes]
     return (*with_nodes, *others[: max(0, most - len(with_nodes))])
 
@@ -200,10 +204,14 @@ def listed(market: Market, groups: Mapping[str, NodeGroup], *, most: int) -> tup
 class _Room:
     """How many more nodes limits, guards and blocks admit."""
 
-    def __init__(self, market: Market, provisioned: tuple[ProvisionedNode, ...], uncharged: int) -> None:
-        now = replace(market.snapshot, provisioned=provisioned)
+    def __init__(self, launchable: Launchable, provisioned: tuple[ProvisionedNode, ...], uncharged: int) -> None:
+        now = replace(launchable.snapshot, provisioned=provisioned)
         alive = sum(map(counts_against_limits, provisioned))
-        self._limits = limits_of(now, market.catalog, market.policy, market.now) if alive or market.candidates else ()
+        self._limits = (
+            limits_of(now, launchable.catalog, launchable.policy, launchable.now)
+            if alive or launchable.candidates
+            else ()
+        )
         self._uncharged = uncharged
 
     def of(self, candidate: Candidate | None) -> int:

@@ -18,7 +18,7 @@ from typing import TypeVar
 from autoscaler.cluster.api import KubernetesApi, NotFoundError, Object, UnavailableError, list_all
 from autoscaler.cluster.intents import batches_of, nodes_of
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PROVISIONED_NODES, Resource
-from autoscaler.externalgrpc.node_groups import Market
+from autoscaler.externalgrpc.node_groups import Launchable
 from autoscaler.kube.custom.launch_batch import FINALIZER, parse_launch_batch, write_launch_batch
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node
 from autoscaler.lifecycle.booting import boot_timeout
@@ -84,11 +84,11 @@ class Orders:
         fresh = [b for b in self._batches.values() if b.outcome is BatchOutcome.INTENDED and not b.token]
         return sum(len(batch.members) for batch in fresh if batch.pool in pools and batch.name not in charged)
 
-    def increase(self, candidate: Candidate, market: Market, count: int) -> LaunchBatch:
+    def increase(self, candidate: Candidate, launchable: Launchable, count: int) -> LaunchBatch:
         """Order nodes of the candidate: one LaunchBatch. Raises ApiError where it is not known to be written."""
         names = [f"{prefix_of(candidate.pool)}{self._draw()}" for _ in range(count)]
-        launches = [_planned(candidate, market, name) for name in names]
-        (batch,) = batches_of(launches, market.snapshot)
+        launches = [_planned(candidate, launchable, name) for name in names]
+        (batch,) = batches_of(launches, launchable.snapshot)
         manifest = write_launch_batch(batch)
         manifest["metadata"]["finalizers"] = [FINALIZER]
         try:
@@ -139,9 +139,9 @@ class Orders:
         self._deleted.add(name)
 
 
-def _planned(candidate: Candidate, market: Market, name: str) -> PlannedNode:
+def _planned(candidate: Candidate, launchable: Launchable, name: str) -> PlannedNode:
     """The node as a plan would launch it, for no pod in particular."""
-    template = template_of(candidate, market.snapshot, name=name)
+    template = template_of(candidate, launchable.snapshot, name=name)
     return PlannedNode(
         name=name,
         pool=candidate.pool.name,
@@ -156,7 +156,7 @@ def _planned(candidate: Candidate, market: Market, name: str) -> PlannedNode:
         prediction=Prediction(
             instance_type=candidate.instance_type.name,
             drivers=candidate.profiles,
-            catalog_digest=market.catalog.digest,
+            catalog_digest=launchable.catalog.digest,
             slices_digest=digest_of(template.slices),
         ),
         boot_timeout=candidate.pool.boot_timeout or boot_timeout(candidate.instance_type),

@@ -17,10 +17,10 @@ import structlog
 
 from autoscaler.cluster.api import ApiError, KubernetesApi
 from autoscaler.cluster.lease import LeadershipLostError
-from autoscaler.externalgrpc.instances import id_of, instance_of
+from autoscaler.externalgrpc.instances import instance_of, names_of
 from autoscaler.externalgrpc.kubernetes_types import POD
 from autoscaler.externalgrpc.node_groups import (
-    Market,
+    Launchable,
     NodeGroup,
     described,
     groups_of,
@@ -53,9 +53,10 @@ class CloudProvider:
         self._orders = Orders(api, draw)
         self._slices = slices
         self._most = most
-        self._market: Market | None = None
+        self._launchable: Launchable | None = None
         self._lock = threading.RLock()
         self._groups: Mapping[str, NodeGroup] = {}
+        self._by_name: Mapping[str, ProvisionedNode] = {}
         self.calls: Mapping[str, Callable[[Json], Json]] = {
             "NodeGroups": self._node_groups,
             "NodeGroupForNode": self._node_group_for_node,
@@ -74,13 +75,13 @@ class CloudProvider:
             "NodeGroupGetOptions": lambda asked: {"nodeGroupAutoscalingOptions": asked.get("defaults", b"")},
         }
 
-    def update(self, market: Market) -> None:
+    def update(self, launchable: Launchable) -> None:
         """What can be launched, as of the last reconcile."""
         with self._lock:
-            self._market = market
-            self._template_of = cache(lambda candidate: template_bytes(candidate, market.snapshot))
+            self._launchable = launchable
+            self._template_of = cache(lambda candidate: template_bytes(candidate, launchable.snapshot))
             if self._orders.read:
-                self._regroup(market)
+                self._regroup(launchable)
 
     def call(self, method: str, asked: Json) -> Json:
         """Answer a call. Raises CallRefusedError."""
@@ -93,28 +94,30 @@ class CloudProvider:
                 raise CallRefusedError(Status.UNAVAILABLE, error.message, next_step=error.next_step) from error
 
     @property
-    def market(self) -> Market:
+    def launchable(self) -> Launchable:
         """Raises CallRefusedError before the first reconcile."""
-        if self._market is None:
+        if self._launchable is None:
             raise CallRefusedError(Status.UNAVAILABLE, "the cluster has not been read yet", next_step="try again")
-        return self._market
+        return self._launchable
 
     def group(self, name: str) -> NodeGroup | None:
         """A group as it was listed last."""
         return self._groups.get(name)
 
-    def _regroup(self, market: Market) -> None:
-        uncharged = self._orders.uncharged(market.batches, market.pools)
-        self._groups = groups_of(market, self._orders.nodes(), uncharged=uncharged)
+    def _regroup(self, launchable: Launchable) -> None:
+        uncharged = self._orders.uncharged(launchable.batches, launchable.pools)
+        self._groups = groups_of(launchable, self._orders.nodes(), uncharged=uncharged)
+        nodes = (node for group in self._groups.values() for node in group.nodes)
+        self._by_name = {name: node for node in nodes for name in names_of(node)}
 
     def _refresh(self, _: Json) -> Json:
-        market = self.market  # without one there is nothing to say, and no reason to list anything
+        launchable = self.launchable  # without one there is nothing to say, and no reason to list anything
         self._orders.refresh()
-        self._regroup(market)
+        self._regroup(launchable)
         return {}
 
     def _node_groups(self, _: Json) -> Json:
-        return {"nodeGroups": [_described(group) for group in listed(self.market, self._groups, most=self._most)]}
+        return {"nodeGroups": [_described(group) for group in listed(self.launchable, self._groups, most=self._most)]}
 
     def _group(self, asked: Json) -> NodeGroup:
         name = asked.get("id", "")
@@ -134,15 +137,11 @@ class CloudProvider:
 
     def _node(self, asked: Json) -> ProvisionedNode | None:
         """The node of that id or name, placeholders included; None for nodes that Cluster Autoscaler must not touch."""
-        names = {asked.get("providerID", ""), asked.get("name", "")} - {""}
-        for group in self._groups.values():
-            for node in group.nodes:
-                if names & {id_of(node), node.node_name}:
-                    return node
-        return None
+        found = (self._by_name.get(asked.get(key, "")) for key in ("providerID", "name"))
+        return next((node for node in found if node is not None), None)
 
     def _nodes(self, asked: Json) -> Json:
-        backoffs = self.market.snapshot.backoffs
+        backoffs = self.launchable.snapshot.backoffs
         return {"instances": [instance_of(node, backoffs) for node in self._group(asked).nodes]}
 
     def _template(self, asked: Json) -> Json:
@@ -164,8 +163,8 @@ class CloudProvider:
                 next_step="limits of the pool, spending guards, back-offs and the pool's mode bound it: see "
                 "`foreslice status`",
             )
-        batch = self._orders.increase(group.candidate, self.market, delta)
-        self._regroup(self.market)
+        batch = self._orders.increase(group.candidate, self.launchable, delta)
+        self._regroup(self.launchable)
         _LOG.info("nodes_ordered", group=group.id, nodes=delta, batch=batch.name)
         return {}
 
@@ -182,8 +181,8 @@ class CloudProvider:
         return {}
 
     def _member(self, group: NodeGroup, asked: Json) -> ProvisionedNode | None:
-        names = {asked.get("providerID", ""), asked.get("name", "")} - {""}
-        return next((node for node in group.nodes if names & {id_of(node), node.node_name}), None)
+        node = self._node(asked)
+        return node if node is not None and key_of_node(node).id == group.id else None
 
     def _decrease_target_size(self, asked: Json) -> Json:
         group, delta = self._group(asked), asked.get("delta", 0)
@@ -208,7 +207,7 @@ class CloudProvider:
         try:
             self._orders.withdraw(nodes)
         finally:
-            self._regroup(self.market)
+            self._regroup(self.launchable)
         _LOG.info("nodes_withdrawn", group=group.id, nodes=[node.name for node in nodes])
 
     def _gpu_types(self, _: Json) -> Json:
@@ -233,11 +232,11 @@ class CloudProvider:
     def _pricing_pod_price(self, asked: Json) -> Json:
         metadata: Mapping[str, Any] = decode(POD, asked.get("pod_bytes", b"")).get("metadata", {})
         key = f"{metadata.get('namespace', 'default')}/{metadata.get('name', '')}"
-        group = self._groups.get(self.market.cheapest.get(key, ""))
+        group = self._groups.get(self.launchable.cheapest.get(key, ""))
         price = None if group is None or group.candidate is None else price_of(group)
         if price is None or group is None or group.candidate is None:
             raise CallRefusedError(Status.UNIMPLEMENTED, "no price is known for this pod")
-        return {"price": float(price) * hours_of(asked) * share_of(key, group.candidate, self.market.snapshot)}
+        return {"price": float(price) * hours_of(asked) * share_of(key, group.candidate, self.launchable.snapshot)}
 
 
 _TELLING: Final = (labels.POOL, labels.INSTANCE_TYPE, labels.CAPACITY_TYPE, labels.ZONE, labels.CAPACITY_BLOCK)

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from autoscaler.cluster.api import KubernetesApi
-from autoscaler.externalgrpc.node_groups import market_of
+from autoscaler.externalgrpc.node_groups import launchable_of
 from autoscaler.externalgrpc.service import CloudProvider
 from autoscaler.externalgrpc.wire import Json
 from autoscaler.loop.loop import Tick
@@ -88,7 +88,7 @@ class Cluster:
         self.ticks.append(tick)
         assert tick.catalog is not None
         self.provider.update(
-            market_of(
+            launchable_of(
                 tick.snapshot,
                 tick.catalog,
                 self.settings.policy,

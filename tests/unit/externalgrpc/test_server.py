@@ -181,9 +181,10 @@ class Authority:
         self.certificate = self._signed(self.key.public_key(), name, authority=True)
         self.path = self._write("ca.crt", self.certificate.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, name: str) -> tuple[str, str]:
+    def issue(self, name: str, *, hours: int = 24) -> tuple[str, str]:
+        """A certificate, valid until so many hours from now, and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = self._signed(key.public_key(), name, authority=False)
+        certificate = self._signed(key.public_key(), name, authority=False, hours=hours)
         private = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -196,7 +197,7 @@ class Authority:
         (self.folder / name).write_bytes(content)
         return str(self.folder / name)
 
-    def _signed(self, key: Any, name: str, *, authority: bool) -> x509.Certificate:
+    def _signed(self, key: Any, name: str, *, authority: bool, hours: int = 24) -> x509.Certificate:
         now = datetime.now(UTC)  # noqa: TID251  # TLS knows no virtual time
         issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, self.name)])
         return (
@@ -205,15 +206,15 @@ class Authority:
             .issuer_name(issuer)
             .public_key(key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=1))
+            .not_valid_before(now - timedelta(days=2))
+            .not_valid_after(now + timedelta(hours=hours))
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
             .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
             .sign(self.key, hashes.SHA256())
         )
 
 
-@pytest.mark.parametrize("caller", ["known", "stranger", "nobody", "in clear"])
+@pytest.mark.parametrize("caller", ["known", "stranger", "expired", "nobody", "in clear"])
 def test_only_who_has_a_certificate_of_the_authority_may_call(cluster: Cluster, tmp_path: Path, caller: str) -> None:
     ours, others = Authority(tmp_path, "ours"), Authority(tmp_path, "others")
     files = Certificates(*ours.issue("server"), ours.path)
@@ -223,7 +224,7 @@ def test_only_who_has_a_certificate_of_the_authority_may_call(cluster: Cluster, 
     )
     server.start()
     root = Path(ours.path).read_bytes()
-    pairs = {"known": ours.issue("caller"), "stranger": others.issue("caller")}
+    pairs = {"known": ours.issue("caller"), "stranger": others.issue("caller"), "expired": ours.issue("late", hours=-1)}
     pair = [Path(path).read_bytes() for path in pairs[caller]] if caller in pairs else [None, None]
     client = Client(server.port, None if caller == "in clear" else grpc.ssl_channel_credentials(root, pair[1], pair[0]))
     try:

@@ -353,9 +353,9 @@ def test_no_node_has_the_gpu_label(cluster: Cluster) -> None:
 
 def test_prices_are_those_of_the_catalog(cluster: Cluster) -> None:
     group = cheapest(cluster)
-    candidate = cluster.provider.market.candidates[group]
+    candidate = cluster.provider.launchable.candidates[group]
     span = {"startTimestamp": {"seconds": 0}, "endTimestamp": {"seconds": 7200}}
-    template = template_of(candidate, cluster.provider.market.snapshot, name="renamed").node
+    template = template_of(candidate, cluster.provider.launchable.snapshot, name="renamed").node
     asked = {"name": "renamed", "labels": dict(template.labels)}
     assert candidate.usd_per_hour is not None
     found = cluster.call("PricingNodePrice", node=asked, **span)["price"]
