@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from autoscaler.cluster.resources import NODES
-from tests.e2e.deaths import ALONE, live_through
-from tests.e2e.installation import Installation
+from tests.e2e.harness.deaths import ALONE, live_through
+from tests.e2e.harness.installation import Installation
 from tests.e2e.test_installation import POOL, TEMPLATE, pod
 
 

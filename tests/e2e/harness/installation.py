@@ -26,11 +26,11 @@ from autoscaler.cluster.client.transport import connect
 from autoscaler.cluster.resources import BY_KIND, CAPACITY_POOLS, NODES, PODS, PROVISIONED_NODES, Resource
 from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.kubernetes.profile import REFERENCE
-from tests.e2e.control_plane import PATIENCE, ControlPlane
-from tests.e2e.steered import SteeredClock
-from tests.e2e.toolbox import Kwok, helm
+from tests.e2e.harness.control_plane import PATIENCE, ControlPlane
+from tests.e2e.harness.steered import SteeredClock
+from tests.e2e.harness.toolbox import Kwok, helm
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 CHARTS: Final = ROOT / "deploy/charts"
 NAMESPACE: Final = "foreslice-system"
 NAME: Final = "foreslice"
@@ -143,7 +143,7 @@ class Installation:
         settings.write_text(yaml.safe_dump(self.settings), encoding="utf-8")
         command = ["autoscaler.cli", "run", "--kubeconfig", str(account), "--config", str(settings)]
         if clock is not None:
-            command = ["tests.e2e.steered", str(account), str(settings), str(clock.file)]
+            command = ["tests.e2e.harness.steered", str(account), str(settings), str(clock.file)]
         started = Controller(command, self.folder / log, environment, root=root)
         try:
             yield started

@@ -19,7 +19,7 @@ from instance_catalog.kubernetes.labels import KWOK_NODE
 from instance_catalog.kubernetes.profile import KubernetesProfile
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.prediction.concrete import make_concrete
-from tests.e2e.control_plane import ApiError, ControlPlane, Json
+from tests.e2e.harness.control_plane import ApiError, ControlPlane, Json
 
 Devices = Counter[tuple[str, str, str]]  # (request, driver, device) of all claims of a pod
 NODES: Final = "/api/v1/nodes"

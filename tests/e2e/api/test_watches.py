@@ -12,9 +12,9 @@ import yaml
 from autoscaler.cluster.api import Object
 from autoscaler.cluster.client.client import KubernetesClient
 from autoscaler.cluster.resources import CAPACITY_POOLS, LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
-from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import ACCOUNT, ROOT, Controller
-from tests.e2e.proxy import Proxy, Spoil
+from tests.e2e.harness.control_plane import ControlPlane
+from tests.e2e.harness.installation import ACCOUNT, ROOT, Controller
+from tests.e2e.harness.proxy import Proxy, Spoil
 from tests.e2e.test_controller import KINDS, SETTINGS, WORKLOAD, Kubelets, api, names, running
 
 __all__ = ["api", "running"]  # fixtures: a control plane of this module's own, with Foreslice installed

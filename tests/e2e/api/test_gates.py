@@ -11,7 +11,7 @@ from autoscaler.cluster.client.client import KubernetesClient
 from autoscaler.cluster.client.transport import connect
 from autoscaler.cluster.gate_trials import TRIALS, prove
 from instance_catalog.kubernetes.feature_gates import GATES
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.harness.control_plane import ControlPlane
 
 ALL = frozenset(trial.gate for trial in TRIALS)
 

@@ -18,10 +18,10 @@ from autoscaler.cluster.client.client import KubernetesClient
 from autoscaler.cluster.client.transport import connect
 from autoscaler.cluster.resources import BY_KIND, PODS
 from instance_catalog.kubernetes.profile import REFERENCE
-from tests.e2e.cluster import Cluster
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.harness.cluster import Cluster
+from tests.e2e.harness.control_plane import ControlPlane
 
-EXAMPLE: Final = Path(__file__).parents[2] / "docs/examples/first-available.yaml"
+EXAMPLE: Final = Path(__file__).parents[3] / "docs/examples/first-available.yaml"
 READER: Final = "/apis/rbac.authorization.k8s.io/v1"
 
 

@@ -27,7 +27,7 @@ from autoscaler.serve.site import LatestTick, page_app
 from autoscaler.simulation.scenario import load_scenario, parse_scenario
 from autoscaler.simulation.simulation import Simulation
 from instance_catalog.files.loader import load_catalog
-from tests.e2e.control_plane import ApiError, ControlPlane
+from tests.e2e.harness.control_plane import ApiError, ControlPlane
 
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 SERVER: Final = "status-page"

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import yaml
 
-from tests.e2e.binary import version
-from tests.e2e.toolbox import helm
+from tests.e2e.harness.binary import version
+from tests.e2e.harness.toolbox import helm
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 NAMESPACE: Final = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "foreslice-system"}}
 # Who may do what is a file of its own: it is what people read before they install anything.
 RIGHTS: Final = frozenset(

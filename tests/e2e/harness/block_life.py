@@ -13,8 +13,8 @@ from typing import Final
 from autoscaler.cluster.api import Object
 from autoscaler.cluster.resources import CAPACITY_BLOCKS, EVENTS, LAUNCH_BATCHES, NODES, PROVISIONED_NODES
 from instance_catalog.kubernetes.labels import CA_SCALE_DOWN_DISABLED, CAPACITY_ENDS_AT, HELD
-from tests.e2e.installation import Installation
-from tests.e2e.steered import SteeredClock
+from tests.e2e.harness.installation import Installation
+from tests.e2e.harness.steered import SteeredClock
 
 MINUTE: Final = timedelta(minutes=1)
 TYPE: Final = "p5.48xlarge"

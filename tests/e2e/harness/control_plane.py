@@ -25,9 +25,9 @@ from typing import Any, TypeAlias
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.e2e import audit
-from tests.e2e.authority import Authority, key_pem, now, public_pem
-from tests.e2e.binary import control_plane_binary
+from tests.e2e.harness import audit
+from tests.e2e.harness.authority import Authority, key_pem, now, public_pem
+from tests.e2e.harness.binary import control_plane_binary
 
 Json: TypeAlias = dict[str, Any]
 SERVING = ("apiserver", "controller-manager", "scheduler")

@@ -19,11 +19,11 @@ from autoscaler.kube.custom.generate import FOLDER, KINDS
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
 from autoscaler.kube.custom.schema import API_VERSION
-from tests.e2e.control_plane import ApiError, ControlPlane, Json
-from tests.e2e.custom_objects import BATCH, BLOCK, FULL, LEAST, NODE, POOL
+from tests.e2e.harness.control_plane import ApiError, ControlPlane, Json
+from tests.e2e.harness.custom_objects import BATCH, BLOCK, FULL, LEAST, NODE, POOL
 from tests.unit.instance_catalog.kubernetes.test_label_syntax import KEYS, NO_KEYS, NO_VALUES, VALUES
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 BY_NAME: Final = {kind.name: kind for kind in KINDS}
 

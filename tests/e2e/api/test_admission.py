@@ -26,8 +26,8 @@ from instance_catalog.kubernetes.labels import (
     POOL,
     PROVISIONED_NODE,
 )
-from tests.e2e.control_plane import ApiError, ControlPlane, Json
-from tests.e2e.manifests import ROOT
+from tests.e2e.harness.control_plane import ApiError, ControlPlane, Json
+from tests.e2e.harness.manifests import ROOT
 
 NAMESPACE: Final = "foreslice-system"
 POLICIES: Final = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"

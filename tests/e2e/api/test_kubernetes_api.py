@@ -14,8 +14,8 @@ from autoscaler.cluster.resources import DEVICE_CLASSES, NODES, POD_GROUPS, PODS
 from autoscaler.errors import ConfigurationError
 from tests.conformance.kubernetes_api import *  # noqa: F403  # every check of the module is a test here
 from tests.conformance.kubernetes_api import pod
-from tests.e2e.binary import version
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.harness.binary import version
+from tests.e2e.harness.control_plane import ControlPlane
 
 DEFINITIONS: Final = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition")
 THINGS: Final = Resource("conformance.foreslice.dev", "v1", "things", "Thing")

@@ -24,13 +24,13 @@ from autoscaler.cluster.resources import (
     PROVISIONED_NODES,
     RESOURCE_CLAIMS,
 )
-from tests.e2e import reserving
-from tests.e2e.audit import Right, answered
-from tests.e2e.block_life import Block, live
-from tests.e2e.control_plane import ControlPlane
-from tests.e2e.deaths import ALONE
-from tests.e2e.installation import ACCOUNT, BRISK, Controller, Installation
-from tests.e2e.steered import SteeredClock
+from tests.e2e.harness import reserving
+from tests.e2e.harness.audit import Right, answered
+from tests.e2e.harness.block_life import Block, live
+from tests.e2e.harness.control_plane import ControlPlane
+from tests.e2e.harness.deaths import ALONE
+from tests.e2e.harness.installation import ACCOUNT, BRISK, Controller, Installation
+from tests.e2e.harness.steered import SteeredClock
 from tests.e2e.test_installation import SELDOM
 
 GATES = {"DRADeviceTaintRules": True, "GenericWorkload": True, "GangScheduling": True}

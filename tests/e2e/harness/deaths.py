@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from autoscaler.cluster.api import Object
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PROVISIONED_NODES, RESOURCE_SLICES, Resource
-from tests.e2e.installation import Controller, Installation
+from tests.e2e.harness.installation import Controller, Installation
 
 ALONE: Final = {"FORESLICE_LEASE_ELECT": "false"}
 

@@ -27,8 +27,8 @@ from autoscaler.cluster.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
-from tests.e2e.audit import Right, answered, granted
-from tests.e2e.installation import ACCOUNT, CHARTS, NAME, NAMESPACE, Installation
+from tests.e2e.harness.audit import Right, answered, granted
+from tests.e2e.harness.installation import ACCOUNT, CHARTS, NAME, NAMESPACE, Installation
 
 POOL = """
 apiVersion: foreslice.dev/v1alpha1

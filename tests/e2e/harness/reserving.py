@@ -30,7 +30,7 @@ from providers.contract import (
 )
 from providers.kwok.provider import KwokProvider
 from providers.plugins import Surroundings
-from tests.e2e.block_life import RECLAIM, TYPE, ZONE, Block, text
+from tests.e2e.harness.block_life import RECLAIM, TYPE, ZONE, Block, text
 
 NAME: Final = "reserving"
 FILE: Final = "E2E_RESERVATION"

@@ -35,8 +35,8 @@ from autoscaler.cluster.resources import (
 from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.profile import REFERENCE
-from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import ACCOUNT, ROOT, Controller
+from tests.e2e.harness.control_plane import ControlPlane
+from tests.e2e.harness.installation import ACCOUNT, ROOT, Controller
 
 RBAC: Final = "rbac.authorization.k8s.io"
 ADMISSION: Final = "admissionregistration.k8s.io"

@@ -35,7 +35,7 @@ from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
-from tests.e2e.control_plane import Json
+from tests.e2e.harness.control_plane import Json
 
 NOW: Final = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
 OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", "0", "cr-1", "november")

@@ -13,8 +13,8 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.scheduling.schedule import equally_good
 from autoscaler.scheduling.world import World
 from instance_catalog.kubernetes.profile import REFERENCE
-from tests.e2e.cluster import Cluster
-from tests.e2e.control_plane import ControlPlane, Json
+from tests.e2e.harness.cluster import Cluster
+from tests.e2e.harness.control_plane import ControlPlane, Json
 from tests.oracle.placement_cases import draw_node
 from tests.oracle.placement_pods import draw_pod
 

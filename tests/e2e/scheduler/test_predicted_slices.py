@@ -15,11 +15,11 @@ from instance_catalog.prediction.concrete import make_concrete
 from instance_catalog.prediction.predict import predict
 from instance_catalog.prediction.variants import implicit_driver_sets
 from instance_catalog.types.instance_type import InstanceType
-from tests.e2e.control_plane import ApiError, ControlPlane, Json
+from tests.e2e.harness.control_plane import ApiError, ControlPlane, Json
 
 SLICES = "/apis/resource.k8s.io/v1/resourceslices?dryRun=All"
 CLASSES = "/apis/resource.k8s.io/v1/deviceclasses?dryRun=All"
-PUBLISHED = Path(__file__).parents[1] / "data" / "published" / "catalog"
+PUBLISHED = Path(__file__).parents[2] / "data" / "published" / "catalog"
 FAMILIES = sorted({name.split(".")[0].rsplit("-", 1)[0] for name in load_catalog().types})
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.binary import version
-from tests.e2e.control_plane import ControlPlane
-from tests.e2e.manifests import ROOT, rendered
-from tests.e2e.toolbox import helm
+from tests.e2e.harness.binary import version
+from tests.e2e.harness.control_plane import ControlPlane
+from tests.e2e.harness.manifests import ROOT, rendered
+from tests.e2e.harness.toolbox import helm
 
 CHART = ROOT / "deploy/charts/foreslice"
 

@@ -25,12 +25,12 @@ from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.kubernetes.profile import REFERENCE, KubernetesProfile
-from tests.e2e.cluster import Cluster, Devices, workload_of
-from tests.e2e.control_plane import ControlPlane, Json
-from tests.e2e.machines import machine
-from tests.e2e.toolbox import Kwok
+from tests.e2e.harness.cluster import Cluster, Devices, workload_of
+from tests.e2e.harness.control_plane import ControlPlane, Json
+from tests.e2e.harness.machines import machine
+from tests.e2e.harness.toolbox import Kwok
 
-EXAMPLES: Final = sorted((Path(__file__).parents[2] / "docs/examples").glob("*.yaml"))
+EXAMPLES: Final = sorted((Path(__file__).parents[3] / "docs/examples").glob("*.yaml"))
 # One asks for what no type has; the other for a block that ends too soon, which is no matter of the scheduler's.
 IN_VAIN: Final = ("unsatisfiable", "block-too-short")
 UNSATISFIABLE: Final = next(path for path in EXAMPLES if path.stem == "unsatisfiable")

@@ -21,9 +21,9 @@ from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.kubernetes.labels import HOSTNAME
 from instance_catalog.kubernetes.profile import REFERENCE
 from instance_catalog.kubernetes.resource_slice import Device
-from tests.e2e.cluster import Cluster, Devices
-from tests.e2e.control_plane import ControlPlane, Json
-from tests.e2e.machines import Machine, machine
+from tests.e2e.harness.cluster import Cluster, Devices
+from tests.e2e.harness.control_plane import ControlPlane, Json
+from tests.e2e.harness.machines import Machine, machine
 
 # None of these comes near the limits of a search: 10 s in the scheduler, a number of steps in the simulator. Beyond
 # them both say no, but not with the same words.
