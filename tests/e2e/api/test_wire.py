@@ -24,7 +24,9 @@ from instance_catalog.prediction.concrete import make_concrete
 from tests.builders import NOW, shipped
 from tests.go_binary import GoProgram
 
-_READER: Final = GoProgram("wire", Path(__file__).parent / "wire", requires="k8s.io/api", takes="about a minute")
+_READER: Final = GoProgram(
+    "wire", Path(__file__).parents[1] / "harness" / "wire", requires="k8s.io/api", takes="about a minute"
+)
 _TYPES: Final = ("g6.xlarge", "p5.48xlarge", "p4d.24xlarge", "a2-highgpu-1g")
 
 
