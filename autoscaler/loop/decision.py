@@ -26,7 +26,7 @@ from autoscaler.planning.disruption.slice_drift import slice_drifts
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.limits import binding_guards
-from autoscaler.settings.settings import Settings
+from autoscaler.settings.settings import OFF, Settings
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 
@@ -71,7 +71,10 @@ def decide(
     if learned != snapshot:
         # Nothing is launched again on an assumption that has just proved wrong.
         plan, odd = plan_apart(make, learned, odd)
-    conditions = pool_conditions(learned, plan, catalog, policy=settings.policy, now=now, serving=serving)
+    orders = settings.serve.external_grpc != OFF
+    conditions = pool_conditions(
+        learned, plan, catalog, policy=settings.policy, now=now, serving=serving, orders=orders
+    )
     decided = held_back(learned, conditions)
     return Decisions(
         now=now,

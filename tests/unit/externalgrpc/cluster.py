@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -12,7 +13,7 @@ from autoscaler.externalgrpc.node_groups import launchable_of
 from autoscaler.externalgrpc.service import CloudProvider
 from autoscaler.externalgrpc.wire import Json
 from autoscaler.loop.loop import Tick
-from autoscaler.settings.settings import DEFAULTS, Settings
+from autoscaler.settings.settings import DEFAULTS, ServeSettings, Settings
 from autoscaler.simulation.scenario import parse_scenario
 from autoscaler.simulation.simulation import ORDINARY, Simulation
 from providers.simulated.machines import Behaviour
@@ -63,7 +64,8 @@ class Cluster:
         slices: bool = True,
         most: int = 50,
     ) -> None:
-        self.settings = settings
+        # The simulation opens no socket; its pools are told that somebody can order nodes.
+        self.settings = settings = replace(settings, serve=ServeSettings(external_grpc="127.0.0.1:0"))
         self.most = most
         self.slices = slices
         catalog = shipped("g6.xlarge", "g6.12xlarge")

@@ -11,7 +11,7 @@ import pytest
 
 from autoscaler.cluster.api import ConflictError, ForbiddenError, UnavailableError, list_all
 from autoscaler.cluster.intercepted import InterceptedApi, leader_only
-from autoscaler.cluster.resources import LAUNCH_BATCHES, PODS, PROVISIONED_NODES, SPENDINGS, Resource
+from autoscaler.cluster.resources import CAPACITY_POOLS, LAUNCH_BATCHES, PODS, PROVISIONED_NODES, SPENDINGS, Resource
 from autoscaler.externalgrpc.instances import PLACEHOLDER
 from autoscaler.externalgrpc.kubernetes_types import POD
 from autoscaler.externalgrpc.refusal import CallRefusedError, Status
@@ -383,3 +383,14 @@ def test_without_an_account_nothing_that_was_ordered_is_launched(cluster: Cluste
     cluster.simulation.new_loop()
     cluster.run(minutes=1)
     assert cluster.machines == 1
+
+
+def test_a_pool_from_which_nobody_can_order_says_so() -> None:
+    simulation = Cluster().simulation
+    simulation._settings = Settings()
+    simulation.new_loop()
+    simulation.run(START + timedelta(seconds=30))
+    (pool,), _ = list_all(simulation.api, CAPACITY_POOLS)
+    (ready,) = [condition for condition in pool["status"]["conditions"] if condition["type"] == "Ready"]
+    assert ready["status"] == "False"
+    assert "serve.externalGrpc" in ready["message"]
