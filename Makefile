@@ -45,7 +45,10 @@ oracle: setup
 # AWS and Google Cloud and their fakes, in virtual time; about three quarters of an hour on two cores.
 SCHEDULES ?= 10000
 LIVES ?= 1000
+# Random sequences of Cluster Autoscaler's calls; a minute and a half.
+CALLS ?= 1000
 faults: setup
+	FORESLICE_CALL_SEQUENCES=$(CALLS) $(BIN)/pytest -q tests/unit/externalgrpc/test_random_calls.py
 	$(BIN)/python -m tests.faults.run --schedules $(SCHEDULES) --lives $(LIVES) --seed "$(or $(SEED),0)"
 
 # Small changes to safety-critical code, each of which a test of its room must notice; some three minutes on two cores.
@@ -68,6 +71,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.packing
 	$(BIN)/python -m benchmarks.tenants
 	$(BIN)/python -m benchmarks.aws
+	$(BIN)/python -m benchmarks.external_grpc
 	$(BIN)/python -m benchmarks.upstream
 
 # The installed controller on the control plane of `make e2e`: memory, CPU and time to act at 1,000 nodes; ten minutes.

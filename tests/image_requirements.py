@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parent.parent
-EXTRAS: Final = ("aws", "cluster", "gcp", "probe", "tracing")
+EXTRAS: Final = ("aws", "cluster", "gcp", "grpc", "probe", "tracing")
 _HEAD: Final = "# From .ci/requirements.txt by `make generate`: {what}, and what that needs.\n"
 _OURSELVES: Final = "foreslice (pyproject.toml)"
 

@@ -19,6 +19,7 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.plan import Plan
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.demand.scope import as_if_ours
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import candidates_of
 from autoscaler.planning.supply.drivers import PUBLISHING_TEMPLATES
@@ -33,8 +34,9 @@ def pool_conditions(
     policy: Policy,
     now: datetime,
     serving: Mapping[str, Reason | None] | None = None,
+    orders: bool = True,
 ) -> tuple[PoolCondition, ...]:
-    """One finding for each pool and condition. `serving`: see usable.py.
+    """One finding for each pool and condition. `serving` and `orders`: see usable.py.
 
     Drivers and device plugins are judged on the nodes that the plan launches: one on which they fail is enough. A pool
     for which nothing is planned is judged on what it may launch, and fails if nothing of that would work.
@@ -42,9 +44,12 @@ def pool_conditions(
     if not snapshot.pools:
         return ()
     found: list[PoolCondition] = []
-    candidates = candidates_of(replace(snapshot, backoffs=(), quarantines=()), catalog, policy, now=now)
+    whole = replace(as_if_ours(snapshot), backoffs=(), quarantines=())
+    candidates = candidates_of(whole, catalog, policy, now=now)
     for pool in snapshot.pools:
-        wrong = obstacles(pool, objections=plan.warnings, backoffs=snapshot.backoffs, serving=serving, now=now)
+        wrong = obstacles(
+            pool, objections=plan.warnings, backoffs=snapshot.backoffs, serving=serving, now=now, orders=orders
+        )
         found.append(PoolCondition(pool.name, ConditionType.READY, tuple(wrong)))
         found.append(PoolCondition(pool.name, ConditionType.COEXISTENCE, tuple(competitors(pool, snapshot))))
         planned = planned_nodes(pool, plan, catalog)

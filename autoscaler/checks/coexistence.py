@@ -20,7 +20,7 @@ def competitors(pool: CapacityPool, snapshot: Snapshot) -> Iterator[Reason]:
     """One reason for each autoscaler that would serve the same pods; one, if it is unknown which there are."""
     yield from unreadable(snapshot, "other autoscalers", "Deployment")
     for other in snapshot.autoscalers:
-        if not _same_schedulers(pool, other):
+        if not _same_schedulers(pool, other) or (pool.ordered and other.kind is AutoscalerKind.CLUSTER_AUTOSCALER):
             continue
         if pool.scope.pods is not PodScope.DEVICE_CLAIMS:
             yield Reason.of(Code.OTHER_AUTOSCALER, other.key, kind=other.kind.value, pods="pods without claims")

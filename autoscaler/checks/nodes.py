@@ -47,7 +47,7 @@ def possible_nodes(pool: CapacityPool, candidates: Iterable[Candidate]) -> Itera
     for candidate in candidates:
         accelerator = candidate.instance_type.accelerator
         kind = (candidate.drivers, accelerator.vendor if accelerator else "", candidate.block is None)
-        if candidate.pool == pool and kind not in seen:
+        if candidate.pool.name == pool.name and kind not in seen:
             seen.add(kind)
             node = future_node(candidate, PLACEHOLDER_NODE, allocatable=FrozenMap({}))
             yield NodeToBe(candidate.instance_type.name, node, candidate.drivers)

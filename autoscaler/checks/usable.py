@@ -27,14 +27,18 @@ def obstacles(
     backoffs: Iterable[Backoff],
     serving: Mapping[str, Reason | None] | None,
     now: datetime,
+    orders: bool = True,
 ) -> Iterator[Reason]:
-    """What is wrong with a pool.
+    """What is wrong with a pool. `orders`: whether Cluster Autoscaler can order nodes.
 
     `objections` are those of the plan. `serving` are the kinds of node templates that are launched from, with what is
     wrong with their provider; None where nobody knows, as outside the controller.
     """
     subject = subject_of("pool", pool.name)
     yield from (replace(r, subject="") for r in objections if r.subject == subject and r.code in _UNUSABLE)
+    if pool.ordered and not orders:
+        problem = "ClusterAutoscaler cannot order nodes here: set serve.externalGrpc, or launcher to Foreslice"
+        yield Reason.of(Code.UNUSABLE, field="spec.launcher", problem=problem)
     kind = pool.node_template[0]
     if serving is not None and kind:
         if kind not in serving:

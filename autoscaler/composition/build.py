@@ -28,6 +28,7 @@ from autoscaler.cluster.provider_objects import ProviderObjects
 from autoscaler.cluster.publishing.event_queue import EventQueue
 from autoscaler.cluster.publishing.event_writer import EventWriter
 from autoscaler.cluster.resources import CAPACITY_POOLS, NAMESPACES
+from autoscaler.composition.external_grpc import ExternalGrpc, external_grpc_of
 from autoscaler.composition.listings import listings_of
 from autoscaler.composition.process import Process
 from autoscaler.composition.providers import AT_ONCE, interruption_announcer, providers_of
@@ -107,6 +108,7 @@ class _Parts:
             tracing=self._tracing,
             events=EventWriter(self._events, self._clock),
             interruptions=self._interruptions(),
+            external_grpc=self._external_grpc,
         )
 
     @property
@@ -157,7 +159,14 @@ class _Parts:
     @cached_property
     def _observers(self) -> TickObservers:
         liveness = self._settings.serve.liveness
-        return TickObservers(self._heartbeat, self._recorder, self._latest, liveness, span=self._tracing.span)
+        observers = TickObservers(self._heartbeat, self._recorder, self._latest, liveness, span=self._tracing.span)
+        if self._external_grpc is not None:
+            observers.also = self._external_grpc.observed
+        return observers
+
+    @cached_property
+    def _external_grpc(self) -> ExternalGrpc | None:
+        return external_grpc_of(self._settings, self._api, self._recorder)
 
     @cached_property
     def _events(self) -> EventQueue:

@@ -17,6 +17,7 @@ import structlog
 
 from autoscaler.cluster.lease import Election, campaign
 from autoscaler.cluster.publishing.event_writer import EventWriter
+from autoscaler.composition.external_grpc import ExternalGrpc
 from autoscaler.controller.controller import Controller, Wakeup
 from autoscaler.controller.interruption_watch import InterruptionWatch
 from autoscaler.controller.periodic_tasks import Task, Timetable, periods_of
@@ -43,6 +44,7 @@ class Process:
     tracing: Tracing
     events: EventWriter
     interruptions: InterruptionWatch | None = None
+    external_grpc: ExternalGrpc | None = None
 
     def stop(self) -> None:
         """End after the reconcile in progress. Any signal handler may call it."""
@@ -70,6 +72,8 @@ class Process:
             if self.settings.lease.elect:
                 candidacy = _candidacy(self.election, self.settings.lease, self.wakeup)
                 self.heartbeat.depend_on("election", stack.enter_context(candidacy).is_alive)
+            if self.external_grpc is not None:
+                stack.callback(self.external_grpc.stop)  # it begins with the first reconcile of the leader
             self.events.start()
             stack.callback(self.events.stop)  # before the Lease is given up
             self.controller.run()

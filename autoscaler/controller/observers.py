@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -36,13 +36,14 @@ _SIGNS: Final = {NodeAction.HOLD: "holding", NodeAction.NOTICE: "giving_notice"}
 @dataclass(slots=True)
 class TickObservers:
     """Passes each reconcile to all of them. A reconcile that lasts longer than `liveness` fails /healthz; `span` traces
-    it."""
+    it, and `also` is told of each that succeeded."""
 
     heartbeat: Heartbeat
     recorder: Recorder
     latest: LatestTick
     liveness: timedelta
     span: Stage = nullcontext
+    also: Callable[[Tick], None] = lambda tick: None
     _logged: frozenset[_Line] = field(default_factory=frozenset)
     _announced: frozenset[_Line] = field(default_factory=frozenset)
     _nodes: dict[str, ProvisionedNode] = field(default_factory=dict)
@@ -80,6 +81,7 @@ class TickObservers:
         )
         self.latest.set(tick.snapshot, tick.plan, tick.now)
         self.heartbeat.ready()
+        self.also(tick)
         _log(tuple(self._outcomes(tick)))
         lines = tuple(_lines(tick))
         _log(lines, besides=self._logged)

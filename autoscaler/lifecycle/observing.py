@@ -8,9 +8,15 @@ machine without a pool that exists is nobody's in particular: it is left alone w
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
 
+from autoscaler.lifecycle.provisioned_node import has_failed, has_machine
 from autoscaler.model.capacity import CapacityPool, Mode
 from autoscaler.model.provisioned_node import ProvisionedNode
+
+# Cluster Autoscaler asks every ten seconds, and waits five minutes after a failure: so long a failure is shown to it.
+_SHOWN: Final = timedelta(minutes=15)
 
 
 def acts_on_nodes(pool: CapacityPool) -> bool:
@@ -34,3 +40,14 @@ def may_touch(pool: str, pools: Iterable[CapacityPool]) -> bool:
 def may_touch_node(node: ProvisionedNode, pools: Iterable[CapacityPool]) -> bool:
     """Whether a node's machine, Node and pods may be changed."""
     return node.deleting or may_touch(node.pool, pools)
+
+
+def awaits_order(node: ProvisionedNode, pools: Iterable[CapacityPool], now: datetime) -> bool:
+    """Whether a node that failed stays until Cluster Autoscaler, which decides about its pool, has it deleted.
+
+    It learns from the node why a launch failed. Where no machine is left, the object does not wait for ever.
+    """
+    pool = next((found for found in pools if found.name == node.pool), None)
+    if pool is None or not pool.ordered or pool.deleting or node.deleting or not has_failed(node):
+        return False
+    return has_machine(node) or node.phase_since is None or now < node.phase_since + _SHOWN

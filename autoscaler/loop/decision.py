@@ -33,7 +33,7 @@ from autoscaler.planning.disruption.slice_drift import slice_drifts
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.limits import binding_guards
-from autoscaler.settings.settings import Settings
+from autoscaler.settings.settings import OFF, Settings
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.types.catalog import Catalog
 
@@ -95,7 +95,10 @@ def _decided(
     if learned != snapshot:
         # Nothing is launched again on an assumption that has just proved wrong.
         plan = make(learned)
-    conditions = pool_conditions(learned, plan, catalog, policy=settings.policy, now=now, serving=serving)
+    orders = settings.serve.external_grpc != OFF
+    conditions = pool_conditions(
+        learned, plan, catalog, policy=settings.policy, now=now, serving=serving, orders=orders
+    )
     return Decisions(
         now=now,
         snapshot=held_back(learned, conditions),
@@ -173,16 +176,18 @@ def _pairs_of(launch: PlannedNode) -> frozenset[Pair]:
     return frozenset((launch.pool, offering.instance_type, drivers) for offering in launch.offerings)
 
 
-def charged(decisions: Decisions, policy: Policy) -> Spending:
-    """The account with the cost of what is launched. Saved before launching, it counts too much after a crash in
-    between, never too little. Raises where the stored account has numbers that cannot be added."""
+def charged(decisions: Decisions, policy: Policy, *, ordered: int = 0) -> Spending:
+    """The account with the cost of what is launched, and of `ordered` nodes that the plan does not know.
+
+    Saved before launching, it counts too much after a crash in between, never too little. Raises where the stored
+    account has numbers that cannot be added."""
     snapshot = decisions.snapshot
     acting = {pool.name for pool in snapshot.pools if pool.acts}
     return moved_on(
         snapshot.spending,
         decisions.now,
         usd_per_hour=price_of(snapshot.provisioned),
-        launched=sum(launch.pool in acting for launch in decisions.launches),
+        launched=ordered + sum(launch.pool in acting for launch in decisions.launches),
         launches_per_hour=policy.max_launches_per_hour,
         binding=binding_guards(decisions.plan),
     )

@@ -28,12 +28,14 @@ from autoscaler.execution.executor import Executor, Observed, Withheld
 from autoscaler.execution.launch import Providers
 from autoscaler.execution.providers_seen import verdicts
 from autoscaler.kube.custom.spending import CLUSTER
+from autoscaler.lifecycle.observing import awaits_order
 from autoscaler.lifecycle.quarantine import Misprediction
 from autoscaler.loop.catalog import CatalogInForce
 from autoscaler.loop.decision import Decisions, changed_pairs, charged, decide, forbid, without_pairs
 from autoscaler.loop.observation import Observation, Observer
 from autoscaler.loop.wake import Retries, earliest, next_step, next_wake
 from autoscaler.model.plan import Plan
+from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.apart import Odd
 from autoscaler.planning.demand.virtual_pods import without_virtual_pods
@@ -70,6 +72,8 @@ class Tick:
     troubles: tuple[Trouble, ...]
     wake_at: datetime | None
     mispredictions: tuple[Misprediction, ...] = ()
+    catalog: Catalog | None = None  # the one that was planned with
+    batches: frozenset[str] = frozenset()  # names of the LaunchBatches that are written down
 
 
 Stage: TypeAlias = Callable[[str], AbstractContextManager[object]]
@@ -117,6 +121,7 @@ class Loop:
         self._retries = Retries(settings.loop)
         self.acts = False  # whether a pool is in mode Act, as of the last reconcile; read by other threads
         self._odd: Mapping[str, Odd] = {}  # the objects on which deciding breaks
+        self._charged: frozenset[str] = frozenset()  # LaunchBatches of Cluster Autoscaler that the account counts
 
     def ages(self) -> dict[str, float]:
         """Seconds since each kind of object was last heard of. May be called from any thread."""
@@ -146,7 +151,9 @@ class Loop:
         with self._stage("publish"):
             report = self._report(observed, recorded, failed)
             unpublished = self._publisher.publish(report)
-        return self._finished(report, unpublished, decisions.mispredictions)
+        tick = self._finished(report, unpublished, decisions.mispredictions)
+        batches = frozenset(batch.name for batch in self._journal.batches)
+        return replace(tick, catalog=observed.catalog, batches=batches)
 
     def _observe(self, now: datetime) -> Observation:
         observed = self._observer.observe(now)
@@ -181,7 +188,8 @@ class Loop:
             pools = {trouble.name for trouble in unsaved}
             pairs = {pair for pair in changed_pairs(before, after) if pair[0] in pools}
             decisions = without_pairs(decisions, pairs)
-        uncharged = Isolation().attempt("Spending", CLUSTER, partial(self._charge, decisions))
+        ordered = self._ordered(decisions.snapshot)
+        uncharged = Isolation().attempt("Spending", CLUSTER, partial(self._charge, decisions, ordered))
         launches = decisions.launches if uncharged is None else ()
         plan = replace(decisions.plan, launches=launches)
         unrecorded = self._journal.record(plan, decisions.snapshot, decisions.now)
@@ -189,10 +197,33 @@ class Loop:
         if refusal is not None:
             decisions = forbid(decisions, advised(refusal.message, refusal.next_step))
         charge = () if uncharged is None else (uncharged,)
-        return Recorded(decisions, self._journal.pending(), (*unsaved, *charge, *unrecorded))
+        withheld = frozenset(batch.name for batch in ordered) if uncharged is not None else frozenset()
+        pending = self._without(withheld, decisions)
+        return Recorded(decisions, pending, (*unsaved, *charge, *unrecorded))
 
-    def _charge(self, decisions: Decisions) -> None:
-        self._account.save(charged(decisions, self._settings.policy))
+    def _ordered(self, snapshot: Snapshot) -> tuple[LaunchBatch, ...]:
+        """What Cluster Autoscaler has ordered since the last reconcile: written down by serve.externalGrpc, in another
+        thread, and not asked for yet. After a restart one may be counted twice, never not at all."""
+        pools = {pool.name for pool in snapshot.pools if pool.ordered}
+        batches = [batch for batch in self._journal.batches if batch.pool in pools]
+        self._charged &= {batch.name for batch in batches}
+        fresh = (b for b in batches if b.outcome is BatchOutcome.INTENDED and not b.token)
+        return tuple(batch for batch in fresh if batch.name not in self._charged)
+
+    def _charge(self, decisions: Decisions, ordered: Sequence[LaunchBatch]) -> None:
+        nodes = sum(len(batch.members) for batch in ordered)
+        self._account.save(charged(decisions, self._settings.policy, ordered=nodes))
+        self._charged |= {batch.name for batch in ordered}
+
+    def _without(self, withheld: frozenset[str], decisions: Decisions) -> Pending:
+        """What is pending, but for launches that the account does not count, and for failed nodes of which Cluster
+        Autoscaler has to learn."""
+        pending, pools = self._journal.pending(), decisions.snapshot.pools
+        launches = tuple(batch for batch in pending.launches if batch.name not in withheld)
+        batches = {batch.name for batch in self._journal.batches if not batch.deleting}  # the others were withdrawn
+        waiting = {n.name for n in pending.leaving if n.batch in batches and awaits_order(n, pools, decisions.now)}
+        leaving = tuple(node for node in pending.leaving if node.name not in waiting)
+        return replace(pending, launches=launches, leaving=leaving)
 
     def _carry_out(self, observed: Observation, recorded: Recorded) -> tuple[Trouble, ...]:
         self._announce(recorded)

@@ -26,6 +26,13 @@ class Mode(Enum):
     ACT = "Act"
 
 
+class Launcher(Enum):
+    """Who decides about the nodes of a pool: how many there are, and which of them go."""
+
+    FORESLICE = "Foreslice"
+    CLUSTER_AUTOSCALER = "ClusterAutoscaler"  # over gRPC: the loop only carries out what it orders
+
+
 class PodScope(Enum):
     """Which pending pods a pool serves."""
 
@@ -113,6 +120,7 @@ class CapacityPool:
     fractional: str = "Never"  # or Allow: whether types with a part of a card (a vGPU) are offered
     deletion_policy: DeletionPolicy = "Drain"
     scope: Scope = Scope()
+    launcher: Launcher = Launcher.FORESLICE
     boot_timeout: timedelta | None = None  # from launch to Node; None: the node template's, or that of the machine
     implicit: bool = False
     held_back: bool = False  # a check before buying failed: it only proposes until that is put right
@@ -126,6 +134,11 @@ class CapacityPool:
     def acts(self) -> bool:
         """Whether it may launch."""
         return self.mode is Mode.ACT and not self.deleting and not self.held_back
+
+    @property
+    def ordered(self) -> bool:
+        """Whether Cluster Autoscaler decides about its nodes, and the loop decides nothing."""
+        return self.launcher is Launcher.CLUSTER_AUTOSCALER
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ class Code(Enum):
     # planning
     OUT_OF_SCOPE = "OutOfScope"  # no claim and no extended resource served by DRA
     NOT_SELECTED = "NotSelected"  # pool: its scope selects other pods
+    OTHER_LAUNCHER = "OtherLauncher"  # pool: Cluster Autoscaler decides about its nodes
     PROVISIONING_REQUEST = "ProvisioningRequest"  # request: its capacity is asked for there
     TEMPLATE_NOT_FOUND = "TemplateNotFound"  # what pods or their claims are made from
     BUFFERS_SERVED = "BuffersServed"  # kind: it serves CapacityBuffers of every strategy

@@ -99,6 +99,9 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "has no resource claim and no extended resource served by DRA: to serve it, set spec.scope.pods: All in a "
         "CapacityPool",
     ),
+    Code.OTHER_LAUNCHER: (
+        "pool {pool} has spec.launcher ClusterAutoscaler: Cluster Autoscaler decides about its nodes",
+    ),
     Code.NOT_SELECTED: ("the scope of pool {pool} selects other pods: see its spec.scope.podSelector",),
     Code.TEMPLATE_NOT_FOUND: ("does not exist: create it, or correct the name that refers to it",),
     Code.BUFFERS_SERVED: (

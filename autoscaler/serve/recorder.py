@@ -31,6 +31,8 @@ from autoscaler.report.metrics.table import (
     CATALOG_SYNCS,
     EVENTS,
     EVENTS_WAITING,
+    EXPANDER_CHOICES,
+    GRPC_CALLS,
     INFORMER_AGE,
     LEADER,
     METRICS,
@@ -106,6 +108,16 @@ class Recorder:
             self._add([Sample(CATALOG_SYNCS, (sync.cloud, sync.scope, sync.outcome), 1)])
             if sync.conflicts is not None:
                 self._conflicts[sync.cloud, sync.scope] = sync.conflicts
+
+    def grpc_answered(self, method: str, status: str) -> None:
+        """A call of Cluster Autoscaler was answered."""
+        with self._lock:
+            self._add([Sample(GRPC_CALLS, (method, status), 1)])
+
+    def option_chosen(self, why: str) -> None:
+        """The expander chose among node groups."""
+        with self._lock:
+            self._add([Sample(EXPANDER_CHOICES, (why,), 1)])
 
     @contextmanager
     def timing_tick(self) -> Iterator[None]:

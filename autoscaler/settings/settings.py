@@ -232,8 +232,42 @@ class ServeSettings:
     page_address: str = "127.0.0.1:8082"
     """The status page and /explain. Only `kubectl port-forward` reaches it: tokens do not cross a network in clear."""
 
+    external_grpc: str = OFF
+    """Cluster Autoscaler's cloud provider externalgrpc, for pools with launcher ClusterAutoscaler. Calls rent machines
+    and end them: section grpc says who may call. Needs the extra `foreslice[grpc]`."""
+
+    grpc_expander: str = OFF
+    """Cluster Autoscaler's expander grpc, which chooses among node groups. It changes nothing, and its client has no
+    certificate: TLS without client certificates, at an address of its own."""
+
     liveness: Duration = timedelta(minutes=5)
     """The longest that one reconcile may take before /healthz fails and the kubelet restarts the process."""
+
+
+@dataclass(frozen=True, slots=True, config=_CONFIG)
+class GrpcSettings:
+    """What serve.externalGrpc and serve.grpcExpander need. Files are read again when they change."""
+
+    certificate: str = ""
+    """Path of the server's certificate (PEM), for the host name in Cluster Autoscaler's `address`. Required unless the
+    address is a loopback address or `insecure` says otherwise."""
+
+    key: str = ""
+    """Path of its private key (PEM)."""
+
+    client_ca: str = ""
+    """Path of the CA (PEM) that signs Cluster Autoscaler's certificate: who has none cannot call. Required likewise."""
+
+    insecure: bool = False
+    """Whether anybody who reaches the address may rent machines: no certificates. Only where nobody else reaches it."""
+
+    resource_slices: bool = False
+    """Whether templates have predicted ResourceSlices, in field 3 (kubernetes/autoscaler pull request 10303). Releases
+    without it ignore the field; false until one has it."""
+
+    groups: Count = 50
+    """How many node groups are listed. Cluster Autoscaler asks for each of them in every loop, and packs pods into
+    each; those with nodes are always listed."""
 
 
 class LogFormat(Enum):
@@ -288,6 +322,7 @@ class Settings:
     sync: SyncSettings = field(default_factory=SyncSettings)
     lease: LeaseSettings = field(default_factory=LeaseSettings)
     serve: ServeSettings = field(default_factory=ServeSettings)
+    grpc: GrpcSettings = field(default_factory=GrpcSettings)
     log: LogSettings = field(default_factory=LogSettings)
     tracing: TracingSettings = field(default_factory=TracingSettings)
 

@@ -119,13 +119,21 @@ def test_with_the_extra_the_command_gets_further(extended: dict[str, Environment
 
 
 def test_every_extra_is_tried() -> None:
-    assert {*NEEDING.values(), "tracing"} == {*EXTRAS}
+    assert {*NEEDING.values(), "grpc", "tracing"} == {*EXTRAS}
 
 
 def test_tracing_is_imported_with_its_extra(plain: Environment, extended: dict[str, Environment]) -> None:
     code = "from opentelemetry.sdk.trace import TracerProvider"
     assert plain.python("-c", code).returncode == 1
     assert extended["tracing"].python("-c", code).returncode == 0
+
+
+def test_grpc_is_imported_with_its_extra(plain: Environment, extended: dict[str, Environment]) -> None:
+    """What is asked for beside it, without a certificate or a cluster, is imported without it."""
+    code = "import autoscaler.externalgrpc.server"
+    assert "No module named 'grpc'" in plain.python("-c", code).stderr
+    assert extended["grpc"].python("-c", code).returncode == 0
+    assert plain.python("-c", "import autoscaler.composition.external_grpc").returncode == 0
 
 
 def test_the_size_without_extras(plain: Environment) -> None:

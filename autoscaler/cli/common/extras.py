@@ -10,6 +10,7 @@ _EXTRAS: Final = {
     "boto3": "aws",
     "botocore": "aws",
     "google": "gcp",
+    "grpc": "grpc",
     "kubernetes": "cluster",
     "opentelemetry": "tracing",
     "pynvml": "probe",

@@ -36,7 +36,7 @@ from autoscaler.kube.custom.schema import (
 )
 from autoscaler.kube.custom.scope import ScopeSpec
 from autoscaler.kube.problem import Problems
-from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Limits, Mode
+from autoscaler.model.capacity import Baseline, CapacityPool, Disruption, DisruptionBudget, Launcher, Limits, Mode
 from autoscaler.model.origin import CLUSTER, Origin
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.labels import GROUP
@@ -167,6 +167,8 @@ class CapacityPoolSpec(ApiModel):
     deletion_policy: Literal["Drain", "Retain"] = "Drain"
     """What happens to the nodes when the pool is deleted."""
     scope: ScopeSpec = ScopeSpec()
+    launcher: Literal["Foreslice", "ClusterAutoscaler"] = "Foreslice"
+    """Who decides how many nodes there are. ClusterAutoscaler: only what it orders over gRPC is launched and ended."""
     boot_timeout: BootTimeoutText | None = None
     """How long a machine may take from its launch to its Node before it is ended, from 2m to 1d. Absent: as the node
     template says, otherwise 15m, 30m for bare metal and 45m for UltraServers. It applies to later launches."""
@@ -276,6 +278,7 @@ def parse_capacity_pool(
         fractional=spec.fractional,
         deletion_policy=spec.deletion_policy,
         scope=spec.scope.model(),
+        launcher=Launcher(spec.launcher),
         boot_timeout=duration(spec.boot_timeout) if spec.boot_timeout else None,
         uid=metadata.uid,
         deleting=metadata.deleting,
@@ -320,6 +323,7 @@ def write_capacity_pool(pool: CapacityPool) -> dict[str, Any]:
             "fractional": pool.fractional,
             "deletionPolicy": pool.deletion_policy,
             "scope": ScopeSpec.of(pool.scope).manifest(),
+            "launcher": pool.launcher.value,
             "bootTimeout": duration_text(pool.boot_timeout) if pool.boot_timeout else None,
         }
     )

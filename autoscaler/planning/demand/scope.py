@@ -7,9 +7,9 @@ which pool somebody should make. A pod that no pool serves is left to others and
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from autoscaler.model.capacity import CapacityPool, PodScope
+from autoscaler.model.capacity import CapacityPool, Launcher, PodScope
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.pod import Pod
 from autoscaler.model.reason import Code, Reason
@@ -20,11 +20,20 @@ IMPLICIT = CapacityPool(name="implicit", implicit=True)
 
 
 def pools_of(snapshot: Snapshot) -> tuple[CapacityPool, ...]:
-    """The pools that may launch, heaviest first; the implicit one if there is none at all."""
+    """The pools for which plans may launch, heaviest first; the implicit one if there is none at all.
+
+    Where another autoscaler decides (`launcher`), no plan launches anything.
+    """
     if not snapshot.pools:
         return (IMPLICIT,)
-    staying = (pool for pool in snapshot.pools if not pool.deleting)
+    staying = (pool for pool in snapshot.pools if not pool.deleting and not pool.ordered)
     return tuple(sorted(staying, key=lambda pool: (-pool.weight, pool.name)))
+
+
+def as_if_ours(snapshot: Snapshot) -> Snapshot:
+    """The snapshot in which plans decide about every pool: to find out what could be launched in those of others."""
+    own = Launcher.FORESLICE
+    return replace(snapshot, pools=tuple(replace(pool, launcher=own) for pool in snapshot.pools))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,20 @@ class Scopes:
     def refusals(self, pod: Pod) -> tuple[Reason, ...]:
         """Why no pool serves the pod; () if some pool does."""
         found = [self.refusal(pool, pod) for pool in pools_of(self.snapshot)]
-        return () if None in found else tuple(dict.fromkeys(reason for reason in found if reason))
+        if None in found:
+            return ()
+        refused = tuple(dict.fromkeys(reason for reason in found if reason))
+        others = [pool for pool in self.snapshot.pools if pool.ordered and not pool.deleting]
+        serving = (p for p in others if _refusal(p, pod, self.snapshot, self.extended_resources) is None)
+        theirs = tuple(Reason.of(Code.OTHER_LAUNCHER, f"pod {pod.key}", pool=pool.name) for pool in serving)
+        return theirs or refused or tuple(_refusals(others, pod, self.snapshot, self.extended_resources))
+
+
+def _refusals(
+    pools: Iterable[CapacityPool], pod: Pod, snapshot: Snapshot, extended_resources: Mapping[str, DeviceClass]
+) -> Iterator[Reason]:
+    found = (_refusal(pool, pod, snapshot, extended_resources) for pool in pools)
+    yield from dict.fromkeys(reason for reason in found if reason)
 
 
 def _refusal(

@@ -79,6 +79,9 @@ class _Run:
         pool = self._pools.get(node.pool)
         if pool is not None and pool.deleting and pool.deletion_policy == "Drain":
             return NodeDecision(node.name, NodeAction.DRAIN, (Reason.of(Code.POOL_DELETED, f"pool {node.pool}"),))
+        if pool is not None and pool.ordered:
+            # Whatever it looks like here: two that decide end nodes under each other's pods, and buy them again.
+            return NodeDecision(node.name, NodeAction.KEEP, (Reason.of(Code.OTHER_LAUNCHER, pool=pool.name),))
         if has_failed(node):
             return self._failed(node)
         if is_stopped(node):

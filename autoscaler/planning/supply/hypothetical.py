@@ -74,6 +74,12 @@ def hypothetical(candidate: Candidate, snapshot: Snapshot, *, name: str) -> Hypo
     return Hypothetical(node, _slices(candidate, snapshot.profile, name), daemon_pods(node, snapshot.daemon_sets))
 
 
+def template_of(candidate: Candidate, snapshot: Snapshot, *, name: str) -> Hypothetical:
+    """The node `name` of the candidate without the pods of DaemonSets, for who adds those himself."""
+    node = future_node(candidate, name, allocatable=_allocatable(candidate, plugins_of(snapshot)))
+    return Hypothetical(node, _slices(candidate, snapshot.profile, name))
+
+
 def future_node(candidate: Candidate, name: str, *, allocatable: FrozenMap[str, Quantity]) -> Node:
     """The Node object alone. Startup taints are gone when pods are placed."""
     pool, block = candidate.pool, candidate.block

@@ -229,6 +229,21 @@ CATALOG_CONFLICTS: Final = Metric(
     "Facts in which a cloud's last listing contradicts the catalog. The catalog keeps the values of people and nodes.",
     labels=("cloud", "scope"),
 )
+GRPC_CALLS: Final = Metric(
+    "foreslice_grpc_calls_total",
+    Kind.COUNTER,
+    "calls",
+    "Calls of Cluster Autoscaler (serve.externalGrpc, serve.grpcExpander) by gRPC status. The log has what is not OK.",
+    labels=("method", "status"),
+)
+EXPANDER_CHOICES: Final = Metric(
+    "foreslice_expander_choices_total",
+    Kind.COUNTER,
+    "choices",
+    "Choices among node groups by what decided: prepaid, reserved, price, fragmentation, only (there was no other), "
+    "unknown (none is ours), or gang (all held back, because none starts all pods of a gang).",
+    labels=("why",),
+)
 BUILD: Final = Metric("foreslice_build_info", Kind.GAUGE, "1", "The running version.", labels=("version",))
 
 METRICS: Final = (
@@ -259,6 +274,8 @@ METRICS: Final = (
     CATALOG_SYNCS,
     CATALOG_CONFLICTS,
     LEADER,
+    GRPC_CALLS,
+    EXPANDER_CHOICES,
     BUILD,
 )
 GUARDS: Final = ("maxUsdPerHour", "maxUsdPerDay", "maxLaunchesPerHour")

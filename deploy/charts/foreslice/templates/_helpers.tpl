@@ -41,5 +41,10 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if .Values.settings.sync -}}
 {{- $_ := set $own "sync" (dict "directory" "/var/lib/foreslice/synced") -}}
 {{- end -}}
+{{- if .Values.clusterAutoscaler.enabled -}}
+{{- $_ := set $own "serve" (dict "externalGrpc" ":8086" "grpcExpander" ":8087") -}}
+{{- $files := dict "certificate" "/etc/foreslice/grpc/tls.crt" "key" "/etc/foreslice/grpc/tls.key" -}}
+{{- $_ := set $own "grpc" (set $files "clientCa" "/etc/foreslice/grpc/ca.crt") -}}
+{{- end -}}
 {{- toYaml (mergeOverwrite $own (deepCopy .Values.settings)) -}}
 {{- end -}}

@@ -1,0 +1,1 @@
+"""Cluster Autoscaler's view of Foreslice, over gRPC: node groups, orders for the journal, and a choice of options."""

@@ -1,0 +1,53 @@
+"""What a node of a group will be, as Kubernetes' own bytes: the Node, and the ResourceSlices of its drivers.
+
+Values that exist only at run time are made up, as for printed predictions: equal where they will be equal. Only slices
+of the node itself are sent, because Cluster Autoscaler refuses templates with others.
+"""
+
+from __future__ import annotations
+
+from autoscaler.externalgrpc.kubernetes_types import NODE, RESOURCE_SLICE
+from autoscaler.externalgrpc.wire import Json, encode
+from autoscaler.kube.writing.slices import slice_manifest
+from autoscaler.model.node import Node
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.planning.supply.hypothetical import template_of
+from instance_catalog.kubernetes import labels
+from instance_catalog.prediction.concrete import make_concrete
+
+# Cluster Autoscaler gives the template a name of its own.
+NAME = "foreslice-template"
+
+
+def template_bytes(candidate: Candidate, snapshot: Snapshot) -> tuple[bytes, tuple[bytes, ...]]:
+    """The node of a candidate, and its slices."""
+    template = template_of(candidate, snapshot, name=NAME)
+    unit = candidate.block.name if candidate.block else ""
+    concrete = make_concrete(template.slices, node_name=NAME, seed=NAME, unit=unit)
+    own = (piece for piece in concrete if piece.reach.node_name == NAME)
+    return encode(NODE, node_manifest(template.node)), tuple(slice_bytes(slice_manifest(piece)) for piece in own)
+
+
+def slice_bytes(manifest: Json) -> bytes:
+    """A ResourceSlice from its manifest."""
+    return encode(RESOURCE_SLICE, {"metadata": manifest["metadata"], "spec": manifest["spec"]})
+
+
+def node_manifest(node: Node) -> Json:
+    """The Node as its kubelet would register it, ready and without pods."""
+    resources = {name: str(amount) for name, amount in sorted(node.allocatable.items())}
+    status: Json = {
+        "capacity": resources,
+        "allocatable": resources,
+        "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+        "nodeInfo": {
+            "operatingSystem": node.labels.get(labels.OPERATING_SYSTEM, "linux"),
+            "architecture": node.labels.get(labels.ARCHITECTURE, ""),
+        },
+    }
+    if node.declared_features:
+        status["declaredFeatures"] = list(node.declared_features)
+    taints = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in node.taints]
+    metadata = {"name": node.name, "labels": dict(sorted(node.labels.items()))}
+    return {"metadata": metadata, "spec": {"taints": taints}, "status": status}

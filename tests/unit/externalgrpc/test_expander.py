@@ -1,0 +1,123 @@
+"""Which node group the expander takes, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import grpc
+import pytest
+
+from autoscaler.externalgrpc.expander import Expander, best
+from autoscaler.externalgrpc.kubernetes_types import POD
+from autoscaler.externalgrpc.messages import BEST_OPTIONS, EXPANDER
+from autoscaler.externalgrpc.node_groups import Launchable, launchable_of
+from autoscaler.externalgrpc.server import GrpcServer
+from autoscaler.externalgrpc.wire import Json, decode, encode
+from autoscaler.model.capacity import CapacityPool, Launcher, Mode
+from autoscaler.planning.policy import Policy
+from tests.builders import CATALOG, NOW, block, claim, gang, gpus, pod, snapshot
+
+POOL = CapacityPool(
+    "gpu",
+    mode=Mode.ACT,
+    launcher=Launcher.CLUSTER_AUTOSCALER,
+    drivers=("nvidia",),
+    capacity_types=("capacity-block", "on-demand"),
+    overflow="Allow",
+)
+
+
+def launchable(*pods: Any, **fields: Any) -> Launchable:
+    claims = [claim(f"claim-{index}", gpus()) for index in range(len(pods))]
+    state = snapshot(pods, claims, pools=(POOL,), **fields)
+    return launchable_of(state, CATALOG, Policy(), NOW, most=50)
+
+
+def option(group: str, *names: str, nodes: int = 1) -> Json:
+    pods = [encode(POD, {"metadata": {"namespace": "default", "name": name}}) for name in names]
+    return {"nodeGroupId": group, "nodeCount": nodes, "podBytes": pods}
+
+
+def group_of(found: Launchable, instance_type: str, capacity_type: str = "on-demand") -> str:
+    return next(
+        name
+        for name, candidate in found.candidates.items()
+        if candidate.instance_type.name == instance_type and candidate.offering.capacity_type == capacity_type
+    )
+
+
+def by_price(found: Launchable) -> list[str]:
+    candidates = [name for name, c in found.candidates.items() if c.usd_per_hour and c.barred is None]
+    return sorted(candidates, key=lambda name: found.candidates[name].usd_per_hour or Decimal(0))
+
+
+def test_the_lower_price_wins() -> None:
+    found = launchable(pod("a", "claim-0"))
+    cheap, *_, dear = by_price(found)
+    choice = best([option(dear, "a"), option(cheap, "a")], found)
+    assert (choice.ids, choice.why) == ((cheap,), "price")
+
+
+def test_many_cheap_nodes_may_cost_more_than_one_dear_one() -> None:
+    found = launchable(pod("a", "claim-0"))
+    cheap, *_, dear = by_price(found)
+    assert best([option(dear), option(cheap, nodes=1000)], found).ids == (dear,)
+
+
+def test_what_is_paid_for_wins_over_every_price() -> None:
+    held = block(instance_type="s4", starts_at=NOW - timedelta(hours=1), ends_at=NOW + timedelta(days=2))
+    found = launchable(pod("a", "claim-0"), blocks=(held,))
+    prepaid = group_of(found, "s4", "capacity-block")
+    cheap = by_price(found)[0]
+    choice = best([option(cheap, "a"), option(prepaid, "a")], found)
+    assert (choice.ids, choice.why) == ((prepaid,), "prepaid")
+
+
+def test_equal_prices_are_decided_by_what_is_left_over() -> None:
+    found = launchable(pod("a", "claim-0"), pod("b", "claim-1"))
+    small, *_, large = sorted(found.candidates, key=lambda name: found.candidates[name].instance_type.accelerator_count)
+    same = {name: replace(found.candidates[name], usd_per_hour=Decimal(1)) for name in (small, large)}
+    found = replace(found, candidates=same)
+    choice = best([option(large, "a"), option(small, "a")], found)
+    assert (choice.ids, choice.why) == ((small,), "fragmentation")
+
+
+def test_a_gang_is_started_as_a_whole_or_held_back() -> None:
+    members = [pod(name, f"claim-{index}", gang="g") for index, name in enumerate("abc")]
+    found = launchable(*members, gangs=gang("g", 3))
+    cheap, *_, dear = by_price(found)
+    whole = best([option(cheap, "a", "b"), option(dear, "a", "b", "c")], found)
+    assert whole.ids == (dear,)
+    held = best([option(cheap, "a", "b"), option(dear, "c")], found)
+    assert (held.ids, held.why) == ((), "gang")
+    assert "default/g" in held.detail
+
+
+def test_options_of_others_are_passed_on() -> None:
+    found = launchable(pod("a", "claim-0"))
+    choice = best([option("x", "a"), option("y", "a")], found)
+    assert (choice.ids, choice.why) == (("x", "y"), "unknown")
+    cheap = by_price(found)[0]
+    assert best([option("x", "a"), option(cheap, "a")], found).ids == (cheap,)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_over_a_socket(known: bool) -> None:
+    found = launchable(pod("a", "claim-0"))
+    cheap, *_, dear = by_price(found)
+    told: list[str] = []
+    expander = Expander(lambda: found if known else None, told.append)
+    server = GrpcServer.of_expander(expander.call, "127.0.0.1:0", None, lambda method, status: None)
+    server.start()
+    channel = grpc.insecure_channel(f"127.0.0.1:{server.port}")
+    try:
+        question = encode(BEST_OPTIONS[0], {"options": [option(dear, "a"), option(cheap, "a")], "nodeBytesMap": {}})
+        answer = decode(BEST_OPTIONS[1], channel.unary_unary(f"/{EXPANDER}/BestOptions")(question, timeout=20))
+    finally:
+        channel.close()
+        server.stop()
+    assert [each["nodeGroupId"] for each in answer["options"]] == ([cheap] if known else [dear, cheap])
+    assert told == (["price"] if known else ["unknown"])
