@@ -152,7 +152,10 @@ class DeviceStates:
 
 
 def _use(state: DeviceState) -> Hashable:
-    """What the next allocation, and the drivers' rules about other claims on the node, can see of the claims held."""
+    """What the next allocation, and the drivers' rules about other claims on the node, can see of the claims held.
+
+    Whose a device is matters only for claims with a configuration, which drivers compare with that of others.
+    """
     return frozenset(Counter(_facts(state)).items())
 
 
@@ -160,7 +163,13 @@ def _facts(state: DeviceState) -> Iterator[Hashable]:
     for claim in state.held:
         devices = claim.allocation.devices if claim.allocation else ()
         # Ids of shares say whose they are: all that matters is that each is another one.
-        yield claim.config, tuple(replace(device, share_id=device.share_id and "") for device in devices)
+        seen = tuple(
+            (d.driver, d.pool, d.device, d.admin_access, d.share_id is None, d.consumed_capacity) for d in devices
+        )
+        if claim.config:
+            yield claim.config, seen
+        else:
+            yield from seen
 
 
 def _renamed(reason: Reason, names: Mapping[str, str]) -> Reason:
