@@ -169,7 +169,7 @@ def _attempt(
     # A pod that is stuck on present nodes is broken already, and one that has a place there needs no protection.
     offered = replace(offered, protected=tuple(rest))
     buying = buy(packing, rest, started_members(packing, _members(assigned.placed)), offered, policy)
-    buying = combined([buying, *(s.buying for s in settled)])
+    buying = combined(packing, [buying, *(s.buying for s in settled)])
     assigned = joined([assigned, *(s.assigned for s in settled)])
     replay = partial(
         launch,

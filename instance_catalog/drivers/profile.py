@@ -69,6 +69,9 @@ class DriverProfile:
     options: FrozenMap[str, str] = field(default_factory=FrozenMap)
     custom: CustomDriver | None = None  # a driver that the catalog describes
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.release, self.mig, self.options))
+
     @property
     def facts(self) -> DriverFacts:
         """What is known about the driver."""

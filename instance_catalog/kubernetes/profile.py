@@ -113,6 +113,10 @@ class KubernetesProfile:
     note: str = ""
     proven: tuple[str, ...] = ()  # names of the gates that were tried out on the cluster; the others are assumed
 
+    def __hash__(self) -> int:
+        # Part of the key of much that is remembered, where all fields would take longer than what is remembered.
+        return hash((self.version, self.proven))
+
     @property
     def name(self) -> str:
         """The version as Kubernetes writes it, such as v1.36.3."""

@@ -252,6 +252,10 @@ class InstanceType:
     custom_drivers: FrozenMap[str, CustomDriver] = field(default_factory=FrozenMap, compare=False, repr=False)
     origin: str = field(default="", compare=False, repr=False)
 
+    def __hash__(self) -> int:
+        # Predictions and labels are remembered by type: all fields take longer than what is remembered.
+        return hash((self.cloud, self.name))
+
     @property
     def machine_type(self) -> str:
         """What the cloud calls the machine, and what the node's label node.kubernetes.io/instance-type says."""

@@ -59,6 +59,12 @@ class Vectors:
     def worth_trying(self, shape: int, item: int) -> bool:
         return True
 
+    def kin(self, item: int) -> int:
+        return item
+
+    def refuses_kin(self, shape: int, item: int) -> bool:
+        return False
+
     def full(self, state: Node) -> bool:
         return not any(state.free)
 

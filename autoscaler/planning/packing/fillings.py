@@ -6,15 +6,40 @@ and multiset of bundles: it fits or it does not. Answers are kept for one packin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Generic
 
 from autoscaler.planning.packing.objective import Score, on_rank
-from autoscaler.planning.packing.problem import Column, Counts, Kind, Oracle, Pattern, Problem, State, with_one
+from autoscaler.planning.packing.problem import (
+    Column,
+    Counts,
+    Kind,
+    Oracle,
+    Pattern,
+    Problem,
+    State,
+    by_price,
+    with_one,
+)
 
 
 class OutOfStepsError(Exception):
     """The search would take more steps than the budget allows. Never leaves the optimizer."""
+
+
+@dataclass(slots=True)
+class _Useful:
+    """What is known about an item alone: the kinds by price that take it, of the first `asked`; answers by shape.
+
+    `refused` are the shapes that take no item of its kin.
+    """
+
+    refused: set[int]
+    kinds: list[int] = field(default_factory=list)
+    asked: int = 0
+    answers: dict[int, bool] = field(default_factory=dict)
 
 
 class Fillings(Generic[State]):
@@ -29,6 +54,9 @@ class Fillings(Generic[State]):
         self._zero = problem.zero
         self._oracle = oracle
         self._states: dict[tuple[int, Pattern], State | None] = {}
+        self._useful: dict[int, _Useful] = {}
+        self._order = by_price(problem)
+        self._refused: dict[Hashable, set[int]] = {}
 
     def state(self, shape: int, pattern: Pattern) -> State | None:
         """A node of the shape with these bundles; None if they do not fit."""
@@ -54,18 +82,37 @@ class Fillings(Generic[State]):
         found = with_one(pattern, item)
         return None if self.state(shape, found) is None else found
 
-    def full(self, shape: int, pattern: Pattern) -> bool:
-        """Whether a node with these bundles is not worth trying further."""
-        state = self.state(shape, pattern)
-        return state is None or self._oracle.full(state)
+    def useful(self, item: int, enough: Callable[[Kind], bool] = lambda _: False) -> Iterator[int]:
+        """The kinds by price that take the item alone and are worth trying for it.
 
-    def worth_trying(self, shape: int, item: int) -> bool:
-        """Whether greedy filling should look at the shape for the item."""
-        return self._oracle.worth_trying(shape, item)
+        Ends before the oracle is asked about a kind for which it is `enough`, as it is then for all that follow.
+        """
+        if item not in self._useful:
+            self._useful[item] = _Useful(self._refused.setdefault(self._oracle.kin(item), set()))
+        known = self._useful[item]
+        for place in count():
+            while place == len(known.kinds):
+                if known.asked == len(self._order) or enough(self._problem.kinds[self._order[known.asked]]):
+                    return
+                index = self._order[known.asked]
+                known.asked += 1
+                if self._is_useful(index, item, known):
+                    known.kinds.append(index)
+            if enough(self._problem.kinds[known.kinds[place]]):
+                return
+            yield known.kinds[place]
 
-    def fits(self, shape: int, item: int) -> bool:
-        """Whether an empty node takes one bundle of the item."""
-        return self.state(shape, (item,)) is not None
+    def _is_useful(self, index: int, item: int, known: _Useful) -> bool:
+        kind = self._problem.kinds[index]
+        shape = kind.shape
+        if item in kind.refuses or shape in known.refused:
+            return False
+        if shape not in known.answers:
+            takes = self._oracle.worth_trying(shape, item) and self.state(shape, (item,)) is not None
+            known.answers[shape] = takes
+            if not takes and self._oracle.refuses_kin(shape, item):
+                known.refused.add(shape)
+        return known.answers[shape]
 
     def column(self, kind: int, pattern: Pattern) -> Column | None:
         """A node of the kind with these bundles; None if they do not fit or are not welcome."""
@@ -107,12 +154,16 @@ class Fillings(Generic[State]):
     def filled(self, shape: int, residual: Sequence[int], items: Iterable[int]) -> Iterator[Pattern]:
         """Fill a node: bundles of the first of the items as many as fit, then later ones; yields every step."""
         pattern: Pattern = ()
+        state = self.state(shape, pattern)
         for item in items:
             for _ in range(residual[item]):
-                larger = self.larger(shape, pattern, item)
-                if larger is None:
+                if state is None or not self._oracle.has_room(state, item):
                     break
-                pattern = larger
+                larger = with_one(pattern, item)
+                after = self.state(shape, larger)
+                if after is None:
+                    break
+                pattern, state = larger, after
                 yield pattern
-            if not pattern or self.full(shape, pattern):
+            if not pattern or state is None or self._oracle.full(state):
                 return

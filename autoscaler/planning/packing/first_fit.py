@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from autoscaler.planning.packing.exact import assemble
 from autoscaler.planning.packing.fillings import Fillings
-from autoscaler.planning.packing.greedy import by_price, units_of
+from autoscaler.planning.packing.greedy import units_of
 from autoscaler.planning.packing.problem import Column, Problem, Solution, State
 
 
@@ -29,20 +29,12 @@ class _Packer:
         self._problem = problem
         self._fillings = fillings
         self._used = (Decimal(0),) * len(problem.limits)
-        self._order = by_price(problem)
         self._prices = [self._price(item) for item in range(len(problem.items))]
         self.columns: list[Column] = []
 
     def _price(self, item: int) -> Decimal:
-        wanted = self._order if self._problem.items[item].count else ()
-        found = (column for kind in wanted if (column := self._alone(kind, item)) is not None)
-        return next((column.score.usd_per_hour for column in found), Decimal(0))
-
-    def _alone(self, kind: int, item: int) -> Column | None:
-        """A node of the kind with one bundle of the item."""
-        if not self._fillings.worth_trying(self._problem.kinds[kind].shape, item):
-            return None
-        return self._fillings.column(kind, (item,))
+        wanted = self._fillings.useful(item) if self._problem.items[item].count else ()
+        return next((self._problem.kinds[kind].usd_per_hour for kind in wanted), Decimal(0))
 
     def urgency(self, unit: tuple[int, ...]) -> tuple[int, Decimal]:
         """What sorts units: more important ones first, then dearer ones."""
@@ -62,9 +54,9 @@ class _Packer:
         left = self._problem.items[item].count
         for place, column in enumerate(self.columns):
             left, self.columns[place] = self._filled(column, item, left)
-        for kind in self._order:
+        for kind in self._fillings.useful(item, lambda _: not left):
             while left and self._problem.allows(used := self._after(kind)):
-                fresh = self._alone(kind, item)
+                fresh = self._fillings.column(kind, (item,))
                 if fresh is None:
                     break
                 left, column = self._filled(fresh, item, left - 1)

@@ -7,7 +7,7 @@ mixed-integer program.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
@@ -39,11 +39,6 @@ def units_of(problem: Problem) -> Iterator[tuple[int, ...]]:
             yield tuple(i for i, other in enumerate(problem.items) if other.gang == item.gang)
 
 
-def by_price(problem: Problem) -> list[int]:
-    """The kinds, more wanted capacity types first, then cheaper ones."""
-    return sorted(range(len(problem.kinds)), key=lambda i: (problem.kinds[i].rank, problem.kinds[i].usd_per_hour, i))
-
-
 class _Filler:
     """What was bought so far and what is still wanted."""
 
@@ -54,8 +49,6 @@ class _Filler:
         self._used = (Decimal(0),) * len(problem.limits)
         self._lone = frozenset(i for i, item in enumerate(problem.items) if item.gang is None)
         self._zero = problem.zero
-        # Cheap kinds first, so that dear ones need not be filled at all.
-        self._order = by_price(problem)
         self.columns: list[Column] = []
 
     def serve(self, unit: tuple[int, ...]) -> None:
@@ -80,23 +73,31 @@ class _Filler:
         best: tuple[Rate, Column] | None = None
         pods = sum(i.pods * n for i, n in zip(self._problem.items, self._residual, strict=True))
         later = [i for i in range(item, len(self._residual)) if self._residual[i] and i in allowed]
-        for index in self._order:
+
+        # Cheap kinds come first, so that dear ones need not be filled at all.
+        def enough(kind: Kind) -> bool:
+            return best is not None and self._least(kind, pods) > best[0]
+
+        for index in self._fillings.useful(item, enough):
             kind = self._problem.kinds[index]
-            if item in kind.refuses or not self._affordable(index):
-                continue
-            if best is not None and self._least(kind, pods) > best[0]:
-                continue
-            if not self._fillings.worth_trying(kind.shape, item):
+            if not self._affordable(index):
                 continue
             welcome = [i for i in later if i not in kind.refuses] if kind.refuses else later
-            for pattern in self._fillings.filled(kind.shape, self._residual, welcome):
-                column = self._fillings.column(index, pattern)
-                if column is None:
-                    continue
-                rate = _rate(column.score, self._problem.pods_on(pattern))
+            for column in self._steps(index, kind, welcome):
+                rate = _rate(column.score, self._problem.pods_on(column.pattern))
                 if best is None or rate < best[0]:
                     best = (rate, column)
         return best[1] if best else None
+
+    def _steps(self, index: int, kind: Kind, welcome: Sequence[int]) -> Iterator[Column]:
+        """The steps of filling a node that may be the best per pod: the last one, unless it chooses what is worse."""
+        patterns = list(self._fillings.filled(kind.shape, self._residual, welcome))
+        last = self._fillings.column(index, patterns.pop()) if patterns else None
+        if last is None:
+            return
+        if last.score.preference or not kind.usd_per_hour:
+            yield from (column for pattern in patterns if (column := self._fillings.column(index, pattern)))
+        yield last
 
     def _least(self, kind: Kind, pods: int) -> Rate:
         """No node of the kind can be better per pod than one that takes all of these."""
@@ -140,9 +141,8 @@ def fills(problem: Problem, fillings: Fillings[State], *, puts: int) -> Iterator
     everything after it. Stops asking after `puts` puts."""
     items = range(len(problem.items))
     for first in items:
-        for index, kind in enumerate(problem.kinds):
-            if first in kind.refuses or not fillings.worth_trying(kind.shape, first):
-                continue
+        for index in sorted(fillings.useful(first)):
+            kind = problem.kinds[index]
             for later in ([first], [item for item in items if item >= first and item not in kind.refuses]):
                 if fillings.puts > puts:
                     return

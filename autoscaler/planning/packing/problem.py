@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -39,6 +39,12 @@ class Oracle(Protocol[State]):
 
     def has_room(self, state: State, item: int) -> bool:
         """False only if no order of these bundles and one more of the item fits: cheap, for asking about many nodes."""
+
+    def kin(self, item: int) -> Hashable:
+        """Equal for items of which a shape may refuse all for the same reason."""
+
+    def refuses_kin(self, shape: int, item: int) -> bool:
+        """Whether it is known that the shape takes no item of this kin, after it refused the item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +158,11 @@ class Budget:
     puts: int = 2000
     states: int = 60_000
     columns: int = 4000
+
+
+def by_price(problem: Problem) -> list[int]:
+    """The kinds, more wanted capacity types first, then cheaper ones."""
+    return sorted(range(len(problem.kinds)), key=lambda i: (problem.kinds[i].rank, problem.kinds[i].usd_per_hour, i))
 
 
 def with_one(pattern: Pattern, item: int) -> Pattern:

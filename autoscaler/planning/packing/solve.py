@@ -11,7 +11,7 @@ through the oracle, so a solution found within a step budget may be more expensi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Generic
 
@@ -63,14 +63,20 @@ def _placeable(problem: Problem, oracle: Oracle[State]) -> frozenset[int]:
     work is spent on what fits nowhere.
     """
     left = [index for index, item in enumerate(problem.items) if item.count]
-    asked: set[tuple[int, int]] = set()
+    kin = {item: oracle.kin(item) for item in left}
+    asked: dict[int, set[int]] = {}
+    hopeless: dict[int, set[Hashable]] = {}  # kin that a shape refuses as a whole
     found: set[int] = set()
     for kind in problem.kinds:
+        before, refused = asked.setdefault(kind.shape, set()), hopeless.setdefault(kind.shape, set())
         for item in left:
-            if item not in kind.refuses and (kind.shape, item) not in asked:
-                asked.add((kind.shape, item))
-                if oracle.put(oracle.empty(kind.shape), item) is not None:
-                    found.add(item)
+            if item in before or item in kind.refuses or kin[item] in refused:
+                continue
+            before.add(item)
+            if oracle.put(oracle.empty(kind.shape), item) is not None:
+                found.add(item)
+            elif oracle.refuses_kin(kind.shape, item):
+                refused.add(kin[item])
         left = [item for item in left if item not in found]
     return frozenset(found)
 
@@ -109,6 +115,14 @@ class _Narrowed(Generic[State]):
     def put(self, state: State, item: int) -> State | None:
         """The node with one more bundle of the item."""
         return self._oracle.put(state, self._wanted[item])
+
+    def kin(self, item: int) -> Hashable:
+        """Equal for items of which a shape may refuse all for the same reason."""
+        return self._oracle.kin(self._wanted[item])
+
+    def refuses_kin(self, shape: int, item: int) -> bool:
+        """Whether the shape takes no item of this kin."""
+        return self._oracle.refuses_kin(shape, self._wanted[item])
 
     def worth_trying(self, shape: int, item: int) -> bool:
         """Whether a node of the shape is worth trying for the item."""

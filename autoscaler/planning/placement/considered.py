@@ -6,16 +6,17 @@ Only codes and facts; report/ makes the text. It decides nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 
 from autoscaler.model.plan import Considered, ConsideredOutcome
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.verdict import DoesNotFit, Fatal, Fits, Unknown
+from autoscaler.planning.demand.bundles import has_alternatives
 from autoscaler.planning.placement.packing_input import PackingInput
 from autoscaler.planning.policy import Policy
 from autoscaler.planning.supply.candidates import Candidate
-from autoscaler.planning.supply.limits import binding
+from autoscaler.planning.supply.limits import binding_after
 from autoscaler.planning.work import over_budget
 
 _OUTCOMES: dict[type, ConsideredOutcome] = {
@@ -29,14 +30,21 @@ _SHOWN_FIRST = {"chosen": 0, "fits": 1, "unknown": 2, "fatal": 3, "does-not-fit"
 
 @dataclass(frozen=True, slots=True)
 class Bought:
-    """What the plan buys (nodes by index of the candidate) and shapes it must not buy, with the class they break."""
+    """What the plan buys (nodes by index of the candidate) and shapes it must not buy, with the class they break.
 
-    nodes: Mapping[int, int] = field(default_factory=dict)
-    banned: Mapping[int, int] = field(default_factory=dict)
+    `used` is how much the nodes take of each limit.
+    """
 
-    def candidates(self, packing: PackingInput) -> list[Candidate]:
-        """One entry per node."""
-        return [packing.candidates[i] for i, count in self.nodes.items() for _ in range(count)]
+    nodes: Mapping[int, int]
+    banned: Mapping[int, int]
+    used: tuple[Decimal, ...]
+
+    @staticmethod
+    def of(packing: PackingInput, nodes: Mapping[int, int], banned: Mapping[int, int]) -> Bought:
+        """The same, with what the nodes take of the limits, which explanations ask for thousands of times."""
+        counts = [(packing.candidates[index], count) for index, count in nodes.items()]
+        used = (sum((limit.uses(c) * count for c, count in counts), Decimal(0)) for limit in packing.limits)
+        return Bought(nodes, banned, tuple(used))
 
 
 def considered(
@@ -49,17 +57,20 @@ def considered(
     """
     looked_at = _looked_at(packing, item, policy)
     fitting = [i for i in looked_at if _fits(packing, i, item)]
-    entries = {i: _considered(packing, i, item, chosen.get(i, 0), bought, fitting) for i in looked_at}
+    place = packing.place_by_cost
     order = sorted(
         looked_at,
         key=lambda i: (
-            _SHOWN_FIRST[entries[i].outcome],
+            _SHOWN_FIRST[_outcome(packing, i, item, chosen.get(i, 0))],
             packing.bar(i, item) is not None,
-            cost_of(packing.candidates[i]),
-            i,
+            place[i],
         ),
     )
-    return tuple(entries[i] for i in order[: policy.considered])
+    return tuple(_considered(packing, i, item, chosen.get(i, 0), bought, fitting) for i in order[: policy.considered])
+
+
+def _outcome(packing: PackingInput, candidate: int, item: int, nodes: int) -> ConsideredOutcome:
+    return "chosen" if nodes else _OUTCOMES[type(packing.trials.verdict(packing.shape_of[candidate], item))]
 
 
 def undecided_cheaper(packing: PackingInput, item: int, chosen: Iterable[int]) -> Reason | None:
@@ -113,7 +124,7 @@ def _considered(
 ) -> Considered:
     candidate = packing.candidates[index]
     verdict = packing.trials.explained(packing.shape_of[index], item)
-    outcome = "chosen" if nodes else _OUTCOMES[type(verdict)]
+    outcome = _outcome(packing, index, item, nodes)
     if nodes:
         reasons: tuple[Reason, ...] = (why_chosen(packing, index, item, fitting),)
     elif isinstance(verdict, Fits):
@@ -128,12 +139,11 @@ def why_chosen(packing: PackingInput, index: int, item: int, fitting: Iterable[i
     candidate = packing.candidates[index]
     if candidate.block:
         return Reason.of(Code.PREPAID, block=candidate.block.name)
-    preference = preference_of(packing, index, item)
-    cheaper = [
-        i for i in fitting if packing.bar(i, item) is None and cost_of(packing.candidates[i]) < cost_of(candidate)
-    ]
-    if any(preference_of(packing, i, item) > preference for i in cheaper):
-        return Reason.of(Code.PREFERRED, **_share(candidate))
+    if has_alternatives(packing.classes[item].sample, packing.snapshot.claims):
+        preference, cost = preference_of(packing, index, item), cost_of(candidate)
+        cheaper = (i for i in fitting if cost_of(packing.candidates[i]) < cost and packing.bar(i, item) is None)
+        if any(preference_of(packing, i, item) > preference for i in cheaper):
+            return Reason.of(Code.PREFERRED, **_share(candidate))
     return Reason.of(Code.CHEAPEST, **_share(candidate))
 
 
@@ -157,6 +167,9 @@ def why_not(packing: PackingInput, index: int, item: int, bought: Bought, *, nod
     if broken is not None:
         yield Reason.of(Code.BREAKS_OTHER_POD, pod=packing.classes[broken].sample.key)
     candidate = packing.candidates[index]
-    limit = binding(candidate, packing.limits, [*bought.candidates(packing), *[candidate] * (nodes - 1)])
+    used = bought.used
+    if nodes > 1:
+        used = tuple(u + limit.uses(candidate) * (nodes - 1) for u, limit in zip(used, packing.limits, strict=True))
+    limit = binding_after(candidate, packing.limits, used)
     if limit and not bar:
         yield limit.reason()

@@ -17,9 +17,9 @@ from autoscaler.dra.claims.pod_claims import claims_of
 from autoscaler.dra.claims.pod_groups import group_of
 from autoscaler.dra.inventory.allocated import AllocatedState
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Reason
-from autoscaler.model.resource_claim import ResourceClaim
-from autoscaler.model.verdict import Fits, Verdict
+from autoscaler.model.reason import Code, Reason
+from autoscaler.model.resource_claim import FirstAvailable, Request, ResourceClaim
+from autoscaler.model.verdict import DoesNotFit, Fits, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.supply.hypothetical import Shape
 from autoscaler.planning.supply.units import Unit, devices_of
@@ -35,7 +35,7 @@ class PodApart:
     """A pod whose claims and amounts are decided apart.
 
     `wants` is equal for pods whose claims ask for the same, `selects` for those that choose and tolerate the same
-    nodes. `amounts` are in scheduler units.
+    nodes. `amounts` are in scheduler units. `devices` is how many devices the claims take at least, if none is shared.
     """
 
     pod: Pod
@@ -43,6 +43,7 @@ class PodApart:
     wants: int
     selects: int
     amounts: Mapping[str, int]
+    devices: int
 
 
 def claims_apart(bundle: Bundle, world: World, numbers: dict[Hashable, int]) -> PodApart | None:
@@ -65,14 +66,26 @@ def claims_apart(bundle: Bundle, world: World, numbers: dict[Hashable, int]) -> 
     wants = (pod.namespace, tuple(claim.spec_key() for claim in claims))
     selects = (pod.node_name, pod.node_selector, pod.affinity, pod.tolerations, pod.node_features)
     number = numbers.setdefault
-    return PodApart(pod, claims, number(wants, len(numbers)), number(selects, len(numbers)), amounts)
+    least = sum(_least(request) for claim in claims for request in claim.requests)
+    return PodApart(pod, claims, number(wants, len(numbers)), number(selects, len(numbers)), amounts, least)
+
+
+def _least(request: Request) -> int:
+    """How many devices the request takes for itself at least."""
+    if isinstance(request, FirstAvailable):
+        return min((_least(one) for one in request.subrequests), default=0)
+    return request.count if request.allocation_mode == "ExactCount" and not request.admin_access else 0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class DeviceState:
-    """The devices of one fresh node with what is in use; `held` are the claims that hold them."""
+    """The devices of one fresh node with what is in use; `held` are the claims that hold them.
+
+    `left` is how many devices are free, where each is used by one claim alone; None where they are divided or shared.
+    """
 
     allocated: AllocatedState
+    left: int | None
     held: tuple[ResourceClaim, ...] = ()
     steps: dict[int, Step] = field(default_factory=dict)
 
@@ -88,6 +101,12 @@ class Step:
     verdict: Verdict
     after: DeviceState | None = None
     units: frozenset[Unit] = frozenset()
+
+    @property
+    def refused(self) -> bool:
+        """Whether the devices do not suffice. Drivers may refuse one combination and take another one."""
+        verdict = self.verdict
+        return isinstance(verdict, DoesNotFit) and all(r.code is not Code.PREPARE_REFUSED for r in verdict.reasons)
 
     @property
     def preference(self) -> int:
@@ -118,13 +137,18 @@ class DeviceStates:
         self._shape = shape
         self._world = world
         self._known: dict[Hashable, DeviceState] = {}
-        self.empty = DeviceState(world.allocated)
+        devices = [device for piece in shape.sample.slices for device in piece.devices]
+        whole = not any(d.consumes_counters or d.allow_multiple_allocations for d in devices)
+        self.empty = DeviceState(world.allocated, len(devices) if whole else None)
 
     def step(self, state: DeviceState, pod: PodApart) -> Step:
         """What kube-scheduler and the drivers say about the claims of the pod on top of the state."""
         step = state.steps.get(pod.wants)
         if step is None:
-            step = state.steps[pod.wants] = self._asked(state, pod)
+            alone = self.empty.steps.get(pod.wants)
+            # What free devices do not give, fewer of them do not give either.
+            refused = alone is not None and alone.refused
+            step = state.steps[pod.wants] = alone if alone and refused else self._asked(state, pod)
         return step
 
     def _asked(self, state: DeviceState, pod: PodApart) -> Step:
@@ -142,7 +166,8 @@ class DeviceStates:
             # The claim may stand here twice: its place among those held names its shares.
             held_now.append(replace(claim, allocation=with_shares_of(str(len(held_now)), allocation)))
         taken = [claim.allocation for claim in held_now[len(state.held) :] if claim.allocation]
-        after = DeviceState(state.allocated.plus(taken), tuple(held_now))
+        left = None if state.left is None else state.left - len(set(devices_of(taken)))
+        after = DeviceState(state.allocated.plus(taken), left, tuple(held_now))
         return Step(
             pod,
             verdict,
@@ -152,7 +177,10 @@ class DeviceStates:
 
 
 def _use(state: DeviceState) -> Hashable:
-    """What the next allocation, and the drivers' rules about other claims on the node, can see of the claims held."""
+    """What the next allocation, and the drivers' rules about other claims on the node, can see of the claims held.
+
+    Whose a device is matters only for claims with a configuration, which drivers compare with that of others.
+    """
     return frozenset(Counter(_facts(state)).items())
 
 
@@ -160,7 +188,13 @@ def _facts(state: DeviceState) -> Iterator[Hashable]:
     for claim in state.held:
         devices = claim.allocation.devices if claim.allocation else ()
         # Ids of shares say whose they are: all that matters is that each is another one.
-        yield claim.config, tuple(replace(device, share_id=device.share_id and "") for device in devices)
+        seen = tuple(
+            (d.driver, d.pool, d.device, d.admin_access, d.share_id is None, d.consumed_capacity) for d in devices
+        )
+        if claim.config:
+            yield claim.config, seen
+        else:
+            yield from seen
 
 
 def _renamed(reason: Reason, names: Mapping[str, str]) -> Reason:

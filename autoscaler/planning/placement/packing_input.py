@@ -67,13 +67,37 @@ class PackingInput:
         prices = [candidate.usd_per_hour for candidate in self.candidates]
         return tuple(sorted(range(len(prices)), key=lambda i: (prices[i] is None, prices[i] or Decimal(0), i)))
 
+    @cached_property
+    def place_by_cost(self) -> tuple[int, ...]:
+        """Where each candidate is in `by_cost`."""
+        places = [0] * len(self.candidates)
+        for place, index in enumerate(self.by_cost):
+            places[index] = place
+        return tuple(places)
+
+    @cached_property
+    def _restricted(self) -> frozenset[int]:
+        """The candidates that some class may not be admitted to."""
+        return frozenset(
+            index
+            for index, candidate in enumerate(self.candidates)
+            if candidate.block is not None or not offered_unasked(candidate) or candidate.pool.name in self.unserved
+        )
+
+    @cached_property
+    def _asking(self) -> tuple[bool, ...]:
+        """Of each class, whether it asks for an architecture."""
+        return tuple(asks_for_architecture(found.sample) for found in self.classes)
+
     def admission(self, candidate: int, item: int) -> Admission:
         """Whether the candidate's pool, and its block if it has one, take the class."""
+        if candidate not in self._restricted:
+            return ADMITTED
         offered, bundle = self.candidates[candidate], self.classes[item].sample
         stranger = self.unserved.get(offered.pool.name, {}).get(item)
         if stranger:
             return Admission(stranger)
-        if not offered_unasked(offered) and not asks_for_architecture(bundle):
+        if not offered_unasked(offered) and not self._asking[item]:
             architecture = offered.instance_type.architecture
             return Admission(Reason.of(Code.ARCHITECTURE_UNASKED, architecture=architecture))
         return ADMITTED if offered.block is None else admission(bundle, offered.block, self.snapshot, self.now)
@@ -120,10 +144,8 @@ class PackingInput:
 
     def _kind(self, index: int) -> Kind:
         candidate = self.candidates[index]
-        has_restrictions = (
-            candidate.block is not None or not offered_unasked(candidate) or candidate.pool.name in self.unserved
-        )
-        admissions = [self.admission(index, item) for item in range(len(self.classes))] if has_restrictions else []
+        restricted = index in self._restricted
+        admissions = [self.admission(index, item) for item in range(len(self.classes))] if restricted else []
         spot = candidate.offering.capacity_type == "spot"
         return Kind(
             shape=self.shape_of[index],

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 
 from autoscaler.model.verdict import Fits
 from autoscaler.planning.demand.bundles import Bundle, has_alternatives
 from autoscaler.planning.packing.objective import Score
-from autoscaler.planning.packing.problem import Column, Pattern, Solution
+from autoscaler.planning.packing.problem import Pattern, Solution
 from autoscaler.planning.packing.solve import solve
 from autoscaler.planning.placement.considered import Bought, preference_of, why_chosen
 from autoscaler.planning.placement.launches import Purchase
@@ -24,7 +25,7 @@ from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Buying:
     """What is bought, with the candidates chosen for each class; `optimal` when nothing better exists."""
 
@@ -36,11 +37,21 @@ class Buying:
 
     def chosen_for(self, item: int) -> Counter[int]:
         """Candidates that some bundle of the class goes to, with the number of such nodes."""
-        return Counter(candidate for candidate, pattern in self.chosen if item in pattern)
+        return self._by_item.get(item, Counter())
+
+    @cached_property
+    def _by_item(self) -> dict[int, Counter[int]]:
+        found: dict[int, Counter[int]] = {}
+        for candidate, pattern in self.chosen:
+            for item in set(pattern):
+                found.setdefault(item, Counter())[candidate] += 1
+        return found
 
 
-def combined(buyings: Sequence[Buying]) -> Buying:
+def combined(packing: PackingInput, buyings: Sequence[Buying]) -> Buying:
     """Several purchases as one."""
+    if len(buyings) == 1:
+        return buyings[0]
     nodes: dict[int, int] = {}
     banned: dict[int, int] = {}
     for buying in buyings:
@@ -50,7 +61,7 @@ def combined(buyings: Sequence[Buying]) -> Buying:
     return Buying(
         purchases=tuple(purchase for buying in buyings for purchase in buying.purchases),
         chosen=tuple(entry for buying in buyings for entry in buying.chosen),
-        bought=Bought(nodes, banned),
+        bought=Bought.of(packing, nodes, banned),
         score=buyings[0].score,
         optimal=all(buying.optimal for buying in buyings),
     )
@@ -97,8 +108,10 @@ def _bought(
     for column in solution.columns:
         index = supply.candidates[column.kind]
         nodes[index] = nodes.get(index, 0) + 1
-    bought = Bought(nodes, dict(banned))
-    used = uses_of([*offered.bought, *bought.candidates(packing)], packing.limits)
+    bought = Bought.of(packing, nodes, dict(banned))
+    before = uses_of(offered.bought, packing.limits)
+    used = tuple(a + b for a, b in zip(before, bought.used, strict=True))
+    similar: dict[int, list[int]] = {}
     alternates: dict[tuple[int, Pattern], tuple[Candidate, ...]] = {}
     purchases: list[Purchase] = []
     chosen: list[tuple[int, Pattern]] = []
@@ -106,7 +119,9 @@ def _bought(
         index = supply.candidates[column.kind]
         key = (index, column.pattern)
         if key not in alternates:
-            alternates[key] = _alternates(packing, supply, column, used, policy)
+            if index not in similar:
+                similar[index] = _similar(packing, supply.candidates, index)
+            alternates[key] = _alternates(packing, index, column.pattern, similar[index], used=used, policy=policy)
         bundles = tuple(queues[item].pop(0) for item in column.pattern)
         reason = why_chosen(packing, index, column.pattern[0], supply.candidates)
         purchases.append(Purchase(packing.candidates[index], bundles, alternates[key], (reason,)))
@@ -114,46 +129,47 @@ def _bought(
     return Buying(tuple(purchases), tuple(chosen), bought, solution.score, solution.optimal)
 
 
+def _similar(packing: PackingInput, offered: Iterable[int], index: int) -> list[int]:
+    """The other offerings of the same pool and drivers: wanted capacity types first, then by price."""
+    chosen, registered = packing.candidates[index], _registered(packing, index)
+    found = [
+        i
+        for i in offered
+        if i != index
+        and packing.candidates[i].pool == chosen.pool
+        and packing.candidates[i].drivers == chosen.drivers
+        and _registered(packing, i) == registered
+    ]
+    found.sort(key=lambda i: (packing.candidates[i].rank, packing.candidates[i].usd_per_hour or 0, i))
+    return found
+
+
 def _alternates(
-    packing: PackingInput, supply: Supply, column: Column, used: Sequence[Decimal], policy: Policy
+    packing: PackingInput,
+    index: int,
+    pattern: Pattern,
+    similar: Sequence[int],
+    *,
+    used: Sequence[Decimal],
+    policy: Policy,
 ) -> tuple[Candidate, ...]:
-    """Offerings of the same pool and drivers that take the same bundles too, in the order of the objective.
+    """Those of the `similar` offerings that take the same bundles too, in the order of the objective.
 
     Earlier alternatives of firstAvailable come first, then wanted capacity types, then the price.
     """
-    chosen = packing.candidates[supply.candidates[column.kind]]
-    others = [
-        i
-        for i in supply.candidates
-        if i != supply.candidates[column.kind]
-        and packing.candidates[i].pool == chosen.pool
-        and packing.candidates[i].drivers == chosen.drivers
-        and _registered(packing, i) == _registered(packing, supply.candidates[column.kind])
-    ]
-    wanted = sorted(set(column.pattern))
-    has_restrictions = [
-        item for item in wanted if has_alternatives(packing.classes[item].sample, packing.snapshot.claims)
-    ]
-    others.sort(
-        key=lambda i: (
-            sum(preference_of(packing, i, item) for item in has_restrictions),
-            packing.candidates[i].rank,
-            packing.candidates[i].usd_per_hour or 0,
-            i,
-        )
-    )
+    chosen, wanted = packing.candidates[index], sorted(set(pattern))
+    choosy = [item for item in wanted if has_alternatives(packing.classes[item].sample, packing.snapshot.claims)]
+    others = similar
+    if choosy:  # a stable sort
+        others = sorted(similar, key=lambda i: sum(preference_of(packing, i, item) for item in choosy))
     used = [amount - limit.uses(chosen) for amount, limit in zip(used, packing.limits, strict=True)]
     found: list[Candidate] = []
-    for index in others:
+    for other in others:
         if len(found) == policy.alternates:
             break
-        candidate = packing.candidates[index]
-        refused = any(packing.bar(index, item) for item in wanted)
-        if (
-            not refused
-            and binding_after(candidate, packing.limits, used) is None
-            and _takes(packing, index, column.pattern)
-        ):
+        candidate = packing.candidates[other]
+        refused = any(packing.bar(other, item) for item in wanted)
+        if not refused and binding_after(candidate, packing.limits, used) is None and _takes(packing, other, pattern):
             found.append(candidate)
     return tuple(found)
 

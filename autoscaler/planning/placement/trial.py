@@ -85,6 +85,8 @@ class PackingOracle:
         self._numbers: dict[Hashable, int] = {}
         self._apart: dict[tuple[int, int], PodApart | None] = {}
         self._passes: set[tuple[int, int]] = set()  # shapes and what selects a node: only amounts are left to ask
+        # Shapes whose devices do not suffice for what claims want, of pods that select the node.
+        self._refused: dict[tuple[int, int, int], Verdict] = {}
 
     def verdict(self, shape: int, item: int) -> Verdict:
         """What kube-scheduler says about one bundle of the class on an empty node of the shape.
@@ -102,7 +104,21 @@ class PackingOracle:
 
     def known(self, shape: int, item: int) -> bool:
         """Whether the verdict has been worked out already."""
-        return (shape, item) in self._first
+        return (shape, item) in self._first or self._refused_like(shape, item) is not None
+
+    def kin(self, item: int) -> Hashable:
+        """Equal for classes that differ in amounts only."""
+        pod = self._pod_apart(item, 0)
+        return item if pod is None else (pod.wants, pod.selects)
+
+    def refuses_kin(self, shape: int, item: int) -> bool:
+        """Whether a node of the shape takes no class of this kin, whatever its amounts. False if that is not known."""
+        return self._refused_like(shape, item) is not None
+
+    def _refused_like(self, shape: int, item: int) -> Verdict | None:
+        """What the devices of the shape said of a class of this kin, if they do not suffice for it."""
+        pod = self._pod_apart(item, 0)
+        return self._refused.get((shape, pod.wants, pod.selects)) if pod is not None else None
 
     def breaks(self, shape: int, items: Iterable[int]) -> int | None:
         """Which of the classes could not be scheduled anywhere once a node of the shape exists, or None.
@@ -160,14 +176,29 @@ class PackingOracle:
 
     def has_room(self, state: Filled, item: int) -> bool:
         """False if the amounts of one more bundle exceed what is left; amounts do not depend on the order."""
-        pod = self._pod_apart(item, state.counts.get(item, 0)) if state.devices is not None else None
-        return pod is None or _fits_amounts(state, pod)
+        devices = state.devices
+        pod = self._pod_apart(item, state.counts.get(item, 0)) if devices is not None else None
+        if pod is None or devices is None:
+            return True
+        if devices.left is not None and pod.devices > devices.left:
+            return False
+        return _fits_amounts(state, pod)
 
     def _first_on(self, shape: int, item: int) -> tuple[Verdict, Filled | None]:
         key = (shape, item)
-        if key not in self._first:
-            self._first[key] = self._as_plain(shape, item) or self._put(self.empty(shape), item)
-        return self._first[key]
+        found = self._first.get(key)
+        if found is None:
+            found = self._as_plain(shape, item) or self._as_kin(shape, item) or self._put(self.empty(shape), item)
+            self._first[key] = found
+        return found
+
+    def _as_kin(self, shape: int, item: int) -> tuple[Verdict, None] | None:
+        """Where devices do not suffice for equal claims, they do not for these, if the amounts get as far as that."""
+        refused = self._refused_like(shape, item)
+        pod = self._pod_apart(item, 0)
+        if refused is None or pod is None or self.ledger.refused(item) or not _fits_amounts(self.empty(shape), pod):
+            return None
+        return refused, None
 
     def _as_plain(self, shape: int, item: int) -> tuple[Verdict, None] | None:
         """What the plain machine lacks in other resources, its special preparations lack as well."""
@@ -234,16 +265,23 @@ class PackingOracle:
             self._passes.add(passes)
         if not _fits_amounts(state, pod):
             return _FULL if state.counts else DoesNotFit(node_resources(pod.pod, node, state.empty))
-        return self._states[state.shape].step(devices, pod).verdict
+        step = self._states[state.shape].step(devices, pod)
+        if not state.counts and step.refused:
+            self._refused[state.shape, pod.wants, pod.selects] = step.verdict
+        return step.verdict
 
     def _pod_apart(self, item: int, number: int) -> PodApart | None:
         """The bundle of the class with this number, if it can be decided in two halves."""
-        if (item, number) not in self._apart:
+        key = (item, number)
+        if key not in self._apart:
             bundle = self._classes[item].members[number]
-            self._apart[item, number] = claims_apart(bundle, self._world, self._numbers) if self._alone else None
-        return self._apart[item, number]
+            self._apart[key] = claims_apart(bundle, self._world, self._numbers) if self._alone else None
+        return self._apart[key]
 
 
 def _fits_amounts(state: Filled, pod: PodApart) -> bool:
     free = state.free
-    return all(amount <= free.get(resource, 0) for resource, amount in pod.amounts.items())
+    for resource, amount in pod.amounts.items():  # noqa: SIM110  # a generator takes twice as long
+        if amount > free.get(resource, 0):
+            return False
+    return True

@@ -280,6 +280,8 @@ def _matches(backoff: Backoff, ref: OfferingRef, pool: CapacityPool) -> bool:
 
 def refusals(candidate: Candidate) -> tuple[Requirement, ...]:
     """The requirements of its pool that the offering does not meet."""
+    if not candidate.pool.requirements:
+        return ()
     facts = offering_labels(candidate) | capacity_type_facts(candidate.offering.capacity_type)
     requirements = candidate.pool.requirements
     if any(requirement.key not in facts for requirement in requirements):
