@@ -273,6 +273,7 @@ ERRORS: Final[tuple[type[ProviderError], ...]] = (
     NotOfferedError,
     AddressesExhaustedError,
     QuotaError,
+    AccountLimitError,
     TemplateError,
     NoSubnetError,
     PermissionDeniedError,
