@@ -21,7 +21,7 @@ from instance_catalog.kubernetes import labels
 from instance_catalog.kubernetes.resource_slice import DeviceId
 
 _CHANNEL_DRIVER: Final = "compute-domain.nvidia.com"
-_KAI_PARTS: Final = ("gpu-fraction", "gpu-memory")  # NVIDIA/KAI-Scheduler docs/gpu-sharing
+_KAI_PARTS: Final = (labels.KAI_GPU_FRACTION, labels.KAI_GPU_MEMORY)
 # Why no pod of a plan uses a prepaid block, in words for a sentence about the block.
 _BLOCK_BARS: Final = {
     Code.BLOCK_ENDS_TOO_SOON: "it ends too soon for them",
@@ -249,17 +249,21 @@ def _refused_sharing(snapshot: Snapshot) -> Iterator[Advice]:
 
 def _shared_by_scheduler(snapshot: Snapshot) -> Iterator[Advice]:
     """Pods that ask KAI Scheduler for a part of a GPU by annotation: no resource of the API says so."""
-    for name in _KAI_PARTS:
-        found = [pod for pod in snapshot.pods if name in pod.annotations and not pod.bound]
-        if found:
-            rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            yield Advice(
-                f"Pod {found[0].key}",
-                f"metadata.annotations.{name}",
-                f"asks KAI Scheduler for a part of a GPU{rest}: that is no resource, and a plan counts no GPU for it",
-                "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
-                found[0].origin,
-            )
+    found = [p for p in snapshot.pods if not p.bound and _kai_part(p)]
+    if found:
+        rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        yield Advice(
+            f"Pod {found[0].key}",
+            f"metadata.annotations.{_kai_part(found[0])}",
+            f"asks KAI Scheduler for a part of a GPU{rest}: that is no resource, and a plan counts no GPU for it",
+            "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
+            found[0].origin,
+        )
+
+
+def _kai_part(pod: Pod) -> str:
+    """The annotation of the pod that asks for a part of a GPU, or nothing."""
+    return next((name for name in _KAI_PARTS if name in pod.annotations), "")
 
 
 def _strategies(claim: ResourceClaim, driver: str) -> Iterator[str]:

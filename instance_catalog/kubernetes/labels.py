@@ -98,6 +98,8 @@ COSCHEDULING_POD_GROUP: Final = "scheduling.x-k8s.io/pod-group"  # label (schedu
 VOLCANO_POD_GROUP: Final = "scheduling.k8s.io/group-name"  # annotation
 VOLCANO_POD_GROUP_NEW: Final = "scheduling.volcano.sh/group-name"  # annotation, the newer spelling
 KAI_POD_GROUP: Final = "pod-group-name"  # annotation set by KAI's pod-grouper
+KAI_GPU_FRACTION: Final = "gpu-fraction"  # pod annotation: the part of a GPU that KAI Scheduler gives it
+KAI_GPU_MEMORY: Final = "gpu-memory"  # pod annotation: the same in MiB (KAI-Scheduler docs/gpu-sharing)
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"  # label
 LWS_GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"  # label
 LWS_GROUP_KEY: Final = "leaderworkerset.sigs.k8s.io/group-key"  # label, the same for the pods of one group
@@ -131,6 +133,8 @@ DEFAULT_STORAGE_CLASS: Final = "storageclass.kubernetes.io/is-default-class"  # 
 # Annotations of pods that are read after parsing. The controller drops all others from the pods it keeps in memory.
 POD_ANNOTATIONS: Final = frozenset(
     {
+        KAI_GPU_FRACTION,
+        KAI_GPU_MEMORY,
         CAPACITY_ENDS_AT,
         DO_NOT_DISRUPT,
         KARPENTER_DO_NOT_DISRUPT,
