@@ -113,7 +113,7 @@ def _domains_without_link(snapshot: Snapshot) -> Iterator[Advice]:
         yield Advice(
             f"Pod {pod.key}",
             "spec.affinity",
-            "uses an IMEX channel (ComputeDomain) and requires no NVLink: the cheapest GPU is taken, whatever its links",
+            "uses an IMEX channel (ComputeDomain) and requires no NVLink: the cheapest GPU is taken, linked or not",
             "add podAffinity with topologyKey: nvidia.com/gpu.clique over the pods of the job",
             pod.origin,
         )
