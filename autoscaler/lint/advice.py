@@ -113,7 +113,7 @@ def _domains_without_link(snapshot: Snapshot) -> Iterator[Advice]:
         yield Advice(
             f"Pod {pod.key}",
             "spec.affinity",
-            "uses an IMEX channel (ComputeDomain), and does not require NVLink: its pods may run on nodes without it",
+            "uses an IMEX channel (ComputeDomain) and requires no NVLink: the cheapest GPU is taken, linked or not",
             "add podAffinity with topologyKey: nvidia.com/gpu.clique over the pods of the job",
             pod.origin,
         )
@@ -249,17 +249,21 @@ def _refused_sharing(snapshot: Snapshot) -> Iterator[Advice]:
 
 def _shared_by_scheduler(snapshot: Snapshot) -> Iterator[Advice]:
     """Pods that ask KAI Scheduler for a part of a GPU by annotation: no resource of the API says so."""
-    asking = [pod for pod in snapshot.pods if not pod.bound]
-    for name, found in ((name, [pod for pod in asking if name in pod.annotations]) for name in _KAI_PARTS):
-        if found:
-            rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            yield Advice(
-                f"Pod {found[0].key}",
-                f"metadata.annotations.{name}",
-                f"asks KAI Scheduler for a part of a GPU{rest}: that is no resource, and a plan counts no GPU for it",
-                "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
-                found[0].origin,
-            )
+    found = [p for p in snapshot.pods if not p.bound and _kai_part(p)]
+    if found:
+        rest = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        yield Advice(
+            f"Pod {found[0].key}",
+            f"metadata.annotations.{_kai_part(found[0])}",
+            f"asks KAI Scheduler for a part of a GPU{rest}: that is no resource, and a plan counts no GPU for it",
+            "claim a GPU instead, or keep GPU nodes for such pods with spec.baseline of a CapacityPool",
+            found[0].origin,
+        )
+
+
+def _kai_part(pod: Pod) -> str:
+    """The annotation of the pod that asks for a part of a GPU, or nothing."""
+    return next((name for name in _KAI_PARTS if name in pod.annotations), "")
 
 
 def _strategies(claim: ResourceClaim, driver: str) -> Iterator[str]:

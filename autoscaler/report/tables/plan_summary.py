@@ -227,9 +227,16 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
         case Code.RUNTIME_ATTRIBUTE | Code.CATALOG_UNKNOWN:
             return _plain(reason, short=short).replace("depends on ", "depend on ", 1)
         case code if code in _NO_DEVICES:
-            return f"cannot allocate all claims ({_plain(reason, short=short)})"
+            return f"cannot allocate all claims ({_plain(reason, short=short)}{_unqualified(reason)})"
         case _:
             return _plain(reason, short=short)
+
+
+def _unqualified(reason: Reason) -> str:
+    """What to write for capacities that are named with a domain: drivers publish their own without."""
+    found = reason.detail.get("capacities", ())
+    names = [name for name in (found if isinstance(found, tuple) else (str(found),)) if "/" in name]
+    return f"; drivers publish their own without a domain: {names[0].rpartition('/')[2]}" if names else ""
 
 
 def _plain(reason: Reason, *, short: bool) -> str:
