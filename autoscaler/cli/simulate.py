@@ -24,7 +24,7 @@ from autoscaler.kube.custom.schema import duration_text
 from autoscaler.manifests.document import Document, UnreadableError
 from autoscaler.manifests.load import load
 from autoscaler.manifests.problem import LocatedProblem
-from autoscaler.manifests.sources import Source, read_sources
+from autoscaler.manifests.sources import STDIN, Source, read_sources
 from autoscaler.manifests.yaml_documents import read_yaml
 from autoscaler.report.study.outcome import study_document
 from autoscaler.report.study.page import study_page
@@ -162,6 +162,8 @@ def _span(option: str, text: str) -> timedelta:
 
 
 def _study(workload: str, paths: Sequence[str], columns: str, models: Sequence[str], catalog: Catalog) -> Study:
+    if workload == STDIN:
+        raise BadInputError("the scenario or trace is read twice, so not from a pipe", next_step="write it to a file")
     known = product_names(catalog)
     sources = list(read_sources([workload], sys.stdin))
     found = sources[0]

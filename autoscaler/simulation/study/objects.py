@@ -53,7 +53,7 @@ def task_objects(task: Task) -> Iterator[tuple[Resource, Object]]:
         group = {"metadata": {"name": task.name, "namespace": "default"}, "spec": {"minMember": task.replicas}}
         yield POD_GROUPS, group
     for index in range(task.replicas):
-        name = task.name if task.replicas == 1 else f"{task.name}-{index}"
+        name = task.name if task.replicas == 1 else f"{task.name}-r{index}"
         yield PODS, _pod(task, name)
 
 

@@ -156,7 +156,7 @@ def _pods_of(task: Task) -> list[Task]:
     """Each pod as a task of its own; a gang is one task."""
     if task.gang or task.replicas == 1:
         return [task]
-    return [replace(task, name=f"{task.name}-{index}", replicas=1) for index in range(task.replicas)]
+    return [replace(task, name=f"{task.name}-r{index}", replicas=1) for index in range(task.replicas)]
 
 
 def _kept_alive(manifest: Object, keep_alive: timedelta | None) -> Object:

@@ -126,7 +126,6 @@ class _Row:
 
 def _tasks(rows: Sequence[_Row], options: TraceOptions) -> Iterator[Task]:
     zero = last = rows[0].read("arrival", instant, timedelta(0))
-    names: set[str] = set()
     for index, row in enumerate(rows):
         arrival = row.read("arrival", instant, timedelta(0))
         if arrival < last:
@@ -134,7 +133,7 @@ def _tasks(rows: Sequence[_Row], options: TraceOptions) -> Iterator[Task]:
             raise row.wrong("arrival", why, step="sort the trace by its arrivals")
         last = arrival
         yield Task(
-            name=_name(row, index, names),
+            name=_name(row, index),
             arrives=arrival - zero,
             runs=_runs(row, arrival),
             shape=_shape(row, options),
@@ -144,14 +143,10 @@ def _tasks(rows: Sequence[_Row], options: TraceOptions) -> Iterator[Task]:
         )
 
 
-def _name(row: _Row, index: int, names: set[str]) -> str:
-    """A name that an object may have: the row's own in letters, digits and dashes, numbered if it is there already."""
+def _name(row: _Row, index: int) -> str:
+    """A name that an object may have and no other row has: the row's own in letters, digits and dashes, numbered."""
     plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in row.text("name").lower()).strip("-")[:40]
-    name = plain.strip("-") or f"task-{index + 1}"
-    if name in names:
-        name = f"{name}-{index + 1}"
-    names.add(name)
-    return name
+    return f"{plain.strip('-') or 'task'}-{index + 1}"
 
 
 def _replicas(row: _Row) -> int:

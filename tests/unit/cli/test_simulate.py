@@ -50,6 +50,7 @@ def test_only_the_first_tasks_of_a_trace() -> None:
         ([*TRACE, "--keep-alive", "nan"], "--keep-alive: 'nan' is not a finite number"),
         ([str(EXAMPLES / "pool.yaml")], "0 objects of kind Simulation"),
         ([str(EXAMPLES / "none.yaml")], "cannot be read"),
+        (["-"], "not from a pipe"),
         ([str(EXAMPLES / "day.yaml"), "--gpu-model", "A=B"], "belongs to a CSV trace"),
     ],
 )

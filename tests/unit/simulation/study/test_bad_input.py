@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from autoscaler.cluster.resources import PODS
 from autoscaler.errors import BadInputError
 from autoscaler.manifests.yaml_documents import read_yaml
+from autoscaler.simulation.study.objects import task_objects
 from autoscaler.simulation.study.prepared import prepare
 from autoscaler.simulation.study.scenario_file import read_scenario
 from autoscaler.simulation.study.task import Shape, Study
@@ -56,6 +59,15 @@ def test_a_trace_becomes_tasks() -> None:
 )
 def test_a_wrong_cell_has_its_line_and_column(row: str, said: str) -> None:
     assert said in trace("1,5,1,,1,1", row)
+
+
+def test_names_are_different_whatever_the_trace_calls_its_tasks() -> None:
+    head = "name,arrival,duration,gpus,replicas"
+    rows = ["a,0,1,1,3", "a-1,0,1,1,1", "A 1,0,1,1,1", ",0,1,1,1", "task,0,1,1,2", "é\x1b,0,1,1,1"]
+    tasks = read_trace([head, *rows], "trace.csv", OPTIONS)
+    pods = [manifest["metadata"]["name"] for task in tasks for kind, manifest in task_objects(task) if kind == PODS]
+    assert len(set(pods)) == len(pods) == 9
+    assert all(re.fullmatch(r"[a-z0-9][a-z0-9-]*[a-z0-9]", name) for name in pods)
 
 
 def test_a_clock_that_goes_back_after_the_first_line_is_refused() -> None:
