@@ -100,6 +100,10 @@ RARE = {
     Right("foreslice.dev", "launchbatches", "get"),
     # Listed, and watched only where a cluster serves them.
     Right("scheduling.x-k8s.io", "podgroups", "watch"),
+    Right("autoscaling.x-k8s.io", "provisioningrequests", "watch"),
+    Right("autoscaling.x-k8s.io", "capacitybuffers", "watch"),
+    Right("autoscaling.x-k8s.io", "provisioningrequests/status", "patch"),
+    Right("autoscaling.x-k8s.io", "capacitybuffers/status", "patch"),
 }
 
 
