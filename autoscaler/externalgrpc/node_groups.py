@@ -16,6 +16,7 @@ from itertools import zip_longest
 from typing import Final
 
 from autoscaler.lifecycle.provisioned_node import counts_against_limits, has_come, has_failed, is_leaving, is_over
+from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import OfferingRef, ProvisionedNode
 from autoscaler.model.snapshot import Snapshot
@@ -108,7 +109,8 @@ def launchable_of(
     theirs = as_if_ours(replace(snapshot, pools=ordered))
     if not ordered:
         return Launchable(now, theirs, catalog, policy, batches=batches)
-    packing = _packing(theirs, catalog, policy, now)
+    own = tuple(pool for pool in snapshot.pools if pool.acts and not pool.ordered)
+    packing = _packing(theirs, own, catalog, policy, now)
     candidates: dict[str, Candidate] = {}
     for candidate in packing.candidates:
         candidates.setdefault(key_of_candidate(candidate).id, candidate)
@@ -124,11 +126,19 @@ def launchable_of(
     return Launchable(now, theirs, catalog, policy, candidates, feasible, cheapest, batches)
 
 
-def _packing(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: datetime) -> PackingInput:
-    """The pending pods beside all that the pools offer. Present nodes are left out: who asks knows them."""
+def _packing(
+    snapshot: Snapshot, own: tuple[CapacityPool, ...], catalog: Catalog, policy: Policy, now: datetime
+) -> PackingInput:
+    """The pending pods beside all that the pools offer. Present nodes are left out: who asks knows them.
+
+    For pods that a pool in `own` serves the loop launches, and no group is listed: both would launch.
+    """
     world = World.of(snapshot, catalog.drivers.values())
     scopes = Scopes.of(snapshot, pending_pods(snapshot), world.extended_resources)
     wanted: Sequence[Pod] = pending(snapshot, scopes).wanted
+    if own:
+        ours = Scopes.of(replace(snapshot, pools=own), wanted, world.extended_resources)
+        wanted = [pod for pod in wanted if ours.refusals(pod)]
     classes = classes_of(bundles_of(wanted, snapshot.claims), snapshot)
     ledger = Ledger.of(classes, policy, now=now)
     return build_packing_input(classes, world, snapshot, catalog, scopes=scopes, policy=policy, now=now, ledger=ledger)

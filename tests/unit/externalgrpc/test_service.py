@@ -394,3 +394,13 @@ def test_a_pool_from_which_nobody_can_order_says_so() -> None:
     (ready,) = [condition for condition in pool["status"]["conditions"] if condition["type"] == "Ready"]
     assert ready["status"] == "False"
     assert "serve.externalGrpc" in ready["message"]
+
+
+def test_for_pods_that_another_pool_serves_no_group_is_listed() -> None:
+    """The loop launches for them, and so would Cluster Autoscaler."""
+    other = POOL.replace("name: gpu", "name: own").replace("  launcher: ClusterAutoscaler\n", "")
+    cluster = Cluster(pool=f"{POOL}---{other}")
+    cluster.run(seconds=30)
+    assert cluster.loop() == []
+    cluster.run(minutes=10)
+    assert cluster.machines == 1
