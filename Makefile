@@ -89,7 +89,7 @@ generate: setup
 
 # The plain manifests, rendered from the chart; needs Go, for Helm.
 manifests: setup
-	$(BIN)/python -m tests.e2e.manifests
+	$(BIN)/python -m tests.e2e.harness.manifests
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

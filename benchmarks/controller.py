@@ -25,8 +25,8 @@ from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, RESOURCE_S
 from autoscaler.kube.writing.objects import write_node
 from autoscaler.kube.writing.slices import slice_manifest
 from autoscaler.settings.settings import BatchSettings
-from tests.e2e.installation import ACCOUNT, Controller, Installation
-from tests.e2e.machines import machine
+from tests.e2e.harness.installation import ACCOUNT, Controller, Installation
+from tests.e2e.harness.machines import machine
 
 ROUNDS: Final = 5
 FULL_SIZE: Final = "p5.48xlarge"  # eight GPUs

@@ -29,7 +29,7 @@ from instance_catalog.drivers.facts import builtin_device_classes
 from instance_catalog.files.loader import load_catalog
 from instance_catalog.kubernetes.profile import REFERENCE
 from providers.kwok.provider import KwokProvider
-from tests.e2e.machines import machine
+from tests.e2e.harness.machines import machine
 
 PARTS = ("observe", "plan", "record", "carry_out", "publish")
 _WAITS = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}

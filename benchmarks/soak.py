@@ -23,7 +23,7 @@ from typing import Final
 from autoscaler.cluster.api import key_of
 from autoscaler.cluster.resources import LAUNCH_BATCHES, PODS, PROVISIONED_NODES, RESOURCE_CLAIMS
 from benchmarks.controller import OBJECTS, SETTINGS, at_once, pod, quiet
-from tests.e2e.installation import Controller, Installation
+from tests.e2e.harness.installation import Controller, Installation
 from tests.faults import invariants
 
 MOST_PODS: Final = 20

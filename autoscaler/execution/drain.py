@@ -22,6 +22,7 @@ from autoscaler.lifecycle.marks import mark_of_pod
 from autoscaler.lifecycle.reflect import occupies
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
+from autoscaler.model.provisioned_node import ProvisionedNode
 from instance_catalog.kubernetes.labels import DRAINING_TAINT
 
 # For the next reconcile to come, and for the kubelet to report that the pod has ended.
@@ -117,3 +118,15 @@ def occupants_now(api: KubernetesApi, node_name: str) -> Sequence[Pod]:
         return ()
     found, _ = list_all(api, PODS, fields={"spec.nodeName": node_name})
     return occupants(map(parse_pod, found)).get(node_name, ())
+
+
+def obstacles(node: ProvisionedNode, drained: Drained) -> tuple[str, str]:
+    """What keeps a drain from going on, and what a person can do about it."""
+    why, steps = [], []
+    if drained.blocked:
+        why.append(f"PodDisruptionBudgets protect {', '.join(drained.blocked)}")
+        steps.append("allow a disruption in the PodDisruptionBudgets")
+    if drained.marked:
+        why.append(f"marks protect {', '.join(drained.marked)}")
+        steps.append("take the do-not-disrupt or safe-to-evict annotation away")
+    return f"node {node.node_name} cannot be drained: {'; '.join(why)}", f"{', '.join(steps)}, or delete the pods"

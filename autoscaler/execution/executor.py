@@ -16,8 +16,8 @@ from autoscaler.cluster.isolation import Isolation, Trouble
 from autoscaler.cluster.journal import Journal, Pending
 from autoscaler.cluster.status_memory.backoffs import Backoffs
 from autoscaler.errors import ConfigurationError
-from autoscaler.execution.drain import Drained, cordon, evict_all, occupants, occupants_now, uncordon
-from autoscaler.execution.hold import give_notice, hold, release
+from autoscaler.execution.drain import cordon, evict_all, obstacles, occupants, occupants_now, uncordon
+from autoscaler.execution.hold import give_notice, hold, release, withdraw_notice
 from autoscaler.execution.launch import Providers, answered, give_up, launch
 from autoscaler.execution.orphans import OwnLaunches, adopt_all, end_all, find_orphans, second_controller
 from autoscaler.execution.patience import Patience
@@ -25,10 +25,11 @@ from autoscaler.execution.pools import sync_finalizer
 from autoscaler.execution.terminate import is_alive, remove_objects, terminate
 from autoscaler.execution.unclear import Unclear, read_answer
 from autoscaler.lifecycle.absence import absence
-from autoscaler.lifecycle.leaving import may_evict
+from autoscaler.lifecycle.leaving import end_postponed, may_evict
 from autoscaler.lifecycle.observing import acts_on_nodes, may_touch, may_touch_node
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import Why, can_take
+from autoscaler.model.capacity import CapacityBlock
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import BatchOutcome, LaunchBatch, Phase, ProvisionedNode
@@ -223,6 +224,9 @@ class Executor:
 
     def _may_end(self, node: ProvisionedNode, seen: Observed, now: datetime) -> bool:
         """Take one step of what comes before a machine may be ended; whether it may."""
+        if can_take(node, Why.END_POSTPONED) and end_postponed(node, _block_of(node, seen), now):
+            self.journal.move(node, Why.END_POSTPONED, now, ())
+            return False
         if may_evict(node):
             return node.phase is Phase.TERMINATING or self._drained(node, seen, now)
         if _stopped_for(node):
@@ -262,17 +266,20 @@ class Executor:
         """Take one step of a drain; whether the machine may go. BlockedError names the pods that may not leave yet."""
         found, name = seen.own.of(node), seen.own.name_of(node)
         cordoned = found is None or cordon(self.api, found) or _long_ago(node.phase_since, now)
-        block = next((b for b in seen.snapshot.blocks if b.name == node.offering.block), None)
+        block = _block_of(node, seen)
         ends_at = block.reclaimed if block else node.reclaim_at
-        drained = evict_all(self.api, seen.occupants.get(name, ()), ends_at=ends_at, now=now)
+        pods = seen.occupants.get(name, ())
+        drained = evict_all(self.api, pods, ends_at=ends_at, now=now)
         if not drained.remaining and cordoned:
             drained = evict_all(self.api, occupants_now(self.api, name), ends_at=ends_at, now=now)
             if not drained.remaining:
                 return True
         if block is not None and now >= block.reclaimed and block.drain.at_deadline == "Delete":
             return True
+        if found is not None and ends_at is not None:
+            give_notice(self.api, found, pods, ends_at)  # those that came after the notice, or stay longer than it said
         if drained.blocked or drained.marked:
-            message, next_step = _obstacles(node, drained)
+            message, next_step = obstacles(node, drained)
             raise BlockedError(message, next_step=next_step)
         return False
 
@@ -358,6 +365,8 @@ class Executor:
             return
         # Left over by a drain that was taken back or not decided again, perhaps by a process before this one.
         uncordon(self.api, found)
+        if decision.action is not NodeAction.NOTICE:
+            withdraw_notice(self.api, found, seen.occupants.get(found.name, ()))
         if decision.action is NodeAction.KEEP:
             release(self.api, found)
         elif decision.action is NodeAction.HOLD:
@@ -381,18 +390,10 @@ def _of_sweep(provider: Provider) -> str:
     return f"sweep/{provider.name}"
 
 
+def _block_of(node: ProvisionedNode, seen: Observed) -> CapacityBlock | None:
+    return next((block for block in seen.snapshot.blocks if block.name == node.offering.block), None)
+
+
 def _long_ago(began: datetime | None, now: datetime) -> bool:
     """Whether a drain that evicts need not wait any longer for its taint to be seen."""
     return began is not None and now - began > _CORDONED_BY
-
-
-def _obstacles(node: ProvisionedNode, drained: Drained) -> tuple[str, str]:
-    """What keeps a drain from going on, and what a person can do about it."""
-    why, steps = [], []
-    if drained.blocked:
-        why.append(f"PodDisruptionBudgets protect {', '.join(drained.blocked)}")
-        steps.append("allow a disruption in the PodDisruptionBudgets")
-    if drained.marked:
-        why.append(f"marks protect {', '.join(drained.marked)}")
-        steps.append("take the do-not-disrupt or safe-to-evict annotation away")
-    return f"node {node.node_name} cannot be drained: {'; '.join(why)}", f"{', '.join(steps)}, or delete the pods"

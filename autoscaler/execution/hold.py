@@ -1,7 +1,8 @@
 """Holding the nodes of a prepaid block, and telling everyone on them in time when it ends.
 
 A held node is marked so that a neighbouring autoscaler leaves it alone. At the notice, node and pods get the moment at
-which the machine goes, so that jobs can write a checkpoint. Repeating either changes nothing.
+which the machine goes, so that jobs can write a checkpoint; if that moment moves, the notice is withdrawn. Repeating
+any of this changes nothing.
 """
 
 from __future__ import annotations
@@ -36,19 +37,28 @@ def give_notice(api: KubernetesApi, node: Node, pods: Iterable[Pod], ends_at: da
 
     All of them are tried, then the first error is raised: every other pod has the time to write a checkpoint.
     """
-    moment = ends_at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    _announce(api, node, pods, ends_at.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def withdraw_notice(api: KubernetesApi, node: Node, pods: Iterable[Pod]) -> None:
+    """Remove the annotations from a node and its pods: the end was postponed. Nothing is asked if there are none."""
+    if CAPACITY_ENDS_AT in node.annotations or any(CAPACITY_ENDS_AT in pod.annotations for pod in pods):
+        _announce(api, node, pods, None)
+
+
+def _announce(api: KubernetesApi, node: Node, pods: Iterable[Pod], moment: str | None) -> None:
     isolation = Isolation(api, logs=False)
     attempts = [isolation.attempt("Node", node.name, partial(_annotate_node, api, node, {CAPACITY_ENDS_AT: moment}))]
     for pod in pods:
         if pod.annotations.get(CAPACITY_ENDS_AT) != moment:
-            attempts.append(isolation.attempt("Pod", pod.name, partial(_tell_pod, api, pod, moment)))
+            attempts.append(isolation.attempt("Pod", pod.name, partial(_annotate_pod, api, pod, moment)))
     raise_first(attempts)
 
 
-def _tell_pod(api: KubernetesApi, pod: Pod, moment: str) -> None:
-    told = {"annotations": {CAPACITY_ENDS_AT: moment}}
+def _annotate_pod(api: KubernetesApi, pod: Pod, moment: str | None) -> None:
+    wanted = {"annotations": {CAPACITY_ENDS_AT: moment}}
     with suppress(ConflictError, NotFoundError):  # it finished in the meantime; another one may have its name
-        api.patch(PODS, pod.name, {"metadata": told | uid_of(pod)}, namespace=pod.namespace)
+        api.patch(PODS, pod.name, {"metadata": wanted | uid_of(pod)}, namespace=pod.namespace)
 
 
 def _annotate_node(api: KubernetesApi, node: Node, wanted: Mapping[str, str | None]) -> None:

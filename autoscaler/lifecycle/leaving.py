@@ -8,10 +8,12 @@ Of the others the pods are told, and evicted. A person's order (the ProvisionedN
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
+from autoscaler.model.capacity import CapacityBlock, Drain
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
 
@@ -37,6 +39,10 @@ WHY_IT_GOES: Final[Mapping[Code, PodsThen]] = MappingProxyType(
 )
 
 
+# Machines that are taken back one by one (spot, maintenance) are drained as blocks are by default.
+SINGLE: Final = Drain()
+
+
 def evicts(reasons: Iterable[Reason]) -> bool:
     """Whether one of the reasons of a decision allows evictions; what is not in the table does not."""
     return any(WHY_IT_GOES.get(reason.code) is PodsThen.EVICTED for reason in reasons)
@@ -48,3 +54,15 @@ def may_evict(node: ProvisionedNode) -> bool:
     Its reasons were written when the drain began. A reason that this version does not know evicts nobody.
     """
     return node.deleting or evicts(node.reasons)
+
+
+def end_postponed(node: ProvisionedNode, block: CapacityBlock | None, now: datetime) -> bool:
+    """Whether a node drains only for the end of its machine, and the provider has moved that end so far that the drain
+    would not begin now, or has taken it back. `block` is the node's block; None: it has none, or it was deleted.
+    """
+    codes = {reason.code for reason in node.reasons}
+    if node.deleting or not codes or codes - {Code.BLOCK_ENDING, Code.NODE_RECLAIMED}:
+        return False
+    if Code.BLOCK_ENDING in codes:
+        return block is not None and now < block.drain_starts
+    return node.reclaim_at is None or now < node.reclaim_at - SINGLE.budget

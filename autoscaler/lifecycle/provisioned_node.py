@@ -6,8 +6,9 @@ edge an observation takes, `advance` takes it.
 Launching   the journal and the launch move a node up to LAUNCHED, since only they know what a provider answered.
 Booting     observations move it to READY, or time-outs to FAILED; a FAILED node's machine is terminated.
 Leaving     planning decides DRAINING, the drain TERMINATING; observation says when the machine is GONE. A drain that
-            demands an empty node goes back to READY when a pod is found (leaving.py says which drains these are); from
-            TERMINATING only when the provider has refused to end the machine.
+            demands an empty node goes back to READY when a pod is found (leaving.py says which drains these are), and
+            one for the end of a machine when that end was postponed. From TERMINATING a node goes back only when the
+            provider has refused to end the machine.
 
 Nobody else lists phases: what a phase means is asked of the predicates, which read the table ASSUME.
 """
@@ -44,6 +45,7 @@ class Why(Enum):
     DRAINED = "Drained"
     POD_FOUND = "PodFound"
     STARTED_AGAIN = "StartedAgain"
+    END_POSTPONED = "EndPostponed"
     INTERRUPTED = "Interrupted"
     MACHINE_LOST = "MachineLost"
     MACHINE_LEFT = "MachineLeft"
@@ -111,6 +113,7 @@ EDGES: Final[tuple[Edge, ...]] = (
     *(Edge(phase, Phase.GONE, Why.MACHINE_LOST, _SEEN) for phase in _WITH_MACHINE),
     Edge(Phase.DRAINING, Phase.READY, Why.POD_FOUND, _EXECUTION),
     Edge(Phase.DRAINING, Phase.READY, Why.STARTED_AGAIN, _EXECUTION),
+    Edge(Phase.DRAINING, Phase.READY, Why.END_POSTPONED, _EXECUTION),
     Edge(Phase.DRAINING, Phase.TERMINATING, Why.DRAINED, _EXECUTION),
     Edge(Phase.DRAINING, Phase.GONE, Why.NO_MACHINE, _EXECUTION),
     Edge(Phase.TERMINATING, Phase.READY, Why.POD_FOUND, _EXECUTION),
@@ -300,7 +303,7 @@ def _progress(seen: Observation) -> Iterator[Why]:
         yield Why.NODE_READY
 
 
-_TAKEN_BACK: Final = frozenset({Why.POD_FOUND.value, Why.STARTED_AGAIN.value})
+_TAKEN_BACK: Final = frozenset({Why.POD_FOUND.value, Why.STARTED_AGAIN.value, Why.END_POSTPONED.value})
 _EDGES: Final = MappingProxyType({(edge.source, edge.why): edge for edge in EDGES})
 _EDGES_BY: Final = MappingProxyType({(edge.source, edge.why): edge for edge in EDGES if edge.by is Actor.OBSERVATION})
 _TIMEOUTS: Final = MappingProxyType({edge.source: edge for edge in EDGES if edge.by is Actor.CLOCK})

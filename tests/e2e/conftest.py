@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.harness.control_plane import ControlPlane
 
 AGREEMENT = pytest.StashKey[Counter[str]]()
 

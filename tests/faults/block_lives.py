@@ -6,6 +6,7 @@ having been told, and how much of what was paid for could be used. Booting is re
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -267,11 +268,28 @@ class BlockWorld:
         for node in self.nodes.values():
             launched = _first(node, Phase.LAUNCHED)
             ready = _first(node, Phase.READY)
-            over = _first(node, Phase.DRAINING) or drain
             if launched is not None and ready is not None:
                 self.story.booted += ready - launched
-                self.story.usable += max(min(over, drain) - max(ready, begin), timedelta(0))
+                self.story.usable += sum((_shared(span, (begin, drain)) for span in _usable(node, drain)), timedelta(0))
         self.story.left = [machine.id for machine in self.simulation.fake.account.alive()]
+
+
+def _usable(node: ProvisionedNode, end: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """From each moment at which a node became Ready to the drain after it. A drain may be taken back."""
+    began: datetime | None = None
+    for phase, moment, _ in node.history:
+        if phase is Phase.READY and began is None:
+            began = moment
+        elif phase in (Phase.DRAINING, Phase.TERMINATING, Phase.GONE) and began is not None:
+            yield began, moment
+            began = None
+    if began is not None:
+        yield began, end
+
+
+def _shared(one: tuple[datetime, datetime], other: tuple[datetime, datetime]) -> timedelta:
+    """How long two spans have in common."""
+    return max(min(one[1], other[1]) - max(one[0], other[0]), timedelta(0))
 
 
 def _first(node: ProvisionedNode, phase: Phase) -> datetime | None:

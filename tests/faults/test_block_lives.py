@@ -11,8 +11,12 @@ from tests.faults.block_lives import BlockWorld, Life
 STUBBORN = 14
 
 
-@pytest.mark.parametrize("number", range(4))
-def test_everybody_is_told_and_the_block_is_used(number: int) -> None:
+# Lives that once went wrong: a job that is bound when the drain begins, and a block that is extended during its drain.
+LATE, EXTENDED = 40155, 40321
+
+
+@pytest.mark.parametrize("number", [*range(4), LATE, EXTENDED])
+def test_every_pod_has_a_notice_and_the_block_is_used(number: int) -> None:
     story = BlockWorld(Life.number(number)).live()
     assert story.unwarned == []
     assert story.share >= 0.95

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.binary import control_plane
+from tests.e2e.harness.binary import control_plane
 from tests.oracle import allocations, placements, selections
 from tests.oracle.allocation_cases import allocation_case, list_case, pool_case
 from tests.oracle.chance import MAP_ORDER, POOL_SIZE, beyond_libraries, needs_a_search

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from autoscaler.lifecycle.leaving import SINGLE
 from autoscaler.lifecycle.marks import mark_of_node
 from autoscaler.lifecycle.ownership import OwnNodes
 from autoscaler.lifecycle.provisioned_node import (
@@ -26,7 +27,7 @@ from autoscaler.lifecycle.provisioned_node import (
     may_take_pods,
 )
 from autoscaler.lifecycle.reflect import occupies
-from autoscaler.model.capacity import CapacityBlock, CapacityPool, Disruption, Drain
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, Disruption
 from autoscaler.model.plan import NodeAction, NodeDecision
 from autoscaler.model.provisioned_node import ProvisionedNode
 from autoscaler.model.reason import Code, Reason
@@ -41,8 +42,6 @@ from instance_catalog.types.instance_type import ANY_ZONE
 
 # Kubernetes evicts the pods of a node that is not ready after five minutes, and a reboot takes less than ten.
 UNHEALTHY: Final = timedelta(minutes=15)
-# Machines that are taken back one by one (spot, maintenance) are drained as blocks are by default.
-_DRAIN: Final = Drain()
 
 
 def decide(
@@ -122,10 +121,10 @@ class _Run:
         return None
 
     def _by_reclaim(self, node: ProvisionedNode) -> NodeDecision | None:
-        if node.reclaim_at is None or self._now < node.reclaim_at - _DRAIN.budget - _DRAIN.notice:
+        if node.reclaim_at is None or self._now < node.reclaim_at - SINGLE.budget - SINGLE.notice:
             return None
         why = (Reason.of(Code.NODE_RECLAIMED, f"node {node.name}", at=node.reclaim_at.isoformat()),)
-        drains = self._now >= node.reclaim_at - _DRAIN.budget
+        drains = self._now >= node.reclaim_at - SINGLE.budget
         return NodeDecision(node.name, NodeAction.DRAIN if drains else NodeAction.NOTICE, why, deadline=node.reclaim_at)
 
     def _needed(self, node: ProvisionedNode) -> Reason | None:

@@ -1,4 +1,4 @@
-"""`foreslice plan --live` before it reaches a cluster; tests/e2e/test_plan_live.py has the rest."""
+"""`foreslice plan --live` before it reaches a cluster; tests/e2e/controller/test_plan_live.py has the rest."""
 
 from __future__ import annotations
 

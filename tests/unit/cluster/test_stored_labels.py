@@ -9,7 +9,7 @@ from autoscaler.kube.custom.launch_batch import write_launch_batch
 from autoscaler.kube.custom.provisioned_node import write_provisioned_node
 from autoscaler.simulation.api_server import ApiServer
 from instance_catalog.kubernetes.profile import REFERENCE
-from tests.e2e.custom_objects import BATCH, FULL, NODE
+from tests.e2e.harness.custom_objects import BATCH, FULL, NODE
 
 FLAG = "x --anonymous-auth=true"
 

@@ -99,7 +99,7 @@ def test_nothing_comes_back_from_the_dead() -> None:
     assert [edge for edge in EDGES if edge.source is Phase.GONE] == []
     leaving = {Phase.DRAINING, Phase.TERMINATING, Phase.FAILED, Phase.GONE}
     back = {(edge.source, edge.why) for edge in EDGES if edge.source in leaving and edge.target not in leaving}
-    draining = {(Phase.DRAINING, Why.POD_FOUND), (Phase.DRAINING, Why.STARTED_AGAIN)}
+    draining = {(Phase.DRAINING, why) for why in (Why.POD_FOUND, Why.STARTED_AGAIN, Why.END_POSTPONED)}
     assert back == {*draining, (Phase.TERMINATING, Why.POD_FOUND)}
 
 

@@ -8,7 +8,7 @@ from autoscaler.planning.warm_up import CLASS, REQUEST, warm_up
 from autoscaler.scheduling.world import World
 from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelectorTerm, Requirement
 from tests.builders import snapshot
-from tests.e2e.machines import machine
+from tests.e2e.harness.machines import machine
 
 
 def test_the_devices_of_every_node_are_there_when_the_first_plan_comes() -> None:

@@ -17,7 +17,7 @@ from providers.aws.provider import Account, AwsProvider
 from tests.aws import CLUSTER, P5, PARAMETER, Rig, catalog, request
 from tests.fakes.ec2 import refused
 from tests.unit.deploy.test_aws_policies import recorded, tagged_kinds
-from tests.unit.providers.aws.test_node_groups import group
+from tests.unit.providers.aws.launch.test_node_groups import group
 
 SPEC: dict[str, Any] = {
     "cluster": {"name": "test"},

@@ -9,7 +9,7 @@ from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
 from autoscaler.kube.custom.launch_batch import parse_launch_batch, write_launch_batch
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
 from autoscaler.kube.problem import Problems
-from tests.e2e.custom_objects import BATCH, FULL, NODE
+from tests.e2e.harness.custom_objects import BATCH, FULL, NODE
 
 FLAG = "x --anonymous-auth=true"
 

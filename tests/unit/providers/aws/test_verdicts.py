@@ -15,7 +15,7 @@ from providers.aws.provider import Account
 from providers.contract import TemplateJudge, TemplateRef, TemplateStatus
 from tests.aws import CLUSTER, PARAMETER, TEMPLATE_REF, Rig, catalog, request
 from tests.fakes.ec2 import CUT_BEFORE, THROTTLED, refused
-from tests.unit.providers.aws.test_node_groups import One, group
+from tests.unit.providers.aws.launch.test_node_groups import One, group
 
 WHILE_WRONG = timedelta(minutes=2)
 LOOK_AGAIN = timedelta(minutes=10)
