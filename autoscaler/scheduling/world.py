@@ -98,6 +98,15 @@ class World:
     def placed(self, pods: Sequence[Pod], node_name: str, verdict: Fits) -> World:
         """The world after `pods` were bound to the node, their claims allocated as `verdict` says, volumes bound."""
         bound = tuple(replace(pod, node_name=node_name) for pod in pods)
+        return replace(
+            self.booked(pods, verdict),
+            nodes={**self.nodes, node_name: self.nodes[node_name].plus(bound)},
+            volumes=self.volumes.after(pods, self.nodes[node_name].node),
+            repellers=self._repellers_with(node_name, pods),
+        )
+
+    def booked(self, pods: Sequence[Pod], verdict: Fits) -> World:
+        """The world after the claims of `pods` were allocated as `verdict` says, on a node that is not in sight."""
         claims = dict(self.claims)
         for key, allocation in verdict.allocations.items():
             if key in claims:
@@ -108,14 +117,7 @@ class World:
                 if entry.claim and key in claims:
                     consumer = consumer_of(pod, entry, self.snapshot.gangs, self.profile)
                     claims[key] = _reserved(claims[key], consumer)
-        return replace(
-            self,
-            nodes={**self.nodes, node_name: self.nodes[node_name].plus(bound)},
-            claims=claims,
-            allocated=self.allocated.plus(verdict.allocations.values()),
-            volumes=self.volumes.after(pods, self.nodes[node_name].node),
-            repellers=self._repellers_with(node_name, pods),
-        )
+        return replace(self, claims=claims, allocated=self.allocated.plus(verdict.allocations.values()))
 
     def _repellers_with(self, node_name: str, pods: Sequence[Pod]) -> tuple[str, ...]:
         if node_name in self.repellers or not _repel(pods):

@@ -135,9 +135,6 @@ TRAINING_ROLE: Final = "training.kubeflow.org/job-role"
 DEFAULT_STORAGE_CLASS: Final = "storageclass.kubernetes.io/is-default-class"  # annotation "true"
 
 # Annotations of pods that are read after parsing. The controller drops all others from the pods it keeps in memory.
-# NVIDIA/KAI-Scheduler docs/gpu-sharing: parts of a GPU that no resource of the API names.
-KAI_GPU_FRACTION: Final = "gpu-fraction"
-KAI_GPU_MEMORY: Final = "gpu-memory"
 POD_ANNOTATIONS: Final = frozenset(
     {
         KAI_GPU_FRACTION,

@@ -17,16 +17,26 @@ from autoscaler.model.capacity import CapacityPool
 from autoscaler.model.device_class import DeviceClass, Selector
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import Container, HostPort, Pod, PodAffinityTerm, PodClaim
-from autoscaler.model.resource_claim import Allocation, DeviceRequest, FirstAvailable, MatchAttribute, ResourceClaim
+from autoscaler.model.resource_claim import (
+    AllocatedDevice,
+    Allocation,
+    DeviceRequest,
+    FirstAvailable,
+    MatchAttribute,
+    ResourceClaim,
+)
 from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.model.verdict import DoesNotFit, Fits
 from autoscaler.planning.demand.bundles import bundles_of, classes_of
 from autoscaler.planning.demand.demand import pending_pods
 from autoscaler.planning.demand.scope import Scopes
-from autoscaler.planning.placement.device_states import claims_apart
+from autoscaler.planning.placement.device_states import PodApart, claims_apart
 from autoscaler.planning.placement.packing_input import PackingInput, build_packing_input
+from autoscaler.planning.placement.repeats import Repeats
 from autoscaler.planning.placement.trial import Filled, PackingOracle
+from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
+from autoscaler.planning.supply.candidates import Candidate
 from autoscaler.planning.work import Ledger
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
@@ -265,3 +275,67 @@ def test_a_pod_whose_halves_depend_on_each_other_is_not_divided(state: Snapshot)
             or any("example.com/whole" in container.requests for container in bundle.pods[0].containers)
         )
         assert apart is None or not coupled
+
+
+def test_equal_nodes_are_scheduled_once_and_as_if_each_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """24 pods of two kinds on nodes of four GPUs: the plan is that of scheduling every pod on its own."""
+    counts = [1, 1, 2] * 8
+    made = [
+        ResourceClaim("default", f"c{i}", (DeviceRequest("gpu", "gpu.nvidia.com", count=count),), uid=f"uid-c{i}")
+        for i, count in enumerate(counts)
+    ]
+    box = Container("main", FrozenMap({"cpu": Quantity.parse("7")}))
+    pods = [
+        Pod("default", f"p{i}", uid=f"p{i}", containers=(box,), claims=(PodClaim("gpu", f"c{i}"),)) for i in range(24)
+    ]
+    pools = (CapacityPool("team", drivers=("nvidia",)),)
+    state = snapshot(pods, made, classes=(GPU,), pools=pools)
+    repeats: list[bool] = []
+    known = Repeats.repeated
+
+    def counted(self: Repeats, candidate: Candidate, pods: tuple[PodApart, ...], node: str) -> list[Fits] | None:
+        found = known(self, candidate, pods, node)
+        repeats.append(found is not None)
+        return found
+
+    monkeypatch.setattr(Repeats, "repeated", counted)
+    once = plan_for(state, CATALOG, Policy(), NOW)
+    monkeypatch.setattr(Repeats, "repeated", lambda *_: None)
+    assert sum(repeats) >= 3
+    assert len(once.placements) == 24
+    assert once == plan_for(state, CATALOG, Policy(), NOW)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(state=worlds())
+def test_plans_are_those_of_scheduling_every_node(state: Snapshot) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        once = plan_for(state, CATALOG, Policy(), NOW)
+        patch.setattr(Repeats, "repeated", lambda *_: None)
+        assert plan_for(state, CATALOG, Policy(), NOW) == once
+
+
+def test_devices_that_several_nodes_reach_are_given_out_once() -> None:
+    market = some(1, 1)
+    first = claims_apart(market.classes[0].members[0], market.trials.empty(0).world, {})
+    assert first is not None
+    candidate = market.candidates[0]
+    for pool, count in (("node-1", 1), ("rack", 0)):
+        got = Allocation((AllocatedDevice("gpu", "gpu.nvidia.com", pool, "gpu-0"),))
+        one = Repeats(market.trials.empty(0).world)
+        one.remember(candidate, (first,), "node-1", [Fits(FrozenMap({first.claims[0].key: got}))])
+        again = one.repeated(candidate, (first,), "node-2")
+        assert len(again or []) == count
+
+
+def test_devices_that_are_only_watched_are_not_counted() -> None:
+    whole = DeviceRequest("a", "gpu.nvidia.com", count=2)
+    watched = DeviceRequest("b", "gpu.nvidia.com", admin_access=True)
+    either = FirstAvailable("c", (replace(whole, name="d", count=3), replace(whole, name="e", count=1)))
+    claim = ResourceClaim("default", "c0", (whole, watched, either), uid="uid-c0")
+    pod = Pod("default", "p0", uid="p0", claims=(PodClaim("c0", "c0"),))
+    state = snapshot([pod], [claim], classes=(GPU,))
+    bundle = bundles_of(state.pods, state.claims)[0]
+    found = claims_apart(bundle, World.of(state, CATALOG.drivers.values()), {})
+    assert found is not None
+    assert found.devices == 2 + 0 + 1

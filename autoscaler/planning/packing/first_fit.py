@@ -54,7 +54,9 @@ class _Packer:
         left = self._problem.items[item].count
         for place, column in enumerate(self.columns):
             left, self.columns[place] = self._filled(column, item, left)
-        for kind in self._fillings.useful(item, lambda _: not left):
+        if not left:
+            return 0
+        for kind in self._fillings.useful(item):
             while left and self._problem.allows(used := self._after(kind)):
                 fresh = self._fillings.column(kind, (item,))
                 if fresh is None:
@@ -62,6 +64,8 @@ class _Packer:
                 left, column = self._filled(fresh, item, left - 1)
                 self.columns.append(column)
                 self._used = used
+            if not left:  # nothing is asked about the next kind
+                break
         return left
 
     def _filled(self, column: Column, item: int, left: int) -> tuple[int, Column]:

@@ -21,11 +21,13 @@ from autoscaler.model.verdict import Fits, Verdict
 from autoscaler.planning.demand.bundles import Bundle
 from autoscaler.planning.naming import prefix_of
 from autoscaler.planning.placement.existing import Placed
+from autoscaler.planning.placement.repeats import Repeats
 from autoscaler.planning.supply.candidates import OFFERING_KEYS, Candidate, offering_labels
 from autoscaler.planning.supply.hypothetical import Hypothetical, hypothetical
 from autoscaler.planning.supply.units import DeviceUnits, devices_of
 from autoscaler.scheduling.fit import fit
 from autoscaler.scheduling.world import World
+from instance_catalog.drivers.profile import DriverSet
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.resource_slice import ResourceSlice
 from instance_catalog.prediction.concrete import for_node
@@ -70,23 +72,48 @@ def launch(
         for bundle, name in sorted(pairs, key=lambda pair: -pair[0].priority):
             replay.place(bundle, name)
     else:
+        repeats = Repeats(world)
         for purchase, future in zip(purchases, futures, strict=True):
-            present = replay.world
-            replay.world = future.added_to(present)
-            for bundle in purchase.bundles:
-                replay.place(bundle, future.node.name)
-            after = replay.world
-            replay.world = replace(present, claims=after.claims, allocated=after.allocated, volumes=after.volumes)
+            _place_alone(purchase, future, replay, repeats)
     by_node: dict[str, list[Placed]] = {}
     for entry in replay.placed:
         by_node.setdefault(entry.node, []).append(entry)
-    nodes = tuple(
-        _planned(purchase, future, by_node.get(future.node.name, []), catalog_digest)
-        for purchase, future in zip(purchases, futures, strict=True)
+    nodes: list[PlannedNode] = []
+    digests: dict[tuple[str, DriverSet], str] = {}  # what is predicted of a type with drivers differs in names only
+    for purchase, future in zip(purchases, futures, strict=True):
         # A node none of whose bundles held in the replay is not bought; held nodes have no bundles.
-        if future.node.name in by_node or not purchase.bundles
-    )
-    return Launches(nodes, tuple(replay.placed), tuple(replay.failed), replay.world)
+        if future.node.name in by_node or not purchase.bundles:
+            candidate = purchase.candidate
+            key = (candidate.instance_type.name, candidate.drivers)
+            if key not in digests:
+                digests[key] = digest_of(future.slices)
+            prediction = Prediction(
+                instance_type=candidate.instance_type.name,
+                drivers=candidate.profiles,
+                catalog_digest=catalog_digest,
+                slices_digest=digests[key],
+            )
+            nodes.append(_planned(purchase, future, by_node.get(future.node.name, []), prediction))
+    return Launches(tuple(nodes), tuple(replay.placed), tuple(replay.failed), replay.world)
+
+
+def _place_alone(purchase: Purchase, future: Hypothetical, replay: _Replay, repeats: Repeats) -> None:
+    """Place the bundles of one new node, no other one in sight."""
+    name, pods = future.node.name, repeats.apart(purchase.bundles)
+    verdicts = repeats.repeated(purchase.candidate, pods, name) if pods else None
+    if verdicts is not None:
+        for bundle, verdict in zip(purchase.bundles, verdicts, strict=True):
+            replay.world = replay.world.booked(bundle.pods, verdict)
+            replay.placed.append(Placed(bundle, name, Target.NEW, verdict))
+        return
+    present, before = replay.world, len(replay.placed)
+    replay.world = future.added_to(present)
+    for bundle in purchase.bundles:
+        replay.place(bundle, name)
+    after = replay.world
+    replay.world = replace(present, claims=after.claims, allocated=after.allocated, volumes=after.volumes)
+    if pods:
+        repeats.remember(purchase.candidate, pods, name, [entry.verdict for entry in replay.placed[before:]])
 
 
 class _Replay:
@@ -145,7 +172,7 @@ def node_name(purchase: Purchase, taken: Set[str]) -> str:
         attempt += 1
 
 
-def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed], catalog_digest: str) -> PlannedNode:
+def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed], prediction: Prediction) -> PlannedNode:
     candidate = purchase.candidate
     units = DeviceUnits(future.slices)
     used = [d for d in devices_of(a for p in placed for a in p.verdict.allocations.values()) if d in units.by_device]
@@ -160,12 +187,7 @@ def _planned(purchase: Purchase, future: Hypothetical, placed: Sequence[Placed],
         devices_used=tuple(sorted(set(used))),
         devices_total=units.total(device.driver for device in used),
         usd_per_hour=candidate.usd_per_hour,
-        prediction=Prediction(
-            instance_type=candidate.instance_type.name,
-            drivers=candidate.profiles,
-            catalog_digest=catalog_digest,
-            slices_digest=digest_of(future.slices),
-        ),
+        prediction=prediction,
         reasons=purchase.reasons,
         boot_timeout=candidate.pool.boot_timeout or _boot_timeout(purchase),
     )

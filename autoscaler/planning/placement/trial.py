@@ -83,6 +83,7 @@ class PackingOracle:
         self._states: dict[int, DeviceStates] = {}
         self._alike: dict[Hashable, DeviceStates] = {}
         self._numbers: dict[Hashable, int] = {}
+        self._told: dict[tuple[int, int], Verdict] = {}
         self._apart: dict[tuple[int, int], PodApart | None] = {}
         self._passes: set[tuple[int, int]] = set()  # shapes and what selects a node: only amounts are left to ask
         # Shapes whose devices do not suffice for what claims want, of pods that select the node.
@@ -100,7 +101,12 @@ class PackingOracle:
         verdict, pod = self.verdict(shape, item), self._pod_apart(item, 0)
         devices = self.empty(shape).devices
         step = devices.steps.get(pod.wants) if pod and devices else None
-        return step.verdict_for(pod) if pod and step and step.verdict is verdict else verdict
+        if pod is None or step is None or step.verdict is not verdict:
+            return verdict
+        key = (id(step), item)  # shapes with the same devices share the step
+        if key not in self._told:
+            self._told[key] = step.verdict_for(pod)
+        return self._told[key]
 
     def known(self, shape: int, item: int) -> bool:
         """Whether the verdict has been worked out already."""

@@ -1,0 +1,82 @@
+"""Equal new nodes with equal pods are scheduled once: the others get the same devices under their own names.
+
+Only pods that are decided apart (device_states.claims_apart), that no name of a node matters to, and whose claims take
+devices of the node itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+from autoscaler.dra.allocation.results import owner_of_shares, with_shares_of
+from autoscaler.model.resource_claim import Allocation
+from autoscaler.model.verdict import Fits
+from autoscaler.planning.demand.bundles import Bundle
+from autoscaler.planning.placement.device_states import PodApart, claims_apart
+from autoscaler.planning.supply.candidates import Candidate
+from autoscaler.scheduling.world import World
+from instance_catalog.frozen_map import FrozenMap
+from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import NodeSelector
+
+
+@dataclass(frozen=True, slots=True)
+class _Scheduled:
+    """A node that was scheduled: its name, its pods, and what each of them got."""
+
+    node: str
+    pods: tuple[PodApart, ...]
+    verdicts: tuple[Fits, ...]
+
+
+class Repeats:
+    """What nodes of a candidate were given, by what their pods ask for. `world`: before anything was placed."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._numbers: dict[Hashable, int] = {}
+        self._scheduled: dict[Hashable, _Scheduled] = {}
+
+    def apart(self, bundles: Sequence[Bundle]) -> tuple[PodApart, ...] | None:
+        """The pods of the bundles, if each of them is decided by itself."""
+        found: list[PodApart] = []
+        for bundle in bundles:
+            pod = claims_apart(bundle, self._world, self._numbers)
+            if pod is None or pod.pod.affinity or pod.pod.node_name or labels.HOSTNAME in pod.pod.node_selector:
+                return None
+            found.append(pod)
+        return tuple(found)
+
+    def remember(self, candidate: Candidate, pods: tuple[PodApart, ...], node: str, verdicts: Sequence[Fits]) -> None:
+        """Keep what the pods got on the node, if nothing but the node's own devices is in it."""
+        here = NodeSelector.for_node(node)
+        allocations = [allocation for verdict in verdicts for allocation in verdict.allocations.values()]
+        own = all(a.node_selector in (None, here) and all(d.pool == node for d in a.devices) for a in allocations)
+        if own and len(verdicts) == len(pods):
+            self._scheduled[_key(candidate, pods)] = _Scheduled(node, pods, tuple(verdicts))
+
+    def repeated(self, candidate: Candidate, pods: tuple[PodApart, ...], node: str) -> list[Fits] | None:
+        """What the pods get on another node of the candidate; None if no such pods were scheduled on one."""
+        known = self._scheduled.get(_key(candidate, pods))
+        if known is None:
+            return None
+        found: list[Fits] = []
+        for old, new, verdict in zip(known.pods, pods, known.verdicts, strict=True):
+            pairs = zip(old.claims, new.claims, strict=True)
+            allocations = {
+                mine.key: with_shares_of(owner_of_shares(mine), _moved(verdict.allocations[theirs.key], node))
+                for theirs, mine in pairs
+            }
+            found.append(Fits(FrozenMap(allocations), verdict.preference))
+        return found
+
+
+def _key(candidate: Candidate, pods: Sequence[PodApart]) -> Hashable:
+    """Candidates are those of one plan, and live as long as it is made."""
+    return id(candidate), tuple((pod.wants, pod.selects, tuple(sorted(pod.amounts.items()))) for pod in pods)
+
+
+def _moved(allocation: Allocation, node: str) -> Allocation:
+    devices = tuple(replace(device, pool=node) for device in allocation.devices)
+    return Allocation(devices, NodeSelector.for_node(node) if allocation.node_selector else None, None)
