@@ -8,8 +8,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+import pytest
+
 from autoscaler.cluster.api import KubernetesApi
 from autoscaler.externalgrpc.node_groups import launchable_of
+from autoscaler.externalgrpc.refusal import CallRefusedError, Status
 from autoscaler.externalgrpc.service import CloudProvider
 from autoscaler.externalgrpc.wire import Json
 from autoscaler.loop.loop import Tick
@@ -133,3 +136,13 @@ def waiting(cluster: Cluster, until: Callable[[Cluster], bool], *, minutes: int 
             return
         cluster.run(minutes=1)
     raise AssertionError("it did not happen in time")
+
+
+def refused(cluster: Cluster, method: str, **asked: Any) -> Status:
+    with pytest.raises(CallRefusedError) as error:
+        cluster.call(method, **asked)
+    return error.value.status
+
+
+def cheapest(cluster: Cluster) -> str:
+    return str(cluster.loop()[0]["id"])

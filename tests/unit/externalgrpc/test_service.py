@@ -13,15 +13,12 @@ from autoscaler.cluster.api import ConflictError, ForbiddenError, UnavailableErr
 from autoscaler.cluster.intercepted import InterceptedApi, leader_only
 from autoscaler.cluster.resources import CAPACITY_POOLS, LAUNCH_BATCHES, PODS, PROVISIONED_NODES, SPENDINGS, Resource
 from autoscaler.externalgrpc.instances import PLACEHOLDER
-from autoscaler.externalgrpc.kubernetes_types import POD
-from autoscaler.externalgrpc.refusal import CallRefusedError, Status
-from autoscaler.externalgrpc.wire import encode
+from autoscaler.externalgrpc.refusal import Status
 from autoscaler.model.reason import Code
-from autoscaler.planning.supply.hypothetical import template_of
 from autoscaler.settings.settings import Settings, SpendingSettings
 from providers.contract import OfferingKey
 from providers.simulated.machines import Behaviour
-from tests.unit.externalgrpc.cluster import POOL, START, Cluster, waiting
+from tests.unit.externalgrpc.cluster import POOL, START, Cluster, cheapest, refused, waiting
 
 SMALL = OfferingKey("g6.xlarge", "us-east-1a", "on-demand")
 
@@ -32,16 +29,6 @@ def cluster() -> Cluster:
     made = Cluster()
     made.run(seconds=30)
     return made
-
-
-def refused(cluster: Cluster, method: str, **asked: Any) -> Status:
-    with pytest.raises(CallRefusedError) as error:
-        cluster.call(method, **asked)
-    return error.value.status
-
-
-def cheapest(cluster: Cluster) -> str:
-    return str(cluster.loop()[0]["id"])
 
 
 def states(cluster: Cluster, group: str) -> list[int]:
@@ -331,40 +318,6 @@ def test_before_the_first_reconcile_nothing_is_answered() -> None:
     cluster = Cluster()
     for method in ("Refresh", "NodeGroups", "NodeGroupForNode"):
         assert refused(cluster, method) is Status.UNAVAILABLE
-
-
-def test_options_are_those_that_were_asked_with(cluster: Cluster) -> None:
-    group = cheapest(cluster)
-    asked = b"\x09anything, also of a later release"
-    found = cluster.call("NodeGroupGetOptions", id=group, defaults=asked)
-    assert found == {"nodeGroupAutoscalingOptions": asked}
-
-
-def test_no_node_has_the_gpu_label(cluster: Cluster) -> None:
-    label = cluster.call("GPULabel")["label"]
-    group = cheapest(cluster)
-    cluster.call("NodeGroupIncreaseSize", id=group, delta=1)
-    cluster.run(minutes=10)
-    (node,) = cluster.ticks[-1].snapshot.nodes
-    assert label
-    assert label not in node.labels
-    assert cluster.call("GetAvailableGPUTypes")["gpuTypes"].keys() == {"nvidia-l4"}
-
-
-def test_prices_are_those_of_the_catalog(cluster: Cluster) -> None:
-    group = cheapest(cluster)
-    candidate = cluster.provider.launchable.candidates[group]
-    span = {"startTimestamp": {"seconds": 0}, "endTimestamp": {"seconds": 7200}}
-    template = template_of(candidate, cluster.provider.launchable.snapshot, name="renamed").node
-    asked = {"name": "renamed", "labels": dict(template.labels)}
-    assert candidate.usd_per_hour is not None
-    found = cluster.call("PricingNodePrice", node=asked, **span)["price"]
-    assert found == pytest.approx(2 * float(candidate.usd_per_hour))
-    assert refused(cluster, "PricingNodePrice", node={"name": "x"}, **span) is Status.UNIMPLEMENTED
-    pod = encode(POD, {"metadata": {"namespace": "default", "name": "work-0"}})
-    assert cluster.call("PricingPodPrice", pod_bytes=pod, **span)["price"] == pytest.approx(found)  # its only GPU
-    stranger = encode(POD, {"metadata": {"namespace": "default", "name": "other"}})
-    assert refused(cluster, "PricingPodPrice", pod_bytes=stranger, **span) is Status.UNIMPLEMENTED
 
 
 def test_without_an_account_nothing_that_was_ordered_is_launched(cluster: Cluster) -> None:
