@@ -34,7 +34,8 @@ class ProviderError(Exception):
     │   ├── ReservationExhaustedError  all machines of the reservation are taken
     │   ├── NotOfferedError         the type is not sold there
     │   ├── AddressesExhaustedError the zone's subnets are full
-    │   └── QuotaError              the account may not have more
+    │   ├── QuotaError              the account may not have more
+    │   └── AccountLimitError       the account may not have more of what every machine needs
     ├── RefusedError                the request is wrong and stays wrong until a person changes something
     │   ├── TemplateError           node template or launch parameters (configuration)
     │   ├── NoSubnetError           the node template reaches no subnet in that zone; others are not affected
@@ -129,6 +130,19 @@ class QuotaError(CapacityError):
     first_backoff = timedelta(minutes=15)
     longest_backoff = timedelta(hours=4)
     advice = "Ask the provider to raise the quota, or admit another capacity type."
+
+
+class AccountLimitError(CapacityError):
+    """The account's limit of something that every machine of the node template needs is reached: volumes, interfaces.
+
+    Another type or capacity type meets the same limit, so all launches of the template rest.
+    """
+
+    kind = "AccountLimit"
+    scope = BackoffScope.TEMPLATE
+    first_backoff = timedelta(minutes=15)
+    longest_backoff = timedelta(hours=4)
+    advice = "Ask the provider to raise the limit that the message names, or remove what is not used any more."
 
 
 class RefusedError(ProviderError):

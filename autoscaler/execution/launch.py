@@ -110,7 +110,8 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             raise
         except (RefusedError, CapacityError, GoneError) as error:
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
-            if repeated and isinstance(error, RefusedError) and not error.settled:
+            # Raised, it may come from before the call: a subnet that is full by now, a group that changed.
+            if repeated and not (isinstance(error, RefusedError) and error.settled):
                 raise RepetitionRefusedError(
                     f"a launch of unknown outcome was repeated and refused: {error.message}",
                     code=error.code,

@@ -14,14 +14,16 @@ from functools import partial
 from typing import Final
 
 from autoscaler.checks.check import forbidden, held_back, pool_conditions
-from autoscaler.checks.pool_condition import PoolCondition
+from autoscaler.checks.pool_condition import ConditionType, PoolCondition
 from autoscaler.lifecycle.quarantine import Drift, Misprediction, Pair, mispredicted, pair_of, quarantined
 from autoscaler.lifecycle.spending import moved_on, price_of
-from autoscaler.model.plan import Plan, PlannedNode
-from autoscaler.model.reason import Reason
+from autoscaler.model.plan import LeftOut, Plan, PlannedNode
+from autoscaler.model.pod import Pod
+from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Quarantine, Snapshot
 from autoscaler.model.spending import Spending
-from autoscaler.planning.apart import Odd, plan_apart
+from autoscaler.planning.apart import Odd, decided_apart
+from autoscaler.planning.demand.demand import claim_keys
 from autoscaler.planning.disruption.slice_drift import slice_drifts
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -38,8 +40,8 @@ class Decisions:
     """What to record, to do and to publish.
 
     `snapshot` has the quarantines that were learned, and every pool marked that must not act. `launches` are the nodes
-    of the plan that may be recorded: those of pools that only propose are among them. `odd` are the pods on which
-    planning breaks, by their keys.
+    of the plan that may be recorded: those of pools that only propose are among them. `odd` are the objects on which
+    deciding breaks, by their keys.
     """
 
     now: datetime
@@ -61,26 +63,66 @@ def decide(
     serving: Mapping[str, Reason | None] | None = None,
     odd: Mapping[str, Odd] = _NONE_ODD,
 ) -> Decisions:
-    """`serving`: the kinds of node templates, with why their provider refuses to answer. `odd`: the pods on which
-    planning broke last time; those that have not changed are left out at once."""
+    """`serving`: the kinds of node templates, with why their provider refuses to answer. `odd`: the objects on which
+    deciding broke last time; those that have not changed are left out at once."""
+    decide_all = partial(_decided, catalog=catalog, settings=settings, now=now, serving=serving)
+    decisions, odd = decided_apart(decide_all, snapshot, odd)
+    return _completed(decisions, snapshot, odd) if odd else decisions
+
+
+def _decided(
+    snapshot: Snapshot,
+    catalog: Catalog,
+    settings: Settings,
+    now: datetime,
+    serving: Mapping[str, Reason | None] | None,
+) -> Decisions:
     make = partial(plan_for, catalog=catalog, policy=settings.policy, now=now)
-    plan, odd = plan_apart(make, snapshot, odd)
+    plan = make(snapshot)
     drifts = slice_drifts(snapshot, catalog, settings.drift.policy, now)
     mispredictions = mispredicted(snapshot, plan, now)
     learned = replace(snapshot, quarantines=quarantined(snapshot, mispredictions, now, drifts=drifts))
     if learned != snapshot:
         # Nothing is launched again on an assumption that has just proved wrong.
-        plan, odd = plan_apart(make, learned, odd)
+        plan = make(learned)
     conditions = pool_conditions(learned, plan, catalog, policy=settings.policy, now=now, serving=serving)
-    decided = held_back(learned, conditions)
     return Decisions(
         now=now,
-        snapshot=decided,
+        snapshot=held_back(learned, conditions),
         plan=plan,
         launches=plan.launches,
         conditions=conditions,
         drifts=tuple(drifts),
         mispredictions=mispredictions,
+    )
+
+
+def _completed(decisions: Decisions, snapshot: Snapshot, odd: Mapping[str, Odd]) -> Decisions:
+    """The decisions for everything, where some objects were left out: their pods have the verdict unknown, their pools
+    launch nothing, and nothing becomes of the nodes of these pools and blocks."""
+    pools = {found.pool for found in odd.values()} & {pool.name for pool in snapshot.pools}
+    untouched = {n.name for n in snapshot.provisioned if n.pool in pools or f"CapacityBlock {n.offering.block}" in odd}
+    left = tuple(
+        LeftOut(pod.key, "unknown", (Reason.of(Code.PLANNING_FAILED, f"pod {pod.key}"),), claims=claim_keys(pod))
+        for pod in (found.subject for found in odd.values())
+        if isinstance(pod, Pod)
+    )
+    failed = tuple(
+        PoolCondition(pool, ConditionType.READY, (Reason.of(Code.PLANNING_FAILED, f"pool {pool}"),))
+        for pool in sorted(pools)
+    )
+    plan = decisions.plan
+    conditions = (*decisions.conditions, *failed)
+    learned = replace(snapshot, quarantines=decisions.snapshot.quarantines)
+    return replace(
+        decisions,
+        snapshot=held_back(learned, conditions),
+        plan=replace(
+            plan,
+            left_out=(*plan.left_out, *left),
+            nodes=tuple(node for node in plan.nodes if node.provisioned_node not in untouched),
+        ),
+        conditions=conditions,
         odd=odd,
     )
 

@@ -115,7 +115,7 @@ class Loop:
         self._announce = announce
         self._retries = Retries(settings.loop)
         self.acts = False  # whether a pool is in mode Act, as of the last reconcile; read by other threads
-        self._odd: Mapping[str, Odd] = {}  # the pods on which planning breaks
+        self._odd: Mapping[str, Odd] = {}  # the objects on which deciding breaks
 
     def ages(self) -> dict[str, float]:
         """Seconds since each kind of object was last heard of. May be called from any thread."""
@@ -155,7 +155,7 @@ class Loop:
         return observed
 
     def _decide(self, observed: Observation) -> Decisions:
-        """Decide, and log each pod on which planning breaks once, with its traceback."""
+        """Decide, and log each object on which deciding breaks once, with its traceback."""
         decisions = decide(
             observed.snapshot,
             observed.catalog,
@@ -165,8 +165,8 @@ class Loop:
             odd=self._odd,
         )
         for odd in (odd for key, odd in decisions.odd.items() if self._odd.get(key) != odd):
-            pod = odd.pod
-            _LOG.error("unexpected_error", kind="Pod", name=pod.name, namespace=pod.namespace, exc_info=odd.error)
+            name = odd.subject.name
+            _LOG.error("unexpected_error", kind=odd.kind, name=name, namespace=odd.namespace, exc_info=odd.error)
         self._odd = decisions.odd
         return decisions
 
@@ -201,7 +201,7 @@ class Loop:
         decisions = recorded.decisions
         after = replace(decisions.snapshot, provisioned=self._journal.nodes)
         templates, unjudged = verdicts(observed.providers)
-        odd = tuple(Trouble("Pod", odd.pod.name, odd.error, odd.pod.namespace) for odd in decisions.odd.values())
+        odd = tuple(Trouble(odd.kind, odd.subject.name, odd.error, odd.namespace) for odd in decisions.odd.values())
         return TickReport(
             now=observed.now,
             snapshot=after,

@@ -1,97 +1,156 @@
-"""A plan for all but the pods on which planning breaks: a bug that one pod meets must not cost others their nodes.
+"""A decision without the objects on which it breaks: a bug that one object meets must not cost others their nodes.
 
-Pure. Nothing of this happens as long as planning ends well. When it does not, the pods that look for a node are tried
-in growing numbers, by halves, until the one is found whose coming breaks the plan. After a few such pods their
-namespaces wait as a whole.
+Pure. Nothing of this happens as long as deciding ends well. When it does not, the pods that look for a node are tried
+in growing numbers, by halves, until the one is found whose coming breaks the decision. After a few such pods their
+namespaces wait as a whole. If no pod is to blame, or one was left out in vain, the pools and blocks are tried likewise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from itertools import chain
+from typing import Final, TypeAlias, TypeVar
 
-from autoscaler.model.plan import LeftOut, Plan
+from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.pod import Pod
-from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.demand.demand import claim_keys, pending_pods
+from autoscaler.planning.demand.demand import pending_pods
 
-# Pods that are looked for in one plan; each costs as many plans as their number has binary digits.
+# Objects that are looked for in one reconcile; each costs as many plans as their number has binary digits.
 _MOST: Final = 4
+Subject: TypeAlias = Pod | CapacityPool | CapacityBlock
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
 class Odd:
-    """A pod on which planning breaks, and how."""
+    """An object on which deciding breaks, and how."""
 
-    pod: Pod
+    subject: Subject
     error: Exception
 
+    @property
+    def key(self) -> str:
+        """Unlike that of any other object."""
+        return _key(self.subject)
 
-def plan_apart(
-    plan: Callable[[Snapshot], Plan], snapshot: Snapshot, known: Mapping[str, Odd]
-) -> tuple[Plan, Mapping[str, Odd]]:
-    """The plan without the pods on which it breaks, and these by their keys.
+    @property
+    def kind(self) -> str:
+        """Its kind in the Kubernetes API."""
+        return _kind(self.subject)
 
-    Of the `known` ones those that are as they were are left out at once. They stand in the plan as left out, with the
-    verdict unknown. What breaks the plan without any pod is raised.
+    @property
+    def namespace(self) -> str:
+        """Its namespace, "" for pools and blocks."""
+        return self.subject.namespace if isinstance(self.subject, Pod) else ""
+
+    @property
+    def pool(self) -> str:
+        """The pool that does nothing meanwhile, "" for a pod. A block takes its pool along: what that pool may buy is
+        not known without it."""
+        if isinstance(self.subject, Pod):
+            return ""
+        return self.subject.pool if isinstance(self.subject, CapacityBlock) else self.subject.name
+
+
+def decided_apart(
+    decide: Callable[[Snapshot], Made], snapshot: Snapshot, known: Mapping[str, Odd]
+) -> tuple[Made, Mapping[str, Odd]]:
+    """What is decided without the objects on which deciding breaks, and these by their keys.
+
+    Of the `known` ones those that are as they were are left out at once. What breaks without any pod, pool and block is
+    raised.
     """
-    apart = {}
-    if known:
-        apart = {p.key: odd for p in snapshot.pods if (odd := known.get(p.key)) is not None and odd.pod == p}
-    for _ in range(_MOST):
+    present = {_key(s): s for s in _subjects(snapshot)} if known else {}
+    apart = {key: odd for key, odd in known.items() if present.get(key) == odd.subject}
+    before, pods = apart, 0
+    while pods < _MOST:
+        rest = _without(snapshot, apart)
         try:
-            return _with(plan(_without(snapshot, apart)), apart), apart
-        except Exception as error:  # the boundary: whatever one pod makes planning raise
-            culprit = _culprit(plan, _without(snapshot, apart))
+            return decide(rest), apart
+        except Exception as error:  # the boundary: whatever one object makes planning raise
+            culprit: Subject | None = _culprit(decide, rest, pending_pods(rest))
+            if culprit is None or pods:
+                supply = _supply(decide, _without(snapshot, before))
+                if supply is not None:
+                    before = apart = {**before, _key(supply): Odd(supply, error)}
+                    pods = 0
+                    continue
             if culprit is None:
                 raise
-            apart[culprit.key] = Odd(culprit, error)
+            pods += 1
+            apart = {**apart, _key(culprit): Odd(culprit, error)}
     try:
-        return _with(plan(_without(snapshot, apart)), apart), apart
+        return decide(_without(snapshot, apart)), apart
     except Exception as error:  # noqa: BLE001  # the same boundary
         # Too many to be looked for one by one: the namespaces that they come from wait, and the others go on.
-        namespaces = {odd.pod.namespace for odd in apart.values()}
-        waiting = (pod for pod in pending_pods(snapshot) if pod.namespace in namespaces and pod.key not in apart)
-        apart |= {pod.key: Odd(pod, error) for pod in waiting}
-    return _with(plan(_without(snapshot, apart)), apart), apart
+        namespaces = {odd.namespace for odd in apart.values()}
+        waiting = (pod for pod in pending_pods(snapshot) if pod.namespace in namespaces and _key(pod) not in apart)
+        apart = {**apart, **{_key(pod): Odd(pod, error) for pod in waiting}}
+    return decide(_without(snapshot, apart)), apart
 
 
-def _culprit(plan: Callable[[Snapshot], Plan], snapshot: Snapshot) -> Pod | None:
-    """The first pod with which, after all before it, planning breaks; None if it breaks without any."""
-    pods = pending_pods(snapshot)
-    if not _holds(plan, _without(snapshot, _keys(pods))):
+def _supply(decide: Callable[[Snapshot], Made], snapshot: Snapshot) -> Subject | None:
+    """The pool or block without which all pods can be decided for, or, where none is found, without pods."""
+    # Blocks first: leaving one out takes its pool along, so a pool's turn comes when all blocks are there.
+    subjects: tuple[Subject, ...] = (*snapshot.blocks, *snapshot.pools)
+    found = _culprit(decide, snapshot, subjects)
+    if found is not None and _holds(decide, _without(snapshot, [_key(found)])):
+        return found
+    return _culprit(decide, _without(snapshot, [_key(pod) for pod in pending_pods(snapshot)]), subjects)
+
+
+def _culprit(decide: Callable[[Snapshot], Made], snapshot: Snapshot, subjects: Sequence[Subject]) -> Subject | None:
+    """The first of the subjects with which, after all before it, deciding breaks; None if it breaks without any, or
+    holds with all."""
+    keys = [_key(subject) for subject in subjects]
+
+    def holds(first: int) -> bool:
+        return _holds(decide, _without(snapshot, keys[first:]))
+
+    if not subjects or not holds(0) or holds(len(subjects)):
         return None
-    good, bad = 0, len(pods)  # it holds with the first `good`, and breaks with the first `bad`
+    good, bad = 0, len(subjects)  # it holds with the first `good`, and breaks with the first `bad`
     while bad - good > 1:
         middle = (good + bad) // 2
-        if _holds(plan, _without(snapshot, _keys(pods[middle:]))):
-            good = middle
-        else:
-            bad = middle
-    return pods[good] if pods else None
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return subjects[good]
 
 
-def _holds(plan: Callable[[Snapshot], Plan], snapshot: Snapshot) -> bool:
+def _holds(decide: Callable[[Snapshot], Made], snapshot: Snapshot) -> bool:
     try:
-        plan(snapshot)
+        decide(snapshot)
     except Exception:  # noqa: BLE001  # the same boundary
         return False
     return True
 
 
-def _keys(pods: Iterable[Pod]) -> frozenset[str]:
-    return frozenset(pod.key for pod in pods)
+def _subjects(snapshot: Snapshot) -> chain[Subject]:
+    return chain(snapshot.pods, snapshot.pools, snapshot.blocks)
+
+
+def _kind(subject: Subject) -> str:
+    if isinstance(subject, Pod):
+        return "Pod"
+    return "CapacityPool" if isinstance(subject, CapacityPool) else "CapacityBlock"
+
+
+def _key(subject: Subject) -> str:
+    name = subject.key if isinstance(subject, Pod) else subject.name
+    return f"{_kind(subject)} {name}"
 
 
 def _without(snapshot: Snapshot, keys: Collection[str]) -> Snapshot:
-    return replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.key not in keys)) if keys else snapshot
-
-
-def _with(plan: Plan, apart: Mapping[str, Odd]) -> Plan:
-    left = tuple(
-        LeftOut(key, "unknown", (Reason.of(Code.UNSUPPORTED, f"pod {key}"),), claims=claim_keys(odd.pod))
-        for key, odd in apart.items()
+    """The snapshot without these objects, and without the pools of these blocks."""
+    if not keys:
+        return snapshot
+    out = frozenset(keys)
+    blocks = tuple(block for block in snapshot.blocks if _key(block) not in out)
+    pools = {block.pool for block in snapshot.blocks if _key(block) in out}
+    return replace(
+        snapshot,
+        pods=tuple(pod for pod in snapshot.pods if _key(pod) not in out),
+        pools=tuple(pool for pool in snapshot.pools if _key(pool) not in out and pool.name not in pools),
+        blocks=blocks,
     )
-    return replace(plan, left_out=(*plan.left_out, *left)) if left else plan

@@ -62,6 +62,7 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     ),
     Code.RUNTIME_ATTRIBUTE: ("depends on {attributes}: known only once the node runs",),
     Code.CATALOG_UNKNOWN: ("depends on {attributes}: not in the catalog",),
+    Code.PLANNING_FAILED: ("planning fails on it: report it with the log line unexpected_error",),
     Code.UNSUPPORTED: ("{feature} is not supported", "fields not supported: {fields}", "is not supported"),
     Code.UNREADABLE: ("is unknown without the right to {right}: grant it, as the ClusterRole foreslice-observe does",),
     Code.INSUFFICIENT_RESOURCE: ("Insufficient {resource}: {wanted} requested, {free} free",),

@@ -1,4 +1,4 @@
-"""What AWS error codes mean: one table from code to an error of ours, whose class says how long to leave what alone.
+"""What AWS error codes mean: one table from code to an error class, which says what to leave alone and for how long.
 
 Sources: EC2 error codes page; Karpenter AWS 1.14 pkg/errors; boto3 1.44 exceptions. A code that is not here refuses
 the offering when it comes with 4xx or inside a 200 answer: nothing happened, and another may be tried. Only 5xx and
@@ -29,6 +29,7 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 
 from providers.errors import (
+    AccountLimitError,
     AddressesExhaustedError,
     AmbiguousError,
     BusyError,
@@ -76,12 +77,13 @@ MEANINGS: Final[Mapping[str, type[ProviderError]]] = {
     "InstanceLimitExceeded": QuotaError,
     "MaxSpotInstanceCountExceeded": QuotaError,
     "MaxFleetCountExceeded": QuotaError,
-    "VolumeLimitExceeded": QuotaError,
-    "MaxIOPSLimitExceeded": QuotaError,
-    "NetworkInterfaceLimitExceeded": QuotaError,
     "PrivateIpAddressLimitExceeded": QuotaError,
     "ResourceCountExceeded": QuotaError,
-    "VersionLimitExceeded": QuotaError,
+    # Limits of the account and region that no other type avoids.
+    "VolumeLimitExceeded": AccountLimitError,
+    "MaxIOPSLimitExceeded": AccountLimitError,
+    "NetworkInterfaceLimitExceeded": AccountLimitError,
+    "VersionLimitExceeded": AccountLimitError,
     "InsufficientFreeAddressesInSubnet": AddressesExhaustedError,
     # The API is under pressure; nothing happened.
     "RequestLimitExceeded": ThrottledError,

@@ -116,9 +116,12 @@ class Groups:
         return chosen
 
     def named(self, group: Group) -> Group:
-        """The group as it is by now."""
+        """The group as it is by now. Raises TemplateError when it was deleted."""
         with translated(f"DescribeAutoScalingGroups {group.name}"):
             found = self._aws.autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[group.name])
+        if not found["AutoScalingGroups"]:
+            step = "create the group again, or take it off spec.autoScalingGroups or spec.nodeGroups"
+            raise TemplateError(f"group {group.name} was deleted during a launch", next_step=step)
         return self._group(found["AutoScalingGroups"][0], group.form)
 
     def resized_for(self, token: str) -> Group | None:

@@ -10,7 +10,15 @@ from autoscaler.execution.executor import Executor
 from autoscaler.execution.launch import Providers
 from autoscaler.model.provisioned_node import Phase
 from providers.contract import LaunchAnswer, LaunchRequest
-from providers.errors import PermissionDeniedError, RefusedError, TemplateError, UnknownRefusalError
+from providers.errors import (
+    AddressesExhaustedError,
+    NotOfferedError,
+    PermissionDeniedError,
+    ProviderError,
+    TemplateError,
+    TemplateGoneError,
+    UnknownRefusalError,
+)
 from providers.simulated.cloud import Call, Fault
 from providers.simulated.provider import SimulatedProvider
 from tests.desk import planned
@@ -20,7 +28,7 @@ from tests.unit.execution.node_site import Site
 class Refusing(SimulatedProvider):
     """Refuses launches while there is an error."""
 
-    error: RefusedError | None = None
+    error: ProviderError | None = None
 
     def launch(self, request: LaunchRequest) -> LaunchAnswer:
         if self.error is not None:
@@ -31,7 +39,7 @@ class Refusing(SimulatedProvider):
 class Refusal:
     """A site with a second node whose launch had no answer, and a provider that refuses to repeat it."""
 
-    def __init__(self, fault: Fault, error: RefusedError) -> None:
+    def __init__(self, fault: Fault, error: ProviderError) -> None:
         self.site = site = Site()
         self.provider = Refusing(site.desk.cloud)
         providers = Providers({"SimulatedNodeTemplate": self.provider}, cluster="uid-1")
@@ -62,12 +70,15 @@ REFUSALS = [
     pytest.param(PermissionDeniedError("the request has expired"), id="of the caller"),
     pytest.param(UnknownRefusalError("no", code="SomethingNew"), id="of an unknown kind"),
     pytest.param(TemplateError("no such subnet"), id="of the parameters"),
+    pytest.param(AddressesExhaustedError("full by now"), id="for want of addresses"),
+    pytest.param(NotOfferedError("the group has changed"), id="of the offering"),
+    pytest.param(TemplateGoneError("no launch template"), id="for want of a template"),
 ]
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST_REQUEST, Fault.LOST_ANSWER])
 @pytest.mark.parametrize("error", REFUSALS)
-def test_while_nothing_can_be_read_the_launch_stays_unknown(fault: Fault, error: RefusedError) -> None:
+def test_while_nothing_can_be_read_the_launch_stays_unknown(fault: Fault, error: ProviderError) -> None:
     refused = Refusal(fault, error)
     told = refused.live(90, blind=True)
     assert any("unknown outcome was repeated and refused" in text for text in told)
@@ -80,7 +91,7 @@ def test_while_nothing_can_be_read_the_launch_stays_unknown(fault: Fault, error:
 
 
 @pytest.mark.parametrize("error", REFUSALS)
-def test_a_machine_that_is_listed_ends_the_question(error: RefusedError) -> None:
+def test_a_machine_that_is_listed_ends_the_question(error: ProviderError) -> None:
     refused = Refusal(Fault.LOST_ANSWER, error)
     refused.live(3)
     assert refused.zones == ["us-east-1a"] * 2

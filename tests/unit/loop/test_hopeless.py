@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from autoscaler.cluster.api import list_all
-from autoscaler.cluster.resources import EVENTS
+from autoscaler.cluster.resources import CAPACITY_POOLS, EVENTS, LAUNCH_BATCHES, PODS
 from autoscaler.loop import decision
 from autoscaler.model.plan import Plan
 from autoscaler.model.snapshot import Snapshot
@@ -68,3 +69,51 @@ def test_a_pod_on_which_planning_breaks_is_told_and_the_other_gets_its_node(monk
     assert told[0]["involvedObject"]["uid"]
     assert "report it" in told[0]["message"]
     assert "nobody thought of" not in told[0]["message"]
+
+
+@pytest.mark.parametrize("stage", ["plan_for", "pool_conditions", "mispredicted"])
+def test_a_pool_on_which_a_stage_of_deciding_breaks_is_held_back_and_the_other_launches(
+    monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    whole = getattr(decision, stage)
+
+    def breaks(seen: Snapshot, *values: Any, **given: Any) -> Any:
+        if any(pool.name == "odd" for pool in seen.pools):
+            raise KeyError("something nobody thought of")
+        return whole(seen, *values, **given)
+
+    monkeypatch.setattr(decision, stage, breaks)
+    crowd = Crowd(1)
+    odd = crowd.simulation.api.get(CAPACITY_POOLS, "gpu")
+    crowd.simulation.api.create(CAPACITY_POOLS, {"metadata": {"name": "odd"}, "spec": odd["spec"]})
+    crowd.arrive()
+    tick = crowd.loop.tick()
+    assert [(trouble.kind, trouble.name, trouble.reason) for trouble in tick.troubles] == [
+        ("CapacityPool", "odd", "Unexpected")
+    ]
+    assert [(pool.name, pool.acts) for pool in tick.snapshot.pools] == [("gpu", True), ("odd", False)]
+    assert [batch["spec"]["pool"] for batch in list_all(crowd.simulation.api, LAUNCH_BATCHES)[0]] == ["gpu"]
+    conditions = crowd.simulation.api.get(CAPACITY_POOLS, "odd")["status"]["conditions"]
+    (ready,) = (condition for condition in conditions if condition["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "PlanningFailed")
+    assert "unexpected_error" in ready["message"]
+
+
+def test_nothing_becomes_of_the_nodes_of_a_pool_that_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(seen: Snapshot, **given: Any) -> Plan:
+        if any(pool.name == "gpu" for pool in seen.pools):
+            raise KeyError("something nobody thought of")
+        return plan_for(seen, **given)
+
+    crowd = Crowd(0)
+    crowd.arrive()
+    monkeypatch.setattr(decision, "plan_for", breaks)
+    crowd.simulation.clock.advance(timedelta(hours=3))
+    crowd.simulation.api.delete(PODS, "good", namespace="default")
+    for _ in range(5):
+        crowd.simulation.settle_cluster()
+        tick = crowd.loop.tick()
+        crowd.simulation.clock.advance(timedelta(minutes=10))
+    assert tick.plan.nodes == ()
+    assert [node.pool for node in tick.snapshot.provisioned] == ["gpu"]
+    assert [machine.ended_at for machine in crowd.simulation.cloud.machines.values()] == [None]

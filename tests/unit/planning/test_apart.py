@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from autoscaler.model.capacity import CapacityBlock, CapacityPool
 from autoscaler.model.plan import LeftOut, Plan
+from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.planning.apart import plan_apart
-from tests.builders import pod, snapshot
+from autoscaler.planning.apart import decided_apart
+from tests.builders import NOW, pod, snapshot
 
 PODS = [pod(f"p{number}") for number in range(100)]
 
@@ -20,46 +22,93 @@ class Planner:
     def __init__(self, *odd: str) -> None:
         self.odd = set(odd)
         self.plans = 0
+        self.pools: list[str] = []
 
     def __call__(self, seen: Snapshot) -> Plan:
         self.plans += 1
-        if self.odd & {p.name for p in seen.pods} or "" in self.odd:
+        self.pools = [pool.name for pool in seen.pools]
+        named = {found.name for found in (*seen.pods, *seen.pools, *seen.blocks)}
+        if self.odd & named or "" in self.odd:
             raise KeyError("something nobody thought of")
         return Plan(left_out=tuple(LeftOut(p.key, "does-not-fit", ()) for p in seen.pods))
 
 
 def test_nothing_is_looked_for_while_planning_ends_well() -> None:
     planner = Planner()
-    plan, apart = plan_apart(planner, snapshot(PODS), {})
+    plan, apart = decided_apart(planner, snapshot(PODS), {})
     assert (len(plan.left_out), apart, planner.plans) == (100, {}, 1)
 
 
 @pytest.mark.parametrize("odd", [("p0",), ("p99",), ("p41",), ("p3", "p77"), ("p1", "p2", "p3", "p4")])
 def test_who_breaks_it_is_left_out(odd: tuple[str, ...]) -> None:
     planner = Planner(*odd)
-    plan, apart = plan_apart(planner, snapshot(PODS), {})
+    plan, apart = decided_apart(planner, snapshot(PODS), {})
     assert {key: str(found.error) for key, found in apart.items()} == {
-        f"default/{name}": "'something nobody thought of'" for name in odd
+        f"Pod default/{name}": "'something nobody thought of'" for name in odd
     }
     verdicts = {left.pod: left.verdict for left in plan.left_out}
-    assert len(verdicts) == 100
-    assert {pod for pod, verdict in verdicts.items() if verdict == "unknown"} == {f"default/{name}" for name in odd}
+    assert verdicts.keys() == {f"default/p{number}" for number in range(100)} - {f"default/{name}" for name in odd}
     assert planner.plans <= 1 + 10 * len(odd)
     again = planner.plans
-    plan_apart(planner, snapshot(PODS), apart)
+    decided_apart(planner, snapshot(PODS), apart)
     assert planner.plans == again + 1, "who is known is not looked for again"
     changed = [replace(p, labels=p.labels.with_items({"a": "b"})) for p in PODS]
     planner.odd.clear()
-    assert plan_apart(planner, snapshot(changed), apart)[1] == {}, "one that has changed is tried again"
+    assert decided_apart(planner, snapshot(changed), apart)[1] == {}, "one that has changed is tried again"
 
 
 def test_what_breaks_without_any_pod_is_raised() -> None:
     with pytest.raises(KeyError):
-        plan_apart(Planner(""), snapshot(PODS), {})
+        decided_apart(Planner(""), snapshot(PODS), {})
 
 
 def test_more_than_are_looked_for_one_by_one_cost_their_namespace_alone() -> None:
     odd = [replace(pod(f"odd{number}"), namespace="hostile") for number in range(30)]
-    plan, apart = plan_apart(Planner(*(p.name for p in odd)), snapshot([*PODS, *odd]), {})
-    assert set(apart) == {p.key for p in odd}
-    assert {left.pod for left in plan.left_out if left.verdict != "unknown"} == {p.key for p in PODS}
+    plan, apart = decided_apart(Planner(*(p.name for p in odd)), snapshot([*PODS, *odd]), {})
+    assert set(apart) == {f"Pod {p.key}" for p in odd}
+    assert {left.pod for left in plan.left_out} == {p.key for p in PODS}
+
+
+POOLS = tuple(CapacityPool(f"pool{number}") for number in range(9))
+BLOCKS = tuple(
+    CapacityBlock(f"block{number}", "p5.48xlarge", "z", 1, NOW, NOW, pool=f"pool{number}") for number in range(9)
+)
+
+
+@pytest.mark.parametrize("pods", [PODS, []], ids=["with pods", "without"])
+@pytest.mark.parametrize(("name", "kind"), [("pool0", "CapacityPool"), ("block8", "CapacityBlock")])
+def test_a_pool_or_block_that_breaks_it_is_left_out(pods: list[Pod], name: str, kind: str) -> None:
+    planner = Planner(name)
+    seen = replace(snapshot(pods), pools=POOLS, blocks=BLOCKS)
+    plan, apart = decided_apart(planner, seen, {})
+    assert [(key, odd.kind, odd.pool) for key, odd in apart.items()] == [(f"{kind} {name}", kind, f"pool{name[-1]}")]
+    assert len(plan.left_out) == len(pods)
+    assert planner.plans <= 20
+    assert planner.pools == [pool.name for pool in POOLS if pool.name[-1] != name[-1]]
+    again = planner.plans
+    decided_apart(planner, seen, apart)
+    assert planner.plans == again + 1
+
+
+def test_a_pool_on_which_every_pod_breaks_is_to_blame_and_not_the_pods() -> None:
+    def plan(seen: Snapshot) -> Plan:
+        if seen.pods and any(pool.name == "pool4" for pool in seen.pools):
+            raise KeyError("something nobody thought of")
+        return Plan(left_out=tuple(LeftOut(p.key, "does-not-fit", ()) for p in seen.pods))
+
+    decided, apart = decided_apart(plan, replace(snapshot(PODS), pools=POOLS), {})
+    assert (list(apart), len(decided.left_out)) == (["CapacityPool pool4"], 100)
+
+
+def test_a_pod_that_breaks_it_with_any_pool_is_to_blame_and_not_the_pools() -> None:
+    def plan(seen: Snapshot) -> Plan:
+        if seen.pools and any(p.name == "p7" for p in seen.pods):
+            raise KeyError("something nobody thought of")
+        return Plan()
+
+    assert list(decided_apart(plan, replace(snapshot(PODS), pools=POOLS), {})[1]) == ["Pod default/p7"]
+
+
+def test_a_pod_and_a_pool_are_found_both() -> None:
+    seen = replace(snapshot(PODS), pools=POOLS)
+    assert set(decided_apart(Planner("p7", "pool3"), seen, {})[1]) == {"Pod default/p7", "CapacityPool pool3"}

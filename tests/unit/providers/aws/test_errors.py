@@ -19,6 +19,7 @@ from botocore.parsers import ResponseParserError
 
 from providers.aws.errors import MEANINGS, meaning, of_code, translated
 from providers.errors import (
+    AccountLimitError,
     AddressesExhaustedError,
     AmbiguousError,
     BackoffScope,
@@ -61,6 +62,7 @@ def translation_of(raised: Exception) -> ProviderError:
         ),
         pytest.param("Unsupported", NotOfferedError, BackoffScope.TYPE_IN_ZONE, id="not offered"),
         pytest.param("VcpuLimitExceeded", QuotaError, BackoffScope.QUOTA, id="quota"),
+        pytest.param("VolumeLimitExceeded", AccountLimitError, BackoffScope.TEMPLATE, id="limit of the account"),
         pytest.param("InsufficientFreeAddressesInSubnet", AddressesExhaustedError, BackoffScope.ZONE, id="subnet"),
         pytest.param("RequestLimitExceeded", ThrottledError, BackoffScope.API, id="throttled"),
         pytest.param("ScalingActivityInProgress", BusyError, BackoffScope.OBJECT, id="group busy"),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from autoscaler.execution.launch import Providers, launch
+from providers.aws.node_groups.groups import Groups
 from providers.aws.node_groups.provider import AwsNodeGroups
 from providers.aws.node_template.template import GroupTemplate
 from providers.aws.provider import Account, AwsProvider
@@ -252,6 +253,16 @@ def test_what_is_refused_before_the_size_changes_settles_the_launch(call: str) -
     with pytest.raises(RefusedError) as caught:
         provider(rig, groups=("plain",), by_instances=False).launch(asked("a"))
     assert (caught.value.settled, plain.desired) == (True, 0)
+
+
+def test_a_group_that_is_deleted_during_a_launch_is_named() -> None:
+    rig = Rig()
+    group(rig, "plain")
+    groups = Groups(rig.aws, rig.clock)
+    (seen,) = groups.of(GroupTemplate("groups", groups=("plain",)))
+    rig.fake.groups.by_name.clear()
+    with pytest.raises(TemplateError, match="plain was deleted"):
+        groups.named(seen)
 
 
 def test_a_shortage_is_read_from_the_activities_and_the_size_comes_down() -> None:
