@@ -128,7 +128,7 @@ def _hopeless(plan: Plan, samples: Sequence[Task]) -> Mapping[int, str]:
     for index, task in enumerate(samples):
         for _, manifest in task_objects(_alone(task)):
             names[f"default/{manifest['metadata']['name']}"] = index
-    for left in plan.left_out:
+    for left in (*plan.left_out, *plan.outside):
         if left.pod in names:
             found.setdefault(names[left.pod], texts_of(left.reasons[:2]))
     return found

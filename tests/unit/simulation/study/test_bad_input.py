@@ -166,6 +166,11 @@ def test_what_no_pool_can_place_is_refused_or_left_out() -> None:
     assert len(prepared.left_out) == 1
 
 
+def test_pods_that_no_pool_serves_are_refused() -> None:
+    with pytest.raises(BadInputError, match=r"here:1: 1 CPU, 1024 MiB \(1 task\): ."):
+        prepare(Study("s", (task(1, 0, 60), task(2, 0, 60, gpus=0)), (POOL,)), catalog(), skip=False)
+
+
 def test_a_study_needs_a_pool() -> None:
     with pytest.raises(BadInputError, match="there is no CapacityPool"):
         prepare(Study("s", (task(1, 0, 60),), ()), catalog(), skip=False)
