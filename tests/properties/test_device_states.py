@@ -173,6 +173,61 @@ def some(*counts: int, driver: str = "nvidia") -> PackingInput:
     return market
 
 
+def test_equal_nodes_are_scheduled_once_and_as_if_each_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """24 pods of two kinds on nodes of four GPUs: the plan is that of scheduling every pod on its own."""
+    counts = [1, 1, 2] * 8
+    made = [
+        ResourceClaim("default", f"c{i}", (DeviceRequest("gpu", "gpu.nvidia.com", count=count),), uid=f"uid-c{i}")
+        for i, count in enumerate(counts)
+    ]
+    box = Container("main", FrozenMap({"cpu": Quantity.parse("7")}))
+    pods = [
+        Pod("default", f"p{i}", uid=f"p{i}", containers=(box,), claims=(PodClaim("gpu", f"c{i}"),)) for i in range(24)
+    ]
+    pools = (CapacityPool("team", drivers=("nvidia",)),)
+    state = snapshot(pods, made, classes=(GPU,), pools=pools)
+    repeats: list[bool] = []
+    known = Repeats.repeated
+
+    def counted(self: Repeats, candidate: Candidate, pods: tuple[PodApart, ...], node: str) -> list[Fits] | None:
+        found = known(self, candidate, pods, node)
+        repeats.append(found is not None)
+        return found
+
+    monkeypatch.setattr(Repeats, "repeated", counted)
+    once = plan_for(state, CATALOG, Policy(), NOW)
+    monkeypatch.setattr(Repeats, "repeated", lambda *_: None)
+    assert sum(repeats) >= 3
+    assert len(once.placements) == 24
+    assert once == plan_for(state, CATALOG, Policy(), NOW)
+
+
+def test_devices_that_several_nodes_reach_are_given_out_once() -> None:
+    market = some(1, 1)
+    first = claims_apart(market.classes[0].members[0], market.trials.empty(0).world, {})
+    assert first is not None
+    candidate = market.candidates[0]
+    for pool, count in (("node-1", 1), ("rack", 0)):
+        got = Allocation((AllocatedDevice("gpu", "gpu.nvidia.com", pool, "gpu-0"),))
+        one = Repeats(market.trials.empty(0).world)
+        one.remember(candidate, (first,), "node-1", [Fits(FrozenMap({first.claims[0].key: got}))])
+        again = one.repeated(candidate, (first,), "node-2")
+        assert len(again or []) == count
+
+
+def test_devices_that_are_only_watched_are_not_counted() -> None:
+    whole = DeviceRequest("a", "gpu.nvidia.com", count=2)
+    watched = DeviceRequest("b", "gpu.nvidia.com", admin_access=True)
+    either = FirstAvailable("c", (replace(whole, name="d", count=3), replace(whole, name="e", count=1)))
+    claim = ResourceClaim("default", "c0", (whole, watched, either), uid="uid-c0")
+    pod = Pod("default", "p0", uid="p0", claims=(PodClaim("c0", "c0"),))
+    state = snapshot([pod], [claim], classes=(GPU,))
+    bundle = bundles_of(state.pods, state.claims)[0]
+    found = claims_apart(bundle, World.of(state, CATALOG.drivers.values()), {})
+    assert found is not None
+    assert found.devices == 2 + 0 + 1
+
+
 def test_equal_claims_under_other_names_are_asked_once() -> None:
     market = some(1, 1, 1)
     empty = market.trials.empty(0)
@@ -277,35 +332,6 @@ def test_a_pod_whose_halves_depend_on_each_other_is_not_divided(state: Snapshot)
         assert apart is None or not coupled
 
 
-def test_equal_nodes_are_scheduled_once_and_as_if_each_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    """24 pods of two kinds on nodes of four GPUs: the plan is that of scheduling every pod on its own."""
-    counts = [1, 1, 2] * 8
-    made = [
-        ResourceClaim("default", f"c{i}", (DeviceRequest("gpu", "gpu.nvidia.com", count=count),), uid=f"uid-c{i}")
-        for i, count in enumerate(counts)
-    ]
-    box = Container("main", FrozenMap({"cpu": Quantity.parse("7")}))
-    pods = [
-        Pod("default", f"p{i}", uid=f"p{i}", containers=(box,), claims=(PodClaim("gpu", f"c{i}"),)) for i in range(24)
-    ]
-    pools = (CapacityPool("team", drivers=("nvidia",)),)
-    state = snapshot(pods, made, classes=(GPU,), pools=pools)
-    repeats: list[bool] = []
-    known = Repeats.repeated
-
-    def counted(self: Repeats, candidate: Candidate, pods: tuple[PodApart, ...], node: str) -> list[Fits] | None:
-        found = known(self, candidate, pods, node)
-        repeats.append(found is not None)
-        return found
-
-    monkeypatch.setattr(Repeats, "repeated", counted)
-    once = plan_for(state, CATALOG, Policy(), NOW)
-    monkeypatch.setattr(Repeats, "repeated", lambda *_: None)
-    assert sum(repeats) >= 3
-    assert len(once.placements) == 24
-    assert once == plan_for(state, CATALOG, Policy(), NOW)
-
-
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(state=worlds())
 def test_plans_are_those_of_scheduling_every_node(state: Snapshot) -> None:
@@ -313,29 +339,3 @@ def test_plans_are_those_of_scheduling_every_node(state: Snapshot) -> None:
         once = plan_for(state, CATALOG, Policy(), NOW)
         patch.setattr(Repeats, "repeated", lambda *_: None)
         assert plan_for(state, CATALOG, Policy(), NOW) == once
-
-
-def test_devices_that_several_nodes_reach_are_given_out_once() -> None:
-    market = some(1, 1)
-    first = claims_apart(market.classes[0].members[0], market.trials.empty(0).world, {})
-    assert first is not None
-    candidate = market.candidates[0]
-    for pool, count in (("node-1", 1), ("rack", 0)):
-        got = Allocation((AllocatedDevice("gpu", "gpu.nvidia.com", pool, "gpu-0"),))
-        one = Repeats(market.trials.empty(0).world)
-        one.remember(candidate, (first,), "node-1", [Fits(FrozenMap({first.claims[0].key: got}))])
-        again = one.repeated(candidate, (first,), "node-2")
-        assert len(again or []) == count
-
-
-def test_devices_that_are_only_watched_are_not_counted() -> None:
-    whole = DeviceRequest("a", "gpu.nvidia.com", count=2)
-    watched = DeviceRequest("b", "gpu.nvidia.com", admin_access=True)
-    either = FirstAvailable("c", (replace(whole, name="d", count=3), replace(whole, name="e", count=1)))
-    claim = ResourceClaim("default", "c0", (whole, watched, either), uid="uid-c0")
-    pod = Pod("default", "p0", uid="p0", claims=(PodClaim("c0", "c0"),))
-    state = snapshot([pod], [claim], classes=(GPU,))
-    bundle = bundles_of(state.pods, state.claims)[0]
-    found = claims_apart(bundle, World.of(state, CATALOG.drivers.values()), {})
-    assert found is not None
-    assert found.devices == 2 + 0 + 1
