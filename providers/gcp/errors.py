@@ -1,4 +1,4 @@
-"""What Google's error codes mean: one table from code to an error of ours, whose class says what is left alone.
+"""What Google's error codes mean: one table from codes to Foreslice's errors, whose class says what is left alone.
 
 A code comes in three ways: as the reason of an HTTP error, inside an operation, and in a managed instance's last
 attempt. Sources: Compute Engine's troubleshooting pages; Cluster Autoscaler's GCE client; google-cloud-compute 1.56. A

@@ -2,7 +2,7 @@
 
 Compute Engine writes them down as operations that nobody asked for, and keeps them for weeks. A group that repairs a
 machine makes another one with the same name, and so with the same provider id; the operation has the id of the old one.
-So a machine whose predecessor was repaired or taken back is told from it, without any memory of ours.
+So a machine is distinguished from its predecessor that was repaired or taken back, and nothing has to be stored.
 """
 
 from __future__ import annotations

@@ -107,7 +107,12 @@ class Launcher:
             try:
                 attempts.append((offering, _Attempt(self, request, self.groups.serving(template, offering))))
             except NotOfferedError as error:
-                failures.append(OfferingFailure(offering, error))
+                known = [attempt.group.ref for _, attempt in attempts]
+                changed = self._begun(request, template, but=known)
+                if changed is None:
+                    failures.append(OfferingFailure(offering, error))
+                else:
+                    attempts.append((offering, changed))
         begun = [(offering, attempt) for offering, attempt in attempts if attempt.members()]
         for offering, attempt in begun or attempts:
             machines, failure = attempt.run(adopt=bool(begun))
@@ -117,6 +122,14 @@ class Launcher:
                 missing = tuple(node for node in request.nodes if node not in {one.node for one in machines})
                 return LaunchAnswer(tuple(machines), missing, tuple(failures))
         return LaunchAnswer(missing=request.nodes, failures=tuple(failures))
+
+    def _begun(self, request: LaunchRequest, template: GroupTemplate, *, but: Sequence[GroupRef]) -> _Attempt | None:
+        """Where the launch began before the group got another instance template; None if in no other group."""
+        for group in self.groups.of(template):
+            attempt = _Attempt(self, request, group)
+            if group.ref not in but and attempt.members():
+                return attempt
+        return None
 
 
 @dataclass(frozen=True, slots=True)

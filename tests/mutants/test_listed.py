@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 
 import pytest
@@ -73,3 +74,31 @@ def test_only_a_failing_test_kills_or_the_time_limit_where_it_is_expected(
 ) -> None:
     mutant = Mutant("one", "some.py", "a", "b", "", ("tests",), hangs=hangs)
     assert outcome_of(mutant, code) == outcome
+
+
+def invariants() -> list[tuple[str, str, str, str]]:
+    """The rows of the tables of invariants: what holds, where it is enforced, its tests, its mutants."""
+    text = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+    rows = (line.strip("|").split(" | ") for line in text.splitlines() if re.match(r"\| P?\d\. ", line))
+    return [(row[0].strip()[:3], *row[1:]) for row in rows if len(row) == 4]
+
+
+@pytest.mark.parametrize("row", invariants(), ids=lambda row: row[0])
+def test_every_invariant_names_code_tests_and_a_defect_that_exist(row: tuple[str, str, str, str]) -> None:
+    _, code, tests, defects = row
+    folders = [ROOT / "autoscaler", ROOT]
+    assert [path for path in re.findall(r"`([^`]+\.py)`", code) if not any((f / path).exists() for f in folders)] == []
+    named = re.findall(r"`([^`]+\.py)`", tests)
+    assert named or "check `" in tests
+    found = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
+    assert [path for path in named if not (ROOT / path).exists() and path not in found] == []
+    known = {mutant.id for mutant in LISTED}
+    files = re.findall(r"`([^`]+\.yaml)`", defects)
+    assert [one for one in files if not (ROOT / "tests/mutants" / one.split("/")[-1]).exists()] == []
+    ids = [one for one in re.findall(r"`([^`]+)`", defects) if not one.endswith(".yaml")]
+    assert ids or files
+    assert [one for one in ids if one not in known] == []
+
+
+def test_all_tables_of_invariants_are_read() -> None:
+    assert len(invariants()) == 7 + 8

@@ -1,4 +1,4 @@
-"""What a GCPNodeTemplate comes to: its groups, and what is wrong with them, with the command that corrects it."""
+"""The status of a GCPNodeTemplate: its groups, and what is wrong with them, with the command that corrects it."""
 
 from __future__ import annotations
 

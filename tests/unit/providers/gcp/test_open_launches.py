@@ -128,3 +128,17 @@ def test_a_group_that_is_not_found_says_nothing_about_earlier_calls() -> None:
     with pytest.raises(TemplateError, match="no instance group") as raised:
         rig.provider.launch(request())
     assert not raised.value.settled
+
+
+def test_a_group_that_starts_another_type_by_now_has_the_names_of_the_launch_all_the_same() -> None:
+    """As "not offered" the answer would say that nothing was launched."""
+    rig = Rig()
+    asked = request("a", "b", offerings=(A3,))
+    rig.fake.faults.inject("createInstances", CUT_AFTER)
+    with pytest.raises(AmbiguousError):
+        rig.provider.launch(asked)
+    rig.group(A3).machine_type = "a3-megagpu-8g"
+    rig.restart()
+    answer = rig.provider.launch(asked)
+    assert [one.node for one in answer.instances] == ["a", "b"]
+    assert (rig.fake.calls["createInstances"], kept(rig)) == (1, 2)
