@@ -101,6 +101,8 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
             raise elsewhere(provider, batch.place, f"LaunchBatch {batch.name}")
         try:
             answer = provider.launch(request_of(batch, cluster=providers.cluster))
+            if repeated:
+                _raise_if_gone(answer)
         except (UncertainError, ThrottledError, BusyError) as error:
             backoffs.failed(batch.pool, batch.offerings[batch.attempt], error, now)
             raise
@@ -132,6 +134,13 @@ def launch(batch: LaunchBatch, *, providers: Providers, journal: Journal, backof
         batch = answered(batch, answer, journal=journal, backoffs=backoffs, now=now)
     if refusal is not None:
         raise refusal
+
+
+def _raise_if_gone(answer: LaunchAnswer) -> None:
+    """A launch template may be found missing before the token is looked at: that says nothing of an earlier call."""
+    gone = [failure.error for failure in answer.failures if isinstance(failure.error, GoneError)]
+    if gone and not answer.instances:
+        raise gone[0]
 
 
 def give_up(batch: LaunchBatch, journal: Journal, now: datetime) -> None:

@@ -125,7 +125,7 @@ def _completed(decisions: Decisions, snapshot: Snapshot, odd: Mapping[str, Odd])
         for pool in sorted(pools)
     )
     plan = decisions.plan
-    conditions = (*decisions.conditions, *failed)
+    conditions = (*(found for found in decisions.conditions if found.pool not in pools), *failed)
     learned = replace(snapshot, quarantines=decisions.snapshot.quarantines)
     return replace(
         decisions,

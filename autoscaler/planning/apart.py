@@ -2,7 +2,9 @@
 
 Pure. Nothing of this happens as long as deciding ends well. When it does not, the pods that look for a node are tried
 in growing numbers, by halves, until the one is found whose coming breaks the decision. After a few such pods their
-namespaces wait as a whole. If no pod is to blame, or one was left out in vain, the pools and blocks are tried likewise.
+namespaces wait as a whole. If no pod is to blame, or one was left out in vain, blocks, classes and pools are tried
+likewise. A pool that is left out is closed: it must not be forgotten, or pods would be planned for as if there were no
+pools. Claims of a class that is left out are unknown.
 """
 
 from __future__ import annotations
@@ -12,14 +14,15 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, TypeAlias, TypeVar
 
-from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, Disruption
+from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.planning.demand.demand import pending_pods
 
 # Objects that are looked for in one reconcile; each costs as many plans as their number has binary digits.
 _MOST: Final = 4
-Subject: TypeAlias = Pod | CapacityPool | CapacityBlock
+Subject: TypeAlias = Pod | CapacityPool | CapacityBlock | DeviceClass
 Made = TypeVar("Made")
 
 
@@ -38,20 +41,20 @@ class Odd:
     @property
     def kind(self) -> str:
         """Its kind in the Kubernetes API."""
-        return _kind(self.subject)
+        return type(self.subject).__name__
 
     @property
     def namespace(self) -> str:
-        """Its namespace, "" for pools and blocks."""
+        """Its namespace, "" where there is none."""
         return self.subject.namespace if isinstance(self.subject, Pod) else ""
 
     @property
     def pool(self) -> str:
-        """The pool that does nothing meanwhile, "" for a pod. A block takes its pool along: what that pool may buy is
-        not known without it."""
-        if isinstance(self.subject, Pod):
-            return ""
-        return self.subject.pool if isinstance(self.subject, CapacityBlock) else self.subject.name
+        """The pool that does nothing meanwhile, "" for pods and classes. A block takes its pool along: what that pool
+        may buy is not known without it."""
+        if isinstance(self.subject, CapacityBlock):
+            return self.subject.pool
+        return self.subject.name if isinstance(self.subject, CapacityPool) else ""
 
 
 def decided_apart(
@@ -59,8 +62,8 @@ def decided_apart(
 ) -> tuple[Made, Mapping[str, Odd]]:
     """What is decided without the objects on which deciding breaks, and these by their keys.
 
-    Of the `known` ones those that are as they were are left out at once. What breaks without any pod, pool and block is
-    raised.
+    Of the `known` ones those that are as they were are left out at once. What breaks without any pod, pool, block and
+    class is raised.
     """
     present = {_key(s): s for s in _subjects(snapshot)} if known else {}
     apart = {key: odd for key, odd in known.items() if present.get(key) == odd.subject}
@@ -92,9 +95,9 @@ def decided_apart(
 
 
 def _supply(decide: Callable[[Snapshot], Made], snapshot: Snapshot) -> Subject | None:
-    """The pool or block without which all pods can be decided for, or, where none is found, without pods."""
-    # Blocks first: leaving one out takes its pool along, so a pool's turn comes when all blocks are there.
-    subjects: tuple[Subject, ...] = (*snapshot.blocks, *snapshot.pools)
+    """The object without which all pods can be decided for, or, where none is found, without pods."""
+    # Pools last: leaving a block out takes its pool along, so a pool's turn comes when all blocks are there.
+    subjects: tuple[Subject, ...] = (*snapshot.blocks, *snapshot.classes, *snapshot.pools)
     found = _culprit(decide, snapshot, subjects)
     if found is not None and _holds(decide, _without(snapshot, [_key(found)])):
         return found
@@ -127,30 +130,43 @@ def _holds(decide: Callable[[Snapshot], Made], snapshot: Snapshot) -> bool:
 
 
 def _subjects(snapshot: Snapshot) -> chain[Subject]:
-    return chain(snapshot.pods, snapshot.pools, snapshot.blocks)
-
-
-def _kind(subject: Subject) -> str:
-    if isinstance(subject, Pod):
-        return "Pod"
-    return "CapacityPool" if isinstance(subject, CapacityPool) else "CapacityBlock"
+    return chain(snapshot.pods, snapshot.pools, snapshot.blocks, snapshot.classes)
 
 
 def _key(subject: Subject) -> str:
     name = subject.key if isinstance(subject, Pod) else subject.name
-    return f"{_kind(subject)} {name}"
+    return f"{type(subject).__name__} {name}"
 
 
 def _without(snapshot: Snapshot, keys: Collection[str]) -> Snapshot:
-    """The snapshot without these objects, and without the pools of these blocks."""
+    """The snapshot without these objects; their pools, and those of these blocks, are closed."""
     if not keys:
         return snapshot
     out = frozenset(keys)
-    blocks = tuple(block for block in snapshot.blocks if _key(block) not in out)
     pools = {block.pool for block in snapshot.blocks if _key(block) in out}
     return replace(
         snapshot,
         pods=tuple(pod for pod in snapshot.pods if _key(pod) not in out),
-        pools=tuple(pool for pool in snapshot.pools if _key(pool) not in out and pool.name not in pools),
-        blocks=blocks,
+        pools=tuple(_closed(p) if _key(p) in out or p.name in pools else p for p in snapshot.pools),
+        blocks=tuple(block for block in snapshot.blocks if _key(block) not in out),
+        classes=tuple(_unknown(found) if _key(found) in out else found for found in snapshot.classes),
     )
+
+
+def _closed(pool: CapacityPool) -> CapacityPool:
+    """Nothing is launched for it, as if it was being deleted, and none of its nodes ends for its sake."""
+    return CapacityPool(
+        pool.name,
+        mode=pool.mode,
+        node_template=pool.node_template,
+        disruption=Disruption(consolidate="Never", drift="Never"),
+        deletion_policy="Retain",
+        uid=pool.uid,
+        deleting=True,
+        generation=pool.generation,
+    )
+
+
+def _unknown(found: DeviceClass) -> DeviceClass:
+    """What it selects is not known."""
+    return DeviceClass(found.name, extended_resource_name=found.extended_resource_name, unsupported=("spec",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from providers.errors import AmbiguousError, RefusedError
+from providers.errors import AmbiguousError, CapacityError, GoneError, RefusedError
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def after_launching(what: str) -> Iterator[None]:
     """What is refused here, other than what settles the launch, leaves machines that the repetition finds again."""
     try:
         yield
-    except RefusedError as error:
-        if error.settled:
+    except (RefusedError, GoneError, CapacityError) as error:
+        if isinstance(error, RefusedError) and error.settled:
             raise
         raise AmbiguousError(f"{what}: {error.message}", code=error.code, next_step=error.next_step) from error

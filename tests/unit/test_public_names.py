@@ -32,6 +32,8 @@ def test_reasons_of_errors() -> None:
         "UnauthenticatedError": "Unauthenticated",
         "UnauthorizedError": "Unauthorized",
         "UndecidedError": "Undecided",
+        "CallRefusedError": "CallRefused",
+        "WireError": "Wire",
     }
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.plan import LeftOut, Plan
 from autoscaler.model.pod import Pod
 from autoscaler.model.snapshot import Snapshot
@@ -26,8 +27,10 @@ class Planner:
 
     def __call__(self, seen: Snapshot) -> Plan:
         self.plans += 1
-        self.pools = [pool.name for pool in seen.pools]
-        named = {found.name for found in (*seen.pods, *seen.pools, *seen.blocks)}
+        open_pools = [pool for pool in seen.pools if not pool.deleting]
+        self.pools = [pool.name for pool in open_pools]
+        classes = [found for found in seen.classes if not found.unsupported]
+        named = {found.name for found in (*seen.pods, *open_pools, *seen.blocks, *classes)}
         if self.odd & named or "" in self.odd:
             raise KeyError("something nobody thought of")
         return Plan(left_out=tuple(LeftOut(p.key, "does-not-fit", ()) for p in seen.pods))
@@ -48,7 +51,7 @@ def test_who_breaks_it_is_left_out(odd: tuple[str, ...]) -> None:
     }
     verdicts = {left.pod: left.verdict for left in plan.left_out}
     assert verdicts.keys() == {f"default/p{number}" for number in range(100)} - {f"default/{name}" for name in odd}
-    assert planner.plans <= 1 + 10 * len(odd)
+    assert planner.plans <= 1 + 13 * len(odd)
     again = planner.plans
     decided_apart(planner, snapshot(PODS), apart)
     assert planner.plans == again + 1, "who is known is not looked for again"
@@ -92,7 +95,7 @@ def test_a_pool_or_block_that_breaks_it_is_left_out(pods: list[Pod], name: str, 
 
 def test_a_pool_on_which_every_pod_breaks_is_to_blame_and_not_the_pods() -> None:
     def plan(seen: Snapshot) -> Plan:
-        if seen.pods and any(pool.name == "pool4" for pool in seen.pools):
+        if seen.pods and any(pool.name == "pool4" and not pool.deleting for pool in seen.pools):
             raise KeyError("something nobody thought of")
         return Plan(left_out=tuple(LeftOut(p.key, "does-not-fit", ()) for p in seen.pods))
 
@@ -112,3 +115,31 @@ def test_a_pod_that_breaks_it_with_any_pool_is_to_blame_and_not_the_pools() -> N
 def test_a_pod_and_a_pool_are_found_both() -> None:
     seen = replace(snapshot(PODS), pools=POOLS)
     assert set(decided_apart(Planner("p7", "pool3"), seen, {})[1]) == {"Pod default/p7", "CapacityPool pool3"}
+
+
+@pytest.mark.parametrize("pods", [PODS, []], ids=["with pods", "without"])
+def test_claims_of_a_class_that_breaks_it_are_unknown(pods: list[Pod]) -> None:
+    classes = tuple(DeviceClass(f"class{number}.example.com") for number in range(5))
+    seen = replace(snapshot(pods), pools=POOLS, blocks=BLOCKS, classes=classes)
+    made: list[Snapshot] = []
+    planner = Planner("class3.example.com")
+
+    def plan(shown: Snapshot) -> Plan:
+        made.append(shown)
+        return planner(shown)
+
+    _, apart = decided_apart(plan, seen, {})
+    assert [(odd.kind, odd.pool, odd.namespace) for odd in apart.values()] == [("DeviceClass", "", "")]
+    assert [found.name for found in made[-1].classes if found.unsupported] == ["class3.example.com"]
+    assert (len(made[-1].classes), len(made[-1].blocks), planner.pools) == (5, 9, [pool.name for pool in POOLS])
+
+
+def test_the_only_pool_is_closed_and_not_forgotten() -> None:
+    made: list[Snapshot] = []
+
+    def plan(shown: Snapshot) -> Plan:
+        made.append(shown)
+        return Planner("pool0")(shown)
+
+    decided_apart(plan, replace(snapshot(PODS), pools=POOLS[:1]), {})
+    assert [(pool.name, pool.deleting, pool.deletion_policy) for pool in made[-1].pools] == [("pool0", True, "Retain")]
