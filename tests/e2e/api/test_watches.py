@@ -12,10 +12,10 @@ import yaml
 from autoscaler.cluster.api import Object
 from autoscaler.cluster.client.client import KubernetesClient
 from autoscaler.cluster.resources import CAPACITY_POOLS, LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
+from tests.e2e.controller.test_controller import KINDS, SETTINGS, WORKLOAD, Kubelets, api, names, running
 from tests.e2e.harness.control_plane import ControlPlane
 from tests.e2e.harness.installation import ACCOUNT, ROOT, Controller
 from tests.e2e.harness.proxy import Proxy, Spoil
-from tests.e2e.test_controller import KINDS, SETTINGS, WORKLOAD, Kubelets, api, names, running
 
 __all__ = ["api", "running"]  # fixtures: a control plane of this module's own, with Foreslice installed
 # Watches that hang are found out by their age; production waits for minutes.

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from autoscaler.cluster.resources import NODES
+from tests.e2e.controller.test_installation import POOL, TEMPLATE, pod
 from tests.e2e.harness.deaths import ALONE, live_through
 from tests.e2e.harness.installation import Installation
-from tests.e2e.test_installation import POOL, TEMPLATE, pod
 
 
 class Kwoks:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from autoscaler.cluster.resources import LAUNCH_BATCHES, NODES, PODS, PROVISIONED_NODES
+from tests.e2e.controller.test_crashes import Kwoks
+from tests.e2e.controller.test_installation import POOL, TEMPLATE, pod
 from tests.e2e.harness.deaths import ALONE, live_through
 from tests.e2e.harness.installation import CHARTS, ROOT, Controller, Installation
-from tests.e2e.test_crashes import Kwoks
-from tests.e2e.test_installation import POOL, TEMPLATE, pod
 
 
 def before_the_last_change(folder: Path) -> Path:

@@ -24,6 +24,7 @@ from autoscaler.cluster.resources import (
     PROVISIONED_NODES,
     RESOURCE_CLAIMS,
 )
+from tests.e2e.controller.test_installation import SELDOM
 from tests.e2e.harness import reserving
 from tests.e2e.harness.audit import Right, answered
 from tests.e2e.harness.block_life import Block, live
@@ -31,7 +32,6 @@ from tests.e2e.harness.control_plane import ControlPlane
 from tests.e2e.harness.deaths import ALONE
 from tests.e2e.harness.installation import ACCOUNT, BRISK, Controller, Installation
 from tests.e2e.harness.steered import SteeredClock
-from tests.e2e.test_installation import SELDOM
 
 GATES = {"DRADeviceTaintRules": True, "GenericWorkload": True, "GangScheduling": True}
 SERVED = {"resource.k8s.io/v1beta2": True, "scheduling.k8s.io/v1alpha2": True}
