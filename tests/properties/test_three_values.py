@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -100,3 +101,29 @@ def test_an_answer_holds_for_every_device_that_it_could_be(devices: tuple[Device
     assert isinstance(program, Program), program
     known, real = (program.evaluate(DeviceView.of(DRIVER, device, REFERENCE)) for device in devices)
     assert known.outcome in (Outcome.UNKNOWN, real.outcome)
+
+
+def about_12gi() -> DeviceView:
+    """A device of which the memory is known to be 12Gi to 13Gi."""
+    capacity = Capacity(_gi(12), guess=True, bounds=(_gi(12), _gi(13)))
+    return DeviceView.of(DRIVER, Device("gpu-0", FrozenMap(), FrozenMap({"memory": capacity})), REFERENCE)
+
+
+@pytest.mark.parametrize(
+    ("selector", "outcome"),
+    [
+        ("{0}.isLessThan(quantity('14Gi'))", Outcome.TRUE),
+        ("{0}.isGreaterThan(quantity('14Gi'))", Outcome.FALSE),
+        ("{0}.isGreaterThan(quantity('12Gi'))", Outcome.UNKNOWN),
+        ("{0}.compareTo(quantity('14Gi')) < 0", Outcome.TRUE),
+        ("{0}.add(quantity('5Gi')).isLessThan(quantity('14Gi'))", Outcome.UNKNOWN),
+        ("{0}.sub(quantity('5Gi')).isGreaterThan(quantity('10Gi'))", Outcome.UNKNOWN),
+        ("{0}.add(quantity('5Gi')).compareTo(quantity('14Gi')) < 0", Outcome.UNKNOWN),
+        ("(true ? {0} : quantity('1Gi')).isLessThan(quantity('14Gi'))", Outcome.UNKNOWN),
+        ("-({0}.compareTo(quantity('12Gi'))) < 0", Outcome.UNKNOWN),
+    ],
+)
+def test_bounds_decide_a_capacity_and_nothing_that_is_computed_from_it(selector: str, outcome: Outcome) -> None:
+    program = compile_selector(selector.format(f'device.capacity["{DRIVER}"].memory'), REFERENCE)
+    assert isinstance(program, Program), program
+    assert program.evaluate(about_12gi()).outcome is outcome
