@@ -180,6 +180,9 @@ def _progress(request: ProvisioningRequest, fates: _Fates, now: datetime) -> Sai
             _TYPE.PROVISIONED, False, Why.COMING, count=min(len(ready), request.pods), total=request.pods, nodes=nodes
         )
     left = fates.left.get(request.key, [])
+    if not placed and not left:
+        turn = Reason.of(Code.UNSUPPORTED, feature="more at once than 100 objects or 10000 pods; it waits for its turn")
+        return Said(_TYPE.PROVISIONED, False, Why.NOT_FOUND, (turn,), total=request.pods)
     worst = _decisive(left)
     settled = now - _created(request, now) >= GRACE
     if worst is not None and settled and any(_for_good(entry) for entry in left):
@@ -236,7 +239,8 @@ def _after(request: ProvisioningRequest, snapshot: Snapshot, plan: Plan, now: da
         if booked
         else []
     )
-    taken = sum(1 for pod in consumers if pod.node_name is not None)
+    # Pods of an earlier run, which may have the same names, hold nothing of it.
+    taken = sum(1 for pod in consumers if pod.node_name in own and not pod.deleting)
     if booked and taken >= request.pods:
         return Said(_TYPE.BOOKING_EXPIRED, True, Why.CONSUMED, count=taken, total=request.pods)
     if ending or gone:

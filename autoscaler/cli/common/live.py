@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -9,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import click
+import structlog
 
 from autoscaler.cli.common.decided import Decided
 from autoscaler.cli.common.where import Asked
@@ -30,7 +32,11 @@ from instance_catalog.types.catalog import Catalog
 
 
 def connected(kubeconfig: str, context: str) -> KubernetesClient:
-    """The cluster's API. Raises ConfigurationError when none is configured."""
+    """The cluster's API. Raises ConfigurationError when none is configured.
+
+    What is logged on the way goes to stderr: stdout has the answer, which may be JSON.
+    """
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     clock = SystemClock()
     return KubernetesClient(connect(clock, kubeconfig=kubeconfig, context=context), clock)
 

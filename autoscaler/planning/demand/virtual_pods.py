@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from typing import Final
 
 from autoscaler.kube.pod import uid_of
 from autoscaler.kube.workloads.generated_claims import generate_claims
+from autoscaler.kube.workloads.stamping import MOST_PODS
 from autoscaler.model.gang import Gang
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.pod import GangRef, Pod, PodAffinityTerm
@@ -34,6 +36,8 @@ from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelector
 
 # Behind every pod: the least priority that a PriorityClass can have is far above.
 BUFFER_PRIORITY: Final = -(2**31)
+# Requests and buffers with pods in one reconcile.
+MOST_OBJECTS: Final = 100
 
 
 def with_virtual_pods(snapshot: Snapshot, checks: Iterable[ProvisioningRequest] = ()) -> Snapshot:
@@ -44,8 +48,11 @@ def with_virtual_pods(snapshot: Snapshot, checks: Iterable[ProvisioningRequest] 
     """
     found = without_virtual_pods(snapshot)
     held = _held_labels(found)
-    wanting = [request for request in found.provisioning_requests if request.wants_nodes]
-    requests = [r for r in (*wanting, *checks) if not request_problems(r, found)]
+    wanting = [r for r in found.provisioning_requests if r.wants_nodes and not request_problems(r, found)]
+    admitted = admitted_keys(wanting, found)
+    requests = [r for r in wanting if f"ProvisioningRequest {r.key}" in admitted]
+    requests += [r for r in checks if not request_problems(r, found)]
+    found = _unmarked(found) if requests else found
     made = _Made({**found.claims}, [])
     gangs = dict(found.gangs)
     for request in requests:
@@ -57,7 +64,7 @@ def with_virtual_pods(snapshot: Snapshot, checks: Iterable[ProvisioningRequest] 
         for pod in _request_pods(request, found):
             made.add(_steered(pod, request, others, alone=len(requests) == 1), found)
     for buffer in found.capacity_buffers:
-        for pod in _buffer_pods(buffer, found):
+        for pod in _buffer_pods(buffer, found) if f"CapacityBuffer {buffer.key}" in admitted else ():
             made.add(pod, found)
     if not made.pods:
         return found
@@ -74,6 +81,46 @@ def without_virtual_pods(snapshot: Snapshot) -> Snapshot:
         claims=FrozenMap({key: claim for key, claim in snapshot.claims.items() if not is_virtual(claim.name)}),
         gangs=FrozenMap({key: gang for key, gang in snapshot.gangs.items() if not is_virtual(gang.name)}),
     )
+
+
+def admitted_keys(requests: Iterable[ProvisioningRequest], snapshot: Snapshot) -> frozenset[str]:
+    """The requests and buffers that get pods in one reconcile, as "Kind namespace/name".
+
+    No more than MOST_OBJECTS with MOST_PODS pods together: each costs memory and time that all others wait for. The
+    namespace that has the fewest pods so far is served first, so a large one delays nobody but itself.
+    """
+    waiting: dict[str, list[tuple[int, str]]] = {}
+    for request in requests:
+        wanted = sum(s.count for s in request.pod_sets) + sum(request.spares.values())
+        waiting.setdefault(request.namespace, []).append((wanted, f"ProvisioningRequest {request.key}"))
+    for buffer in snapshot.capacity_buffers:
+        replicas = need_of(buffer, snapshot).replicas
+        waiting.setdefault(buffer.namespace, []).append((replicas, f"CapacityBuffer {buffer.key}"))
+    heap = [(0, namespace) for namespace in sorted(waiting)]
+    left, admitted = MOST_PODS, set[str]()
+    while heap and len(admitted) < MOST_OBJECTS:
+        pods, namespace = heappop(heap)
+        count, key = waiting[namespace].pop(0)
+        if count <= left:
+            left -= count
+            admitted.add(key)
+            pods += count
+        if waiting[namespace]:
+            heappush(heap, (pods, namespace))
+    return frozenset(admitted)
+
+
+def _unmarked(snapshot: Snapshot) -> Snapshot:
+    """Without the label that keeps requests apart on pods that tenants made: it is ours on virtual pods alone."""
+    key = labels.PROVISIONING_REQUEST
+
+    def clean(pod: Pod) -> Pod:
+        if key not in pod.labels:
+            return pod
+        return replace(pod, labels=FrozenMap({name: value for name, value in pod.labels.items() if name != key}))
+
+    daemons = tuple(replace(found, pod=clean(found.pod)) for found in snapshot.daemon_sets)
+    return replace(snapshot, pods=tuple(map(clean, snapshot.pods)), daemon_sets=daemons)
 
 
 @dataclass(slots=True)
@@ -150,9 +197,16 @@ def _buffer_pods(buffer: CapacityBuffer, snapshot: Snapshot) -> Iterator[Pod]:
 
 
 def _named(model: Pod, name: str) -> Pod:
-    """The pod as kube-scheduler would see it: nothing that holds a real pod back holds this one back."""
+    """The pod as kube-scheduler would see it: nothing that holds a real pod back holds this one back, and a template
+    that names a node takes none from others."""
     return replace(
-        model, name=name, uid=uid_of("Pod", model.namespace, name), annotations=EMPTY, scheduling_gates=(), pod_group=""
+        model,
+        name=name,
+        uid=uid_of("Pod", model.namespace, name),
+        annotations=EMPTY,
+        scheduling_gates=(),
+        pod_group="",
+        node_name=None,
     )
 
 

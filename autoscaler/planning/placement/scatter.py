@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Final
 
 from autoscaler.model.pod import Pod
 from autoscaler.model.requested_capacity import ProvisioningRequest
@@ -18,13 +19,17 @@ from autoscaler.model.virtual_pods import owner_of, pod_set_of
 from autoscaler.scheduling.schedule import adversarial, first, schedule
 from autoscaler.scheduling.world import World
 
+# The unlucky order costs a look at every node for every pod, for each of its choices.
+MOST: Final = 16
+
 
 def scattered(request: ProvisioningRequest, snapshot: Snapshot, nodes: Collection[str]) -> Mapping[str, int]:
     """How many pods of each pod set may be left without a place; {} if every pod surely finds one.
 
-    Equal pods never stand in each other's way, so only requests with several pod sets are looked at.
+    Equal pods never stand in each other's way, so only requests with several pod sets are looked at; and of these only
+    small ones, because nothing else is decided meanwhile.
     """
-    if len(request.pod_sets) < 2:
+    if len(request.pod_sets) < 2 or request.pods > MOST:
         return {}
     pods = _own_pods(request, snapshot)
     world = World.of(snapshot)

@@ -81,12 +81,14 @@ class Run:
         total = len(self._waiting)
         rests_since = START
         for step in count():
+            before = len(self._waiting)
             self._live()
+            arrived = before - len(self._waiting)
             progress(total - len(self._waiting), total)
             if step % _FORGET_EVERY == 0:
                 self.simulation.cloud.forget()
             moment, now = self._next_moment(), self.simulation.clock.now()
-            if self._waiting or self.ledger.active:
+            if arrived or self._waiting or self.ledger.active:
                 rests_since = now
             if moment is None or (end is not None and moment > end):
                 break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 
 from autoscaler.cli.plan import plan
 from autoscaler.clock import SystemClock
-from autoscaler.cluster.api import Object
+from autoscaler.cluster.api import ForbiddenError, Object
 from autoscaler.cluster.client.client import KubernetesClient
 from autoscaler.cluster.client.transport import connect
 from autoscaler.cluster.resources import BY_KIND, PODS
@@ -60,7 +61,19 @@ def reader(pending: ControlPlane) -> Iterator[Path]:
     }
     for plural, manifest in (("clusterroles", role), ("clusterrolebindings", binding)):
         pending.call("POST", f"{READER}/{plural}", {"apiVersion": "rbac.authorization.k8s.io/v1", **manifest})
-    yield pending.identity("lister")
+    kubeconfig = pending.identity("lister")
+    clock = SystemClock()
+    client = KubernetesClient(connect(clock, kubeconfig=str(kubeconfig)), clock)
+
+    def may_list() -> bool:
+        """The authorizer sees a new role a moment after it was written."""
+        with suppress(ForbiddenError):
+            client.list(PODS)
+            return True
+        return False
+
+    pending.wait_until(may_list, "the right to list")
+    yield kubeconfig
     for plural in ("clusterrolebindings", "clusterroles"):
         pending.call("DELETE", f"{READER}/{plural}/lister")
 
