@@ -10,8 +10,9 @@ import pytest
 
 from autoscaler.model.capacity import CapacityPool, Limits
 from autoscaler.model.capacity_answers import Why
+from autoscaler.model.node import Node
 from autoscaler.model.plan import Placement, Plan, Target
-from autoscaler.model.pod import PodClaim
+from autoscaler.model.pod import Pod, PodClaim
 from autoscaler.model.requested_capacity import (
     CapacityBuffer,
     Condition,
@@ -20,10 +21,16 @@ from autoscaler.model.requested_capacity import (
     ProvisioningRequest,
 )
 from autoscaler.model.resource_claim import ResourceClaimTemplate
-from autoscaler.model.snapshot import Snapshot
+from autoscaler.model.snapshot import DaemonSet, Snapshot
 from autoscaler.model.virtual_pods import VirtualOwner, is_virtual, owner_of, pod_set_of
 from autoscaler.planning.answers import BOOKING, request_answers
-from autoscaler.planning.demand.virtual_pods import with_virtual_pods, without_virtual_pods
+from autoscaler.planning.demand.virtual_pods import (
+    MOST_OBJECTS,
+    admitted_keys,
+    with_virtual_pods,
+    without_virtual_pods,
+)
+from autoscaler.planning.placement import scatter
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
 from tests.builders import NOW, claim, plan, pod, snapshot
@@ -142,3 +149,80 @@ def test_a_booking_lasts_ten_minutes(age: timedelta, *, over: bool) -> None:
     done = replace(REQUEST, conditions=(Condition("Provisioned", "True", since=NOW - age),))
     found = request_answers(world(provisioning_requests=(done,)), Plan(), NOW, {})
     assert [said.why for answer in found for said in answer.said] == ([Why.BOOKING_EXPIRED] if over else [])
+
+
+def test_a_namespace_that_asks_for_too_much_delays_itself_alone() -> None:
+    def asking(namespace: str, name: str, count: int) -> ProvisioningRequest:
+        return replace(REQUEST, namespace=namespace, name=name, pod_sets=(PodSet("workers", count),))
+
+    greedy = [asking("greedy", f"r{number}", 4_000) for number in range(25)]
+    small = asking("small", "one", 2)
+    admitted = admitted_keys([*greedy, small], snapshot([]))
+    assert admitted == {
+        "ProvisioningRequest greedy/r0",
+        "ProvisioningRequest small/one",
+        "ProvisioningRequest greedy/r1",
+    }
+    many = [asking("greedy", f"r{number:03}", 1) for number in range(300)]
+    admitted = admitted_keys([*many, small], snapshot([]))
+    assert (len(admitted), "ProvisioningRequest small/one" in admitted) == (MOST_OBJECTS, True)
+
+
+def test_a_request_that_waits_for_its_turn_is_told_so_and_has_not_failed() -> None:
+    requests = tuple(replace(REQUEST, name=f"r{number:03}") for number in range(MOST_OBJECTS + 1))
+    seen = with_virtual_pods(world(provisioning_requests=requests))
+    left_out = {owner.key for each in seen.pods if (owner := owner_of(each.key))}
+    assert len(left_out) == MOST_OBJECTS
+    (waiting,) = (r for r in requests if r.key not in left_out)
+    (answer,) = (a for a in request_answers(seen, Plan(), NOW, {}) if a.request.name == waiting.name)
+    said = answer.said[-1]
+    assert (said.type.value, said.true, said.why) == ("Provisioned", False, Why.NOT_FOUND)
+    assert "waits for its turn" in str(said.reasons[0].detail)
+
+
+def test_neither_a_tenants_label_nor_a_templates_node_takes_a_node_from_others() -> None:
+    mark = FrozenMap({labels.PROVISIONING_REQUEST: "me", "app": "x"})
+    named = replace(TEMPLATE, pod=replace(TEMPLATE.pod, node_name="somebodys"))
+    others = DaemonSet("default", "agent", replace(pod("agent"), labels=mark))
+    found = with_virtual_pods(
+        replace(
+            world(pods=[replace(pod("real"), labels=mark)], provisioning_requests=(REQUEST,)),
+            daemon_sets=(others,),
+            pod_templates=FrozenMap({named.key: named}),
+        )
+    )
+    real, *virtual = found.pods
+    assert dict(real.labels) == dict(found.daemon_sets[0].pod.labels) == {"app": "x"}
+    assert [each.node_name for each in virtual] == [None, None]
+    assert all(labels.PROVISIONING_REQUEST in each.labels for each in virtual)
+
+
+def test_the_unlucky_order_is_tried_for_small_requests_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+
+    def tries(pods: list[Pod], *_: object) -> None:
+        tried.append(len(pods))
+        raise RuntimeError("enough")
+
+    monkeypatch.setattr(scatter, "schedule", tries)
+    sets = (PodSet("workers", scatter.MOST), PodSet("launcher", 1))
+    assert scatter.scattered(replace(REQUEST, pod_sets=sets), snapshot([]), []) == {}
+    with pytest.raises(RuntimeError):
+        scatter.scattered(replace(REQUEST, pod_sets=(PodSet("workers", 1), PodSet("launcher", 1))), snapshot([]), [])
+    assert tried == [0]
+
+
+def test_only_pods_on_its_own_nodes_consume_a_booking() -> None:
+    provisioned = replace(REQUEST, conditions=(Condition("Provisioned", "True", "Provisioned", since=NOW),))
+    consumer = replace(
+        pod("old"), annotations=FrozenMap({labels.CONSUME_PROVISIONING_REQUEST: "train"}), node_name="elsewhere"
+    )
+    pods = [consumer, replace(consumer, name="older")]
+    own = Node("own", labels=FrozenMap({labels.PROVISIONING_REQUEST: REQUEST.node_label}))
+    seen = world(pods=pods, provisioning_requests=(provisioned,))
+    assert request_answers(replace(seen, nodes=(own,)), Plan(), NOW, {}) == ()
+    here = tuple(replace(each, node_name="own") for each in seen.pods)
+    (answer,) = request_answers(replace(seen, nodes=(own,), pods=here), Plan(), NOW, {})
+    assert [said.why for said in answer.said] == [Why.CONSUMED]
+    leaving = tuple(replace(each, deleting=True) for each in here)
+    assert request_answers(replace(seen, nodes=(own,), pods=leaving), Plan(), NOW, {}) == ()

@@ -127,3 +127,10 @@ def test_the_end_of_a_scenario_leaves_what_runs_and_what_waits() -> None:
     assert min(prices) / 6 <= outcome.usd <= sum(prices) / 6
     assert outcome.wait(50) is not None
     assert outcome.wait(99) is None
+
+
+@pytest.mark.parametrize("days", [2, 5, 100])
+def test_the_last_task_is_simulated_after_any_gap(days: int) -> None:
+    gap = study(task(1, 0, 60), task(2, days * 86_400, 60))
+    outcome = Run(gap, Variant("foreslice", 5 * MINUTE), catalog()).outcome()
+    assert (outcome.never_started, outcome.launched) == (0, 2)
