@@ -19,7 +19,7 @@ from instance_catalog.spelling import did_you_mean
 from instance_catalog.types.catalog import Catalog, UnknownInstanceTypeError
 from instance_catalog.types.instance_type import CapacityType, InstanceType, Price
 
-FORMS: Final = ("spot", "region us-west-2", "price p5.48xlarge=40", "without p5.48xlarge", "block +4", "block NAME +4")
+FORMS: Final = ("spot", "region us-east4", "price p5.48xlarge=40", "without p5.48xlarge", "block +4", "block NAME +4")
 _KINDS: Final = tuple(kind.value for kind in CapacityType)
 _BLOCK: Final = re.compile(r"(?:(\S+) )?([+-][0-9]{1,4})", re.ASCII)
 _MOST: Final = Decimal(1_000_000)

@@ -131,7 +131,8 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
     Code.POOL_REFUSES: ("the pool's requirement on {key} excludes it", "the pool excludes it"),
     Code.NO_PRICE: (
         "no price is known in {region}: get prices there with `foreslice catalog sync {cloud} --into DIR --write`, or "
-        "set one with `foreslice catalog set TYPE price.{region}=DOLLARS --into DIR`; then give --catalog DIR",
+        "set one with `foreslice catalog set TYPE price.{region}=DOLLARS --into DIR --reason WHY`; then give "
+        "--catalog DIR",
         "no price is known: get prices with `foreslice catalog sync`, or set one with `foreslice catalog set` or an "
         "InstanceTypeOverlay",
     ),

@@ -36,7 +36,8 @@ def connected(kubeconfig: str, context: str) -> KubernetesClient:
 
     What is logged on the way goes to stderr: stdout has the answer, which may be JSON.
     """
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    # Looked up for each line: sys.stderr may be another one by then.
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
     clock = SystemClock()
     return KubernetesClient(connect(clock, kubeconfig=kubeconfig, context=context), clock)
 

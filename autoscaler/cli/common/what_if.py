@@ -24,7 +24,7 @@ def what_if_option(command: Command) -> Command:
         "questions",
         multiple=True,
         metavar="CHANGE",
-        help="Plan again with a change, and show the difference: 'spot', 'region us-west-2', "
+        help="Plan again with a change, and show the difference: 'spot', 'region us-east4', "
         "'price p5.48xlarge=40', 'without p5.48xlarge', 'block +4'. Given several times, all are made together.",
     )(command)
 

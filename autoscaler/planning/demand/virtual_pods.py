@@ -55,6 +55,7 @@ def with_virtual_pods(snapshot: Snapshot, checks: Iterable[ProvisioningRequest] 
     found = _unmarked(found) if requests else found
     made = _Made({**found.claims}, [])
     gangs = dict(found.gangs)
+    ordered = tuple(sorted(pool.name for pool in found.pools if pool.ordered))
     for request in requests:
         gang = Gang(
             request.namespace, request_gang(request.name), f"ProvisioningRequest {request.name}", request.wanted
@@ -62,7 +63,8 @@ def with_virtual_pods(snapshot: Snapshot, checks: Iterable[ProvisioningRequest] 
         gangs[gang.key] = gang
         others = [value for value, holder in held.items() if holder.key != request.key]
         for pod in _request_pods(request, found):
-            made.add(_steered(pod, request, others, alone=len(requests) == 1), found)
+            steered = _steered(pod, request, others, alone=len(requests) == 1)
+            made.add(_kept_off(steered, ordered), found)
     for buffer in found.capacity_buffers:
         for pod in _buffer_pods(buffer, found) if f"CapacityBuffer {buffer.key}" in admitted else ():
             made.add(pod, found)
@@ -219,6 +221,13 @@ def _steered(pod: Pod, request: ProvisioningRequest, others: list[str], *, alone
         free = Requirement(labels.PROVISIONING_REQUEST, "NotIn", tuple(sorted(others)))
         steered = replace(steered, affinity=_narrowed(pod.affinity, free))
     return steered
+
+
+def _kept_off(pod: Pod, pools: tuple[str, ...]) -> Pod:
+    """The pod kept off nodes of pools for which another autoscaler decides: that one may end them at any time."""
+    if not pools:
+        return pod
+    return replace(pod, affinity=_narrowed(pod.affinity, Requirement(labels.POOL, "NotIn", pools)))
 
 
 def _apart(request: ProvisioningRequest) -> PodAffinityTerm:

@@ -204,7 +204,8 @@ def failure_text(reason: Reason, *, short: bool = True) -> str:
         case Code.INSUFFICIENT_RESOURCE:
             resource = str(detail["resource"])
             wanted, free = (amount_text(resource, detail[key]) for key in ("wanted", "free"))
-            disk = "; `foreslice catalog set TYPE allocatable.ephemeral-storage=…` says how large your root volumes are"
+            step = "foreslice catalog set TYPE allocatable.ephemeral-storage=… --into DIR --reason WHY"
+            disk = f"; `{step}` says how large your root volumes are"
             more = disk if resource == "ephemeral-storage" else ""
             return f"Insufficient {resource} ({wanted} requested, at most {free} allocatable{more})"
         case Code.NODE_SELECTOR_MISMATCH | Code.NODE_AFFINITY_MISMATCH:

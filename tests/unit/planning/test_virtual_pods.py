@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.model.capacity import CapacityPool, Limits
+from autoscaler.model.capacity import CapacityPool, Launcher, Limits
 from autoscaler.model.capacity_answers import Why
 from autoscaler.model.node import Node
 from autoscaler.model.plan import Placement, Plan, Target
@@ -33,6 +33,7 @@ from autoscaler.planning.demand.virtual_pods import (
 from autoscaler.planning.placement import scatter
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.node_selector import matches
 from tests.builders import NOW, claim, plan, pod, snapshot
 
 CREATED = (NOW - timedelta(minutes=5)).timestamp()
@@ -226,3 +227,16 @@ def test_only_pods_on_its_own_nodes_consume_a_booking() -> None:
     assert [said.why for said in answer.said] == [Why.CONSUMED]
     leaving = tuple(replace(each, deleting=True) for each in here)
     assert request_answers(replace(seen, nodes=(own,), pods=leaving), Plan(), NOW, {}) == ()
+
+
+def test_nodes_that_another_autoscaler_may_end_are_not_promised() -> None:
+    pools = (CapacityPool("ours"), CapacityPool("theirs", launcher=Launcher.CLUSTER_AUTOSCALER))
+    ours, theirs = (Node(name, labels=FrozenMap({labels.POOL: name})) for name in ("ours", "theirs"))
+    pods = with_virtual_pods(replace(world(provisioning_requests=(REQUEST,)), pools=pools)).pods
+    assert len(pods) == 2
+    for made in pods:
+        assert made.affinity is not None
+        assert [matches(made.affinity, name=found.name, labels=found.labels) for found in (ours, theirs)] == [
+            True,
+            False,
+        ]
