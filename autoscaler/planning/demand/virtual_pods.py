@@ -38,6 +38,8 @@ from instance_catalog.kubernetes.node_selector import NodeSelector, NodeSelector
 BUFFER_PRIORITY: Final = -(2**31)
 # Requests and buffers with pods in one reconcile.
 MOST_OBJECTS: Final = 100
+# A LaunchBatch names its pods with at most 317 characters, of which kind and index take some.
+_LONGEST_NAMES: Final = 290
 
 
 def with_virtual_pods(snapshot: Snapshot, checks: Iterable[ProvisioningRequest] = ()) -> Snapshot:
@@ -154,8 +156,15 @@ def _problems(request: ProvisioningRequest, snapshot: Snapshot) -> Iterator[Reas
             yield Reason.of(Code.TEMPLATE_NOT_FOUND, f"PodTemplate {key}")
         else:
             yield from missing_claims(template.pod, snapshot)
+    subject, templates = f"ProvisioningRequest {request.key}", [pod_set.template for pod_set in request.pod_sets]
     if not request.pods:
-        yield Reason.of(Code.UNSUPPORTED, f"ProvisioningRequest {request.key}", feature="spec.podSets as written")
+        yield Reason.of(Code.UNSUPPORTED, subject, feature="spec.podSets as written")
+    if len(set(templates)) < len(templates):
+        yield Reason.of(Code.UNSUPPORTED, subject, feature="one PodTemplate in two pod sets")
+    longest = max(map(len, templates), default=0)
+    if len(request.key) + longest > _LONGEST_NAMES:
+        names = f"names of more than {_LONGEST_NAMES} characters together (namespace, request and PodTemplate)"
+        yield Reason.of(Code.UNSUPPORTED, subject, feature=names)
 
 
 def missing_claims(pod: Pod, snapshot: Snapshot) -> Iterator[Reason]:

@@ -240,3 +240,22 @@ def test_nodes_that_another_autoscaler_may_end_are_not_promised() -> None:
             True,
             False,
         ]
+
+
+@pytest.mark.parametrize(
+    ("request_", "feature"),
+    [
+        (replace(REQUEST, pod_sets=(PodSet("workers", 2), PodSet("workers", 1))), "one PodTemplate in two pod sets"),
+        (replace(REQUEST, name="r" * 280), "characters together"),
+    ],
+    ids=["a template twice", "long names"],
+)
+def test_requests_whose_pods_cannot_be_told_apart_or_written_down_are_refused(
+    request_: ProvisioningRequest, feature: str
+) -> None:
+    seen = with_virtual_pods(world(provisioning_requests=(request_,)))
+    assert seen.pods == ()
+    (answer,) = request_answers(seen, Plan(), NOW, {})
+    said = answer.said[-1]
+    assert (said.type.value, said.why) == ("Failed", Why.NO_PODS)
+    assert feature in str(said.reasons[0].detail)
