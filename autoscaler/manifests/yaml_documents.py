@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import yaml
 
@@ -21,6 +21,9 @@ _SAFE_NESTING = 1000
 _INDENTATION = re.compile(r"^[ ?-]+", re.MULTILINE)
 _TAG = "tag:yaml.org,2002:"
 _KEPT = ("null", "bool", "int", "float", "str", "seq", "map")
+
+# Characters of an integer; underscores and leading zeros count.
+_LONGEST_NUMBER: Final = 1000
 
 
 class _Loader(yaml.CSafeLoader):
@@ -40,10 +43,10 @@ class _Loader(yaml.CSafeLoader):
         return str(node.value).lower() in ("y", "yes", "true", "on")
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        try:
-            return super().construct_yaml_int(node)
-        except ValueError as error:  # more digits than Python converts; no Kubernetes field holds such a number
-            raise yaml.MarkedYAMLError(problem="number too long", problem_mark=node.start_mark) from error
+        # No Kubernetes field holds such a number. Python reads any hexadecimal one, and cannot show it.
+        if len(node.value) > _LONGEST_NUMBER:
+            raise yaml.MarkedYAMLError(problem="number too long", problem_mark=node.start_mark)
+        return super().construct_yaml_int(node)
 
 
 _Loader.add_constructor(f"{_TAG}bool", _Loader.construct_yaml_bool)
