@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import get_args
 
 import autoscaler.cluster.lease
+import autoscaler.externalgrpc.refusal
+import autoscaler.externalgrpc.wire
 import autoscaler.serve.access  # noqa: F401 - defines errors
 from autoscaler.errors import ForesliceError
 from autoscaler.report.timeline import Change, Trigger
