@@ -36,7 +36,7 @@ _SIGNS: Final = {NodeAction.HOLD: "holding", NodeAction.NOTICE: "giving_notice"}
 @dataclass(slots=True)
 class TickObservers:
     """Passes each reconcile to all of them. A reconcile that lasts longer than `liveness` fails /healthz; `span` traces
-    it, and `also` is told of each that succeeded."""
+    it, and `also` receives each that succeeded."""
 
     heartbeat: Heartbeat
     recorder: Recorder

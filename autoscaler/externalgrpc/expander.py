@@ -115,7 +115,7 @@ def _why(least: tuple[int, Decimal, Decimal, int], others: Sequence[tuple[int, D
 
 
 class Expander:
-    """The call. `launchable` is that of the last reconcile, None before the first; `told` is told why an option won."""
+    """The call. `launchable` is that of the last reconcile, None before the first; `told` gets why an option won."""
 
     def __init__(self, launchable: Callable[[], Launchable | None], told: Callable[[str], None]) -> None:
         self._launchable = launchable

@@ -103,7 +103,7 @@ def is_loopback(address: str) -> bool:
 
 
 class GrpcServer:
-    """One service at an address, from `start` to `stop`. `counted` is told of each method and its status."""
+    """One service at an address, from `start` to `stop`. `counted` receives each method and its status."""
 
     def __init__(
         self,

@@ -81,7 +81,7 @@ def _provisioning(total: int, placed: list[Placement], left: list[LeftOut], pric
 
 
 def _shares(snapshot: Snapshot, plan: Plan, placed: Mapping[str, Iterable[Placement]]) -> dict[str, Decimal | None]:
-    """What each buffer costs an hour, by its key: the nodes of ours that nothing but buffers needs, in equal shares for
+    """What each buffer costs an hour, by its key: nodes that only buffers need, in equal shares for
     those that use them."""
     real = {placement.node for placement in plan.placements if _is_real(placement.pod)}
     real |= {pod.node_name for pod in snapshot.pods if occupies(pod) and pod.node_name is not None}
