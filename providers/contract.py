@@ -330,7 +330,7 @@ class Provider(Protocol):
 class Finding:
     """One result of a preflight: what was looked at, whether it is right, and what to do if not.
 
-    `required` False: launches work without it, but worse.
+    Not a Diagnostic, because what is right is a result as well. `required` False: launches work without it, but worse.
     """
 
     subject: str
@@ -352,7 +352,8 @@ class Preflight(Protocol):
 class TemplateFault:
     """What is wrong with a node template: the field to correct, the error's kind and message, and what to do.
 
-    `certain` False: the provider could not look, which says nothing about the template.
+    Beside Diagnostic because it becomes a condition: `kind` is the condition's reason, and `certain` decides between
+    False and Unknown. Not certain: the provider could not look, which says nothing about the template.
     """
 
     field: str

@@ -26,7 +26,7 @@ from autoscaler.kube.custom.pool_memory import (
     quarantines_of,
 )
 from autoscaler.kube.custom.provisioned_node import parse_provisioned_node, write_provisioned_node
-from autoscaler.kube.problem import Problems, Severity
+from autoscaler.kube.problem import Problems
 from autoscaler.model.capacity import (
     Baseline,
     CapacityBlock,
@@ -49,6 +49,7 @@ from autoscaler.model.provisioned_node import (
 )
 from autoscaler.model.reason import Code, Reason
 from autoscaler.model.snapshot import Backoff, Quarantine
+from instance_catalog.diagnostic import Severity
 from instance_catalog.frozen_map import FrozenMap
 from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
