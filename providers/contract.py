@@ -63,7 +63,6 @@ from providers.errors import ProviderError
 TAG_CLUSTER: Final = labels.CLUSTER_TAG  # uid of the namespace kube-system
 TAG_POOL: Final = labels.POOL
 TAG_BATCH: Final = labels.LAUNCH_BATCH_TAG  # name of the LaunchBatch
-TAG_NODE: Final = labels.PROVISIONED_NODE  # only where machines can be tagged one by one
 
 # EC2 takes 64 ASCII characters (RunInstances and CreateFleet ClientToken), the shortest limit we know of.
 TOKEN_LENGTH: Final = 64
