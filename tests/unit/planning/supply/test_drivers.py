@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.capacity import CapacityPool, NodeTemplateRef
 from autoscaler.model.snapshot import DaemonSet
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.supply.drivers import driver_sets, running_drivers
@@ -30,7 +30,7 @@ def runs(name: str, profiles: str, *notes: str) -> DaemonSet:
         pytest.param(replace(TEAM, drivers=("nvidia",)), "nvidia:dynamic-mig", ["nvidia"], id="a-list-wins"),
         pytest.param(TEAM, "tpu", [], id="no-driver-for-the-type-runs"),
         pytest.param(
-            replace(TEAM, node_template=("KwokNodeTemplate", "k")),
+            replace(TEAM, node_template=NodeTemplateRef("KwokNodeTemplate", "k")),
             "tpu",
             ["nvidia,compute-domain,dranet"],
             id="kwok-needs-none",
