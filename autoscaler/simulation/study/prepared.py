@@ -113,7 +113,7 @@ def _loaded(objects: Sequence[Object], catalog: Catalog) -> Loaded:
     if not loaded.ok:
         # The places in a text that nobody wrote would not help.
         wrong = "\n".join(
-            f"  {problem.object}: {problem.field}: {problem.message}" for problem in loaded.errors[:_SHOWN]
+            f"  {problem.subject}: {problem.field}: {problem.message}" for problem in loaded.errors[:_SHOWN]
         )
         raise BadInputError(
             f"the objects cannot be used\n{wrong}", next_step="check them with `foreslice plan -f FILE`"
