@@ -10,7 +10,7 @@ from typing import Any
 from autoscaler.clock import VirtualClock
 from instance_catalog.frozen_map import FrozenMap
 from providers.contract import TAG_BATCH, TAG_CLUSTER, TAG_POOL, Clock, LaunchRequest, OfferingKey, TemplateRef
-from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate
+from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate, PoolNodes
 from providers.gcp.provider import GcpProvider, Project
 from providers.gcp.session import Gcp
 from tests.fakes.gce.fake import FakeGce
@@ -59,6 +59,7 @@ class Rig:
     clock: VirtualClock = field(default_factory=VirtualClock)
     ours: Clock | None = None
     batches: list[Batch] = field(default_factory=list)
+    expected: list[PoolNodes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.fake = FakeGce(self.clock, self.behaviour)
@@ -77,7 +78,9 @@ class Rig:
 
     def restart(self) -> None:
         project = Project(gcp(), self.ours or self.clock, CLUSTER)
-        self.provider = GcpProvider(project, self.templates, written=lambda: self.batches)
+        self.provider = GcpProvider(
+            project, self.templates, written=lambda: self.batches, expected=lambda: self.expected
+        )
 
     def group(self, offering: OfferingKey) -> Group:
         """The group that starts these machines."""

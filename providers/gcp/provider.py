@@ -27,7 +27,7 @@ from providers.gcp.launch import Launcher
 from providers.gcp.names import MAX_NODES
 from providers.gcp.node_template.groups import Groups
 from providers.gcp.node_template.status import Verdicts
-from providers.gcp.node_template.template import Batch, GroupTemplates
+from providers.gcp.node_template.template import Batch, GroupTemplates, PoolNodes
 from providers.gcp.preflight import findings
 from providers.gcp.session import Gcp
 from providers.gcp.terminate import terminate
@@ -50,9 +50,15 @@ class GcpProvider:
     """Machines of managed instance groups. Also a Preflight and a TemplateJudge."""
 
     def __init__(
-        self, project: Project, templates: GroupTemplates, *, written: Callable[[], Iterable[Batch]] = tuple
+        self,
+        project: Project,
+        templates: GroupTemplates,
+        *,
+        written: Callable[[], Iterable[Batch]] = tuple,
+        expected: Callable[[], Iterable[PoolNodes]] = tuple,
     ) -> None:
-        """`written` are the launches that are written down: a name has its batch as a hash only."""
+        """`written` are the launches that are written down: a name has its batch as a hash only. `expected` is what
+        plans assume of nodes."""
         self._gcp = project.gcp
         self._clock = project.clock
         self._cluster = project.cluster
@@ -60,7 +66,7 @@ class GcpProvider:
         self._written = written
         self._groups = Groups(project.gcp, project.clock)
         self._launcher = Launcher(project.gcp, project.clock, self._groups, project.cluster)
-        self._verdicts = Verdicts(self._groups, templates, project.clock)
+        self._verdicts = Verdicts(self._groups, templates, project.clock, expected)
 
     @property
     def name(self) -> str:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 from instance_catalog.kubernetes import labels
+from instance_catalog.kubernetes.taint import Taint
 from instance_catalog.types.instance_type import ANY_ZONE, CapacityType
 from providers.contract import Clock, OfferingKey
 from providers.errors import GoneError, NotOfferedError, ProviderError, TemplateError
@@ -19,6 +20,7 @@ _LIFETIME: Final = timedelta(minutes=5)
 # Without the first, GKE's device plugin runs; the kubelet plugin of the NVIDIA DRA driver selects nodes by the second.
 _DRA_LABELS: Final = (labels.GKE_NO_DEVICE_PLUGIN, labels.NVIDIA_GPU_PRESENT)
 _MODELS: Final = {"SPOT": CapacityType.SPOT, "STANDARD": CapacityType.ON_DEMAND, "": CapacityType.ON_DEMAND}
+_EFFECTS: Final = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
 V = TypeVar("V")
 
 
@@ -34,6 +36,8 @@ class Pool:
     accelerator: str = ""
     driver: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    max_pods: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +195,8 @@ class Groups:
             accelerator=str(accelerators[0].get("acceleratorType", "")),
             driver=str((accelerators[0].get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion", "")),
             labels=dict(config.get("labels") or {}),
+            taints=tuple(_taint(found) for found in config.get("taints") or ()),
+            max_pods=int((found.get("maxPodsConstraint") or {}).get("maxPodsPerNode") or 0) or None,
         )
 
     def _remembered(self, key: object, read: Callable[[], V]) -> V:
@@ -270,6 +276,12 @@ def _unsupported(model: str, affinity: str) -> str:
 def _ref(url: str) -> GroupRef:
     parts = url.split("/")
     return GroupRef(parts[parts.index("zones") + 1], parts[-1])
+
+
+def _taint(found: Mapping[str, Any]) -> Taint:
+    """GKE writes the effect as its API's enums are written."""
+    effect = str(found.get("effect", "NO_SCHEDULE"))
+    return Taint(str(found.get("key", "")), str(found.get("value", "")), _EFFECTS.get(effect, effect))
 
 
 def _kube_labels(properties: Any) -> dict[str, str]:
