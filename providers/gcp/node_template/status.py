@@ -87,7 +87,7 @@ class Verdicts:
 def _of_group(group: Group) -> Iterator[TemplateFault]:
     field = "nodePools" if group.pool else "groups"
     if group.unsupported:
-        step = "name a group that starts on-demand or Spot machines"
+        step = "name a group that starts on-demand or Spot machines, or those of a whole reservation (docs/gcp.md)"
         yield TemplateFault(field, "NotSupported", f"group {group.ref}: {group.unsupported}", step)
     try:
         _ = Names("", "", "", "", group.base).width
@@ -101,6 +101,7 @@ def _row(group: Group) -> dict[str, Any]:
         "zone": group.ref.zone,
         "instanceType": group.instance_type,
         "capacityType": group.capacity_type,
+        **({"reservation": group.reservation} if group.reservation else {}),
         "nodePool": group.pool,
     }
 
