@@ -15,6 +15,8 @@ from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, THROTTLED, Fault, refu
 from tests.fakes.gce.state import PROMPT, SLUGGISH, Behaviour
 from tests.gcp import A2, A3, TEMPLATE_REF, ZONE, Rig
 
+NOT_APPLICABLE: dict[str, str] = {}
+
 
 @dataclass
 class GcpHarness:

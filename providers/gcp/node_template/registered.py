@@ -61,7 +61,7 @@ def _of_labels(wanted: PoolNodes, pool: Pool, registered: Mapping[str, str], of:
 
 def _of_taints(wanted: PoolNodes, pool: Pool, of: str) -> Iterator[PoolFault]:
     known = {*wanted.taints, *wanted.startup_taints}
-    unexpected = [taint for taint in pool.taints if taint not in known]
+    unexpected = [taint for taint in pool.taints if taint not in known and taint.key != labels.CAPACITY_BLOCK]
     if unexpected:
         yield PoolFault(
             "PoolTaints",

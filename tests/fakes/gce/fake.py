@@ -279,7 +279,9 @@ class FakeGce:
 
     def _reservations(self, request: Request) -> Any:
         now = self.clock.now()
-        found = [one for one in self.project.holdings if not one.owner and one.exists(now) and one.name not in self.hidden]
+        found = [
+            one for one in self.project.holdings if not one.owner and one.exists(now) and one.name not in self.hidden
+        ]
         rows, after = self._page(request, found)
         scopes: dict[str, Any] = {}
         for one in rows:

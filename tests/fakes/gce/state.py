@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from instance_catalog.kubernetes.taint import Taint
 from providers.contract import Clock
 from tests.fakes.gce.holdings import Holding
 
@@ -95,6 +96,7 @@ class Group:
     accelerators: int = 8
     reservation: str = ""
     kube_labels: dict[str, str] = field(default_factory=dict)
+    kube_taints: tuple[Taint, ...] = ()
     repairs: bool = False
     regional: bool = False  # its instance template
     pageless: bool = False  # listManagedInstances answers with everything, whatever page is asked for

@@ -35,6 +35,11 @@ def test_a_taint_that_something_removes_is_no_difference() -> None:
     assert faults(replace(RIGHT, taints=(), startup_taints=(GPU,))) == ()
 
 
+def test_the_taint_of_a_capacity_block_is_no_difference() -> None:
+    taints = (("nvidia.com/gpu", "present", "NO_SCHEDULE"), ("foreslice.dev/capacity-block", "b", "NO_SCHEDULE"))
+    assert faults(RIGHT, taints=taints) == ()
+
+
 def test_a_pool_of_another_template_assumes_nothing() -> None:
     assert faults(PoolNodes("other", "other", labels=FrozenMap({"team": "a"}))) == ()
 
