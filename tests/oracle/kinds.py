@@ -10,7 +10,7 @@ from tests.oracle.cases.placement_cases import placement_case
 from tests.oracle.cases.selector_cases import selector_case
 from tests.oracle.cases.text_cases import text_case
 from tests.oracle.comparing import allocations, placements, selections
-from tests.oracle.comparing.chance import MAP_ORDER, POOL_SIZE, beyond_libraries, needs_a_search
+from tests.oracle.comparing.chance import MAP_ORDER, POOL_SIZE, asks_a_contested_class, beyond_libraries, needs_a_search
 from tests.oracle.comparing.comparison import Kind
 from tests.oracle.upstream import Release, Upstream
 
@@ -47,6 +47,15 @@ KINDS: dict[str, Kind] = {
         ),
         Kind("cost", cost_case, *_SELECTOR, ("1.36", "1.37"), seconds=60.0, cases=0.01, least=5, unanswered=0.1),
         Kind("placement", placement_case, *_PLACEMENT, ("1.36",)),
-        Kind("claim", claim_case, *_PLACEMENT, ("1.36",), (POOL_SIZE,), by_chance=0.02),
+        Kind(
+            "claim",
+            claim_case,
+            *_PLACEMENT,
+            ("1.36",),
+            (POOL_SIZE,),
+            by_chance=0.02,
+            undecided=0.03,
+            undecidable=asks_a_contested_class,
+        ),
     )
 }
