@@ -16,7 +16,7 @@ from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
 
-_UNKNOWN = (Code.UNSUPPORTED,)
+_UNKNOWN = (Code.UNSUPPORTED, Code.CONTESTED_RESOURCE)
 
 
 def fit(pods: Iterable[Pod], node_name: str, world: World) -> Verdict:
