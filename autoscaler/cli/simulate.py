@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from autoscaler.catalog_refresh.atomic_write import replace_file
+from autoscaler.catalog_refresh.atomic_write import ensure_writable, replace_file
 from autoscaler.cli.common.choices import chosen_catalog
 from autoscaler.cli.common.commands import catalog_option
 from autoscaler.cli.common.output import output_option, print_data, print_table
@@ -115,6 +115,8 @@ def simulate(
     Exit code 0: every task has started; 3: some never did; 1: the input cannot be used.
     """
     variants = _variants(policy, keep_alive)
+    if html is not None:
+        ensure_writable(html)
     catalog = chosen_catalog(directories)
     study = _study(workload, paths, columns, models, catalog)
     if boot:
@@ -128,9 +130,6 @@ def simulate(
     width = processes or os.cpu_count() or 1
     outcomes = run_all(prepared.study, variants, prepared.catalog, processes=width, told=told.say)
     told.end()
-    if html is not None:
-        replace_file(html, study_page(study.name, outcomes))
-        click.echo(f"{html} is written; open it in a browser", err=True)
     if output == "table":
         print_table(COLUMNS, outcome_rows(outcomes))
         click.echo("")
@@ -138,6 +137,9 @@ def simulate(
             click.echo(line)
     else:
         print_data(study_document(study.name, outcomes), output)
+    if html is not None:
+        replace_file(html, study_page(study.name, outcomes))
+        click.echo(f"{html} is written; open it in a browser", err=True)
     if any(outcome.never_started for outcome in outcomes):
         sys.exit(3)
 
