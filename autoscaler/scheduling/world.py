@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autoscaler.dra.allocation.allocator import AllocatedState, ClusterDevices
-from autoscaler.dra.claims.extended_resources import extended_resource_classes
+from autoscaler.dra.claims.extended_resources import contested_resources, extended_resource_classes
 from autoscaler.dra.claims.finished_consumers import without_finished_consumers
 from autoscaler.dra.claims.pod_groups import consumer_of
 from autoscaler.dra.inventory.devices import node_memory
@@ -43,6 +43,7 @@ class World:
     allocated: AllocatedState
     extended_resources: Mapping[str, DeviceClass]  # resource name -> the class that serves it
     volumes: Volumes
+    contested: frozenset[str] = frozenset()  # extended resources of which it is open whether their class serves them
     drivers: tuple[CustomDriver, ...] = ()
     repellers: tuple[str, ...] = ()
 
@@ -73,6 +74,9 @@ class World:
             if snapshot.profile.gates.extended_resource
             else {},
             volumes=Volumes.of(snapshot),
+            contested=contested_resources(snapshot.classes)
+            if snapshot.profile.gates.extended_resource
+            else frozenset(),
             drivers=tuple(drivers),
             repellers=tuple(n.name for n in snapshot.nodes if _repel(pods.get(n.name, ()))),
         )
