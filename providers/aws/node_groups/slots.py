@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from instance_catalog.kubernetes import labels
 from providers.errors import BusyError
 
-SLOT_TAG: Final = "foreslice.dev/resizing"
+SLOT_TAG: Final = labels.RESIZING
 # What an open slot is called: of a launch by desired capacity, and by LaunchInstances.
 _STATES: Final = ("open", "launching")
 
