@@ -281,7 +281,7 @@ class AwsNodeGroups(Booting, Placed):
 
     def _opened(self, request: LaunchRequest, group: Group, busy: Slot | None, *, by_instances: bool = False) -> Slot:
         """Write down that this token is about to change the size. Raises when another one is about to."""
-        if busy is not None and busy.open:
+        if busy is not None and busy.open and not self._known(busy):
             raise busy_for_another(group.name)
         if by_instances:
             slot = Slot(request.token, group.desired, self._clock.now(), "-", by_instances=True)
@@ -294,6 +294,10 @@ class AwsNodeGroups(Booting, Placed):
         slot = Slot(request.token, size, self._clock.now(), self._groups.newest_activity(group))
         self._write(group, slot)
         return slot
+
+    def _known(self, slot: Slot) -> bool:
+        """Whether the machines of a launch can be found without the group, although its end could not be written."""
+        return slot.by_instances and any(True for _ in listed(self._aws, {labels.LAUNCH_TOKEN: slot.token}))
 
     def _write(self, group: Group, slot: Slot) -> None:
         tag = {

@@ -229,6 +229,19 @@ def test_a_refused_launch_leaves_the_group_to_the_next_one(by_instances: bool, c
     assert len(groups.launch(asked("b", batch="b2")).instances) == 1
 
 
+def test_a_launch_whose_machines_are_tagged_holds_up_no_other() -> None:
+    """Its list of machines may have told what came of it, so that nobody repeats the call."""
+    rig = Rig()
+    group(rig, "plain")
+    groups = provider(rig, groups=("plain",))
+    rig.fake.faults.inject("CreateOrUpdateTags", None, refused("Teapot"))
+    with pytest.raises(AmbiguousError):
+        groups.launch(asked("a"))
+    assert len(groups.launch(asked("b", batch="b2")).instances) == 1
+    assert len(groups.launch(asked("a")).instances) == 1
+    assert len(rig.fake.account.machines) == 2
+
+
 @pytest.mark.parametrize("short", [0, 1], ids=["had", "short"])
 def test_a_group_serves_the_next_launch_once_the_one_before_is_known(short: int) -> None:
     rig = Rig()
