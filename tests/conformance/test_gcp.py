@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from autoscaler.clock import ShiftedClock
 from providers.conformance import CHECKS
 from providers.conformance_harness import Check, Harness
 from providers.contract import OfferingKey, Provider, TemplateRef
+from tests.fakes.clocks import ShiftedClock
 from tests.fakes.gce.errors import CUT_AFTER, CUT_BEFORE, THROTTLED, Fault, refused
 from tests.fakes.gce.state import PROMPT, SLUGGISH, Behaviour
 from tests.gcp import A2, A3, TEMPLATE_REF, ZONE, Rig

@@ -226,7 +226,10 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class PoolFault:
-    """What is wrong with a node pool, and the command that corrects it. `blocking`: nothing is launched in it."""
+    """What is wrong with a node pool, and the command that corrects it: a TemplateFault to be.
+
+    `blocking`: nothing is launched in it. A TemplateFault has no such field; the launch asks here.
+    """
 
     kind: str
     message: str
