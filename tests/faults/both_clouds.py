@@ -38,7 +38,8 @@ class BothKubelets:
 
     def step(self) -> bool:
         """Let each take a step; whether anything was written."""
-        return any([kubelets.step() for kubelets in self._kubelets])
+        wrote = [kubelets.step() for kubelets in self._kubelets]
+        return any(wrote)
 
     def next_moment(self) -> datetime | None:
         """When something will happen by itself."""
