@@ -54,7 +54,7 @@ def filtered(pod: Pod, state: NodeState, world: World, *, but: str = "") -> Does
             continue
         reasons = entry.rule(pod, state, world)
         if reasons:
-            return Unknown(reasons) if any(r.code in _UNKNOWN for r in reasons) else DoesNotFit(reasons)
+            return Unknown(reasons) if all(r.code in _UNKNOWN for r in reasons) else DoesNotFit(reasons)
     return None
 
 

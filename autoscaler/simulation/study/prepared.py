@@ -13,7 +13,6 @@ from autoscaler.cluster.api import Object
 from autoscaler.cluster.resources import CAPACITY_POOLS
 from autoscaler.errors import BadInputError
 from autoscaler.manifests.load import Loaded, load
-from autoscaler.manifests.problem import LocatedProblem
 from autoscaler.model.plan import Plan
 from autoscaler.planning.planner import plan_for
 from autoscaler.planning.policy import Policy
@@ -25,6 +24,7 @@ from autoscaler.simulation.study.entrance import kind_of
 from autoscaler.simulation.study.objects import task_objects, template_name, templates_of
 from autoscaler.simulation.study.run import START
 from autoscaler.simulation.study.task import Study, Task
+from instance_catalog.diagnostic import Diagnostic
 from instance_catalog.types.catalog import Catalog
 
 _SHOWN: Final = 5
@@ -150,11 +150,11 @@ def _loaded(objects: Sequence[Object], catalog: Catalog, places: Mapping[str, st
     return loaded
 
 
-def _said(problem: LocatedProblem, places: Mapping[str, str]) -> str:
+def _said(problem: Diagnostic, places: Mapping[str, str]) -> str:
     """The problem with the place and the field of a person's file."""
-    place = places.get(problem.object)
+    place = places.get(problem.subject)
     if place is None:
-        return f"{problem.object}: {problem.field}: {problem.message}"
+        return f"{problem.subject}: {problem.field}: {problem.message}"
     field = next((name for end, name in _FIELDS.items() if end in problem.field), problem.field)
     return f"{place}: {field}: {problem.message}"
 

@@ -10,11 +10,12 @@ from typing import Any, Final, TypeVar
 
 from autoscaler.errors import BadInputError
 from autoscaler.kube.fields import Fields
-from autoscaler.kube.problem import Problems, Severity
+from autoscaler.kube.problem import Problems
 from autoscaler.manifests.document import Document
 from autoscaler.simulation.study.numbers import MOST_PODS, amount, span
 from autoscaler.simulation.study.pattern import Arrivals, Durations
 from autoscaler.simulation.study.task import GPU_CLASS, Shape, Study, Task
+from instance_catalog.diagnostic import Severity
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.spelling import did_you_mean
 
@@ -64,7 +65,7 @@ def read_scenario(document: Document, known: Collection[str]) -> Study:
     fields.unread()
     wrong = [problem for problem in problems if problem.severity is not Severity.WARNING]
     if wrong or length is None:
-        found = "\n".join(str(document.located(problem, strict=True)) for problem in wrong)
+        found = "\n".join(document.located(problem, strict=True).block for problem in wrong)
         raise BadInputError(f"the scenario cannot be used\n{found}", next_step="docs/simulate.md shows every field")
     tasks = tuple(sorted(_tasks(workloads, length, seed), key=lambda task: (task.arrives, task.name)))
     study = Study(name, tasks, (), length)

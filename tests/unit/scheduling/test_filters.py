@@ -106,9 +106,9 @@ def test_whether_a_contested_class_serves_its_implicit_name_is_open() -> None:
     assert isinstance(verdict, Unknown)
     assert [reason.code for reason in verdict.reasons] == [Code.CONTESTED_RESOURCE]
     assert codes(wanted, "plugin", seen) == []
-    assert codes(replace(wanted, containers=(Container("c", amounts(cpu="9", **GPU)),)), "n1", seen) == [
-        Code.INSUFFICIENT_RESOURCE
-    ]
+    too_large = fit_one(replace(wanted, containers=(Container("c", amounts(cpu="9", **GPU)),)), "n1", seen)
+    assert isinstance(too_large, DoesNotFit)
+    assert [reason.code for reason in too_large.reasons] == [Code.INSUFFICIENT_RESOURCE, Code.CONTESTED_RESOURCE]
 
 
 def test_finished_pods_use_nothing() -> None:
