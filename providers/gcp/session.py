@@ -28,6 +28,7 @@ _PAGE: Final = 500
 # What the API calls a method, and which method of which client it is.
 _METHODS: Final[Mapping[str, tuple[Callable[..., Any], str]]] = {
     "instanceGroupManagers.get": (compute_v1.InstanceGroupManagersClient, "get"),
+    "instanceGroupManagers.list": (compute_v1.InstanceGroupManagersClient, "list"),
     "instanceGroupManagers.listManagedInstances": (
         compute_v1.InstanceGroupManagersClient,
         "list_managed_instances",

@@ -71,6 +71,7 @@ class FakeGce:
                 ("POST", "listManagedInstances", rf"{_GROUP}/listManagedInstances", self._members),
                 ("GET", "listErrors", rf"{_GROUP}/listErrors", self._errors),
                 ("GET", "instanceGroupManagers.get", _GROUP, self._group),
+                ("GET", "instanceGroupManagers.list", rf"{_ZONAL}/instanceGroupManagers", self._groups),
                 ("GET", "instances.get", rf"{_ZONAL}/instances/(?P<name>[^/]+)", self._instance),
                 ("GET", "instances.aggregatedList", _aggregated("instances"), self._instances),
                 ("GET", "reservations.get", rf"{_ZONAL}/reservations/(?P<name>[^/]+)", self._reservation),
@@ -141,6 +142,11 @@ class FakeGce:
 
     def _group(self, request: Request) -> Any:
         return answers.manager(self._of(request))
+
+    def _groups(self, request: Request) -> Any:
+        found = [group for group in self.project.groups.values() if group.zone == request.groups["zone"]]
+        rows, after = self._page(request, found)
+        return compute_v1.InstanceGroupManagerList(items=[*map(answers.manager, rows)], next_page_token=after)
 
     def _template(self, request: Request) -> Any:
         name = request.groups["group"]
