@@ -280,7 +280,7 @@ def _left_out(left: LeftOut, uid: str) -> Event:
 def _failed(node: ProvisionedNode) -> Event:
     """Why a node never became usable, as the last edge of its life says."""
     why = last_edge(node) or node.phase.value
-    message = f"{offering_text(node.offering)} did not become a node; its pods are planned anew"
+    message = f"{offering_text(node.offering)} did not become a node; the next reconcile plans its pods again"
     return Event(Subject("ProvisionedNode", node.name, uid=node.uid), "Warning", why, message)
 
 

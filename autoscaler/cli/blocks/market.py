@@ -76,8 +76,8 @@ def query_options(command: Command) -> Command:
 def find_blocks(output: str, region: str, profile: str, **asked: Any) -> None:
     """Buys nothing.
 
-    The picture below the table shows on which days offers start, zone by zone. AWS allows such questions rarely: ten
-    in a row, then one every seven seconds.
+    The picture below the table shows on which days offers start, zone by zone. AWS limits
+    such requests: ten in a row, then one every seven seconds.
 
     \b
     Examples:
