@@ -54,7 +54,7 @@ class Providers:
 
     def of(self, batch: LaunchBatch) -> Provider:
         """Who launches a batch; a pool without a template takes the only provider there is."""
-        kind = batch.template[0]
+        kind = batch.template.kind
         if not kind and len(self.by_template) == 1:
             return next(iter(self.by_template.values()))
         if kind not in self.by_template:

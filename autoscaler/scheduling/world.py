@@ -17,7 +17,7 @@ from autoscaler.dra.inventory.devices import node_memory
 from autoscaler.model.device_class import DeviceClass
 from autoscaler.model.node import Node
 from autoscaler.model.pod import Pod
-from autoscaler.model.resource_claim import Consumer, ResourceClaim
+from autoscaler.model.resource_claim import Allocation, Consumer, ResourceClaim
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.model.verdict import Fits
 from autoscaler.scheduling.node_state import NodeState
@@ -111,17 +111,24 @@ class World:
 
     def booked(self, pods: Sequence[Pod], verdict: Fits) -> World:
         """The world after the claims of `pods` were allocated as `verdict` says, on a node that is not in sight."""
+        return self.booked_each(((pods, verdict),))
+
+    def booked_each(self, bookings: Iterable[tuple[Sequence[Pod], Fits]]) -> World:
+        """The same for several, one after the other, at the price of one copy of what is in use."""
         claims = dict(self.claims)
-        for key, allocation in verdict.allocations.items():
-            if key in claims:
-                claims[key] = replace(claims[key], allocation=allocation)
-        for pod in pods:
-            for entry in pod.claims:
-                key = f"{pod.namespace}/{entry.claim}"
-                if entry.claim and key in claims:
-                    consumer = consumer_of(pod, entry, self.snapshot.gangs, self.profile)
-                    claims[key] = _reserved(claims[key], consumer)
-        return replace(self, claims=claims, allocated=self.allocated.plus(verdict.allocations.values()))
+        taken: list[Allocation] = []
+        for pods, verdict in bookings:
+            for key, allocation in verdict.allocations.items():
+                if key in claims:
+                    claims[key] = replace(claims[key], allocation=allocation)
+            for pod in pods:
+                for entry in pod.claims:
+                    key = f"{pod.namespace}/{entry.claim}"
+                    if entry.claim and key in claims:
+                        consumer = consumer_of(pod, entry, self.snapshot.gangs, self.profile)
+                        claims[key] = _reserved(claims[key], consumer)
+            taken.extend(verdict.allocations.values())
+        return replace(self, claims=claims, allocated=self.allocated.plus(taken))
 
     def _repellers_with(self, node_name: str, pods: Sequence[Pod]) -> tuple[str, ...]:
         if node_name in self.repellers or not _repel(pods):

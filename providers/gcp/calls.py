@@ -22,9 +22,13 @@ class Call:
 _UPDATE: Final = ("compute.instanceGroupManagers.update",)
 CALLS: Final = (
     Call("instanceGroupManagers.get", ("compute.instanceGroupManagers.get",)),
+    Call("instanceGroupManagers.list", ("compute.instanceGroupManagers.list",)),
     Call("instanceGroupManagers.listManagedInstances", ("compute.instanceGroupManagers.get",)),
     Call("instanceGroupManagers.createInstances", _UPDATE, changes=True),
     Call("instanceGroupManagers.deleteInstances", _UPDATE, changes=True),
+    Call("reservations.aggregatedList", ("compute.reservations.list",)),
+    Call("reservations.get", ("compute.reservations.get",)),
+    Call("futureReservations.aggregatedList", ("compute.futureReservations.list",)),
     Call("instanceTemplates.get", ("compute.instanceTemplates.get",)),
     Call("regionInstanceTemplates.get", ("compute.instanceTemplates.get",)),
     Call("instances.get", ("compute.instances.get",)),

@@ -31,6 +31,7 @@ from providers.contract import (
     LaunchRequest,
     OfferingFailure,
     OfferingKey,
+    ReservationState,
 )
 from providers.errors import (
     AmbiguousError,
@@ -40,13 +41,16 @@ from providers.errors import (
     NotOfferedError,
     ProviderError,
     RefusedError,
+    ReservationExhaustedError,
     TemplateError,
     ThrottledError,
     TokenReusedError,
     UncertainError,
 )
+from providers.gcp.begun import begun_in
+from providers.gcp.capacity import Reservations
 from providers.gcp.errors import of_code
-from providers.gcp.names import MAX_NODES, Launched, Names, read
+from providers.gcp.names import MAX_NODES, Launched, Names, provider_id, read
 from providers.gcp.node_template.groups import Group, Groups
 from providers.gcp.node_template.template import GroupRef, GroupTemplate
 from providers.gcp.operations import finished, outcome
@@ -95,41 +99,68 @@ class Launcher:
     gcp: Gcp
     clock: Clock
     groups: Groups
+    reservations: Reservations
     cluster: str
 
     def launch(self, request: LaunchRequest, template: GroupTemplate) -> LaunchAnswer:
         """Machines of the first offering that can be had. Names that a group has already say where a launch began."""
         if len(request.nodes) > MAX_NODES:
             raise TemplateError(f"a launch has at most {MAX_NODES} nodes, found {len(request.nodes)}")
-        failures: list[OfferingFailure] = []
+        refused: list[OfferingFailure] = []
         attempts: list[tuple[OfferingKey, _Attempt]] = []
         for offering in request.offerings:
             try:
                 attempts.append((offering, _Attempt(self, request, self.groups.serving(template, offering))))
             except NotOfferedError as error:
-                known = [attempt.group.ref for _, attempt in attempts]
-                changed = self._begun(request, template, but=known)
-                if changed is None:
-                    failures.append(OfferingFailure(offering, error))
-                else:
-                    attempts.append((offering, changed))
+                refused.append(OfferingFailure(offering, error))
         begun = [(offering, attempt) for offering, attempt in attempts if attempt.members()]
+        if not begun:
+            known = [attempt.group.ref for _, attempt in attempts]
+            begun = [(request.offerings[0], attempt) for attempt in self._elsewhere(request, template, but=known)]
+            refused = [] if begun else refused
+        failures = refused
         for offering, attempt in begun or attempts:
-            machines, failure = attempt.run(adopt=bool(begun))
+            closed = None if begun else self._closed(offering, attempt.group)
+            machines, failure = ([], closed) if closed is not None else attempt.run(adopt=bool(begun))
             if failure is not None:
                 failures.append(OfferingFailure(offering, failure))
+            if offering.reservation:
+                self._book(offering.reservation, machines, failure)
             if machines:
                 missing = tuple(node for node in request.nodes if node not in {one.node for one in machines})
                 return LaunchAnswer(tuple(machines), missing, tuple(failures))
         return LaunchAnswer(missing=request.nodes, failures=tuple(failures))
 
-    def _begun(self, request: LaunchRequest, template: GroupTemplate, *, but: Sequence[GroupRef]) -> _Attempt | None:
-        """Where the launch began before the group got another instance template; None if in no other group."""
+    def _closed(self, offering: OfferingKey, group: Group) -> ProviderError | None:
+        """Why nothing is asked for in a reservation: a group would try for ever before it begins, and after its end."""
+        if not offering.reservation or group.reserved is None:
+            return None
+        held = self.reservations.of(group.reserved)
+        if held is not None and held.state is ReservationState.ACTIVE:
+            return None
+        why = held.note or held.state.value if held is not None else "it does not exist"
+        return ReservationExhaustedError(f"nothing can be started in {offering.reservation} now: {why}")
+
+    def _book(self, reservation: str, machines: Iterable[Instance], failure: ProviderError | None) -> None:
+        if isinstance(failure, ReservationExhaustedError):
+            self.reservations.exhausted(reservation)
+        else:
+            self.reservations.launched(reservation, [machine.id for machine in machines])
+
+    def _elsewhere(
+        self, request: LaunchRequest, template: GroupTemplate, *, but: Sequence[GroupRef]
+    ) -> Iterator[_Attempt]:
+        """Where the launch began before the group got another instance template, or left the GCPNodeTemplate."""
+        looked = set(but)
         for group in self.groups.of(template):
-            attempt = _Attempt(self, request, group)
-            if group.ref not in but and attempt.members():
-                return attempt
-        return None
+            if group.ref not in looked:
+                looked.add(group.ref)
+                attempt = _Attempt(self, request, group)
+                if attempt.members():
+                    yield attempt
+        names = Names(self.cluster, request.tags.get(TAG_BATCH, ""), request.token, "", "")
+        for ref in dict.fromkeys(begun_in(self.gcp, self.cluster, request.zone, names.has, but=looked)):
+            yield _Attempt(self, request, self.groups.group(ref))
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,11 +364,6 @@ def fingerprint(request: LaunchRequest) -> str:
         (request.template.kind, request.template.name),
     )
     return hashlib.sha256(json.dumps(parameters).encode()).hexdigest()[:40]
-
-
-def provider_id(project: str, zone: str, name: str) -> str:
-    """What the Google cloud controller writes into a Node's spec.providerID."""
-    return f"gce://{project}/{zone}/{name}"
 
 
 def _is_settled(member: Member) -> bool:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import yaml
 
-from tests.oracle.chance import asks_a_contested_class, beyond_libraries
-from tests.oracle.comparison import Kind, is_undecided
-from tests.oracle.difference import Difference, Field
+from tests.oracle.cases.selector_cases import text
+from tests.oracle.comparing.chance import asks_a_contested_class, beyond_libraries
+from tests.oracle.comparing.comparison import Kind, is_undecided
+from tests.oracle.comparing.difference import Difference, Field
 from tests.oracle.kinds import KINDS
-from tests.oracle.selector_cases import text
 from tests.oracle.upstream import RELEASES, Json, Release
 
 DATA = Path(__file__).parents[1] / "data" / "oracle"

@@ -8,12 +8,12 @@ import pytest
 
 from autoscaler.scheduling.filters import FILTERS
 from autoscaler.scheduling.scores import SCORES
-from tests.oracle.allocation_cases import allocation_case
-from tests.oracle.comparison import Kind
+from tests.oracle.cases.allocation_cases import allocation_case
+from tests.oracle.cases.selector_cases import selector_case, text
+from tests.oracle.comparing.comparison import Kind
+from tests.oracle.comparing.shrinking import smallest
 from tests.oracle.kinds import KINDS
 from tests.oracle.recorded import DATA, Recorded, recorded
-from tests.oracle.selector_cases import selector_case, text
-from tests.oracle.shrinking import smallest
 from tests.oracle.upstream import RELEASES, Json, Release
 
 

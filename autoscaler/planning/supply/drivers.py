@@ -65,7 +65,7 @@ def driver_sets(
     if listed:
         drivers = readable(listed, custom=instance_type.custom_drivers)
         return (drivers,) if drivers and unpredictable(instance_type, drivers) is None else ()
-    if running.profiles and not pool.implicit and pool.node_template[0] not in PUBLISHING_TEMPLATES:
+    if running.profiles and not pool.implicit and pool.node_template.kind not in PUBLISHING_TEMPLATES:
         there = DriverSet(tuple(p for p in running.profiles if expected_unasked(instance_type, p)))
         return (there,) if there.profiles and unpredictable(instance_type, there) is None else ()
     variants = implicit_driver_sets(instance_type, kubernetes)

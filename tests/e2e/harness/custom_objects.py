@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Final
 
 from autoscaler.kube.custom.capacity_block import write_capacity_block
-from autoscaler.kube.custom.capacity_pool import write_capacity_pool
 from autoscaler.kube.custom.launch_batch import write_launch_batch
 from autoscaler.kube.custom.provisioned_node import write_provisioned_node
 from autoscaler.model.capacity import (
@@ -19,6 +18,7 @@ from autoscaler.model.capacity import (
     DisruptionBudget,
     Limits,
     Mode,
+    NodeTemplateRef,
 )
 from autoscaler.model.labels import LabelSelector
 from autoscaler.model.provisioned_node import (
@@ -36,6 +36,7 @@ from instance_catalog.kubernetes.node_selector import Requirement
 from instance_catalog.kubernetes.quantity import Quantity
 from instance_catalog.kubernetes.taint import Taint
 from tests.e2e.harness.control_plane import Json
+from tests.pool_manifest import write_capacity_pool
 
 NOW: Final = datetime(2027, 1, 31, 8, 0, tzinfo=UTC)
 OFFERING = OfferingRef("p5.48xlarge", "us-east-1a", "capacity-block", "0", "cr-1", "november")
@@ -45,7 +46,7 @@ POOL = CapacityPool(
     mode=Mode.ACT,
     requirements=(Requirement("node.kubernetes.io/instance-type", "In", ("p5.48xlarge",)),),
     capacity_types=("spot", "on-demand"),
-    node_template=("SimulatedNodeTemplate", "default"),
+    node_template=NodeTemplateRef("SimulatedNodeTemplate", "default"),
     labels=FrozenMap({"team": "research"}),
     taints=(Taint("team", "research", "NoExecute"),),
     startup_taints=(Taint("warming"),),
@@ -108,7 +109,7 @@ BATCH = LaunchBatch(
     labels=FrozenMap({"team": "research"}),
     taints=(Taint("team", "research", "NoExecute"),),
     kubelet_reserved=FrozenMap({"cpu": Quantity.parse("1")}),
-    template=("KwokNodeTemplate", "default"),
+    template=NodeTemplateRef("KwokNodeTemplate", "default"),
 )
 # One object of each kind with every part of its spec in use.
 FULL: Final[dict[str, Json]] = {

@@ -48,6 +48,11 @@ def test_names_do_not_make_a_difference() -> None:
     assert class_sizes(state) == [2]
 
 
+def test_declared_features_that_a_pod_needs_make_a_difference() -> None:
+    needy = replace(pod("b", "y"), node_features=("GuestClock",))
+    assert class_sizes(snapshot([pod("a", "x"), needy], [claim("x"), claim("y")])) == [1, 1]
+
+
 def test_pods_that_wait_for_a_node_each_remain_one_class_and_get_their_own_nodes() -> None:
     nominated = [pod("p1", "x", nominated_node="n2"), pod("p2", "y", nominated_node="n1"), pod("p3", "z")]
     coming = tuple(ours(name, "s1") for name in ("n0", "n1", "n2"))
@@ -88,3 +93,14 @@ def test_more_important_classes_come_first() -> None:
     state = snapshot([pod("a", "x"), pod("b", "y", priority=5)], [claim("x"), claim("y")])
     classes = classes_of(bundles_of(state.pods, state.claims), state)
     assert [c.sample.key for c in classes] == ["default/b", "default/a"]
+
+
+def test_a_pod_that_lacks_cpus_says_nothing_for_a_smaller_one_about_filters_that_come_later() -> None:
+    """NodeDeclaredFeatures is asked after NodeResourcesFit: what the first pod lacks hides it."""
+    large, small = (
+        replace(pod(name, name, cpu=cpu), node_features=("X",)) for name, cpu in (("a", "9000"), ("b", "1"))
+    )
+    state = snapshot([large, small], [claim("a", gpus(1)), claim("b", gpus(1))], pools=(TEAM,))
+    result = plan(state)
+    assert result.launches == ()
+    assert {left.pod: left.verdict for left in result.left_out} == {"default/a": "does-not-fit", "default/b": "unknown"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.model.capacity import CapacityPool
+from autoscaler.model.capacity import CapacityPool, NodeTemplateRef
 from autoscaler.model.snapshot import DaemonSet
 from autoscaler.planning.demand.scope import IMPLICIT
 from autoscaler.planning.supply.drivers import driver_sets, running_drivers
@@ -32,7 +32,7 @@ def runs(name: str, profiles: str, *notes: str) -> DaemonSet:
         pytest.param(TEAM, "nvidia,aws-net", ["nvidia"], id="auto-waits-for-no-driver-that-nobody-measured-there"),
         pytest.param(replace(TEAM, drivers=("nvidia", "aws-net")), "nvidia", ["nvidia,aws-net"], id="a-list-names-it"),
         pytest.param(
-            replace(TEAM, node_template=("KwokNodeTemplate", "k")),
+            replace(TEAM, node_template=NodeTemplateRef("KwokNodeTemplate", "k")),
             "tpu",
             ["nvidia,compute-domain,dranet"],
             id="kwok-needs-none",

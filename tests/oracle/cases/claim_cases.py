@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.oracle.claim_groups import Groups
-from tests.oracle.claims import Demand
-from tests.oracle.devices import DRIVERS, NODES, TAINT_KEYS, Supply
-from tests.oracle.long_names import lengthened
-from tests.oracle.near_equal import stored
+from tests.oracle.cases.claim_groups import Groups
+from tests.oracle.cases.claims import Demand
+from tests.oracle.cases.devices import DRIVERS, NODES, TAINT_KEYS, Supply
+from tests.oracle.cases.long_names import lengthened
+from tests.oracle.cases.near_equal import stored
 from tests.oracle.upstream import Json
 
 _EXTENDED = ("example.com/gpu", "example.com/nic")

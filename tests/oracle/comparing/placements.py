@@ -38,8 +38,8 @@ from autoscaler.scheduling.node_state import NodeState
 from autoscaler.scheduling.scores import plugin_scores
 from autoscaler.scheduling.world import World
 from instance_catalog.frozen_map import FrozenMap
-from tests.oracle.allocations import described_allocation, plain
-from tests.oracle.difference import Difference, Field
+from tests.oracle.comparing.allocations import described_allocation, plain
+from tests.oracle.comparing.difference import Difference, Field
 from tests.oracle.upstream import Given, Json, Release
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 from random import Random
 
-from tests.oracle.devices import CAPACITIES, DRIVERS, MODELS, PCIE_ROOT, TAINT_KEYS, VERSIONS
+from tests.oracle.cases.devices import CAPACITIES, DRIVERS, MODELS, PCIE_ROOT, TAINT_KEYS, VERSIONS
 from tests.oracle.upstream import Json
 
 _ATTRIBUTES = ("model", "gen", "numa", "ecc", "drv", "id")

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tests.oracle.difference import Field
-from tests.oracle.selector_cases import text
+from tests.oracle.cases.selector_cases import text
+from tests.oracle.comparing.difference import Field
 from tests.oracle.upstream import Json, Release
 
 _PATTERN = re.compile(r"\b(matches|find|findAll)\(")
