@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from autoscaler.cluster.resources import CAPACITY_POOLS, GCP_NODE_TEMPLATES, LAUNCH_BATCHES
 from autoscaler.kube.custom.capacity_pool import parse_capacity_pool
@@ -12,9 +13,11 @@ from autoscaler.settings.settings import GcpSettings
 from providers.abilities import KubernetesObjects
 from providers.contract import Provider, TemplateRef
 from providers.errors import TemplateError
+from providers.gcp.calendar import Advice, advice, bounded
 from providers.gcp.node_template.template import Batch, GroupRef, GroupTemplate, PoolNodes
 from providers.gcp.provider import GcpProvider, Project
 from providers.gcp.session import Gcp
+from providers.market import CapacityQuery
 from providers.plugins import Surroundings
 
 _TEMPLATES = (GCP_NODE_TEMPLATES.api_version, GCP_NODE_TEMPLATES.plural)
@@ -33,6 +36,11 @@ def gcp_providers(surroundings: Surroundings, settings: GcpSettings) -> Mapping[
         expected=lambda: expected_nodes(objects),
     )
     return {GCP_NODE_TEMPLATES.kind: machines}
+
+
+def calendar_advice(query: CapacityQuery, *, region: str, now: datetime) -> Advice:
+    """What Google recommends, for a person at a terminal; it needs no cluster."""
+    return advice(Gcp(""), region, bounded(query, now))
 
 
 def written_batches(objects: KubernetesObjects) -> tuple[Batch, ...]:
