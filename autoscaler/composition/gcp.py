@@ -85,9 +85,9 @@ def expected_nodes(objects: KubernetesObjects) -> tuple[PoolNodes, ...]:
     """What plans for the CapacityPools with a GCPNodeTemplate assume. One that cannot be read has no plans."""
     pools = (parse_capacity_pool(item) for item in objects.list(_POOLS, labels={}))
     return tuple(
-        PoolNodes(pool.name, pool.node_template[1], pool.labels, pool.taints, pool.startup_taints)
+        PoolNodes(pool.name, pool.node_template.name, pool.labels, pool.taints, pool.startup_taints)
         for pool in pools
-        if pool is not None and pool.node_template[0] == GCP_NODE_TEMPLATES.kind
+        if pool is not None and pool.node_template.kind == GCP_NODE_TEMPLATES.kind
     )
 
 

@@ -36,7 +36,7 @@ from autoscaler.cluster.resources import (
 from autoscaler.kube.custom.instance_type_overlay import OVERLAY_LAYER
 from autoscaler.lifecycle.capacity_block import phase_of
 from autoscaler.lifecycle.provisioned_node import counts_against_limits, has_machine, may_take_pods
-from autoscaler.model.capacity import CapacityBlock, CapacityPool
+from autoscaler.model.capacity import CapacityBlock, CapacityPool, NodeTemplateRef
 from autoscaler.model.plan import Plan, PlannedNode
 from autoscaler.model.pod import Pod
 from autoscaler.model.provisioned_node import ProvisionedNode
@@ -56,7 +56,7 @@ _LONGEST_CONDITION = 32768
 _MOST_PROPOSALS = 200
 _LONGEST_NOTE = 4096
 _NO_COUNTS: Mapping[str, int] = FrozenMap()
-_NO_ZONES: Mapping[tuple[str, str], tuple[str, ...]] = FrozenMap()
+_NO_ZONES: Mapping[NodeTemplateRef, tuple[str, ...]] = FrozenMap()
 _ACCEPTED = Verdict("True", "Accepted")
 _APPLIED = Verdict("True", "Applied")
 _EXPIRED = Verdict("False", "Expired", "it has expired; set a later expiresAt, or delete it")
@@ -120,7 +120,7 @@ class Publisher:
         problems: Iterable[tuple[str, str, Diagnostic]],
         now: datetime,
         *,
-        zones: Mapping[tuple[str, str], tuple[str, ...]] = _NO_ZONES,
+        zones: Mapping[NodeTemplateRef, tuple[str, ...]] = _NO_ZONES,
         objections: Iterable[Reason] = (),
     ) -> None:
         """Condition Ready of blocks and of what cannot be read: whether it can be used, and if not, what to correct.
@@ -153,8 +153,8 @@ class Publisher:
     def _judge_block(
         self,
         block: CapacityBlock,
-        templates: Mapping[str, tuple[str, str]],
-        zones: Mapping[tuple[str, str], tuple[str, ...]],
+        templates: Mapping[str, NodeTemplateRef],
+        zones: Mapping[NodeTemplateRef, tuple[str, ...]],
         objection: Reason | None,
         now: datetime,
     ) -> None:
@@ -312,8 +312,8 @@ def _proposals(launches: list[PlannedNode]) -> list[dict[str, Any]]:
 
 def _usable(
     block: CapacityBlock,
-    templates: Mapping[str, tuple[str, str]],
-    reach: Mapping[tuple[str, str], tuple[str, ...]],
+    templates: Mapping[str, NodeTemplateRef],
+    reach: Mapping[NodeTemplateRef, tuple[str, ...]],
     now: datetime,
 ) -> Verdict:
     """Whether machines can be started in the block; by the node templates of pools, and the zones that these reach."""
