@@ -45,6 +45,9 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "the driver {driver} only prepares claims for all {published} devices of the node, not for {taken}",
         "the driver {driver} would refuse to prepare the claim of ComputeDomain {domain}: the node has {other}",
         "the driver {driver} would refuse to prepare the claim: {attribute} {value} cannot share a node with {other}",
+        "the driver {driver} would refuse to prepare the claim: {problem}",
+        "the driver {driver} would refuse to prepare the claim: sharing strategy {strategy} needs its feature gate "
+        "{gate}, which the pool's driver profile does not turn on",
         "the driver {driver} would refuse to prepare the claim",
     ),
     Code.SELECTOR_ERROR: ("{expression} fails: {message}", "a selector fails"),
@@ -94,6 +97,9 @@ _TEXTS: dict[Code, tuple[str, ...]] = {
         "CapacityPool",
     ),
     Code.OUT_OF_SCOPE: (
+        "asks for {resources}, which DeviceClass {device_class} serves only with feature gate {gate}, off in {version} "
+        "(on by default from 1.36): use a resource claim, or, if your cluster has the gate on, say so in "
+        "spec.featureGates of a PlanContext",
         "asks for {resources}, which no DeviceClass serves, and has no resource claim: use a claim, or set "
         "spec.scope.pods: All in a CapacityPool",
         "has no resource claim and no extended resource served by DRA: to serve it, set spec.scope.pods: All in a "
